@@ -1,0 +1,67 @@
+"""Make the virtual environment `.venv` of this checkout, once. Needs nothing but the standard library.
+
+The stamp inside `.venv` holds a hash of what the environment was made from and is written last: a set-up that
+was interrupted is redone from the start, one whose inputs have changed is brought up to date, and a second
+set-up at the same time waits for the first.
+"""
+
+import fcntl
+import hashlib
+import os
+import pathlib
+import shlex
+import shutil
+import subprocess
+import sys
+import venv
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+STAMP = VENV / ".stamp"
+PYTHON = VENV / "bin" / "python"
+HOOK = ROOT / ".ci" / "torchvision_without_cuda.py"
+INPUTS = [ROOT / "pyproject.toml", ROOT / "constraints.txt", HOOK, pathlib.Path(__file__)]
+
+
+def run(*command: object) -> None:
+    subprocess.run([str(part) for part in command], check=True, cwd=ROOT)
+
+
+def install() -> None:
+    constraints = ROOT / "constraints.txt"
+    # torch first and by pip: any other order, or uv, would bring in the CUDA build on a machine without a GPU.
+    torch = ["install", "--quiet", "-c", constraints, *shlex.split(os.environ.get("TORCH_ARGS", "")), "torch"]
+    run(PYTHON, "-m", "pip", *torch)
+    run(PYTHON, "-m", "pip", "install", "--quiet", "-c", constraints, "uv")
+    uv = [PYTHON, "-m", "uv", "pip", "install", "--quiet", "--python", PYTHON]
+    run(*uv, "-c", constraints, "--compile-bytecode", "-e", ".[dev]")
+    packages = next((VENV / "lib").glob("python3*/site-packages"))
+    shutil.copy(HOOK, packages)
+    (packages / f"{HOOK.stem}.pth").write_text(f"import {HOOK.stem}\n")
+    run(PYTHON, "-c", "import torch; print('torch', torch.__version__, 'CUDA', torch.version.cuda)")
+
+
+def main() -> int:
+    if sys.version_info < (3, 11):
+        print(f"transduce needs Python 3.11 or newer, this is {sys.version.split()[0]}: make PYTHON=python3.11 ...")
+        return 2
+    with open(ROOT / ".venv.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = hashlib.sha256(b"\0".join(path.read_bytes() for path in INPUTS)).hexdigest()
+        if STAMP.exists() and STAMP.read_text() == wanted:
+            return 0
+        if not STAMP.exists():
+            print("setting up .venv (a few minutes, once)", flush=True)
+            venv.create(VENV, clear=True, with_pip=True)
+        STAMP.unlink(missing_ok=True)
+        try:
+            install()
+        except subprocess.CalledProcessError as failure:
+            print(f"the set-up failed at: {shlex.join(failure.cmd)}\nRun make again to redo it.", file=sys.stderr)
+            return 1
+        STAMP.write_text(wanted)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

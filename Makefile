@@ -1,0 +1,34 @@
+# quickstart and test are all that a newcomer needs: each sets up .venv by itself.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+# What pip needs to find the right build of torch, e.g. TORCH_ARGS="--index-url <the CPU wheel index of PyTorch>".
+TORCH_ARGS ?=
+export TORCH_ARGS
+export MLFLOW_DISABLE_TELEMETRY = true
+export DO_NOT_TRACK = true
+export GIT_PYTHON_REFRESH = quiet
+BIN = .venv/bin
+
+.PHONY: quickstart test lint types bench ui environment clean
+quickstart: environment
+	$(BIN)/transduce quickstart
+
+test: environment
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -q $(TESTS)
+
+lint: environment
+	$(BIN)/ruff check . && $(BIN)/ruff format --check .
+
+types: environment
+	$(BIN)/mypy
+
+bench: environment
+	for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+ui: environment
+	$(BIN)/transduce ui
+
+environment:
+	@$(PYTHON) .ci/environment.py
+
+clean:
+	rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis

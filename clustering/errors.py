@@ -1,0 +1,16 @@
+"""The one error for mistakes that the user can mend."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(ValueError):
+    """What is wrong, where (file, key, value), and what to do. The command line prints it and exits with code 2."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """An `InputError` for a name that is not known, with the nearest right one, or else with all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
+    remedy = f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(names)
+    return InputError(f"unknown {kind} {name!r}; {remedy}")

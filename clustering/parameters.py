@@ -1,0 +1,118 @@
+"""Hyper-parameters as data: frozen dataclasses whose annotations say what a field may hold.
+
+    @dataclass(frozen=True)
+    class LaplacianShot:
+        weight: Annotated[float, AtLeast(0)] = 0.7
+        graph: Literal["average", "directed"] = "average"
+
+        def __post_init__(self) -> None:
+            validate(self)
+"""
+
+import dataclasses
+import math
+import types
+import typing
+from typing import Annotated, Any, Literal, Union
+
+from clustering.errors import InputError
+
+
+@dataclasses.dataclass(frozen=True)
+class AtLeast:
+    """The field is at least `low`."""
+
+    low: float
+
+    def __str__(self) -> str:
+        return f"at least {self.low:g}"
+
+    def holds(self, value: float) -> bool:
+        return value >= self.low
+
+
+@dataclasses.dataclass(frozen=True)
+class Above:
+    """The field is above `low`."""
+
+    low: float
+
+    def __str__(self) -> str:
+        return f"above {self.low:g}"
+
+    def holds(self, value: float) -> bool:
+        return value > self.low
+
+
+@dataclasses.dataclass(frozen=True)
+class Within:
+    """The field is between `low` and `high`, both included."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"between {self.low:g} and {self.high:g}"
+
+    def holds(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+def validate(parameters: Any) -> None:
+    """Check every field of a dataclass instance against its annotation.
+
+    Knows int, float (an int will do), bool, str, None, `Literal`, unions, `tuple[T, ...]` and the bounds above in
+    `Annotated`; other annotations are left to the class itself.
+
+    Raises:
+        InputError: names the field, what it may hold and the value it got.
+    """
+    hints = typing.get_type_hints(type(parameters), include_extras=True)
+    for field in dataclasses.fields(parameters):
+        value = getattr(parameters, field.name)
+        problem = mismatch(value, hints[field.name])
+        if problem:
+            owner = getattr(parameters, "name", None) or type(parameters).__name__
+            raise InputError(f"{owner}: {field.name} must be {problem}, not {value!r}")
+
+
+def mismatch(value: Any, annotation: Any) -> str | None:
+    """What `value` would have to be for `annotation`, or None where it fits."""
+    origin = typing.get_origin(annotation)
+    if origin is Annotated:
+        inner, *bounds = typing.get_args(annotation)
+        wrong = mismatch(value, inner)
+        limits = [str(bound) for bound in bounds]
+        if wrong is None and all(value is None or bound.holds(value) for bound in bounds):
+            return None
+        return " ".join([wrong or str(_describe(inner)), *limits])
+    if origin is Literal:
+        return None if value in typing.get_args(annotation) else _describe(annotation)
+    if origin in (Union, types.UnionType):
+        parts = typing.get_args(annotation)
+        wrongs = [mismatch(value, part) for part in parts]
+        return None if None in wrongs else " or ".join(str(wrong) for wrong in wrongs)
+    if origin is tuple:
+        inner = typing.get_args(annotation)[0]
+        fits = isinstance(value, (tuple, list)) and all(mismatch(item, inner) is None for item in value)
+        return None if fits else f"a list, each {_describe(inner)}"
+    if annotation in (int, float, bool, str, type(None)):
+        return None if _is(value, annotation) else _describe(annotation)
+    return None
+
+
+def _is(value: Any, kind: type) -> bool:
+    if kind is float:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and not math.isnan(value)
+    if kind is int:
+        return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def _describe(annotation: Any) -> str:
+    if typing.get_origin(annotation) is Literal:
+        return "one of " + ", ".join(str(option) for option in typing.get_args(annotation))
+    if typing.get_origin(annotation) is Annotated:
+        return _describe(typing.get_args(annotation)[0])
+    words = {int: "an integer", float: "a number", bool: "true or false", str: "text", type(None): "null"}
+    return words.get(annotation, str(annotation))
