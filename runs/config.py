@@ -1,0 +1,209 @@
+"""What a run is: typed configs, how the command line makes them, and their identity.
+
+    parse(EvaluateConfig, ["benchmark=omniglot", "strategy=simpleshot,laplacianshot", "shot=1,5"])  # gives four
+
+Keys are top-level fields (`shot`), groups (`strategy`), fields of what a group chose (`strategy.weight`), or
+such a field without its group (`weight`) where only one chosen group has it. `experiment=NAME` puts the lines
+of `configs/experiment/NAME.yaml` (or of a YAML file given by its path) before those of the command line.
+Nothing here imports torch or MLflow; `Choice.build` does.
+"""
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+import re
+import typing
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, Self, TypeVar
+
+from clustering.errors import InputError
+from clustering.parameters import AtLeast, mismatch
+from runs.groups import Choice as Choice
+from runs.groups import freeze
+from runs.overrides import write
+
+C = TypeVar("C", bound="TrainConfig")
+PLACES = ("root",)  # fields of a group that say where files are; what is in them is fingerprinted apart
+
+
+def key(default: Any, about: str, *, execution: bool = False) -> Any:
+    """A top-level key. `execution`: it says how and where a run is done, and cannot change its result."""
+    return dataclasses.field(default=default, metadata={"about": about, "execution": execution})
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainConfig:
+    """One training run: `transduce train`."""
+
+    benchmark: Choice
+    backbone: Choice
+    training: Choice
+    seed: Annotated[int, AtLeast(0)] = key(0, "seed of everything drawn at random")
+    device: str = key("auto", "auto, cpu, cuda or cuda:N", execution=True)
+    results: str | None = key(
+        None, "folder of results; null: $TRANSDUCE_RESULTS, else results/ here", execution=True
+    )
+
+    def __post_init__(self) -> None:
+        hints = typing.get_type_hints(type(self), include_extras=True)
+        for field in top_level(type(self)):
+            value = getattr(self, field.name)
+            problem = mismatch(value, hints[field.name])
+            if problem:
+                raise InputError(f"{field.name} must be {problem}, not {value!r}")
+        if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", self.device):
+            raise InputError(f"device must be auto, cpu, cuda or cuda:N, not {self.device!r}")
+
+    def choices(self) -> dict[str, Choice]:
+        """The chosen option of each group."""
+        return {name: getattr(self, name) for name in group_names(type(self))}
+
+    def training_config(self) -> "TrainConfig":
+        """The part that decides which checkpoint is used."""
+        return TrainConfig(
+            **{field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)}
+        )
+
+    def flat(self) -> dict[str, Any]:
+        """Every key with its value, dotted: `{"strategy": "laplacianshot", "strategy.weight": 0.7}`.
+
+        Values are null, booleans, numbers and text; a list is written as text. `strategy.name` stands beside
+        `strategy` where a preset builds another plug-in than its own name says.
+        """
+        return {name: write(value) if isinstance(value, tuple) else value for name, value in self._items()}
+
+    def result_keys(self) -> dict[str, Any]:
+        """`flat()` less what cannot change the result: execution keys, and folders (their content is hashed).
+
+        A group counts by what it builds with which values, so that a preset and the same values typed by hand
+        are the same run.
+        """
+        execution = {field.name for field in top_level(type(self)) if field.metadata["execution"]}
+        kept = {
+            name: value
+            for name, value in self.flat().items()
+            if name not in execution and name.partition(".")[2] not in (*PLACES, "name")
+        }
+        for group, choice in self.choices().items():
+            kept[group] = choice.plugin
+        kept["training"] = "training"  # its options are settings of one class
+        return kept
+
+    def arguments(self) -> list[str]:
+        """What to type for this very config; `parse` reads it back."""
+        return [f"{name}={write(value)}" for name, value in self._items() if not name.endswith(".name")]
+
+    def to_yaml(self) -> str:
+        """The config as a YAML file that `experiment=FILE.yaml` reads back."""
+        lines = []
+        for name, value in self._items():
+            text = write(value) if isinstance(value, str) else value
+            value = list(text) if isinstance(text, tuple) else text
+            if not name.endswith(".name"):
+                lines.append(f"{name}: {json.dumps(value, ensure_ascii=False)}\n")
+        return "".join(lines)
+
+    def _items(self) -> Iterable[tuple[str, Any]]:
+        for group, choice in self.choices().items():
+            yield group, choice.name
+            if choice.plugin != choice.name:
+                yield f"{group}.name", choice.plugin
+            for name, value in choice.options.items():
+                yield f"{group}.{name}", value
+        for field in top_level(type(self)):
+            yield field.name, getattr(self, field.name)
+
+    def replace(self, **changes: Any) -> Self:
+        """The same config with other values of top-level keys."""
+        return dataclasses.replace(self, **changes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EvaluateConfig(TrainConfig):
+    """One evaluation of one strategy on tasks of one shape: `transduce evaluate`."""
+
+    strategy: Choice
+    way: Annotated[int, AtLeast(2)] = key(5, "classes of a task")
+    shot: Annotated[int, AtLeast(1)] = key(1, "labelled images of each class")
+    query: Annotated[int, AtLeast(1)] = key(15, "images of each class to be labelled")
+    tasks: Annotated[int, AtLeast(1)] = key(10_000, "number of tasks")
+    split: Literal["base", "validation", "novel"] = key("novel", "classes the tasks are made of")
+    task_file: str | None = key(None, "file of tasks to use instead of drawing them")
+    batch: Annotated[int, AtLeast(1)] = key(64, "tasks worked on at once", execution=True)
+
+    def result_keys(self) -> dict[str, Any]:
+        """As for training; a file of tasks counts by its content.
+
+        Raises:
+            InputError: where the file of tasks is not there.
+        """
+        kept = super().result_keys()
+        if self.task_file is not None:
+            kept["task_file"] = _content(self.task_file)
+        return kept
+
+
+SCHEMAS: Mapping[str, type[TrainConfig]] = {"train": TrainConfig, "evaluate": EvaluateConfig}
+
+
+def group_names(schema: type[TrainConfig]) -> list[str]:
+    """Groups of a schema, in the order of its fields."""
+    return [field.name for field in dataclasses.fields(schema) if not field.metadata]
+
+
+def top_level(schema: type[TrainConfig]) -> list["dataclasses.Field[Any]"]:
+    """Top-level keys of a schema, in the order of its fields."""
+    return [field for field in dataclasses.fields(schema) if field.metadata]
+
+
+def identity(stage: str, **parts: Any) -> str:
+    """The name of a stage's result: 16 hexadecimal digits of the SHA-256 of everything that can change it.
+
+    Args:
+        stage: "checkpoint", "features", "evaluation" or another.
+        parts: result keys, fingerprints of inputs, of code: anything JSON can hold, in any order.
+
+    Raises:
+        TypeError, ValueError: for a part that JSON cannot hold, such as NaN.
+    """
+    canonical = json.dumps({"stage": stage, **parts}, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()[:16]
+
+
+def parse(schema: type[C], arguments: Sequence[str]) -> list[C]:
+    """Configs that a command line asks for: one, or the product of all keys with several values.
+
+    The order is that of the keys as typed, the last one fastest. A field that only some of the chosen options
+    have (`strategy=simpleshot,laplacianshot weight=0.1,1`) is varied for those; equal configs are given once.
+
+    Raises:
+        InputError: names the key, group option or value that is wrong, and the nearest right one.
+    """
+    from runs.resolution import resolve
+
+    return [schema(**fields) for fields in resolve(schema, arguments)]
+
+
+def _content(path: str) -> str:
+    try:
+        return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()[:16]
+    except OSError as error:
+        raise InputError(
+            f"task_file={path}: cannot be read ({error.strerror}); give a file of tasks"
+        ) from error
+
+
+__all__ = [
+    "SCHEMAS",
+    "Choice",
+    "EvaluateConfig",
+    "TrainConfig",
+    "freeze",
+    "group_names",
+    "identity",
+    "key",
+    "parse",
+    "top_level",
+]

@@ -1,0 +1,217 @@
+"""Groups of the config: what `benchmark=`, `backbone=`, `training=` and `strategy=` may name.
+
+An option is a YAML file in `configs/<group>/` that lists every field of the dataclass it stands for, so that
+names, keys and kinds are checked without importing torch. A plug-in without a file gets its fields from its
+class.
+"""
+
+import dataclasses
+import importlib
+import pathlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from clustering.errors import InputError, unknown
+from clustering.plugins import Plugins
+from fsl.benchmarks import BENCHMARKS
+from fsl.strategies import STRATEGIES
+
+REQUIRED = "???"  # OmegaConf's word for a value that the user has to give
+
+
+@dataclass(frozen=True)
+class Group:
+    """One group: where its options come from.
+
+    Attributes:
+        name: the key on the command line.
+        about: what is chosen, in a few words.
+        plugins: the table of classes, where an option stands for a class of its own.
+        builds: `package.module:Class`, where all options are settings of one class.
+        default: what is chosen when nothing is said, as on the command line.
+    """
+
+    name: str
+    about: str
+    default: str
+    plugins: Plugins | None = None
+    builds: str = ""
+
+
+GROUPS: dict[str, Group] = {
+    group.name: group
+    for group in (
+        Group("benchmark", "the images and their classes", "glyphs", plugins=BENCHMARKS),
+        Group("backbone", "the network: one of these, or any model of timm by name", "conv4"),
+        Group("training", "how it is trained on the base classes", "default", builds="fsl.training:Training"),
+        Group(
+            "strategy",
+            "how the queries of a task are labelled",
+            "simpleshot,laplacianshot",
+            plugins=STRATEGIES,
+        ),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The chosen option of a group, with all its fields.
+
+    Attributes:
+        group: name of the group.
+        name: name of the option, as typed.
+        options: every field with its value; lists are tuples.
+        plugin: what is built, where it is called otherwise than the option (a preset); else equal to `name`.
+    """
+
+    group: str
+    name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    plugin: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.plugin:
+            object.__setattr__(self, "plugin", self.name)
+
+    def build(self) -> Any:
+        """The object itself: a strategy, a benchmark, a `Training`; for a backbone the name that timm knows.
+
+        Raises:
+            InputError: names the field whose value cannot be.
+        """
+        group = GROUPS[self.group]
+        if group.plugins is None and not group.builds:
+            return self.plugin
+        built = load(group, self.plugin)
+        surplus = self.options.keys() - {item.name for item in dataclasses.fields(built)}
+        if surplus:
+            where = f"configs/{self.group}/{self.name}.yaml"
+            raise InputError(
+                f"{where}: {self.plugin} has no field {', '.join(sorted(surplus))}; delete it there"
+            )
+        try:
+            return built(**self.options)
+        except InputError as error:
+            raise InputError(f"{self.group}={self.name}: {error}") from error
+
+
+def load(group: Group, plugin: str) -> Any:
+    """The dataclass that an option stands for. Imports it, and torch with it."""
+    if group.plugins is not None:
+        built = group.plugins.load(plugin)
+    else:
+        module, _, attribute = group.builds.partition(":")
+        built = getattr(importlib.import_module(module), attribute)
+    if not (isinstance(built, type) and dataclasses.is_dataclass(built)):
+        raise InputError(f"{group.name} {plugin!r} must name a dataclass, since its fields are its config")
+    return built
+
+
+def folder() -> pathlib.Path:
+    """The folder `configs/`: beside the packages in a checkout, inside `runs/` once installed."""
+    here = pathlib.Path(__file__).resolve().parent
+    return here / "configs" if (here / "configs").is_dir() else here.parent / "configs"
+
+
+def names(group: str) -> list[str]:
+    """Names of a group's options (or of the experiments): its files, then the plug-ins that have no file."""
+    files = sorted(path.stem for path in (folder() / group).glob("*.yaml"))
+    plugins = GROUPS[group].plugins if group in GROUPS else None
+    return files + ([name for name in plugins.names() if name not in files] if plugins else [])
+
+
+def default(group: str, benchmark: str) -> str:
+    """What a group means when nothing is said. Training follows the benchmark where it has a file for it."""
+    if group == "training" and (folder() / group / f"{benchmark}.yaml").exists():
+        return benchmark
+    return GROUPS[group].default
+
+
+def option(group: str, name: str) -> Choice:
+    """The option of that name with the values of its file.
+
+    Raises:
+        InputError: for an unknown name, with the nearest right one, or a file that cannot be read.
+    """
+    return _option(group, name)
+
+
+@cache
+def _option(group: str, name: str) -> Choice:
+    kind = GROUPS[group]
+    path = folder() / group / f"{name}.yaml"
+    if re.fullmatch(r"[\w.-]+", name) and path.is_file():
+        content = read(path)
+        plugin = str(content.pop("name", name))
+        return Choice(group, name, {key: freeze(value) for key, value in content.items()}, plugin)
+    if kind.plugins is not None:
+        if ":" not in name and name not in names(group):
+            raise unknown(group, name, names(group))
+        return Choice(group, name, _fields(load(kind, name)))
+    if kind.builds:
+        raise unknown(group, name, names(group))
+    return Choice(group, name)
+
+
+def check_backbone(name: str) -> None:
+    """That a backbone without a file is one that timm knows. Imports timm, so it is asked last.
+
+    Raises:
+        InputError: with the nearest right name.
+    """
+    if name in names("backbone"):
+        return
+    from fsl.backbones import backbone_names
+
+    known = [*names("backbone"), *backbone_names()]
+    if name.partition(".")[0] not in known:
+        raise unknown("backbone", name, known)
+
+
+def _fields(built: Any) -> dict[str, Any]:
+    found = {}
+    for item in dataclasses.fields(built):
+        if item.default is not dataclasses.MISSING:
+            found[item.name] = freeze(item.default)
+        elif item.default_factory is not dataclasses.MISSING:
+            found[item.name] = freeze(item.default_factory())
+        else:
+            found[item.name] = REQUIRED
+    return found
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+    """A YAML file of keys and values.
+
+    Raises:
+        InputError: names the file and the line where it is no such thing.
+    """
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+    from yaml import YAMLError
+
+    try:
+        content = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
+    except (YAMLError, OmegaConfBaseException, OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: not a readable YAML file: {error}") from error
+    if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
+        raise InputError(f"{path}: must hold lines of the form `key: value`")
+    return {str(key): value for key, value in content.items()}
+
+
+def comments(group: str, name: str) -> dict[str, str]:
+    """The comment beside each key in an option's file; empty where there is no file."""
+    path = folder() / group / f"{name}.yaml"
+    if not path.is_file():
+        return {}
+    found = re.finditer(r"^(\w+):[^#\n]*#[ ]*(.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {match[1]: match[2].strip() for match in found}
+
+
+def freeze(value: Any) -> Any:
+    """Lists as tuples, as the frozen dataclasses hold them."""
+    return tuple(freeze(item) for item in value) if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,256 @@
+"""From arguments to the fields of configs: which key means what, and the product of all values."""
+
+import difflib
+import itertools
+import pathlib
+import typing
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clustering.errors import InputError, unknown
+from clustering.parameters import mismatch
+from runs import groups, overrides
+from runs.config import SCHEMAS, TrainConfig, group_names, top_level
+from runs.groups import GROUPS, REQUIRED, Choice
+from runs.overrides import Value
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One `key=text` and where it was written: "" for the command line, else the experiment's name."""
+
+    key: str
+    text: str
+    origin: str = ""
+
+    def __str__(self) -> str:
+        return f"experiment {self.origin}: {self.key}" if self.origin else self.key
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a key means: a field of a group's option, a top-level field (no group), a group (no field)."""
+
+    group: str
+    field: str
+
+
+def resolve(schema: type[TrainConfig], arguments: Sequence[str]) -> list[dict[str, Any]]:
+    """Fields of every config that the arguments ask for, in order, each once."""
+    typed = [Assignment(*overrides.split(argument)) for argument in _keyed(schema, arguments)]
+    overlays = [item for item in typed if item.key == "experiment"]
+    typed = [item for item in typed if item.key != "experiment"]
+    if len(overlays) > 1:
+        raise InputError("experiment is given twice; write experiment=a,b for one after the other")
+    experiments = overrides.values("experiment", overlays[0].text) if overlays else []
+    found: list[dict[str, Any]] = []
+    for overlay in [experiment(name.text) for name in experiments] or [[]]:
+        found += [fields for fields in _resolve(schema, overlay, typed) if fields not in found]
+    for name in {fields["backbone"].name for fields in found}:
+        groups.check_backbone(name)
+    return found
+
+
+def experiment(name: str) -> list[Assignment]:
+    """The assignments of an experiment, by its name in `configs/experiment/` or by a YAML file's path."""
+    path = pathlib.Path(name)
+    if path.suffix not in (".yaml", ".yml"):
+        known = groups.names("experiment")
+        if name not in known:
+            raise unknown("experiment", name, known or ["none yet; give the path of a YAML file"])
+        path = groups.folder() / "experiment" / f"{name}.yaml"
+    content = groups.read(path)
+    return [
+        Assignment(key, value if isinstance(value, str) else overrides.write(value), origin=name)
+        for key, value in content.items()
+    ]
+
+
+def _keyed(schema: type[TrainConfig], arguments: Sequence[str]) -> Iterator[str]:
+    for argument, following in itertools.zip_longest(arguments, arguments[1:]):
+        if "=" not in argument:
+            plain = following is not None and "=" not in following
+            example = f"{argument}={following if plain else 'VALUE'}"
+            known = [*group_names(schema), *(field.name for field in top_level(schema)), "experiment"]
+            if argument not in known:
+                example = "key=value, as in benchmark=glyphs"
+            raise InputError(f"{argument!r} is not of the form key=value; write {example}")
+        yield argument
+
+
+def _resolve(
+    schema: type[TrainConfig], overlay: Sequence[Assignment], typed: Sequence[Assignment]
+) -> list[dict[str, Any]]:
+    chosen = _chosen(schema, overlay, typed)
+    candidates = [groups.option(group, name) for group, options in chosen.items() for name in options]
+    axes: dict[Target, list[Any]] = {}
+    for group in group_names(schema):
+        if not any(item.key == group for item in (*overlay, *typed)) and group != "training":
+            axes[Target(group, "")] = list(chosen[group])
+    for source in (overlay, typed):
+        given: dict[Target, Assignment] = {}
+        for item in source:
+            target = _target(schema, item, candidates)
+            if target in given:
+                first, second = given[target].key, item.key
+                names = f"{first} and {second}: both mean {_dotted(target)}" if first != second else first
+                raise InputError(f"given twice: {names}; give it once (several values: {first}=a,b)")
+            given[target] = item
+            axes[target] = (
+                chosen[target.group] if not target.field else _values(schema, item, target, candidates)
+            )
+    found: list[dict[str, Any]] = []
+    for combination in itertools.product(*axes.values()):
+        fields = _fields(schema, dict(zip(axes, combination, strict=True)))
+        if fields not in found:
+            found.append(fields)
+    return found
+
+
+def _chosen(
+    schema: type[TrainConfig], overlay: Sequence[Assignment], typed: Sequence[Assignment]
+) -> dict[str, list[str]]:
+    chosen: dict[str, list[str]] = {}
+    for group in group_names(schema):
+        lines = [item for item in (*overlay, *typed) if item.key == group]
+        if lines:
+            chosen[group] = [value.text for value in overrides.values(group, lines[-1].text)]
+        elif group == "training":
+            defaults = [groups.default(group, name) for name in chosen["benchmark"]]
+            chosen[group] = list(dict.fromkeys(defaults))
+        else:
+            chosen[group] = groups.default(group, "").split(",")
+    return chosen
+
+
+def _target(schema: type[TrainConfig], item: Assignment, candidates: Sequence[Choice]) -> Target:
+    if item.key in group_names(schema):
+        return Target(item.key, "")
+    if any(item.key == field.name for field in top_level(schema)):
+        return Target("", item.key)
+    group, dot, field = item.key.rpartition(".")
+    owners = {
+        choice.group for choice in candidates if field in choice.options and group in ("", choice.group)
+    }
+    if len(owners) == 1:
+        return Target(owners.pop(), field)
+    if owners:
+        ways = " or ".join(f"{owner}.{field}" for owner in sorted(owners))
+        raise InputError(f"{item}: more than one group has this field; write {ways}")
+    if dot and group in group_names(schema):
+        options = [choice for choice in candidates if choice.group == group]
+        names = ", ".join(choice.name for choice in options)
+        if not any(choice.options for choice in options):
+            raise InputError(f"unknown key {item.key!r}: {group} {names} has no fields; leave it out")
+        fields = sorted({name for choice in options for name in choice.options})
+        near = difflib.get_close_matches(field.lower(), fields, n=1, cutoff=0.6)
+        remedy = f"did you mean {group}.{near[0]}?" if near else f"fields: {', '.join(fields)}"
+        raise InputError(f"{group} {names} has no field {field!r} ({item}); {remedy}")
+    raise _unknown(schema, item, candidates)
+
+
+def _unknown(schema: type[TrainConfig], item: Assignment, candidates: Sequence[Choice]) -> InputError:
+    verbs = [
+        verb
+        for verb, other in SCHEMAS.items()
+        if other is not schema
+        and item.key.partition(".")[0] in {*group_names(other), *(f.name for f in top_level(other))}
+    ]
+    if verbs:
+        return InputError(f"{item} is a key of `transduce {verbs[0]}`, not of this verb; leave it out here")
+    other_options = [
+        choice
+        for group in group_names(schema)
+        if group != "backbone"
+        for choice in _files(group)
+        if item.key in choice.options
+    ]
+    if other_options:
+        owner = other_options[0]
+        return InputError(
+            f"unknown key {str(item)!r}: a field of {owner.group} {owner.name}, which is not chosen; "
+            f"add {owner.group}={owner.name}"
+        )
+    bare = [name for choice in candidates for name in choice.options]
+    dotted = [f"{choice.group}.{name}" for choice in candidates for name in choice.options]
+    top = [*group_names(schema), *(field.name for field in top_level(schema)), "experiment"]
+    for known in (top, bare, dotted):
+        if difflib.get_close_matches(item.key.lower(), known, n=1, cutoff=0.6):
+            return (
+                unknown("key", str(item), known)
+                if not item.origin
+                else InputError(f"{item}: {unknown('key', item.key, known)}")
+            )
+    return InputError(
+        f"unknown key {str(item)!r}; known: {', '.join(top)}, and fields of the groups (see --help)"
+    )
+
+
+def _files(group: str) -> list[Choice]:
+    found = []
+    for path in sorted((groups.folder() / group).glob("*.yaml")):
+        found.append(groups.option(group, path.stem))
+    return found
+
+
+def _values(
+    schema: type[TrainConfig], item: Assignment, target: Target, candidates: Sequence[Choice]
+) -> list[Any]:
+    if not target.group:
+        return [
+            _top_level(schema, item, value, candidates) for value in overrides.values(item.key, item.text)
+        ]
+    defaults = [
+        choice.options[target.field]
+        for choice in candidates
+        if choice.group == target.group and target.field in choice.options
+    ]
+    text = item.text
+    if isinstance(defaults[0], tuple) and len(overrides.values(item.key, text)) > 1 and "[" not in text:
+        text = f"[{text}]"  # a,b for a field that holds a list is the list
+    values = overrides.values(item.key, text)
+    default = None if defaults[0] == REQUIRED else defaults[0]
+    return [groups.freeze(overrides.coerce(str(item), value, default)) for value in values]
+
+
+def _top_level(
+    schema: type[TrainConfig], item: Assignment, given: Value, candidates: Sequence[Choice]
+) -> Any:
+    hint = typing.get_type_hints(schema, include_extras=True)[item.key]
+    value = given.value
+    if value is not None and not isinstance(value, str) and mismatch("", hint) is None:
+        value = given.text  # a field for text takes 2024 as it is written
+    problem = mismatch(value, hint)
+    if problem:
+        others = [f"{choice.group}.{item.key}" for choice in candidates if item.key in choice.options]
+        also = f" (another key is {others[0]})" if others else ""
+        raise InputError(f"{item} must be {problem}, not {given.text!r}{also}")
+    return value
+
+
+def _fields(schema: type[TrainConfig], point: dict[Target, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {target.field: value for target, value in point.items() if not target.group}
+    for group in group_names(schema):
+        name = point.get(Target(group, "")) or groups.default(group, fields["benchmark"].name)
+        choice = groups.option(group, name)
+        options = dict(choice.options)
+        options.update(
+            {
+                target.field: value
+                for target, value in point.items()
+                if target.group == group and target.field in options
+            }
+        )
+        missing = [option for option, value in options.items() if value == REQUIRED]
+        if missing:
+            raise InputError(f"{group}={name} needs {group}.{missing[0]}; add {missing[0]}=VALUE")
+        fields[group] = Choice(group, choice.name, options, choice.plugin)
+    return fields
+
+
+def _dotted(target: Target) -> str:
+    return f"{target.group}.{target.field}" if target.group and target.field else target.group or target.field
+
+
+__all__ = ["GROUPS", "experiment", "resolve"]
