@@ -1,0 +1,47 @@
+"""Conv4 (64-64-64-64): the small network of few-shot learning since Vinyals et al., 2016."""
+
+from typing import Any
+
+from timm.models import register_model
+from torch import Tensor, nn
+
+
+class Conv4(nn.Module):
+    """Four blocks of 3x3 convolution, batch normalisation, max-pooling by 2 and ReLU, then flattened.
+
+    Pooling before ReLU gives the same numbers as after it, because ReLU is monotone, for less work.
+
+    Args:
+        in_chans: channels of the images.
+        num_classes: outputs of a linear classifier on top; 0 for the features themselves.
+        width: channels of every block.
+
+    Shapes: (N, in_chans, H, W) -> (N, width * (H // 16) * (W // 16)): 64 features at 28 pixels, 1600 at 84.
+    """
+
+    def __init__(self, in_chans: int = 3, num_classes: int = 0, width: int = 64) -> None:
+        super().__init__()
+        self.num_classes = num_classes
+        self.blocks = nn.Sequential(*(_block(width if i else in_chans, width) for i in range(4)))
+        self.head = nn.LazyLinear(num_classes) if num_classes else nn.Identity()
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, images: Tensor) -> Tensor:
+        features: Tensor = self.head(self.blocks(images).flatten(1))
+        return features
+
+
+def _block(inputs: int, outputs: int) -> nn.Sequential:
+    # no bias: batch normalisation would remove it
+    convolution = nn.Conv2d(inputs, outputs, kernel_size=3, padding=1, bias=False)
+    return nn.Sequential(convolution, nn.BatchNorm2d(outputs), nn.MaxPool2d(2), nn.ReLU())
+
+
+@register_model  # type: ignore[untyped-decorator]
+def conv4(pretrained: bool = False, **options: Any) -> Conv4:
+    """Conv4 with 64 channels. There are no published weights to load."""
+    for key in ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir"):
+        options.pop(key, None)
+    return Conv4(**options)

@@ -1,0 +1,165 @@
+"""Features of a whole split: extracted once, kept on disk, memory-mapped when read."""
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from clustering.errors import InputError
+from fsl.augmentation import normalise
+from fsl.machine import resolve_device
+from fsl.progress import Progress, quiet
+from fsl.tensor_files import read_tensors, write_tensors
+
+if TYPE_CHECKING:
+    from fsl.benchmarks.images import ImageSet
+
+FORMAT = "transduce features 1"
+_ROWS = 1 << 16  # rows looked at in one piece, so that checking a large bank takes little memory
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureBank:
+    """Features of the images of one split, made by one backbone. N images, D features, K classes.
+
+    Attributes:
+        features: (N, D) float32, finite.
+        labels: (N,) int64 in 0..K-1.
+        class_names: K names.
+        base_mean: (D,) mean feature of the base classes, which CL2N subtracts; None where it is not known.
+        provenance: what made it: fingerprints of checkpoint and images, the test-time transform, versions.
+
+    Raises:
+        InputError: NaN or infinite features, labels out of range, sizes that do not fit each other.
+    """
+
+    features: Tensor
+    labels: Tensor
+    class_names: tuple[str, ...]
+    base_mean: Tensor | None = None
+    provenance: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check(self, "feature bank")
+
+    @property
+    def dimension(self) -> int:
+        """D, the number of features."""
+        return self.features.shape[1]
+
+    def fingerprint(self) -> str:
+        """16 hexadecimal digits that depend on every number and name in the bank, not on its provenance."""
+        digest = hashlib.sha256(json.dumps([list(self.features.shape), *self.class_names]).encode())
+        for tensor in (self.features, self.labels, self.base_mean):
+            digest.update(b"none" if tensor is None else tensor.contiguous().numpy().data)
+        return digest.hexdigest()[:16]
+
+    def save(self, path: Path) -> None:
+        """Write to a safetensors file in one step: `path` holds the whole bank or what it held before."""
+        tensors = {"features": self.features, "labels": self.labels}
+        if self.base_mean is not None:
+            tensors["base_mean"] = self.base_mean
+        header = {
+            "format": FORMAT,
+            "class_names": json.dumps(self.class_names),
+            "provenance": json.dumps(dict(self.provenance), sort_keys=True),
+        }
+        write_tensors(path, tensors, header)
+
+    @classmethod
+    def load(cls, path: Path) -> "FeatureBank":
+        """Read and check a bank; its tensors are mapped from the file, not copied.
+
+        Raises:
+            InputError: names the file: missing, truncated, of another format, or with wrong contents.
+        """
+        path = Path(path)
+        remedy = "remove it, so that the features are extracted again"
+        tensors, header = read_tensors(path, FORMAT, remedy)
+        try:
+            names = tuple(json.loads(header["class_names"]))
+            provenance = json.loads(header["provenance"])
+            bank = cls(tensors["features"], tensors["labels"], names, tensors.get("base_mean"), provenance)
+        except (KeyError, TypeError, json.JSONDecodeError) as error:
+            raise InputError(f"{path}: lacks {error}, so it is no feature bank; {remedy}") from error
+        except InputError as error:
+            raise InputError(f"{path}: {error}; {remedy}") from error
+        return bank
+
+    def with_base_mean(self, base_mean: Tensor) -> "FeatureBank":
+        """The same bank with another base mean."""
+        return dataclasses.replace(self, base_mean=base_mean)
+
+
+def _check(bank: FeatureBank, what: str) -> None:
+    features, labels, names, mean = bank.features, bank.labels, bank.class_names, bank.base_mean
+    if features.ndim != 2 or features.dtype != torch.float32 or not features.numel():
+        raise InputError(f"{what}: features must be float32 of shape (N, D), not {_describe(features)}")
+    if labels.dtype != torch.int64 or labels.shape != features.shape[:1]:
+        raise InputError(f"{what}: labels must be int64 of shape ({len(features)},), not {_describe(labels)}")
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= len(names):
+        raise InputError(f"{what}: labels run from {low} to {high}, but there are {len(names)} class names")
+    if mean is not None and (mean.dtype != torch.float32 or mean.shape != features.shape[1:]):
+        raise InputError(
+            f"{what}: base_mean must be float32 of shape ({features.shape[1]},), not {_describe(mean)}"
+        )
+    if mean is not None and not mean.isfinite().all():
+        raise InputError(f"{what}: NaN or infinite values in base_mean")
+    for start in range(0, len(features), _ROWS):
+        finite = features[start : start + _ROWS].isfinite().all(dim=1)
+        if not finite.all():
+            row = start + int((~finite).nonzero()[0])
+            raise InputError(f"{what}: NaN or infinite values in features, first in row {row}")
+
+
+def _describe(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}"
+
+
+def extract(
+    backbone: nn.Module,
+    images: "ImageSet",
+    *,
+    mean: Sequence[float],
+    std: Sequence[float],
+    batch_size: int = 512,
+    device: str = "auto",
+    progress: Progress = quiet,
+) -> Tensor:
+    """Features of all images under the test-time transform: scaled and normalised, nothing random.
+
+    Args:
+        backbone: maps (N, C, H, W) to (N, D); moved to the device, and left in the mode that it was in.
+        images: N images.
+        mean, std: of the benchmark, per channel of images scaled to 0..1.
+        batch_size: images at a time.
+        device: "auto", "cpu", "cuda", "cuda:N".
+
+    Returns:
+        (N, D) float32 on the CPU.
+    """
+    place = resolve_device(device)
+    training = backbone.training
+    backbone.to(place, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
+    parts = []
+    try:
+        with (
+            torch.inference_mode(),
+            progress.track("extracting features", len(images.labels)) as advance,
+        ):
+            for batch in torch.split(images.images, batch_size):
+                pixels = normalise(batch.to(place), mean, std)
+                pixels = pixels.contiguous(memory_format=torch.channels_last)
+                parts.append(backbone(pixels).float().cpu())
+                advance(len(batch))
+    finally:
+        backbone.train(training)
+    # a copy made outside inference mode can take part in later computations with gradients
+    return torch.cat(parts).clone()
