@@ -1,0 +1,245 @@
+"""Characters of many scripts, drawn from the fonts that matplotlib ships: a benchmark that needs no download.
+
+A class is one code point. Base classes are Latin, Greek and Cyrillic letters, validation classes Armenian
+and Georgian, novel classes come from eight other scripts. Each sample draws a face, size, rotation, shear,
+shift, stroke and noise from the seed.
+"""
+
+import unicodedata
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import matplotlib
+import numpy as np
+from matplotlib import ft2font
+from numpy.typing import NDArray
+
+from clustering.parameters import AtLeast, validate
+from clustering.streams import stream
+from fsl.augmentation import Augmentation
+from fsl.benchmarks.benchmark import SPLITS, Decoded, Split, fingerprint
+
+RECIPE = 1  # raised whenever the same seed gives other images, so that no cache holds the old ones
+
+SCRIPTS: dict[Split, tuple[str, ...]] = {
+    "base": ("LATIN", "GREEK", "CYRILLIC"),
+    "validation": ("ARMENIAN", "GEORGIAN"),
+    "novel": ("CANADIAN", "ARABIC", "HEBREW", "LAO", "NKO", "OGHAM", "OLD", "TIFINAGH"),
+}
+# Faces that hold these letters under their own code points, the one that holds all of them first. Left out
+# are the fonts of symbols and sizes, and LastResort, which draws a box for whatever it is asked.
+FACES = (
+    "DejaVuSans",
+    *("DejaVuSans-Bold", "DejaVuSans-Oblique", "DejaVuSans-BoldOblique"),
+    *("DejaVuSerif", "DejaVuSerif-Bold", "DejaVuSerif-Italic", "DejaVuSerif-BoldItalic"),
+    *("DejaVuSansMono", "DejaVuSansMono-Oblique"),
+    *("STIXGeneral", "STIXGeneralBol", "STIXGeneralItalic"),
+)
+CANVAS, GLYPH = (
+    64,
+    40,
+)  # pixels of a drawn glyph's square and of its longer side, at twice the scale of a sample
+ALIKE = 4  # per cent of the ink's energy in which two letters' thumbnails must differ, whatever the faces
+UNHINTED: Any = ft2font.LoadFlags.NO_HINTING
+FIXED = 1 << 16  # sub-pixel positions are integers in this unit: samples are equal on every machine
+
+
+@dataclass(frozen=True)
+class Glyphs:
+    """Characters of many scripts from matplotlib's own fonts, 28 x 28 grey, ink bright on black.
+
+    Equal bytes for one seed and one version of matplotlib.
+
+    Attributes:
+        samples: images of each class.
+        seed: of the samples; the classes do not depend on it.
+    """
+
+    samples: Annotated[int, AtLeast(1)] = 30
+    seed: Annotated[int, AtLeast(0)] = 0
+
+    name: ClassVar[str] = "glyphs"
+    channels: ClassVar[int] = 1
+    size: ClassVar[int] = 28
+    mean: ClassVar[tuple[float, ...]] = (0.143,)
+    std: ClassVar[tuple[float, ...]] = (0.249,)
+    augmentation: ClassVar[Augmentation] = Augmentation()
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def source(self) -> str:
+        """Identity of the fonts, of the recipe and of the fields; draws nothing."""
+        versions = (matplotlib.__version__, ft2font.__freetype_version__, unicodedata.unidata_version)
+        return fingerprint("glyphs", RECIPE, *versions, self.samples, self.seed)
+
+    def read(self, split: Split) -> Decoded:
+        """Draw the samples of a split: images (N, 1, 28, 28), classes in the order of their code points."""
+        letters = classes()[split]
+        labels = np.repeat(np.arange(len(letters)), self.samples)
+        images = _samples(letters, labels, stream(self.seed, "glyphs", split), self.size)
+        names = tuple(f"U+{ord(letter):04X} {unicodedata.name(letter)}" for letter in letters)
+        return Decoded(images[:, None], labels, names)
+
+
+@cache
+def classes() -> dict[Split, str]:
+    """The letters of each split; of those that look alike in some faces only the first."""
+    letters = {split: _letters(SCRIPTS[split]) for split in SPLITS}
+    every = "".join(letters.values())
+    kept = set(_distinct(every))
+    return {split: "".join(letter for letter in letters[split] if letter in kept) for split in SPLITS}
+
+
+def _letters(scripts: tuple[str, ...]) -> str:
+    """Letters of the scripts in the first face, without composed ones: an accent alone makes no class."""
+    letters = map(chr, sorted(_font(FACES[0]).get_charmap()))
+    return "".join(
+        letter
+        for letter in letters
+        if unicodedata.category(letter) in ("Lu", "Ll", "Lo")
+        and not unicodedata.decomposition(letter)
+        and unicodedata.name(letter, " ").split(" ")[0] in scripts
+        and drawing(letter, FACES[0]) is not None
+    )
+
+
+def _distinct(letters: str) -> str:
+    """Letters that resemble no earlier one that was kept, compared over all pairs of faces."""
+    owners, thumbnails = [], []
+    for number, letter in enumerate(letters):
+        for face in FACES:
+            glyph = drawing(letter, face)
+            if glyph is not None:
+                owners.append(number)
+                thumbnails.append(thumbnail(glyph))
+    owner, small = np.array(owners), np.stack(thumbnails).astype(np.float32)
+    norm = np.square(small).sum(1)  # whole numbers below 2^24: exact, and so is the product
+    alike: list[set[int]] = [set() for _ in letters]
+    for start in range(0, len(small), 1024):
+        block = slice(start, start + 1024)
+        distance = norm[block, None] + norm - 2 * (small[block] @ small.T)
+        near = 100 * distance < ALIKE * np.minimum(norm[block, None], norm)
+        for row, column in np.argwhere(near):
+            alike[max(owner[start + row], owner[column])].add(int(min(owner[start + row], owner[column])))
+    kept: set[int] = set()
+    for number in range(len(letters)):
+        if not (alike[number] - {number}) & kept:
+            kept.add(number)
+    return "".join(letters[number] for number in sorted(kept))
+
+
+def thumbnail(glyph: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """A drawing of 64 x 64 pixels as 16 x 16 blurred ones, flat, whole numbers 0..31."""
+    coarse = np.pad(glyph.astype(np.int64).reshape(16, 4, 16, 4).sum((1, 3)), 1)
+    for _ in range(2):
+        coarse = (coarse + np.roll(coarse, 1, 0)) // 2
+        coarse = (coarse + np.roll(coarse, -1, 1)) // 2
+    return (coarse[1:-1, 1:-1].reshape(-1) * 31) // (255 * 16)
+
+
+@cache
+def _font(face: str) -> ft2font.FT2Font:
+    return ft2font.FT2Font(str(Path(matplotlib.get_data_path(), "fonts", "ttf", f"{face}.ttf")))
+
+
+@cache
+def drawing(letter: str, face: str) -> NDArray[np.uint8] | None:
+    """A letter in the middle of 64 x 64 pixels, its longer side 40; None where the face does not hold it."""
+    font = _font(face)
+    if not font.get_char_index(ord(letter)):
+        return None
+    # Sized by its own ink: a capital and a small letter of one shape become one drawing, and so one class.
+    font.set_size(GLYPH, 72)
+    left, bottom, right, top = font.load_char(ord(letter), flags=UNHINTED).bbox  # in 64ths of a pixel
+    if right <= left or top <= bottom:
+        return None
+    font.set_size(GLYPH * GLYPH * 64 / max(right - left, top - bottom), 72)
+    font.set_text(letter, 0.0, flags=UNHINTED)
+    font.draw_glyphs_to_bitmap(antialiased=True)
+    ink = _trimmed(np.asarray(font.get_image(), np.uint8))
+    if not ink.size:
+        return None
+    canvas = np.zeros((CANVAS, CANVAS), np.uint8)
+    above, before = (CANVAS - ink.shape[0]) // 2, (CANVAS - ink.shape[1]) // 2
+    canvas[above : above + ink.shape[0], before : before + ink.shape[1]] = ink
+    return canvas
+
+
+def _trimmed(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """The image without its empty rim, and at most as large as the canvas."""
+    rows, columns = np.flatnonzero(image.any(1)), np.flatnonzero(image.any(0))
+    return (
+        image[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1][:CANVAS, :CANVAS]
+        if len(rows)
+        else image[:0]
+    )
+
+
+def _samples(
+    letters: str, labels: NDArray[np.int64], random: np.random.Generator, size: int
+) -> NDArray[np.uint8]:
+    """One image (size, size) for each label."""
+    faces = [[glyph for face in FACES if (glyph := drawing(letter, face)) is not None] for letter in letters]
+    counts = np.array([len(drawings) for drawings in faces])
+    glyphs = np.stack([glyph for drawings in faces for glyph in drawings])
+    total = len(labels)
+    face = (np.cumsum(counts) - counts)[labels] + random.integers(0, counts[labels])
+    angle, shear = random.uniform(-0.26, 0.26, total), random.uniform(-0.25, 0.25, total)
+    scale, stretch = random.uniform(0.75, 1.12, total), random.uniform(0.85, 1.18, total)
+    shift = random.uniform(-5, 5, (2, 1, total))  # in pixels of the drawing
+    stroke = random.integers(-160, 257, total)
+    contrast, noise = random.integers(144, 257, total), random.integers(0, 64, total)
+
+    # A sample's pixel lies at `turn @ pixel + middle` in the drawing: turned, sheared and scaled.
+    cosine, sine = np.cos(angle), np.sin(angle)
+    turn = np.array([[cosine, shear * cosine - sine], [sine, shear * sine + cosine]])
+    turn = turn / np.stack([scale * stretch, scale / stretch])
+    middle = (CANVAS - 1) / 2 - (turn * shift.swapaxes(0, 1)).sum(1)
+    turn, middle = np.rint(turn * FIXED / 2).astype(np.int32), np.rint(middle * FIXED).astype(np.int32)
+
+    images = np.empty((total, size, size), np.uint8)
+    for start in range(0, total, 256):
+        part = slice(start, start + 256)
+        inked = _stroked(glyphs[face[part]], stroke[part])
+        fine = _resampled(inked, turn[..., part], middle[..., part], 2 * size)
+        clean = fine.reshape(-1, size, 2, size, 2).sum((2, 4)) >> 2
+        grain = random.integers(-255, 256, clean.shape, np.int32) * noise[part, None, None] >> 8
+        images[part] = np.clip((clean * contrast[part, None, None] >> 8) + grain, 0, 255)
+    return images
+
+
+def _stroked(glyphs: NDArray[np.uint8], stroke: NDArray[np.int64]) -> NDArray[np.int32]:
+    """Drawings (n, 64, 64) with strokes wider (up to 256: by one pixel on each side) or thinner (below 0)."""
+    wide, thin = glyphs, glyphs
+    for axis in (1, 2):
+        sides = [np.roll(wide, shift, axis) for shift in (-1, 1)]
+        wide = np.maximum(np.maximum(sides[0], sides[1]), wide)
+        sides = [np.roll(thin, shift, axis) for shift in (-1, 1)]
+        thin = np.minimum(np.minimum(sides[0], sides[1]), thin)
+    amount = stroke.astype(np.int32)[:, None, None]
+    other = np.where(amount > 0, wide, thin).astype(np.int32)
+    return (glyphs * (256 - abs(amount)) + other * abs(amount)) >> 8
+
+
+def _resampled(
+    glyphs: NDArray[np.int32], turn: NDArray[np.int32], middle: NDArray[np.int32], size: int
+) -> NDArray[np.int32]:
+    """Drawings (n, 64, 64) at the points of a (size, size) grid, bilinear, in whole numbers throughout."""
+    grid = np.arange(1 - size, size, 2, dtype=np.int32)  # in half pixels from the middle
+    x, y = (
+        middle[i, :, None, None]
+        + turn[i, 0, :, None, None] * grid
+        + turn[i, 1, :, None, None] * grid[:, None]
+        for i in (0, 1)
+    )
+    column, row = (np.clip(position // FIXED, 0, CANVAS - 2) for position in (x, y))  # the rim is empty
+    right, below = ((position % FIXED) >> 8 for position in (x, y))
+    corner = np.arange(len(glyphs), dtype=np.int32)[:, None, None] * CANVAS**2 + row * CANVAS + column
+    flat = glyphs.reshape(-1)
+    upper = flat[corner] * (256 - right) + flat[corner + 1] * right
+    lower = flat[corner + CANVAS] * (256 - right) + flat[corner + CANVAS + 1] * right
+    resampled: NDArray[np.int32] = (upper * (256 - below) + lower * below) >> 16
+    return resampled

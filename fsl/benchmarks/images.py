@@ -1,0 +1,110 @@
+"""Images of a split, decoded once and then memory-mapped from a cache."""
+
+import errno
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from filelock import FileLock
+from torch import Tensor
+
+from clustering.errors import InputError, unknown
+from fsl.benchmarks.benchmark import SPLITS, Benchmark, Split, fingerprint
+from fsl.progress import Progress, quiet
+from fsl.tensor_files import read_tensors, write_tensors
+
+FORMAT = "transduce images 1"
+
+
+@dataclass(frozen=True, eq=False)
+class ImageSet:
+    """The images of one split.
+
+    Attributes:
+        images: (N, C, H, W) uint8, read-only by convention: they lie in a memory-mapped file.
+        labels: (N,) int64, 0..K-1.
+        class_names: K names.
+        fingerprint: of images, labels and names, 16 hexadecimal digits.
+    """
+
+    images: Tensor
+    labels: Tensor
+    class_names: tuple[str, ...]
+    fingerprint: str
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+def open_images(
+    benchmark: Benchmark, split: Split, cache: Path, progress: Progress | None = None
+) -> ImageSet:
+    """Images of a split, from `cache/images-<name>-<source>/<split>.safetensors`, written if missing.
+
+    The file appears under its name only when it is complete; of several processes one decodes and the others
+    wait. A file that is damaged (truncated, or its checksum is not what its header says) is made anew.
+
+    Raises:
+        InputError: for an unknown split, missing data, or a benchmark that breaks its own description.
+    """
+    if split not in SPLITS:
+        raise unknown("split", split, SPLITS)
+    progress = progress or quiet
+    folder = Path(cache) / f"images-{benchmark.name}-{benchmark.source()}"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{split}.safetensors"
+    with FileLock(folder / f"{split}.lock"):
+        images = _load(path, progress) if path.exists() else None
+        if images is None:
+            with progress.track(f"images of {benchmark.name}, {split}", 1) as advance:
+                made = _read(benchmark, split)
+                header = {"class_names": json.dumps(made.class_names), "fingerprint": made.fingerprint}
+                write_tensors(
+                    path, {"images": made.images, "labels": made.labels}, {"format": FORMAT, **header}
+                )
+                advance(1)
+            images = _load(path, progress)
+    if images is None:
+        raise OSError(errno.EIO, "what was written cannot be read back", str(path))
+    return images
+
+
+def _read(benchmark: Benchmark, split: Split) -> ImageSet:
+    images, labels, class_names = benchmark.read(split)
+    pixels, targets = torch.from_numpy(images).contiguous(), torch.from_numpy(labels)
+    shape = (len(targets), benchmark.channels, benchmark.size, benchmark.size)
+    if pixels.dtype != torch.uint8 or tuple(pixels.shape) != shape or len(targets) == 0:
+        raise InputError(
+            f"benchmark {benchmark.name}: images of {split} must be uint8 of shape {shape}, at least one, "
+            f"not {pixels.dtype} of shape {tuple(pixels.shape)}; mend its read()"
+        )
+    classes = len(class_names)
+    if targets.dtype != torch.int64 or not torch.equal(torch.unique(targets), torch.arange(classes)):
+        raise InputError(
+            f"benchmark {benchmark.name}: labels of {split} must be int64 and use each of 0..{classes - 1}, "
+            "one for each class name; mend its read()"
+        )
+    return ImageSet(pixels, targets, class_names, _checksum(pixels, targets, class_names))
+
+
+def _checksum(images: Tensor, labels: Tensor, class_names: tuple[str, ...]) -> str:
+    shape = json.dumps(list(images.shape))
+    return fingerprint(shape, images.numpy().data, labels.numpy().data, json.dumps(class_names))
+
+
+def _load(path: Path, progress: Progress) -> ImageSet | None:
+    """The images in a file, memory-mapped, or None where the file is damaged."""
+    try:
+        tensors, header = read_tensors(path, FORMAT, "it is made anew")
+        images, labels, class_names = (
+            tensors["images"],
+            tensors["labels"],
+            tuple(json.loads(header["class_names"])),
+        )
+        if header["fingerprint"] == _checksum(images, labels, class_names):
+            return ImageSet(images, labels, class_names, header["fingerprint"])
+        progress.note(f"{path}: wrong checksum; it is made anew")
+    except InputError as error:
+        progress.note(str(error))
+    return None

@@ -1,0 +1,238 @@
+"""Omniglot: 1,623 hand-written characters of 50 alphabets, each by 20 people (Lake et al., Science 2015)."""
+
+import io
+import os
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import ClassVar, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+from torch.nn import functional
+
+from clustering.errors import InputError
+from clustering.parameters import validate
+from fsl.augmentation import Augmentation
+from fsl.benchmarks.benchmark import Decoded, Split, fingerprint
+
+RECIPE = 1  # raised whenever the same files give other images
+PARTS = ("images_background", "images_evaluation")
+SIDE, DRAWERS, CHARACTERS = 105, 20, 1623
+
+# Both splits validate on the same five background alphabets. Vinyals' list is made of whole alphabets, but
+# for the last four characters of Gurmukhi.
+VALIDATION = ("Armenian", "Bengali", "Early_Aramaic", "Hebrew", "Mkhedruli_(Georgian)")
+VINYALS_NOVEL = (
+    *("Kannada", "Keble", "Malayalam", "Manipuri", "Mongolian", "Old_Church_Slavonic_(Cyrillic)", "Oriya"),
+    *("Sylheti", "Syriac_(Serto)", "Tengwar", "Tibetan", "ULOG"),
+)
+EVALUATION = (
+    *VINYALS_NOVEL,
+    *(
+        "Angelic",
+        "Atemayar_Qelisayer",
+        "Atlantean",
+        "Aurek-Besh",
+        "Avesta",
+        "Ge_ez",
+        "Glagolitic",
+        "Gurmukhi",
+    ),
+)
+
+
+class Drawings(NamedTuple):
+    """All drawings, in the order of alphabet, character and drawer.
+
+    Attributes:
+        ink: (N, 1379) uint8, the 105 x 105 pixels of a drawing packed eight to a byte; 1 is ink.
+        alphabets: (N,) names.
+        characters: (N,) numbers within the alphabet, from 1.
+        drawers: (N,) 1..20.
+    """
+
+    ink: NDArray[np.uint8]
+    alphabets: NDArray[np.str_]
+    characters: NDArray[np.int64]
+    drawers: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Omniglot:
+    """Omniglot at 28 x 28 grey, ink bright on black, 20 drawings of each class.
+
+    `split="vinyals"` is the usual one: 1,028 / 172 / 423 characters, and each of a character's rotations by
+    0, 90, 180 and 270 degrees is a class of its own, so 4,112 / 688 / 1,692 classes.
+    `split="background"` is Lake's: novel are the 659 characters of the 20 evaluation alphabets, base those of
+    the 30 background alphabets less five (`VALIDATION`), without rotations: 792 / 172 / 659 classes.
+
+    Attributes:
+        root: folder with `omniglot.npz`, or with images_background and images_evaluation (.zip or unpacked).
+        split: which characters are base, validation and novel.
+    """
+
+    root: str | None = None
+    split: Literal["vinyals", "background"] = "vinyals"
+
+    name: ClassVar[str] = "omniglot"
+    channels: ClassVar[int] = 1
+    size: ClassVar[int] = 28
+    mean: ClassVar[tuple[float, ...]] = (0.078,)
+    std: ClassVar[tuple[float, ...]] = (0.216,)
+    augmentation: ClassVar[Augmentation] = Augmentation(rotation=10, translation=0.07, scale=0.12, shear=8)
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def source(self) -> str:
+        """Identity of the split and of the files: of their bytes, in folders of names and sizes."""
+        digests = []
+        for path in find(self.root):
+            if path.is_file():
+                digests.append(fingerprint(path.read_bytes()))
+            else:
+                files = sorted(path.glob("*/*/*.png"))
+                digests.append(
+                    fingerprint(*(f"{file.relative_to(path)} {file.stat().st_size}" for file in files))
+                )
+        return fingerprint("omniglot", RECIPE, self.split, *digests)
+
+    def read(self, split: Split) -> Decoded:
+        """Decode a split: images (N, 1, 28, 28), classes in the order of alphabet, character and rotation.
+
+        Raises:
+            InputError: for files that are missing, damaged or incomplete.
+        """
+        drawings = load(find(self.root))
+        mine = self.members(drawings.alphabets, drawings.characters, split)
+        upright = shrink(drawings.ink[mine], self.size)
+        turns = range(4) if self.split == "vinyals" else range(1)
+        # (characters, rotations, drawers, 28, 28): a turn to the left, as in the lists of the split
+        images = np.stack([np.rot90(upright, turn, (1, 2)) for turn in turns])
+        images = images.reshape(len(turns), -1, DRAWERS, self.size, self.size).swapaxes(0, 1)
+        images = np.ascontiguousarray(images).reshape(-1, 1, self.size, self.size)
+        first = np.flatnonzero(mine)[::DRAWERS]
+        names = tuple(
+            f"{alphabet}/character{character:02d}" + (f"/rot{90 * turn:03d}" if len(turns) > 1 else "")
+            for alphabet, character in zip(drawings.alphabets[first], drawings.characters[first], strict=True)
+            for turn in turns
+        )
+        return Decoded(images, np.repeat(np.arange(len(names)), DRAWERS), names)
+
+    def members(
+        self, alphabets: NDArray[np.str_], characters: NDArray[np.int64], split: Split
+    ) -> NDArray[np.bool_]:
+        """Which drawings (or characters) belong to a split."""
+        if self.split == "vinyals":
+            novel = np.isin(alphabets, VINYALS_NOVEL) | ((alphabets == "Gurmukhi") & (characters >= 42))
+        else:
+            novel = np.isin(alphabets, EVALUATION)
+        validation = np.isin(alphabets, VALIDATION)
+        members: NDArray[np.bool_] = {
+            "base": ~(novel | validation),
+            "validation": validation,
+            "novel": novel,
+        }[split]
+        return members
+
+
+def find(root: str | None) -> list[Path]:
+    """The files or folders under `root` that hold Omniglot.
+
+    Raises:
+        InputError: where there are none.
+    """
+    wanted = "omniglot.npz, or images_background and images_evaluation (as .zip or unpacked)"
+    remedy = f"pass root=FOLDER with {wanted}; they come from github.com/brendenlake/omniglot, folder python"
+    if root is None:
+        raise InputError(f"benchmark omniglot: no folder given; {remedy}")
+    folder = Path(root).expanduser()
+    if not folder.is_dir():
+        raise InputError(f"benchmark omniglot: {folder} is no folder; {remedy}")
+    if (folder / "omniglot.npz").is_file():
+        return [folder / "omniglot.npz"]
+    found = []
+    for part in PARTS:
+        if (folder / part).is_dir():
+            found.append(folder / part)
+        elif (folder / f"{part}.zip").is_file():
+            found.append(folder / f"{part}.zip")
+        else:
+            raise InputError(f"benchmark omniglot: {folder} holds no {part} and no omniglot.npz; {remedy}")
+    return found
+
+
+def load(paths: list[Path]) -> Drawings:
+    """All drawings of these files or folders (see `find`).
+
+    Raises:
+        InputError: for a file that cannot be read or is not Omniglot's, and where characters are missing.
+    """
+    parts = []
+    for path in paths:
+        try:
+            parts.append(_archive(path) if path.suffix == ".npz" else _pictures(path))
+        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise InputError(f"{path}: damaged, or not Omniglot ({error}); fetch it again") from error
+    ink, alphabets, characters, drawers = (np.concatenate(column) for column in zip(*parts, strict=True))
+    order = np.lexsort((drawers, characters, alphabets))
+    drawings = Drawings(ink[order], alphabets[order], characters[order], drawers[order])
+    by_drawer = np.tile(np.arange(1, DRAWERS + 1), CHARACTERS)
+    if not np.array_equal(drawings.drawers, by_drawer):
+        raise InputError(
+            f"{paths[0].parent}: {len(order):,} drawings, but Omniglot has {CHARACTERS:,} characters by "
+            f"{DRAWERS} people each; fetch the files again"
+        )
+    return drawings
+
+
+def _archive(path: Path) -> Drawings:
+    with np.load(path) as file:
+        alphabets = file["alphabet_names"][file["alphabet"]]
+        return Drawings(
+            file["ink_bits"], alphabets, file["character"].astype(np.int64), file["drawer"].astype(np.int64)
+        )
+
+
+def _pictures(path: Path) -> Drawings:
+    """Drawings of a zip file or folder of the official layout, ALPHABET/characterNN/NNNN_DD.png."""
+    ink, alphabets, characters, drawers = [], [], [], []
+    for name, data in _files(path):
+        alphabet, character, file = PurePath(name).parts[-3:]
+        with Image.open(io.BytesIO(data)) as picture:
+            pixels = np.asarray(picture.convert("L"))
+        if pixels.shape != (SIDE, SIDE):
+            raise ValueError(f"{name} has {pixels.shape[1]} x {pixels.shape[0]} pixels, not {SIDE} x {SIDE}")
+        ink.append(np.packbits(pixels < 128))  # the pictures have black ink on white
+        alphabets.append(alphabet)
+        characters.append(int(character.removeprefix("character")))
+        drawers.append(int(PurePath(file).stem.rpartition("_")[2]))
+    if not ink:
+        raise ValueError("it holds no ALPHABET/characterNN/NNNN_DD.png")
+    return Drawings(np.stack(ink), np.array(alphabets), np.array(characters), np.array(drawers))
+
+
+def _files(path: Path) -> Iterator[tuple[str, bytes]]:
+    if path.is_dir():
+        for file in sorted(path.glob("*/character*/*.png")):
+            yield os.fspath(file), file.read_bytes()
+        return
+    with zipfile.ZipFile(path) as archive:
+        for name in archive.namelist():
+            if name.endswith(".png") and not name.startswith("__MACOSX"):
+                yield name, archive.read(name)
+
+
+def shrink(ink: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """Packed drawings (N, 1379) as (N, size, size) uint8, antialiased, 255 where all is ink."""
+    small = np.empty((len(ink), size, size), np.uint8)
+    for start in range(0, len(ink), 1024):
+        bits = np.unpackbits(ink[start : start + 1024], axis=1, count=SIDE * SIDE)
+        full = torch.from_numpy(bits).view(-1, 1, SIDE, SIDE).float() * 255
+        scaled = functional.interpolate(full, size=(size, size), mode="bilinear", antialias=True)
+        small[start : start + 1024] = scaled.round().clamp(0, 255).to(torch.uint8).squeeze(1).numpy()
+    return small
