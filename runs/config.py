@@ -1,6 +1,6 @@
 """What a run is: typed configs, how the command line makes them, and their identity.
 
-    parse(EvaluateConfig, ["benchmark=omniglot", "strategy=simpleshot,laplacianshot", "shot=1,5"])  # gives four
+    parse(EvaluateConfig, ["benchmark=omniglot", "strategy=simpleshot,laplacianshot", "shot=1,5"])  # four
 
 Keys are top-level fields (`shot`), groups (`strategy`), fields of what a group chose (`strategy.weight`), or
 such a field without its group (`weight`) where only one chosen group has it. `experiment=NAME` puts the lines

@@ -1,0 +1,140 @@
+"""The command `transduce`: a table of verbs, and how each of them ends.
+
+To add a verb: a file in this folder with FLAGS, `usage(settings)` and `run(flags, console)`, and a line here.
+Nothing heavy is imported before a verb knows that its arguments are right.
+"""
+
+import errno
+import importlib
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+
+from clustering.errors import InputError, unknown
+from runs.cli.flags import parse_flags
+from runs.console import Console
+
+VERBS = {
+    "train": ("runs.cli.train", "train a backbone on the base classes of a benchmark"),
+    "evaluate": ("runs.cli.evaluate", "evaluate strategies on few-shot tasks; trains first where needed"),
+    "list": ("runs.cli.listing", "show what there is to choose from: strategies, benchmarks, backbones"),
+    "ui": ("runs.cli.ui", "open the MLflow UI on the runs that were made here"),
+}
+DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+
+USAGE = """\
+usage: transduce VERB [key=value ...] [--flag ...]
+
+Transductive few-shot learning: train, evaluate, compare. Every run is tracked in MLflow.
+
+verbs:
+{verbs}
+
+  transduce VERB --help    its keys, their defaults and examples
+  transduce --version
+
+A key with several values (shot=1,5) is a run for each. What is finished is used again, what was interrupted
+goes on.
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command line.
+
+    Returns:
+        The exit code: 0 done, 1 failed, 2 a mistake that the user can mend, 130 interrupted.
+    """
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    console = Console()
+    with warnings.catch_warnings():
+        if not debug and not sys.warnoptions and "PYTEST_CURRENT_TEST" not in os.environ:
+            warnings.simplefilter("ignore")  # a user cannot mend what one library deprecates in another
+        try:
+            return _dispatch(given)
+        except KeyboardInterrupt:
+            console.error(_interrupted(given))
+            return INTERRUPTED
+        except BrokenPipeError:
+            # whoever read standard output is gone; keep the interpreter from complaining when it flushes
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return FAILED
+        except Exception as error:
+            if debug:
+                traceback.print_exc()
+            text, code = _explain(error)
+            console.error(f"transduce: {text}")
+            if code == FAILED and not debug:
+                console.error("Run it again with --debug to see where this happened.")
+            return code
+
+
+def _dispatch(given: list[str]) -> int:
+    words = [word for word in given if word != "--debug"]
+    if not words or words[0] in ("--help", "-h", "help"):
+        width = max(map(len, VERBS))
+        Console().write(USAGE.format(verbs="\n".join(f"  {v:{width}}  {VERBS[v][1]}" for v in VERBS)))
+        return DONE
+    if words[0] == "--version":
+        Console().write(f"transduce {_version()}")
+        return DONE
+    verb, rest = words[0], words[1:]
+    if verb not in VERBS:
+        if verb.startswith("-") or "=" in verb:
+            raise InputError(f"say what to do first: transduce VERB {verb} ...; verbs: {', '.join(VERBS)}")
+        raise unknown("verb", verb, VERBS)
+    module = importlib.import_module(VERBS[verb][0])
+    flags = parse_flags(verb, module.FLAGS, rest)
+    if flags.help:
+        Console().write(module.usage(flags.settings))
+        return DONE
+    return int(module.run(flags, Console(quiet=flags.quiet, as_json=flags.json)))
+
+
+def _version() -> str:
+    try:
+        return metadata.version("transduce")
+    except metadata.PackageNotFoundError:
+        return "(not installed)"
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """What to say about an error, and the exit code."""
+    if isinstance(error, InputError):
+        return str(error), MISTAKE
+    for cause in _causes(error):
+        full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
+        if full or "disk is full" in str(cause).lower() or "no space left" in str(cause).lower():
+            where = getattr(cause, "filename", None)
+            place = f" at {where}" if where else ""
+            return (
+                f"the disk is full{place}. What was finished before is untouched. Make room, or choose "
+                "another folder with results=FOLDER, and give the same command again: it goes on from there",
+                FAILED,
+            )
+    first = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__, FAILED
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__
+
+
+def _interrupted(given: Sequence[str]) -> str:
+    if given and given[0] in ("train", "evaluate"):
+        return (
+            "\ntransduce: interrupted. Finished runs, features and checkpoints are kept, and training up to "
+            "its last finished epoch.\nTo go on, give the same command again."
+        )
+    return "\ntransduce: interrupted."
+
+
+__all__ = ["VERBS", "main"]

@@ -1,0 +1,7 @@
+"""`python -m runs.cli` is `transduce`."""
+
+import sys
+
+from runs.cli import main
+
+sys.exit(main())

@@ -1,0 +1,91 @@
+"""`transduce evaluate`: strategies on few-shot tasks."""
+
+from collections.abc import Sequence
+
+from runs.cli.flags import Flags
+from runs.config import EvaluateConfig, parse
+from runs.console import Console
+
+FLAGS = ("dry-run", "force", "json")
+ABOUT = """\
+Evaluate strategies on few-shot tasks drawn from the novel classes of a benchmark: mean accuracy with its
+95 % interval over tasks. Every strategy gets the same tasks. Where there is no matching checkpoint, the
+backbone is trained first; features are extracted once. A finished evaluation is used again."""
+EXAMPLES = (
+    "",
+    "shot=1,5 strategy=simpleshot,laplacianshot",
+    "benchmark=omniglot root=FOLDER backbone=conv4 shot=1,5",
+    "strategy=laplacianshot weight=0.1,0.3,1 split=validation",
+    "strategy=laplacianshot_as_published --dry-run",
+    "strategy=laplacianshot --help            (the fields of that strategy)",
+    "strategy=mypackage.mymodule:MyStrategy   (a strategy of your own)",
+)
+
+
+def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
+    from runs.cli.usage import usage as write_usage
+
+    return write_usage("evaluate", ABOUT, EvaluateConfig, FLAGS, EXAMPLES, settings)
+
+
+def run(flags: Flags, console: Console) -> int:
+    """Evaluate what the settings ask for, and show it as a table."""
+    from runs.cli.session import Session
+
+    configs = parse(EvaluateConfig, flags.settings)
+    session = Session(configs, console)
+    if flags.dry_run:
+        session.show_plan()
+        return 0
+    results = session.evaluation(configs, force=flags.force)
+    if console.as_json:
+        console.json(
+            [
+                {
+                    "config": result.config.flat(),
+                    "accuracy": result.accuracy,
+                    "accuracy_ci95": result.ci95,
+                    "tasks": len(result.accuracies),
+                    "seconds_per_task": result.seconds_per_task,
+                    "iterations_mean": float(result.iterations.mean()),
+                    "identity": result.identity,
+                    "run": result.run_id,
+                    "reused": result.reused,
+                }
+                for result in results
+            ]
+        )
+    else:
+        console.table(
+            [
+                {
+                    "strategy": result.config.strategy.name,
+                    **session.varying(result.config, leave_out=("strategy",)),
+                    "accuracy": f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} %",
+                    "ms/task": f"{1000 * result.seconds_per_task:.3g}",
+                    "": "reused" if result.reused else "new",
+                }
+                for result in results
+            ],
+            title=_title(configs),
+            right=("accuracy", "ms/task"),
+        )
+    session.close()
+    return 0
+
+
+def _title(configs: Sequence[EvaluateConfig]) -> str:
+    """What the configs have in common; the interval is over tasks."""
+    first = configs[0]
+    parts = [f"{first.benchmark.name}/{first.backbone.name}"]
+    if len({(config.benchmark.name, config.backbone.name) for config in configs}) > 1:
+        parts = []
+    for name, word in (("way", "way"), ("shot", "shot"), ("query", "queries a class"), ("split", "classes")):
+        values = {getattr(config, name) for config in configs}
+        if len(values) == 1:
+            parts.append(f"{values.pop()}{'-' if name in ('way', 'shot') else ' '}{word}")
+    tasks = {config.tasks for config in configs}
+    if len(tasks) == 1:
+        parts.append(f"{tasks.pop():,} tasks")
+    return ", ".join([*parts, "95 % interval over tasks"])

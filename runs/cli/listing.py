@@ -1,0 +1,134 @@
+"""`transduce list`: what there is to choose from."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pkgutil import iter_modules
+from typing import Any
+
+from clustering.errors import InputError, unknown
+from runs import groups
+from runs.cli.flags import Flags, describe
+from runs.console import Console
+from runs.groups import GROUPS
+
+FLAGS = ("json",)
+ABOUT = """\
+usage: transduce list [KIND ...] [--flag ...]
+
+Show the names that may be given to a group, and what each is. KIND is one or several of: {kinds}.
+Without one, all are shown. A name of timm that has no file here may be given to backbone= as well.
+
+flags:
+{flags}
+
+examples:
+  transduce list
+  transduce list strategies --json
+"""
+
+
+def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
+    return ABOUT.format(kinds=", ".join(KINDS), flags=describe(FLAGS))
+
+
+def run(flags: Flags, console: Console) -> int:
+    """Show the kinds asked for."""
+    wanted = []
+    for name in flags.settings:
+        if "=" in name:
+            raise InputError(f"{name!r}: list takes names only: transduce list {name.partition('=')[0]}")
+        kinds = [kind for kind in KINDS if name in (kind, SINGULAR[kind])]
+        if not kinds:
+            raise unknown("kind", name, KINDS)
+        wanted += kinds
+    found = {kind: KINDS[kind]() for kind in wanted or KINDS}
+    if console.as_json:
+        console.json(found)
+        return 0
+    for kind, rows in found.items():
+        if rows:
+            console.table([{key: _spell(value) for key, value in row.items()} for row in rows], title=kind)
+        else:
+            console.write(f"{kind}: none\n")
+    return 0
+
+
+def _spell(value: Any) -> str:
+    return {True: "yes", False: "no", None: "?"}.get(value, "?") if not isinstance(value, str) else value
+
+
+def _strategies() -> list[dict[str, Any]]:
+    rows = []
+    for name in groups.names("strategy"):
+        kind, about = _class("strategy", name)
+        rows.append(
+            {
+                "name": name,
+                "transductive": getattr(kind, "transductive", None),
+                "assumes_balance": getattr(kind, "assumes_balance", None),
+                "about": _comment("strategy", name) or about,
+            }
+        )
+    return rows
+
+
+def _benchmarks() -> list[dict[str, Any]]:
+    return [
+        {"name": name, "about": _comment("benchmark", name) or _class("benchmark", name)[1]}
+        for name in groups.names("benchmark")
+    ]
+
+
+def _class(group: str, name: str) -> tuple[Any, str]:
+    """The class behind a name and its first line; a plug-in that cannot be imported says so in its line."""
+    try:
+        kind = groups.load(GROUPS[group], groups.option(group, name).plugin)
+    except InputError as error:
+        return None, str(error)
+    return kind, _first_line(kind.__doc__)
+
+
+def _files(group: str) -> Callable[[], list[dict[str, Any]]]:
+    return lambda: [{"name": name, "about": _comment(group, name)} for name in groups.names(group)]
+
+
+def _comment(group: str, name: str) -> str:
+    """The comment at the head of an option's file."""
+    path = groups.folder() / group / f"{name}.yaml"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    head: list[str] = []
+    for line in lines:
+        if not line.startswith("#"):
+            break
+        head.append(line.lstrip("# "))
+    return " ".join(head)
+
+
+def _tables() -> list[dict[str, Any]]:
+    import ast
+    from pathlib import Path
+
+    folder = Path(groups.__file__).parent / "tables"
+    rows = []
+    for module in iter_modules([str(folder)]):
+        source = (folder / f"{module.name}.py").read_text(encoding="utf-8")
+        rows.append({"name": module.name, "about": _first_line(ast.get_docstring(ast.parse(source)))})
+    return rows
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").strip().partition("\n")[0]
+
+
+KINDS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
+    "strategies": _strategies,
+    "benchmarks": _benchmarks,
+    "backbones": _files("backbone"),
+    "trainings": _files("training"),
+    "experiments": _files("experiment"),
+    "tables": _tables,
+}
+SINGULAR = {
+    "strategies": "strategy",
+    **{kind: kind.removesuffix("s") for kind in KINDS if kind != "strategies"},
+}

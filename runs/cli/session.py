@@ -1,0 +1,90 @@
+"""What the verbs that compute share: checked configs, the store, the record of runs, the plan."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from clustering.errors import InputError
+from runs.config import EvaluateConfig, TrainConfig
+from runs.console import Console
+
+if TYPE_CHECKING:
+    from runs.stages import Checkpoint, Result
+
+
+class Session:
+    """Configs that were found right, with the store they write to.
+
+    Args:
+        configs: at least one; all of them with the same `results`.
+        console: takes progress and messages.
+
+    Raises:
+        InputError: a value that its strategy, benchmark or training does not take.
+    """
+
+    def __init__(self, configs: Sequence[TrainConfig], console: Console) -> None:
+        from fsl.machine import keep_freed_memory
+        from runs.store import Store
+
+        self.configs = configs
+        self.console = console
+        if len({config.results for config in configs}) > 1:
+            raise InputError("results= takes one folder, not several")
+        built = []
+        for config in configs:
+            for choice in config.choices().values():
+                if choice not in built:
+                    choice.build()
+                    built.append(choice)
+        keep_freed_memory()
+        self.store = Store(configs[0].results)
+
+    def show_plan(self) -> None:
+        """The resolved configs as YAML, and what would be done for them."""
+        from runs.stages import plan
+
+        for config in self.configs:
+            self.console.write(f"---\n{config.to_yaml()}")
+        self.console.write("---")
+        self.console.write(str(plan(self.configs, self.store)))
+
+    def checkpoint(self, config: TrainConfig, *, force: bool) -> "Checkpoint":
+        """Train, or find the checkpoint."""
+        from runs import stages
+        from runs.tracking import Tracker
+
+        tracker = Tracker(self.store, say=self.console.note)
+        return stages.checkpoint(config, self.store, tracker, progress=self.console, force=force)
+
+    def evaluation(self, configs: Sequence[EvaluateConfig], *, force: bool) -> "list[Result]":
+        """Evaluate, or find the results."""
+        from runs import stages
+        from runs.tracking import Tracker
+
+        tracker = Tracker(self.store, say=self.console.note)
+        return stages.evaluation(configs, self.store, tracker, progress=self.console, force=force)
+
+    def varying(self, config: TrainConfig, leave_out: Sequence[str] = ()) -> dict[str, str]:
+        """Keys of a config that differ between the configs that have them, as text."""
+        found = {}
+        for key, value in config.flat().items():
+            values = {str(other.flat()[key]) for other in self.configs if key in other.flat()}
+            if len(values) > 1 and key not in leave_out and not self._shadowed(key):
+                found[key.rpartition(".")[2]] = str(value)
+        return found
+
+    def _shadowed(self, key: str) -> bool:
+        """Whether a field only differs because its group has different options."""
+        group, dot, field = key.partition(".")
+        if not dot:
+            return False
+        by_name: dict[str, set[str]] = {}
+        for config in self.configs:
+            choice = config.choices()[group]
+            if field in choice.options:
+                by_name.setdefault(choice.name, set()).add(str(choice.options[field]))
+        return all(len(values) == 1 for values in by_name.values())
+
+    def close(self) -> None:
+        """Say where the results are."""
+        self.console.note(f"runs: {self.store.root} (transduce ui opens them)")

@@ -1,0 +1,77 @@
+"""`transduce train`: train a backbone on the base classes of a benchmark."""
+
+from collections.abc import Sequence
+
+from runs.cli.flags import Flags
+from runs.config import TrainConfig, parse
+from runs.console import Console
+
+FLAGS = ("dry-run", "force", "json")
+ABOUT = """\
+Train a backbone with cross-entropy on the base classes of a benchmark, and keep the weights that are best at
+nearest-prototype classification of the validation classes. An interrupted training goes on at its last
+finished epoch when the same command is given again; a finished one is used again."""
+EXAMPLES = (
+    "",
+    "benchmark=omniglot root=FOLDER backbone=conv4",
+    "benchmark=glyphs epochs=5 seed=0,1,2",
+    "backbone=resnet18 --dry-run",
+)
+
+
+def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
+    from runs.cli.usage import usage as write_usage
+
+    return write_usage("train", ABOUT, TrainConfig, FLAGS, EXAMPLES, settings)
+
+
+def run(flags: Flags, console: Console) -> int:
+    """Train what the settings ask for, and say where it is."""
+    from runs.cli.session import Session
+
+    configs = parse(TrainConfig, flags.settings)
+    session = Session(configs, console)
+    if flags.dry_run:
+        session.show_plan()
+        return 0
+    rows = []
+    for config in configs:
+        made = session.checkpoint(config, force=flags.force)
+        rows.append(
+            {
+                "config": config.flat(),
+                "checkpoint": str(made.path),
+                "identity": made.identity,
+                "run": made.run_id,
+                "reused": made.reused,
+                **{key: value for key, value in made.facts.items() if isinstance(value, (int, float))},
+            }
+        )
+    if console.as_json:
+        console.json(rows)
+    else:
+        console.table(
+            [
+                {
+                    "training": f"{config.benchmark.name}/{config.backbone.name}",
+                    **session.varying(config),
+                    "validation accuracy": _percent(row.get("validation_accuracy")),
+                    "epochs": _count(row.get("epochs")),
+                    "": "reused" if row["reused"] else "new",
+                    "checkpoint": str(row["checkpoint"]),
+                }
+                for config, row in zip(configs, rows, strict=True)
+            ],
+            right=("validation accuracy", "epochs"),
+        )
+    session.close()
+    return 0
+
+
+def _percent(value: object) -> str:
+    return f"{100 * value:.2f} %" if isinstance(value, float) else ""
+
+
+def _count(value: object) -> str:
+    return f"{value:.0f}" if isinstance(value, (int, float)) else ""

@@ -1,0 +1,52 @@
+"""`transduce ui`: the MLflow UI on the runs made here."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from clustering.errors import InputError, unknown
+from runs import overrides
+from runs.cli.flags import Flags, describe
+from runs.console import Console
+
+FLAGS: tuple[str, ...] = ()
+KEYS: dict[str, Any] = {"host": "127.0.0.1", "port": 5000, "results": None}
+ABOUT = """\
+usage: transduce ui [key=value ...] [--flag ...]
+
+Open the MLflow UI on the runs that were made here. Ctrl-C ends it.
+
+keys:
+  host=127.0.0.1  the address it listens on; 0.0.0.0 lets other machines in, and there is no password
+  port=5000       the port
+  results=null    folder of results; null: $TRANSDUCE_RESULTS, else results/ here
+
+flags:
+{flags}
+
+examples:
+  transduce ui
+  transduce ui port=5001
+"""
+
+
+def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
+    return ABOUT.format(flags=describe(FLAGS))
+
+
+def run(flags: Flags, console: Console) -> int:
+    """Start the UI and wait for Ctrl-C."""
+    given = dict(KEYS)
+    for setting in flags.settings:
+        key, text = overrides.split(setting)
+        if key not in KEYS:
+            raise unknown("key", key, KEYS)
+        (value, *more) = overrides.values(key, text)
+        if more:
+            raise InputError(f"{key}= takes one value, not {text!r}")
+        given[key] = overrides.coerce(key, value, KEYS[key])
+    from runs.server import serve
+    from runs.store import Store
+
+    serve(Store(given["results"]), host=given["host"], port=given["port"], say=console.error)
+    return 0

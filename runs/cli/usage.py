@@ -1,0 +1,75 @@
+"""The help of a verb that takes a config: its keys, what each group offers, the fields of what is chosen."""
+
+import textwrap
+from collections.abc import Sequence
+
+from runs import groups
+from runs.cli import flags
+from runs.config import TrainConfig, group_names, parse, top_level
+from runs.groups import GROUPS, Choice
+from runs.overrides import write
+
+WIDTH = 108
+
+
+def usage(
+    verb: str,
+    about: str,
+    schema: type[TrainConfig],
+    allowed: Sequence[str],
+    examples: Sequence[str],
+    settings: Sequence[str],
+) -> str:
+    """The help text; `settings` are the keys typed beside --help, whose choices are the ones described."""
+    chosen: list[Choice] = []
+    for config in parse(schema, settings):
+        chosen += [choice for choice in config.choices().values() if choice not in chosen]
+    parts = [
+        f"usage: transduce {verb} [key=value ...] [--flag ...]",
+        about,
+        "groups (GROUP=OPTION):\n"
+        + "\n".join(_group(name) for name in group_names(schema))
+        + "\n"
+        + _experiments(),
+        "keys:\n"
+        + _columns([(f"{f.name}={write(f.default)}", f.metadata["about"]) for f in top_level(schema)]),
+        "\n\n".join(_option(choice) for choice in chosen if choice.options),
+        "A field may be written without its group (weight=0.5) where only one group has it. A key with\n"
+        "several values, as in shot=1,5, is a run for each; [45, 66] is one value that is a list.",
+        "flags:\n" + flags.describe(allowed),
+        "examples:\n" + "\n".join(f"  transduce {verb} {example}".rstrip() for example in examples),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _group(name: str) -> str:
+    group = GROUPS[name]
+    default = "named like the benchmark, else default" if name == "training" else group.default
+    text = f"{name:<11} {group.about}: {', '.join(groups.names(name))} (default: {default})"
+    return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent=" " * 14)
+
+
+def _experiments() -> str:
+    names = ", ".join(groups.names("experiment")) or "none yet"
+    text = f"{'experiment':<11} keys and values from a file, put before yours: {names}, or FILE.yaml"
+    return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent=" " * 14)
+
+
+def _option(choice: Choice) -> str:
+    about = groups.comments(choice.group, choice.name)
+    rows = [
+        (f"{choice.group}.{key}={write(value)}", about.get(key, "")) for key, value in choice.options.items()
+    ]
+    return f"fields of {choice.group}={choice.name}:\n" + _columns(rows)
+
+
+def _columns(rows: Sequence[tuple[str, str]]) -> str:
+    width = min(38, max((len(left) for left, _ in rows), default=0))
+    lines = []
+    for left, right in rows:
+        first = f"  {left:<{width}}  "
+        indent = " " * (width + 4)
+        lines.append(
+            textwrap.fill(right, WIDTH, initial_indent=first, subsequent_indent=indent) or first.rstrip()
+        )
+    return "\n".join(lines)
