@@ -39,7 +39,7 @@ def keep_freed_memory() -> bool:
     """Ask the C library to keep the memory that tensors free, for the next ones, instead of returning it.
 
     glibc hands large buffers back to the kernel at each free, so that every training step faults its
-    activations in anew. Call it once, at the start of a program; it cannot be undone. Does nothing on other C libraries.
+    activations in anew. Call it once, at the start of a program; it cannot be undone. Idle without glibc.
 
     Returns:
         Whether the allocator took the setting.

@@ -1,0 +1,96 @@
+"""Weights on disk: a trained backbone, which users share, and the state from which a training goes on."""
+
+import json
+import os
+import pickle
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from clustering.errors import InputError
+from fsl.backbones import create_backbone
+from fsl.tensor_files import read_tensors, write_tensors
+
+FORMAT = "transduce backbone 1"
+_REMEDY = "train again, or name a checkpoint that `transduce train` wrote"
+
+
+def save_backbone(
+    path: Path, backbone: nn.Module, name: str, *, channels: int, size: int, about: Mapping[str, Any]
+) -> None:
+    """Write a backbone's weights, with what is needed to build it again.
+
+    Args:
+        path: the safetensors file.
+        backbone: the network, without classifier.
+        name: by which `create_backbone` makes it.
+        channels, size: of the images it was trained on.
+        about: how it came to be (benchmark, epoch, accuracy ...), kept as text in the header.
+    """
+    header = {"format": FORMAT, "backbone": name, "channels": str(channels), "size": str(size)}
+    header["about"] = json.dumps(dict(about), sort_keys=True)
+    write_tensors(path, backbone.state_dict(), header)
+
+
+def load_backbone(path: Path) -> nn.Module:
+    """The network with the weights of a file that `save_backbone` wrote, in evaluation mode.
+
+    Its attributes `channels` and `size` say what images it takes, `about` is what was written with it.
+
+    Raises:
+        InputError: names the file: missing, truncated, of another program, or for another network.
+    """
+    path = Path(path)
+    weights, header = read_tensors(path, FORMAT, _REMEDY)
+    try:
+        name, channels, size = header["backbone"], int(header["channels"]), int(header["size"])
+        about = json.loads(header["about"])
+        # the weights are replaced at once: those drawn here must not move the caller's random numbers
+        with torch.random.fork_rng(devices=[]):
+            backbone = create_backbone(name, channels=channels, size=size)
+        backbone.load_state_dict(weights)
+    except (KeyError, ValueError, RuntimeError) as error:
+        reason = str(error).strip().splitlines()[0]
+        raise InputError(
+            f"{path}: its weights do not fit what its header says ({reason}); {_REMEDY}"
+        ) from error
+    bad = [key for key, value in weights.items() if value.is_floating_point() and not value.isfinite().all()]
+    if bad:
+        raise InputError(f"{path}: NaN or infinite weights in {bad[0]}; {_REMEDY}")
+    for key, value in {"channels": channels, "size": size, "about": about}.items():
+        setattr(backbone, key, value)
+    return backbone.eval()
+
+
+def save_state(path: Path, state: Mapping[str, Any]) -> None:
+    """Write tensors and plain values beside `path`, then rename over it."""
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        with partial.open("wb") as file:
+            torch.save(dict(state), file)
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def load_state(path: Path) -> dict[str, Any] | None:
+    """What `save_state` wrote, or None where the file is missing or damaged. Runs no code from the file."""
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (
+        OSError,
+        EOFError,
+        RuntimeError,
+        ValueError,
+        KeyError,
+        pickle.UnpicklingError,
+        zipfile.BadZipFile,
+    ):
+        return None
+    return state if isinstance(state, dict) else None

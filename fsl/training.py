@@ -1,0 +1,211 @@
+"""Base training: a backbone and a linear classifier learn to tell the base classes apart by cross-entropy.
+
+The classifier is thrown away; the backbone of the epoch with the best validation accuracy is kept. Validation
+never sees a classifier: it is the accuracy of nearest prototypes on tasks of the validation classes.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
+
+import torch
+
+from clustering.errors import InputError
+from clustering.parameters import Above, AtLeast, Within, validate
+from clustering.streams import stream_key
+from fsl.backbones import create_backbone
+from fsl.checkpoints import load_backbone, load_state
+from fsl.machine import has_fast_bfloat16, keep_freed_memory, resolve_device
+from fsl.progress import Progress, quiet
+from fsl.schedules import Schedule
+
+if TYPE_CHECKING:
+    from fsl.benchmarks.benchmark import Benchmark
+    from fsl.benchmarks.images import ImageSet
+
+__all__ = ["Log", "Trained", "Training", "keep_freed_memory", "load_backbone", "train"]
+
+
+@dataclass(frozen=True)
+class Training:
+    """Hyper-parameters of base training; the defaults are those of the papers (thesis 4.4, journal 6).
+
+    Attributes:
+        epochs: passes over the base images.
+        batch_size: images a step; what does not fill a batch is left out, other images each epoch.
+        learning_rate: the schedule's peak.
+        momentum, nesterov, weight_decay: of stochastic gradient descent; the decay is on every weight.
+        label_smoothing: the target is 1 - this for the true class; the others share the rest.
+        schedule: how the learning rate falls, see `fsl.schedules`.
+        milestones: epochs at which the step schedule falls.
+        gamma: by how much it falls.
+        warmup: epochs of rising learning rate.
+        augment: whether images are changed at random as their benchmark says.
+        precision: of the arithmetic; auto is bfloat16 where the processor has it in hardware, else float32.
+        validate_every: epochs between validations; the last epoch is always validated.
+        validation_tasks: 5-way 1-shot tasks of a validation.
+        patience: stop after so many validations without a better one; null for never.
+
+    Raises:
+        InputError: names the field whose value cannot be.
+    """
+
+    epochs: Annotated[int, AtLeast(1)] = 90
+    batch_size: Annotated[int, AtLeast(2)] = 256
+    learning_rate: Annotated[float, Above(0)] = 0.1
+    momentum: Annotated[float, Within(0, 1)] = 0.9
+    nesterov: bool = False
+    weight_decay: Annotated[float, AtLeast(0)] = 1e-4
+    label_smoothing: Annotated[float, Within(0, 0.5)] = 0.1
+    schedule: Schedule = "step"
+    milestones: tuple[int, ...] = (45, 66)
+    gamma: Annotated[float, Within(0, 1)] = 0.1
+    warmup: Annotated[float, AtLeast(0)] = 0.0
+    augment: bool = True
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    validate_every: Annotated[int, AtLeast(1)] = 4
+    validation_tasks: Annotated[int, AtLeast(1)] = 500
+    patience: Annotated[int, AtLeast(1)] | None = None
+
+    def __post_init__(self) -> None:
+        validate(self)
+        if self.nesterov and not self.momentum:
+            raise InputError(
+                "Training: nesterov needs a momentum above 0; set momentum=0.9 or nesterov=false"
+            )
+        if self.warmup >= self.epochs and self.warmup:
+            raise InputError(f"Training: warmup must be below epochs ({self.epochs}), not {self.warmup:g}")
+
+
+class Log(Protocol):
+    """Where the curves of a training go, live."""
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        """Take values of one step: an epoch (from 1), or for the names in `step_*` an optimiser step."""
+        ...
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a training came to.
+
+    Attributes:
+        path: the safetensors file with the backbone of the best epoch.
+        validation_accuracy: of that epoch, a fraction.
+        best_epoch: that epoch, from 1.
+        epochs: how many were trained, in all sessions together.
+        images: how many images went through, in all sessions together.
+        images_per_second: while training (validation not counted), in this session; 0 if nothing was left.
+        resumed_at: finished epochs found at the start.
+    """
+
+    path: Path
+    validation_accuracy: float
+    best_epoch: int
+    epochs: int
+    images: int
+    images_per_second: float
+    resumed_at: int = 0
+
+
+def train(
+    backbone_name: str,
+    benchmark: "Benchmark",
+    base: "ImageSet",
+    validation: "ImageSet",
+    training: Training,
+    seed: int,
+    folder: Path,
+    *,
+    log: Log | None = None,
+    progress: Progress = quiet,
+    device: str = "auto",
+) -> Trained:
+    """Train a backbone on the base classes, or go on after the last finished epoch that `folder` holds.
+
+    An interrupted and resumed training gives the same weights, bit by bit, as an uninterrupted one on the
+    same machine with the same number of threads. Nothing is seeded globally: torch's random state stays.
+
+    Args:
+        backbone_name: see `create_backbone`.
+        benchmark: how the images are normalised and augmented.
+        base, validation: images of disjoint classes.
+        training: hyper-parameters.
+        seed: weights, order of images, augmentation and validation tasks derive from it.
+        folder: gets `last.ckpt` after each epoch and `best.safetensors` whenever validation improves.
+        log: takes train_loss, learning_rate, images_per_second, validation_accuracy each epoch, and
+            step_loss, step_learning_rate along the steps.
+        progress: reports images done.
+        device: "auto", "cpu", "cuda", "cuda:N".
+
+    Raises:
+        InputError: the folder holds another training; a backbone that cannot take the images; too few
+            classes; a loss that is no longer finite (what was saved last stays).
+    """
+    place = resolve_device(device)
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    classes = len(base.class_names)
+    if classes < 2:
+        raise InputError(f"benchmark {benchmark.name}: training needs 2 base classes or more, not {classes}")
+    identity = json.dumps(
+        {
+            "backbone": backbone_name,
+            "benchmark": benchmark.name,
+            "base": base.fingerprint,
+            "validation": validation.fingerprint,
+            "training": dataclasses.asdict(training),
+            "seed": seed,
+        },
+        sort_keys=True,
+    )
+    state = _resumable(folder, identity, progress)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(stream_key(seed, "training", "initial weights"))
+        backbone = create_backbone(backbone_name, channels=benchmark.channels, size=benchmark.size)
+        head = torch.nn.Linear(backbone.feature_size, classes)  # type: ignore[arg-type]
+    bfloat16 = training.precision == "bfloat16" or (training.precision == "auto" and has_fast_bfloat16(place))
+
+    from fsl.classification import Job, fit  # Lightning takes seconds to import
+
+    job = Job(
+        backbone=backbone,
+        head=head,
+        backbone_name=backbone_name,
+        benchmark=benchmark,
+        base=base,
+        validation=validation,
+        training=training,
+        seed=seed,
+        folder=folder,
+        identity=identity,
+        device=place,
+        bfloat16=bfloat16,
+    )
+    return fit(job, state, log, progress)
+
+
+def _resumable(folder: Path, identity: str, progress: Progress) -> dict[str, Any] | None:
+    """The state to go on from, or None to begin anew."""
+    last, best = folder / "last.ckpt", folder / "best.safetensors"
+    if not last.exists():
+        return None
+    state = load_state(last)
+    if state is None or "identity" not in state:
+        progress.note(f"{last} is damaged and was discarded; training begins anew")
+        last.unlink()
+        return None
+    if state["identity"] != identity:
+        raise InputError(f"{last}: belongs to another training; choose another folder, or remove this one")
+    if state["standing"]["best_epoch"]:
+        try:
+            load_backbone(best)
+        except InputError as error:
+            progress.note(f"{error}; training begins anew")
+            last.unlink()
+            return None
+    progress.note(f"going on after epoch {state['standing']['epoch']} of {folder}")
+    return state
