@@ -1,0 +1,140 @@
+"""Stage one: the trained backbone of a config."""
+
+import contextlib
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fsl.progress import Progress, quiet
+from runs.config import TrainConfig
+from runs.lineage import Lineage, common_tags, images_of, train_name
+from runs.store import Entry, Store, write_text
+from runs.tracking import TrackedRun, Tracker
+
+CHECKPOINT = "best.safetensors"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A trained backbone.
+
+    Attributes:
+        path: the safetensors file.
+        identity: of its training.
+        fingerprint: of its content.
+        run_id: the run that trained it.
+        reused: it was there already.
+        facts: what training reported, such as `best_validation_accuracy`, `epochs`.
+    """
+
+    path: Path
+    identity: str
+    fingerprint: str
+    run_id: str
+    reused: bool
+    facts: Mapping[str, Any]
+
+
+def checkpoint(
+    config: TrainConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet, force: bool = False
+) -> Checkpoint:
+    """The trained backbone of a config: trained where there is none; an interrupted training goes on.
+
+    Args:
+        force: train again, even though it is there.
+
+    Raises:
+        InputError: see `fsl.training.train`, `Store`, `Tracker`.
+    """
+    lineage = Lineage.of(config)
+    name, key = train_name(config), lineage.checkpoint
+    if not force and (entry := store.peek("checkpoints", key)):
+        return _reused(entry, key, tracker)
+    with store.lock("checkpoint", key, f"the training of {name}", progress.note):
+        entry = None if force else store.find("checkpoints", key, progress.note)
+        if entry:
+            return _reused(entry, key, tracker)
+        return _train(config, lineage, store, tracker, progress, force)
+
+
+def _reused(entry: Entry, key: str, tracker: Tracker) -> Checkpoint:
+    run_id = str(entry.facts.get("run", ""))
+    # Killed after the rename and before the mark: everything is in the run, only the mark is missing.
+    run = tracker.get(run_id) if run_id and tracker.exists() else None
+    if run is not None and run.info.status in ("RUNNING", "KILLED"):
+        TrackedRun(tracker, run_id).finish()
+    (entry.path / "last.ckpt").unlink(missing_ok=True)
+    return Checkpoint(entry.path / CHECKPOINT, key, entry.fingerprint, run_id, True, entry.facts)
+
+
+def _train(
+    config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker, progress: Progress, force: bool
+) -> Checkpoint:
+    from fsl.training import train
+
+    key = lineage.checkpoint
+    partial = store.partial("checkpoints", key)
+    forced = partial / "forced"  # so that a forced training that was interrupted goes on, too
+    if force and not forced.exists():
+        partial = store.partial("checkpoints", key, fresh=True)
+        forced.touch()
+    base = images_of(lineage.benchmark, "base", store, progress)
+    validation = images_of(lineage.benchmark, "validation", store, progress)
+    run = _training_run(config, lineage, partial, tracker)
+    started = time.monotonic()
+    with run.guarded():
+        with store.watched():
+            trained = train(
+                config.backbone.build(),
+                lineage.benchmark,
+                base,
+                validation,
+                config.training.build(),
+                config.seed,
+                partial,
+                log=run,
+                progress=progress,
+                device=config.device,
+            )
+        facts = {
+            "best_validation_accuracy": trained.validation_accuracy,
+            "best_epoch": trained.best_epoch,
+            "epochs": trained.epochs,
+            "images": trained.images,
+        }
+        # An interrupted training counts the seconds since it was taken up again.
+        run.log(
+            metrics=facts | {"seconds": time.monotonic() - started}, tags={"base_images": base.fingerprint}
+        )
+        facts["images_per_second"] = trained.images_per_second  # of which the run has the curve
+        entry = store.publish("checkpoints", key, [CHECKPOINT], {**facts, "run": run.run_id})
+        run.finish()
+    for rest in ("last.ckpt", "run.json", "forced"):
+        (entry.path / rest).unlink(missing_ok=True)
+    return Checkpoint(entry.path / CHECKPOINT, key, entry.fingerprint, run.run_id, False, entry.facts)
+
+
+def _training_run(config: TrainConfig, lineage: Lineage, partial: Path, tracker: Tracker) -> TrackedRun:
+    """The run that an interrupted training left, or a new one."""
+    experiment = f"train/{config.benchmark.name}"
+    note = partial / "run.json"
+    tracker.bury(experiment, lineage.checkpoint)
+    with contextlib.suppress(OSError, ValueError, KeyError):
+        run = tracker.resume(json.loads(note.read_text())["run"])
+        if run is not None:
+            tracker.say(f"going on with the interrupted training of {train_name(config)}")
+            return run
+    run = tracker.start(
+        experiment,
+        train_name(config),
+        stage="checkpoint",
+        identity=lineage.checkpoint,
+        params=config.flat(),
+        config=config.to_yaml(),
+        tags=common_tags(config, lineage),
+    )
+    write_text(note, json.dumps({"run": run.run_id}))
+    return run

@@ -1,0 +1,44 @@
+"""Locks between processes. The system frees a lock when its process ends: a free lock has no live owner."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+Say = Callable[[str], None]
+PATIENCE = 2.0  # seconds of silent waiting
+
+
+def silent(message: str) -> None:
+    """Says nothing."""
+
+
+@contextmanager
+def locked(path: Path, what: str, say: Say = silent) -> Iterator[None]:
+    """Hold the lock file `path`; say what is waited for when it takes longer than two seconds."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=PATIENCE)
+    except Timeout:
+        say(f"another process works on {what}; waiting for it")
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def try_locked(path: Path) -> Iterator[bool]:
+    """Hold the lock file `path` if it is free; yields whether it was."""
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        lock.release()

@@ -1,0 +1,162 @@
+"""What a command would do: stages, which of them are there already, runs, disk space. Makes nothing."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from runs.config import EvaluateConfig, TrainConfig
+from runs.lineage import Lineage, evaluate_name, train_name
+from runs.store import Kind, Store
+from runs.tracking import Tracker
+
+State = Literal["cached", "interrupted", "to do"]
+RUN_BYTES = 100_000  # of one evaluation: its rows in the record, its config, its accuracies task by task
+
+
+@dataclass(frozen=True)
+class Step:
+    """One stage of a plan.
+
+    Attributes:
+        stage: "images", "checkpoint", "features" or "evaluation".
+        name: what a person calls it.
+        identity: of its result.
+        state: "cached": will be reused; "interrupted": will go on.
+        bytes: what it will add on disk; None where that is not known before the images are read.
+    """
+
+    stage: str
+    name: str
+    identity: str
+    state: State
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Steps in the order in which they are taken. `str` gives it as lines for a person."""
+
+    steps: tuple[Step, ...]
+
+    @property
+    def runs(self) -> int:
+        """How many MLflow runs will be made."""
+        return sum(
+            step.state == "to do" and step.stage in ("checkpoint", "evaluation") for step in self.steps
+        )
+
+    @property
+    def bytes(self) -> int:
+        """What is known of the disk space needed."""
+        return sum(step.bytes or 0 for step in self.steps)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"runs": self.runs, "bytes": self.bytes, "steps": [vars(step) for step in self.steps]}
+
+    def __str__(self) -> str:
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        width = max((len(step.name) for step in self.steps), default=0)
+        for step in self.steps:
+            size = "" if step.state == "cached" else _size(step.bytes)
+            name = f"{step.name:<{width}}"
+            yield f"{step.stage:<10}  {name}  {step.identity}  {step.state:<11}  {size}".rstrip()
+        cached = sum(step.state == "cached" for step in self.steps)
+        unknown = any(step.bytes is None for step in self.steps)
+        yield (
+            f"{len(self.steps)} stages, {cached} cached; {self.runs} new runs; "
+            f"disk: {'at least ' if unknown else ''}{_size(self.bytes)}"
+        )
+
+
+def plan(configs: Sequence[TrainConfig], store: Store, tracker: Tracker | None = None) -> Plan:
+    """What these configs would do.
+
+    Raises:
+        InputError: as the stages themselves, as far as it can be known without making anything.
+    """
+    tracker = tracker or Tracker(store)
+    steps: dict[str, Step] = {}
+    for config in configs:
+        lineage = Lineage.of(config)
+        found = list(_steps(config, lineage, store, tracker))
+        needed = any(step.state != "cached" for step in found[-1:])
+        for step in found if needed else found[-1:]:
+            steps.setdefault(f"{step.stage}{step.identity}{step.name}", step)
+    order = ["images", "checkpoint", "features", "evaluation"]
+    return Plan(tuple(sorted(steps.values(), key=lambda step: order.index(step.stage))))
+
+
+def _steps(config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker) -> Iterator[Step]:
+    name = train_name(config)
+    evaluated = config.split if isinstance(config, EvaluateConfig) else None
+    images = {split: _image_file(lineage, split, store) for split in dict.fromkeys(_splits(evaluated))}
+    parameters, dimension = _network(config, lineage)
+    trained = store.peek("checkpoints", lineage.checkpoint)
+    for split, size in images.items():
+        if size is None and (trained is None or split == evaluated):
+            yield Step("images", f"{lineage.benchmark.name} {split}", lineage.source, "to do", None)
+    # While it trains: the best weights, and the last ones with their momentum.
+    yield Step(
+        "checkpoint",
+        name,
+        lineage.checkpoint,
+        *_state(store, "checkpoints", lineage.checkpoint, 3 * parameters * 4),
+    )
+    if isinstance(config, EvaluateConfig):
+        pixels = lineage.benchmark.channels * lineage.benchmark.size**2
+        for split in dict.fromkeys(["base", config.split]):
+            size = images[split]
+            needed = None if size is None else size // (pixels + 8) * (4 * dimension + 8)
+            yield Step(
+                "features",
+                f"{name} {split}",
+                lineage.bank(split),
+                *_state(store, "features", lineage.bank(split), needed),
+            )
+        key = lineage.evaluation(config)
+        run = tracker.find(f"evaluate/{config.benchmark.name}", key)
+        yield Step(
+            "evaluation", evaluate_name(config), key, "cached" if run else "to do", 0 if run else RUN_BYTES
+        )
+
+
+def _splits(evaluated: str | None) -> list[str]:
+    return ["base", "validation", *([evaluated] if evaluated else [])]
+
+
+def _state(store: Store, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:
+    if store.peek(kind, key):
+        return "cached", 0
+    return "interrupted" if (store.cache(kind) / f"{key}.partial").exists() else "to do", needed
+
+
+def _image_file(lineage: Lineage, split: str, store: Store) -> int | None:
+    """Bytes of the cached images of a split, None where they are not cached."""
+    path = store.images / f"images-{lineage.benchmark.name}-{lineage.source}" / f"{split}.safetensors"
+    return path.stat().st_size if path.exists() else None
+
+
+def _network(config: TrainConfig, lineage: Lineage) -> tuple[int, int]:
+    """How many weights the backbone has, and how many features it gives."""
+    import torch
+
+    from fsl.backbones import create_backbone
+
+    size, channels = lineage.benchmark.size, lineage.benchmark.channels
+    with torch.random.fork_rng(devices=[]):  # a plan moves nobody's random numbers
+        backbone = create_backbone(config.backbone.build(), channels=channels, size=size)
+    dimension: int = backbone.feature_size  # type: ignore[assignment]
+    return sum(weights.numel() for weights in backbone.state_dict().values()), dimension
+
+
+def _size(count: int | None) -> str:
+    if count is None:
+        return "size unknown"
+    value, units = float(count), iter(("B", "kB", "MB", "GB", "TB"))
+    unit = next(units)
+    while value >= 1000 and unit != "TB":
+        value, unit = value / 1000, next(units)
+    return f"{value:.0f} {unit}"

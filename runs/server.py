@@ -1,0 +1,122 @@
+"""The MLflow UI on a store: started, waited for, ended with the command."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from clustering.errors import InputError
+from runs.locks import Say, silent
+from runs.tracking import Tracker, quiet_mlflow
+
+PORT = 5000
+START_LIMIT = 120.0  # seconds; a loaded machine was seen to need 40
+STOP_LIMIT = 10.0
+
+
+@contextmanager
+def served(
+    tracker: Tracker, *, host: str = "127.0.0.1", port: int = PORT, say: Say = silent
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run `mlflow ui` on the record of a store for the length of the block, which begins when it answers.
+
+    The server is in a process group of its own, all of which is ended with the block.
+
+    Args:
+        host: the address it listens at; others than 127.0.0.1 let other machines in.
+        port: 1 to 65535.
+
+    Raises:
+        InputError: the port is taken or not allowed, or the server did not come up.
+    """
+    _check_free(host, port)
+    _ = tracker.client  # makes the record where there is none, and says when it cannot be used
+    quiet_mlflow()
+    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", tracker.uri]
+    command += ["--host", host, "--port", str(port), "--workers", "1"]
+    if tracker.own:
+        command += ["--default-artifact-root", tracker.store.artifacts.as_uri()]
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), stderr=None, start_new_session=True
+    )
+    try:
+        say(f"starting the MLflow UI on {tracker.store.database if tracker.own else tracker.uri}")
+        _wait_until_healthy(process, host, port)
+        yield process
+    finally:
+        _end(process)
+
+
+def serve(tracker: Tracker, *, host: str = "127.0.0.1", port: int = PORT, say: Say = silent) -> None:
+    """Run the UI until Ctrl-C, and say its address. Where the record is a server, only say that server's address."""
+    if tracker.is_server:
+        say(f"the runs are on {tracker.uri} (MLFLOW_TRACKING_URI): open that address")
+        return
+    with contextlib.suppress(KeyboardInterrupt), served(tracker, host=host, port=port, say=say) as process:
+        say(f"MLflow UI: {address(host, port)} (Ctrl-C ends it)")
+        if host not in ("127.0.0.1", "localhost", "::1"):
+            say(f"warning: host={host} lets other machines read and change the runs; there is no password")
+        if process.wait() != 0:
+            raise InputError(f"the MLflow UI ended with code {process.returncode}; its messages are above")
+
+
+def address(host: str, port: int) -> str:
+    """The UI's address for a browser on this machine."""
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+
+
+def _check_free(host: str, port: int) -> None:
+    if not 1 <= port <= 65535:
+        raise InputError(f"port must be between 1 and 65535, not {port}")
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except OSError as error:
+        raise InputError(
+            f"cannot listen at {host} port {port}: {error.strerror}; "
+            f"give another one, such as port={port + 1 if port < 65535 else port - 1}"
+        ) from error
+
+
+def _wait_until_healthy(process: "subprocess.Popen[bytes]", host: str, port: int) -> None:
+    end = time.monotonic() + START_LIMIT
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise InputError(f"the MLflow UI ended with code {process.returncode}; its messages are above")
+        with contextlib.suppress(OSError, urllib.error.URLError):
+            with urllib.request.urlopen(f"{address(host, port)}/health", timeout=5) as answer:
+                if answer.status == 200:
+                    return
+        time.sleep(0.2)
+    raise InputError(f"the MLflow UI did not answer within {START_LIMIT:.0f} s at {address(host, port)}")
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End the whole group, by request and then by force."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_LIMIT)
+            if number == signal.SIGTERM and _group_is_gone(process.pid):
+                return
+
+
+def _group_is_gone(group: int) -> bool:
+    for _ in range(50):
+        try:
+            os.killpg(group, 0)
+        except (ProcessLookupError, PermissionError):
+            return True
+        time.sleep(0.1)
+    return False

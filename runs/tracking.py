@@ -1,0 +1,424 @@
+"""The record of runs in MLflow: open, log, find, reuse.
+
+Only `MlflowClient` is used, by run id: there is no active run that tests or threads could share. A run is
+FINISHED only when everything is in it, so a reader may trust FINISHED runs and no others.
+"""
+
+import functools
+import logging
+import math
+import os
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from importlib import metadata
+from pathlib import Path
+from typing import Any, TypeVar
+
+from clustering.errors import InputError
+from runs.locks import Say, locked, silent
+from runs.store import Store
+
+T = TypeVar("T")
+PARAM_LENGTH, TAG_LENGTH, KEY_LENGTH = 6000, 5000, 250  # MLflow cuts longer values without an error
+PARAMS_A_CALL, TAGS_A_CALL, METRICS_A_CALL = 100, 100, 1000
+ENVIRONMENT = "MLFLOW_TRACKING_URI"
+
+
+class TrackedRun:
+    """One run being written. As `Log` of a training it takes metrics live.
+
+    Args:
+        seen: the last step already recorded of each metric; earlier steps are not recorded twice.
+    """
+
+    def __init__(self, tracker: "Tracker", run_id: str, seen: Mapping[str, int] | None = None) -> None:
+        self.tracker = tracker
+        self.run_id = run_id
+        self._seen = dict(seen or {})
+        self._undefined: set[str] = set()
+        self._finished = False
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        """Record values of one step, in one call. NaN and infinite ones become the tag `undefined`."""
+        new = {key: float(value) for key, value in values.items() if step > self._seen.get(key, -1)}
+        self._seen |= dict.fromkeys(new, step)
+        self.log(metrics=new, step=step)
+
+    def log(
+        self,
+        *,
+        metrics: Mapping[str, float] | None = None,
+        params: Mapping[str, Any] | None = None,
+        tags: Mapping[str, Any] | None = None,
+        step: int = 0,
+    ) -> None:
+        """Record metrics, parameters and tags in one batch, or in several where one may not hold them."""
+        from mlflow.entities import Metric, Param, RunTag
+
+        now = int(time.time() * 1000)
+        metrics, tags = dict(metrics or {}), dict(tags or {})
+        undefined = {key for key, value in metrics.items() if not math.isfinite(value)}
+        if undefined - self._undefined:
+            self._undefined |= undefined
+            tags["undefined"] = ", ".join(sorted(self._undefined))
+        rows = [
+            Metric(key, float(value), now, step) for key, value in metrics.items() if key not in undefined
+        ]
+        pairs = [Param(key, _shorten(value, PARAM_LENGTH)) for key, value in (params or {}).items()]
+        labels = [RunTag(key, _shorten(value, TAG_LENGTH)) for key, value in tags.items()]
+        for long in [key for key in [*metrics, *(params or {}), *tags] if len(key) > KEY_LENGTH]:
+            raise InputError(
+                f"the name {long[:40]}... has {len(long)} characters; {KEY_LENGTH} are allowed in a run"
+            )
+        chunks = max(_calls(rows, METRICS_A_CALL), _calls(pairs, PARAMS_A_CALL), _calls(labels, TAGS_A_CALL))
+        with self.tracker.watched():
+            for i in range(chunks):
+                self.tracker.client.log_batch(
+                    self.run_id,
+                    metrics=_part(rows, METRICS_A_CALL, i),
+                    params=_part(pairs, PARAMS_A_CALL, i),
+                    tags=_part(labels, TAGS_A_CALL, i),
+                )
+
+    def text(self, name: str, text: str) -> None:
+        """Keep a text as the run's artefact `name`."""
+        with self.tracker.watched():
+            self.tracker.client.log_text(self.run_id, text, name)
+
+    def artifact(self, path: Path, folder: str | None = None) -> None:
+        """Keep a copy of a file as an artefact of the run."""
+        with self.tracker.watched():
+            self.tracker.client.log_artifact(self.run_id, str(path), folder)
+
+    def finish(self) -> None:
+        """Mark the run FINISHED: call it last, when everything is in it."""
+        with self.tracker.watched():
+            self.tracker.client.set_terminated(self.run_id, "FINISHED")
+        self._finished = True
+
+    def stop(self, status: str, reason: str) -> None:
+        """Mark the run KILLED or FAILED, the reason being its tag `ended`; a finished run stays finished.
+
+        Never raises, since it runs while an error is on its way.
+        """
+        if self._finished:
+            return
+        with suppress(Exception):
+            self.log(tags={"ended": reason})
+        with suppress(Exception):
+            self.tracker.client.set_terminated(self.run_id, status)
+
+    @contextmanager
+    def guarded(self) -> Iterator["TrackedRun"]:
+        """Mark the run KILLED or FAILED when the block is left by an exception."""
+        try:
+            yield self
+        except (KeyboardInterrupt, SystemExit):
+            self.stop("KILLED", "interrupted by the user")
+            raise
+        except BaseException as error:
+            self.stop("FAILED", f"{type(error).__name__}: {error}")
+            raise
+
+
+class Tracker:
+    """The runs of one store. Nothing is opened before it is needed.
+
+    Args:
+        store: the results folder.
+        uri: an MLflow tracking URI; None is the environment's MLFLOW_TRACKING_URI, else SQLite in the store.
+        say: told what the user should know.
+    """
+
+    def __init__(self, store: Store, *, uri: str | None = None, say: Say = silent) -> None:
+        given = uri or os.environ.get(ENVIRONMENT)
+        self.store = store
+        self.own = given is None
+        self.uri = given or f"sqlite:///{store.database}"
+        self.say = say
+        self._experiments: dict[str, str] = {}
+        if given and (given.startswith("file:") or "://" not in given) and not given.startswith("databricks"):
+            raise InputError(
+                f"{ENVIRONMENT}={given}: MLflow keeps no runs in a plain folder any more; "
+                "give sqlite:////absolute/path.db or the address of a server, or unset it"
+            )
+
+    @property
+    def is_server(self) -> bool:
+        return self.uri.startswith(("http://", "https://"))
+
+    @property
+    def origin(self) -> str:
+        """Whose locks tell whether a run of this store is alive: the machine and the folder."""
+        return f"{socket.gethostname()}:{self.store.root}"
+
+    def exists(self) -> bool:
+        """Whether there is a record to read. False means that no run was ever made; nothing is created."""
+        return not self.own or self.store.database.exists()
+
+    @functools.cached_property
+    def client(self) -> Any:
+        """The open `MlflowClient`.
+
+        Raises:
+            InputError: the server does not answer, or the database cannot be written or read.
+        """
+        quiet_mlflow()
+        if self.is_server:
+            _answers(self.uri)
+        from mlflow.exceptions import MlflowException
+        from mlflow.tracking import MlflowClient
+        from sqlalchemy.exc import DatabaseError
+
+        logging.getLogger("mlflow").setLevel(logging.ERROR)  # after the import, which sets it to INFO
+        logging.getLogger("alembic").setLevel(logging.ERROR)
+        try:
+            if not self.own:
+                return MlflowClient(tracking_uri=self.uri)
+            self.store.prepare()
+            with self.watched(), locked(self.store.locks / "mlflow.db.lock", "the new run record", self.say):
+                if not self.store.database.exists():
+                    self._create(MlflowClient)
+                return MlflowClient(tracking_uri=self.uri)
+        except (MlflowException, DatabaseError) as error:
+            place = self.store.database if self.own else self.uri
+            remedy = (
+                f"bring it up to date with `mlflow db upgrade {self.uri}`"
+                if "schema" in str(error)
+                else "move it away, or give another results folder with results=FOLDER"
+            )
+            raise InputError(f"{place}: no usable MLflow record ({_first_line(error)}); {remedy}") from error
+
+    def _create(self, client: type) -> None:
+        """Make an empty database beside its place, then rename it: a kill leaves no half-made one."""
+        new = self.store.database.with_name("mlflow.db.new")
+        new.unlink(missing_ok=True)
+        new.with_name(new.name + "-journal").unlink(missing_ok=True)
+        client(tracking_uri=f"sqlite:///{new}")
+        os.replace(new, self.store.database)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """As `Store.watched`: a full or read-only disk below MLflow becomes one plain error."""
+        with self.store.watched():
+            yield
+
+    def experiment(self, name: str) -> str:
+        """The id of the experiment of that name, which is made, or restored where it was deleted."""
+        if name in self._experiments:
+            return self._experiments[name]
+        from mlflow.exceptions import MlflowException
+
+        found = self.client.get_experiment_by_name(name)
+        if found is None:
+            # Else MLflow would put the files below whatever folder this process happens to run in.
+            place = None if self.is_server else (self.store.artifacts / name).as_uri()
+            with self.watched(), suppress(MlflowException):  # another process may have been quicker
+                self.client.create_experiment(name, artifact_location=place)
+            found = self.client.get_experiment_by_name(name)
+            if found is None:
+                raise InputError(f"{self.uri}: cannot make the experiment {name!r}")
+        if found.lifecycle_stage == "deleted":
+            self.client.restore_experiment(found.experiment_id)
+            self.say(f"the experiment {name} had been deleted: restored")
+        self._check_place(name, found.artifact_location)
+        self._experiments[name] = found.experiment_id
+        return str(found.experiment_id)
+
+    def _check_place(self, name: str, location: str) -> None:
+        """Artefact folders are recorded as absolute paths: a moved store would write into the old place."""
+        expected = self.store.artifacts / name
+        if self.own and location.removesuffix("/") != expected.as_uri():
+            raise InputError(
+                f"{self.store.database}: its artefacts belong in {location}, so this results folder was "
+                "moved or copied; move it back, or give another one with results=FOLDER"
+            )
+
+    def find(self, experiment: str, identity: str) -> Any | None:
+        """The newest FINISHED, not deleted run of that identity, as MLflow's `Run`, or None."""
+        found = self._search(
+            [experiment], f"tags.identity = '{identity}' and attributes.status = 'FINISHED'", most=1
+        )
+        return found[0] if found else None
+
+    def get(self, run_id: str) -> Any | None:
+        """MLflow's `Run` of that id, or None where it does not exist or was deleted."""
+        from mlflow.exceptions import MlflowException
+
+        try:
+            run = self.client.get_run(run_id)
+        except MlflowException:
+            return None
+        return run if run.info.lifecycle_stage == "active" else None
+
+    def search(self, prefix: str, filter_string: str = "") -> list[Any]:
+        """Every FINISHED run of the experiments whose name starts with `prefix`, newest first."""
+        if not self.exists():
+            return []
+        names = [found.name for found in self.client.search_experiments() if found.name.startswith(prefix)]
+        parts = ["attributes.status = 'FINISHED'", *([filter_string] if filter_string else [])]
+        return self._search(names, " and ".join(parts)) if names else []
+
+    def _search(self, experiments: Sequence[str], filter_string: str, most: int | None = None) -> list[Any]:
+        if not self.exists():
+            return []
+        known = [self.client.get_experiment_by_name(name) for name in experiments]
+        ids = [found.experiment_id for found in known if found is not None]
+        runs: list[Any] = []
+        token = None
+        while ids:
+            page = self.client.search_runs(
+                ids,
+                filter_string,
+                max_results=most or 1000,
+                order_by=["attributes.start_time DESC"],
+                page_token=token,
+            )
+            runs += page
+            token = page.token
+            if not token or (most and len(runs) >= most):
+                break
+        return runs
+
+    def bury(self, prefix: str = "", identity: str | None = None) -> int:
+        """Mark RUNNING runs of this store KILLED whose process is gone (their lock is free); gives how many.
+
+        Args:
+            prefix: of the experiments to look at.
+            identity: only runs of that identity, whose lock the caller holds.
+        """
+        if not self.exists():
+            return 0
+        found = [e.experiment_id for e in self.client.search_experiments() if e.name.startswith(prefix)]
+        which = f" and tags.identity = '{identity}'" if identity else ""
+        dead = 0
+        for run in self.client.search_runs(found, "attributes.status = 'RUNNING'" + which) if found else []:
+            tags = run.data.tags
+            if tags.get("origin") != self.origin or "identity" not in tags:
+                continue  # another machine's, or not ours: nothing is known about its process
+            if identity:
+                dead += self._kill(run)
+                continue
+            with self.store.try_lock(tags.get("stage", ""), tags["identity"]) as free:
+                # Its owner may have finished it between the search and the lock.
+                if free and self.client.get_run(run.info.run_id).info.status == "RUNNING":
+                    dead += self._kill(run)
+        return dead
+
+    def _kill(self, run: Any) -> int:
+        TrackedRun(self, run.info.run_id).stop("KILLED", "its process ended without a word")
+        self.say(f"marked as KILLED: {run.info.run_name}, whose process ended before it was done")
+        return 1
+
+    def start(
+        self,
+        experiment: str,
+        name: str,
+        *,
+        stage: str,
+        identity: str,
+        params: Mapping[str, Any],
+        config: str,
+        tags: Mapping[str, Any],
+    ) -> TrackedRun:
+        """A new RUNNING run with its parameters, its resolved config as `config.yaml`, and its tags."""
+        with self.watched():
+            known = {"identity": identity, "stage": stage, "origin": self.origin, "code": code_version()}
+            created = self.client.create_run(self.experiment(experiment), run_name=name, tags=known)
+            run = TrackedRun(self, created.info.run_id)
+            with run.guarded():
+                run.log(params=params, tags=tags)
+                run.text("config.yaml", config)
+        return run
+
+    def resume(self, run_id: str) -> TrackedRun | None:
+        """Go on in a run that was interrupted; None where it was deleted or belongs to another record."""
+        run = self.get(run_id)
+        if run is None:
+            return None
+        seen = {}
+        for key in run.data.metrics:
+            seen[key] = max(point.step for point in self.client.get_metric_history(run_id, key))
+        with self.watched():
+            self.client.update_run(run_id, status="RUNNING")
+            times = int(run.data.tags.get("resumed", 0)) + 1
+            resumed = TrackedRun(self, run_id, seen)
+            resumed.log(tags={"resumed": times, "origin": self.origin})
+        return resumed
+
+    def download(self, run_id: str, name: str, folder: Path) -> Path | None:
+        """A copy of one artefact of a run in `folder`, or None where it is gone."""
+        try:
+            return Path(self.client.download_artifacts(run_id, name, str(folder)))
+        except Exception:  # each kind of artefact store raises its own
+            return None
+
+    def address(self, run_id: str) -> str:
+        """Where a person finds the run: its page on a server, else its artefact folder."""
+        info = self.client.get_run(run_id).info
+        if self.is_server:
+            return f"{self.uri.rstrip('/')}/#/experiments/{info.experiment_id}/runs/{run_id}"
+        return str(info.artifact_uri)
+
+
+def quiet_mlflow() -> None:
+    """No telemetry, no progress bars of MLflow's own. Before the first import of mlflow."""
+    os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
+    os.environ.setdefault("DO_NOT_TRACK", "true")
+    os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+
+
+@functools.cache
+def code_version() -> str:
+    """The commit of the checkout that this code is of (`+changes` where files differ), else the version."""
+    project = Path(__file__).resolve().parent.parent
+    if (project / ".git").exists():
+        with suppress(OSError, subprocess.SubprocessError):
+            commit = _git(project, "rev-parse", "HEAD").strip()
+            changed = _git(project, "status", "--porcelain", "--untracked-files=no").strip()
+            return commit + ("+changes" if changed else "")
+    try:
+        return metadata.version("transduce")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _git(project: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(project), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
+
+
+def _answers(uri: str) -> None:
+    """MLflow itself would try for minutes before it gives up."""
+    try:
+        urllib.request.urlopen(uri, timeout=10).close()
+    except urllib.error.HTTPError:
+        pass  # it answers
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{ENVIRONMENT}={uri}: the server does not answer ({error}); start it, or unset {ENVIRONMENT}"
+        ) from error
+
+
+def _shorten(value: Any, length: int) -> str:
+    text = str(value)
+    note = "... (cut; whole in config.yaml)"
+    return text if len(text) <= length else text[: length - len(note)] + note
+
+
+def _calls(rows: Sequence[Any], size: int) -> int:
+    return -(-len(rows) // size)
+
+
+def _part(rows: Sequence[T], size: int, i: int) -> Sequence[T]:
+    return rows[i * size : (i + 1) * size]
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
