@@ -25,6 +25,7 @@ from runs.groups import freeze
 from runs.overrides import write
 
 C = TypeVar("C", bound="TrainConfig")
+YAML_WORDS = r"true|false|yes|no|on|off|y|n|null|nan|inf"
 PLACES = ("root",)  # fields of a group that say where files are; what is in them is fingerprinted apart
 
 
@@ -99,10 +100,8 @@ class TrainConfig:
         """The config as a YAML file that `experiment=FILE.yaml` reads back."""
         lines = []
         for name, value in self._items():
-            text = write(value) if isinstance(value, str) else value
-            value = list(text) if isinstance(text, tuple) else text
             if not name.endswith(".name"):
-                lines.append(f"{name}: {json.dumps(value, ensure_ascii=False)}\n")
+                lines.append(f"{name}: {_yaml(value)}\n")
         return "".join(lines)
 
     def _items(self) -> Iterable[tuple[str, Any]]:
@@ -184,6 +183,21 @@ def parse(schema: type[C], arguments: Sequence[str]) -> list[C]:
     from runs.resolution import resolve
 
     return [schema(**fields) for fields in resolve(schema, arguments)]
+
+
+def _yaml(value: Any) -> str:
+    """A value in YAML: text as it would be typed, in quotes where YAML needs them."""
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_yaml(item) for item in value) + "]"
+    if not isinstance(value, str):
+        return write(value)
+    text = write(value).replace("${", r"\${")  # which would refer to another key
+    if re.fullmatch(r"[A-Za-z_][\w.+/-]*", text, flags=re.ASCII) and not re.fullmatch(
+        YAML_WORDS, text.lower()
+    ):
+        return text
+    control = r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+    return re.sub(control, lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
 def _content(path: str) -> str:

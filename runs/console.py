@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -66,7 +66,9 @@ class Console:
         columns = list(dict.fromkeys(name for row in rows for name in row))
         table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold")
         for name in columns:
-            table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+            first = name == columns[0]
+            justify: Literal["left", "right"] = "right" if name in right else "left"
+            table.add_column(name, justify=justify, overflow="fold", no_wrap=first)
         for row in rows:
             table.add_row(*(Text(row.get(name, "")) for name in columns))
         if sys.stdout.isatty():

@@ -125,9 +125,11 @@ def names(group: str) -> list[str]:
 
 
 def default(group: str, benchmark: str) -> str:
-    """What a group means when nothing is said. Training follows the benchmark where it has a file for it."""
-    if group == "training" and (folder() / group / f"{benchmark}.yaml").exists():
-        return benchmark
+    """What a group means when nothing is said. Training follows the benchmark, by its or its class's name."""
+    if group == "training":
+        for name in (benchmark, option("benchmark", benchmark).plugin):
+            if name in names(group):
+                return name
     return GROUPS[group].default
 
 

@@ -175,7 +175,7 @@ def _unknown(schema: type[TrainConfig], item: Assignment, candidates: Sequence[C
     bare = [name for choice in candidates for name in choice.options]
     dotted = [f"{choice.group}.{name}" for choice in candidates for name in choice.options]
     top = [*group_names(schema), *(field.name for field in top_level(schema)), "experiment"]
-    for known in (top, bare, dotted):
+    for known in (dotted,) if "." in item.key else (top, bare):
         if difflib.get_close_matches(item.key.lower(), known, n=1, cutoff=0.6):
             return (
                 unknown("key", str(item), known)

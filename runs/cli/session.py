@@ -25,6 +25,7 @@ class Session:
     def __init__(self, configs: Sequence[TrainConfig], console: Console) -> None:
         from fsl.machine import keep_freed_memory
         from runs.store import Store
+        from runs.tracking import Tracker
 
         self.configs = configs
         self.console = console
@@ -38,31 +39,31 @@ class Session:
                     built.append(choice)
         keep_freed_memory()
         self.store = Store(configs[0].results)
+        self.tracker = Tracker(self.store, say=console.note)
 
     def show_plan(self) -> None:
-        """The resolved configs as YAML, and what would be done for them."""
+        """The resolved configs, and what would be done for them."""
         from runs.stages import plan
 
-        for config in self.configs:
-            self.console.write(f"---\n{config.to_yaml()}")
-        self.console.write("---")
-        self.console.write(str(plan(self.configs, self.store)))
+        found = plan(self.configs, self.store, self.tracker)
+        if self.console.as_json:
+            self.console.json({"configs": [config.flat() for config in self.configs], **found.as_dict()})
+            return
+        for i, config in enumerate(self.configs):
+            self.console.write(f"# config {i + 1} of {len(self.configs)}\n{config.to_yaml()}")
+        self.console.write(f"# plan, with results in {self.store.root}\n{found}")
 
     def checkpoint(self, config: TrainConfig, *, force: bool) -> "Checkpoint":
         """Train, or find the checkpoint."""
         from runs import stages
-        from runs.tracking import Tracker
 
-        tracker = Tracker(self.store, say=self.console.note)
-        return stages.checkpoint(config, self.store, tracker, progress=self.console, force=force)
+        return stages.checkpoint(config, self.store, self.tracker, progress=self.console, force=force)
 
     def evaluation(self, configs: Sequence[EvaluateConfig], *, force: bool) -> "list[Result]":
         """Evaluate, or find the results."""
         from runs import stages
-        from runs.tracking import Tracker
 
-        tracker = Tracker(self.store, say=self.console.note)
-        return stages.evaluation(configs, self.store, tracker, progress=self.console, force=force)
+        return stages.evaluation(configs, self.store, self.tracker, progress=self.console, force=force)
 
     def varying(self, config: TrainConfig, leave_out: Sequence[str] = ()) -> dict[str, str]:
         """Keys of a config that differ between the configs that have them, as text."""

@@ -1,0 +1,357 @@
+"""From arguments to configs: keys, groups, products, identity, and every file in configs/."""
+
+import dataclasses
+import itertools
+import typing
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from clustering.parameters import mismatch
+from runs import groups, overrides
+from runs.config import SCHEMAS, Choice, EvaluateConfig, TrainConfig, identity, parse
+
+FILES = [
+    (group, path.stem) for group in groups.GROUPS for path in sorted((groups.folder() / group).glob("*.yaml"))
+]
+TEXT = st.one_of(st.text(max_size=20), st.text(alphabet="${}\\\\:,[] #'\"0a", max_size=8)).filter(
+    lambda text: "'" not in text or '"' not in text
+)
+SCALARS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(allow_nan=False),
+    TEXT,
+)
+
+
+@pytest.fixture
+def config_folder(tmp_path, monkeypatch):
+    """A folder of configs with two strategies of different fields, independent of those of the project."""
+    files = {
+        "benchmark/glyphs": "samples: 30\nseed: 0\n",
+        "benchmark/omniglot": "root: null\nsplit: vinyals\n",
+        "benchmark/rotated": "name: omniglot\nroot: null\nsplit: background\n",
+        "backbone/conv4": "# no fields\n",
+        "training/default": "epochs: 90\nmilestones: [45, 66]\nlearning_rate: 1e-1\naugment: true\n",
+        "training/omniglot": "epochs: 7\nmilestones: []\nlearning_rate: 0.1\naugment: true\n",
+        "strategy/simpleshot": "transform: CL2N\nbeta: 1.0\n",
+        "strategy/laplacianshot": "transform: CL2N\nweight: 0.7\nneighbours: 3\n",
+        "strategy/preset": "name: laplacianshot\ntransform: CL2N\nweight: 0.7\nneighbours: 2\n",
+        "experiment/both": "strategy: simpleshot,laplacianshot\nshot: 1,5\nseed: 3\n",
+        "experiment/heavy": "strategy: laplacianshot\nstrategy.weight: 5\n",
+    }
+    for name, text in files.items():
+        path = tmp_path / f"{name}.yaml"
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    monkeypatch.setattr(groups, "folder", lambda: tmp_path)
+    groups._option.cache_clear()
+    yield tmp_path
+    groups._option.cache_clear()
+
+
+@pytest.mark.usefixtures("config_folder")
+class TestResolution:
+    def test_defaults(self):
+        first, second = parse(EvaluateConfig, [])
+        assert (first.strategy.name, second.strategy.name) == ("simpleshot", "laplacianshot")
+        assert first.benchmark == Choice("benchmark", "glyphs", {"samples": 30, "seed": 0})
+        assert first.training.name == "default"
+        assert first.training.options["milestones"] == (45, 66)
+        assert (first.way, first.shot, first.query, first.tasks, first.split) == (5, 1, 15, 10_000, "novel")
+        assert len(parse(TrainConfig, [])) == 1
+
+    @pytest.mark.parametrize(("benchmark", "training"), [("omniglot", "omniglot"), ("rotated", "omniglot")])
+    def test_training_follows_the_benchmark(self, benchmark, training):
+        (config,) = parse(TrainConfig, [f"benchmark={benchmark}"])
+        assert config.training.name == training
+        both = parse(TrainConfig, [f"benchmark=glyphs,{benchmark}"])
+        assert [one.training.name for one in both] == ["default", training]
+        (config,) = parse(TrainConfig, [f"benchmark={benchmark}", "training=default"])
+        assert config.training.name == "default"
+
+    def test_the_last_typed_key_is_fastest(self):
+        found = parse(EvaluateConfig, ["shot=1,5", "strategy=laplacianshot", "seed=0,1"])
+        assert [(config.shot, config.seed) for config in found] == [(1, 0), (1, 1), (5, 0), (5, 1)]
+
+    def test_fields_with_and_without_their_group(self):
+        bare, dotted = (
+            parse(EvaluateConfig, ["strategy=laplacianshot", f"{key}=2"])
+            for key in ("weight", "strategy.weight")
+        )
+        assert bare == dotted
+        assert bare[0].strategy.options["weight"] == 2.0
+        assert isinstance(bare[0].strategy.options["weight"], float)
+
+    def test_a_field_of_some_options_is_varied_for_those(self):
+        found = parse(EvaluateConfig, ["weight=0.1,1"])
+        assert [(c.strategy.name, c.strategy.options.get("weight")) for c in found] == [
+            ("simpleshot", None),
+            ("laplacianshot", 0.1),
+            ("laplacianshot", 1.0),
+        ]
+
+    def test_top_level_keys_come_before_fields_of_the_same_name(self):
+        (config,) = parse(TrainConfig, ["seed=4"])
+        assert (config.seed, config.benchmark.options["seed"]) == (4, 0)
+        (config,) = parse(TrainConfig, ["benchmark.seed=4"])
+        assert (config.seed, config.benchmark.options["seed"]) == (0, 4)
+
+    def test_lists_are_no_product(self):
+        for text in ("[1, 2]", "1,2"):
+            (config,) = parse(TrainConfig, [f"milestones={text}"])
+            assert config.training.options["milestones"] == (1, 2)
+        found = parse(TrainConfig, ["milestones=[1, 2],[3]"])
+        assert [config.training.options["milestones"] for config in found] == [(1, 2), (3,)]
+
+    def test_experiments_are_put_before_what_is_typed(self):
+        assert len(parse(EvaluateConfig, ["experiment=both"])) == 4
+        found = parse(EvaluateConfig, ["shot=10", "experiment=both"])
+        assert [(config.shot, config.seed) for config in found] == [(10, 3)] * 2
+        (config,) = parse(EvaluateConfig, ["experiment=heavy", "weight=6"])
+        assert config.strategy.options["weight"] == 6
+        assert len(parse(EvaluateConfig, ["experiment=both,heavy"])) == 5
+
+    def test_a_preset_keeps_its_name_and_builds_its_plugin(self):
+        (config,) = parse(EvaluateConfig, ["strategy=preset"])
+        assert (config.strategy.name, config.strategy.plugin) == ("preset", "laplacianshot")
+        assert config.flat()["strategy.name"] == "laplacianshot"
+        (by_hand,) = parse(EvaluateConfig, ["strategy=laplacianshot", "neighbours=2"])
+        assert by_hand.flat() != config.flat()
+        assert by_hand.result_keys() == config.result_keys()
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["benchmark=glyfs"], ["benchmark", "'glyphs'"]),
+            (["strategy=laplaceshot"], ["strategy", "'laplacianshot'"]),
+            (["experiment=bothe"], ["experiment", "'both'"]),
+            (["shots=1"], ["'shots'", "'shot'"]),
+            (["weigth=1"], ["'weigth'", "'weight'"]),
+            (["strategy.weigth=1"], ["weigth", "strategy.weight"]),
+            (["strategy.zzz=1"], ["zzz", "neighbours", "transform"]),
+            (["zzzzzz=1"], ["zzzzzz", "shot", "strategy"]),
+            (["stratgy.weight=1"], ["stratgy.weight", "strategy.weight"]),
+            (["shot=one"], ["shot", "integer", "'one'"]),
+            (["shot=0"], ["shot", "at least 1"]),
+            (["shot=1.5"], ["shot", "integer"]),
+            (["shot=true"], ["shot", "integer"]),
+            (["shot=null"], ["shot", "integer"]),
+            (["shot=[1, 5]"], ["shot", "integer"]),
+            (["seed=-1"], ["seed", "at least 0"]),
+            (["split=test"], ["split", "novel"]),
+            (["benchmark=omniglot", "split=background"], ["split", "benchmark.split"]),
+            (["device=gpu"], ["device", "cuda"]),
+            (["weight=much"], ["weight", "a number", "much"]),
+            (["neighbours=2.5"], ["neighbours", "an integer"]),
+            (["augment=1"], ["augment", "true or false"]),
+            (["milestones=3"], ["milestones", "a list"]),
+            (["milestones=[3, x]"], ["milestones", "an integer"]),
+            (["shot=1", "shot=5"], ["shot", "twice"]),
+            (["weight=1", "strategy.weight=5"], ["weight", "strategy.weight", "twice"]),
+            (["root=/x"], ["root", "benchmark=omniglot"]),
+            (["benchmark", "glyphs"], ["benchmark=glyphs"]),
+            (["shot=1", "benchmark"], ["benchmark=VALUE"]),
+            (["nonsense"], ["nonsense", "key=value"]),
+            (["shot="], ["shot", "no value"]),
+            (["shot=1,,5"], ["shot", "empty"]),
+            (["milestones=[1,2"], ["milestones", "]"]),
+            (["+shot=1"], ["shot=VALUE"]),
+            (["backbone.depth=3"], ["backbone.depth", "conv4"]),
+            (["strategy=no_module_here:Thing"], ["no_module_here", "import"]),
+        ],
+    )
+    def test_mistakes_are_named_with_their_remedy(self, arguments, words):
+        with pytest.raises(InputError) as caught:
+            parse(EvaluateConfig, arguments)
+        for word in words:
+            assert word in str(caught.value)
+
+    def test_keys_of_another_verb_are_told_apart(self):
+        for argument in ("shot=1", "strategy=simpleshot", "strategy.weight=1"):
+            with pytest.raises(InputError, match="transduce evaluate"):
+                parse(TrainConfig, [argument])
+
+    def test_a_field_of_two_groups_needs_its_group(self, config_folder):
+        (config_folder / "strategy" / "other.yaml").write_text("epochs: 3\n")
+        with pytest.raises(InputError, match=r"strategy\.epochs or training\.epochs"):
+            parse(EvaluateConfig, ["strategy=other", "epochs=3"])
+        (config,) = parse(EvaluateConfig, ["strategy=other", "strategy.epochs=4"])
+        assert config.training.options["epochs"] == 90
+
+    def test_experiment_files_name_themselves_in_mistakes(self, config_folder):
+        (config_folder / "experiment" / "wrong.yaml").write_text("shot: one\n")
+        with pytest.raises(InputError, match="experiment wrong: shot"):
+            parse(EvaluateConfig, ["experiment=wrong"])
+        (config_folder / "experiment" / "torn.yaml").write_text("shot: [1\n")
+        with pytest.raises(InputError, match=r"torn\.yaml"):
+            parse(EvaluateConfig, ["experiment=torn"])
+
+    def test_a_value_that_must_be_given(self, config_folder):
+        (config_folder / "strategy" / "other.yaml").write_text("path: ???\n")
+        with pytest.raises(InputError, match="add path=VALUE"):
+            parse(EvaluateConfig, ["strategy=other"])
+        (config,) = parse(EvaluateConfig, ["strategy=other", "path=x"])
+        assert config.strategy.options == {"path": "x"}
+
+    def test_a_plugin_without_a_file_gets_its_fields_from_its_class(self):
+        name = "fsl.strategies.simpleshot:SimpleShot"
+        (config,) = parse(EvaluateConfig, [f"strategy={name}", "beta=2"])
+        assert config.strategy.build().beta == 2.0
+        assert config.strategy.options["transform"] == "CL2N"
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        seeds=st.lists(st.integers(0, 9), min_size=1, max_size=3, unique=True),
+        shots=st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True),
+        weights=st.lists(st.floats(0, 9), min_size=1, max_size=3, unique=True),
+    )
+    def test_the_size_of_a_product(self, seeds, shots, weights):
+        arguments = [
+            f"{key}={','.join(map(repr, found))}"
+            for key, found in (("seed", seeds), ("shot", shots), ("weight", weights))
+        ]
+        found = parse(EvaluateConfig, ["strategy=laplacianshot", *arguments])
+        assert [(c.seed, c.shot, c.strategy.options["weight"]) for c in found] == list(
+            itertools.product(seeds, shots, weights)
+        )
+
+    @settings(max_examples=40, deadline=None)
+    @given(
+        root=st.none() | TEXT,
+        rate=st.floats(allow_nan=False),
+        milestones=st.lists(st.integers()),
+        seed=st.integers(0),
+    )
+    def test_a_config_is_read_back_from_its_arguments_and_its_yaml(
+        self, tmp_path_factory, root, rate, milestones, seed
+    ):
+        (config,) = parse(TrainConfig, ["benchmark=omniglot"])
+        options = {**config.training.options, "learning_rate": rate, "milestones": tuple(milestones)}
+        config = config.replace(
+            training=dataclasses.replace(config.training, options=options),
+            benchmark=dataclasses.replace(config.benchmark, options={"root": root, "split": "vinyals"}),
+            seed=seed,
+        )
+        assert parse(TrainConfig, config.arguments()) == [config]
+        file = tmp_path_factory.mktemp("yaml") / "config.yaml"
+        file.write_text(config.to_yaml(), encoding="utf-8")
+        assert parse(TrainConfig, [f"experiment={overrides.write(str(file))}"]) == [config]
+
+    def test_flat_is_complete_and_of_scalars(self):
+        (config,) = parse(EvaluateConfig, ["strategy=laplacianshot"])
+        flat = config.flat()
+        expected = {
+            f"{group}.{field}" for group, choice in config.choices().items() for field in choice.options
+        }
+        assert expected | {field.name for field in dataclasses.fields(config)} == set(flat)
+        assert all(value is None or isinstance(value, (bool, int, float, str)) for value in flat.values())
+
+    def test_identity_ignores_how_and_where(self):
+        (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", "benchmark=omniglot"])
+        for argument in ("device=cpu", "batch=7", "results=elsewhere", "root=/elsewhere"):
+            (other,) = parse(EvaluateConfig, ["strategy=laplacianshot", "benchmark=omniglot", argument])
+            assert other != config
+            assert other.result_keys() == config.result_keys()
+
+    @pytest.mark.parametrize(
+        "argument", ["shot=5", "seed=1", "weight=0.8", "split=base", "epochs=3", "tasks=9"]
+    )
+    def test_identity_heeds_everything_else(self, argument):
+        (config,) = parse(EvaluateConfig, ["strategy=laplacianshot"])
+        (other,) = parse(EvaluateConfig, ["strategy=laplacianshot", argument])
+        assert identity("evaluation", **other.result_keys()) != identity("evaluation", **config.result_keys())
+
+    def test_only_training_keys_decide_the_checkpoint(self):
+        (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", "shot=5", "seed=2"])
+        (trained,) = parse(TrainConfig, ["seed=2"])
+        assert config.training_config() == trained
+
+    def test_a_file_of_tasks_counts_by_its_content(self, tmp_path):
+        first, second = tmp_path / "a", tmp_path / "b"
+        first.write_bytes(b"tasks")
+        second.write_bytes(b"tasks")
+        keys = [
+            parse(EvaluateConfig, ["strategy=laplacianshot", f"task_file={path}"])[0].result_keys()
+            for path in (first, second)
+        ]
+        assert keys[0] == keys[1]
+        second.write_bytes(b"other tasks")
+        (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", f"task_file={second}"])
+        assert config.result_keys() != keys[0]
+        second.unlink()
+        with pytest.raises(InputError, match="task_file"):
+            config.result_keys()
+
+
+def test_identity_does_not_depend_on_order():
+    assert identity("a", x=1, y=[2]) == identity("a", y=[2], x=1)
+    assert identity("a", x=1) != identity("b", x=1)
+    assert len(identity("a")) == 16
+    with pytest.raises(ValueError, match="JSON"):
+        identity("a", x=float("nan"))
+
+
+@given(st.lists(SCALARS, max_size=4) | SCALARS)
+def test_what_is_written_is_read_back(value):
+    (found,) = overrides.values("key", overrides.write(value))
+    assert found.value == value
+    assert type(found.value) is type(value)
+
+
+def test_values_between_commas():
+    found = [value.value for value in overrides.values("key", "1, 0.5,1e-4,true,null,text,'a,b',[1, 2],007")]
+    assert found == [1, 0.5, 1e-4, True, None, "text", "a,b", [1, 2], 7]
+    assert overrides.values("key", "007")[0].text == "007"
+
+
+@pytest.mark.parametrize(("group", "name"), FILES)
+def test_a_file_lists_every_field_of_its_class_with_values_it_takes(group, name):
+    choice = groups.option(group, name)
+    if group == "backbone":
+        assert choice.options == {}
+        groups.check_backbone(choice.plugin)
+        return
+    built = groups.load(groups.GROUPS[group], choice.plugin)
+    hints = typing.get_type_hints(built, include_extras=True)
+    assert set(choice.options) == {field.name for field in dataclasses.fields(built)}
+    for field, value in choice.options.items():
+        assert mismatch(value, hints[field]) is None
+        takes_number = mismatch(0.5, hints[field]) is None or mismatch(1.5, hints[field]) is None
+        if takes_number and value is not None:
+            assert isinstance(value, float), (
+                f"{field}: write {value}.0, or fractions are refused on the command line"
+            )
+    choice.build()
+
+
+@pytest.mark.parametrize("name", ["simpleshot", "laplacianshot", "glyphs", "omniglot", "default"])
+def test_a_file_named_like_its_class_holds_its_defaults(name):
+    (group,) = [group for group, file in FILES if file == name and (group != "training" or name == "default")]
+    choice = groups.option(group, name)
+    assert choice.build() == groups.load(groups.GROUPS[group], choice.plugin)()
+
+
+def test_as_published_is_the_preset_of_the_code():
+    preset = groups.option("strategy", "laplacianshot_as_published")
+    built = preset.build()
+    assert built == type(built).as_published()
+
+
+@pytest.mark.parametrize("name", groups.names("experiment"))
+def test_every_experiment_resolves(name):
+    found = parse(EvaluateConfig, [f"experiment={name}"])
+    assert found
+    for config in found:
+        assert config.strategy.build() is not None
+
+
+def test_every_schema_builds_from_nothing():
+    for schema in SCHEMAS.values():
+        for config in parse(schema, []):
+            for choice in config.choices().values():
+                assert choice.build() is not None
