@@ -1,0 +1,144 @@
+"""Random affine maps: seeded, bounded, and each change what its name says."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from clustering.errors import InputError
+from fsl.augmentation import Augmentation, normalise
+
+
+def images(count: int = 8, channels: int = 1, side: int = 28, seed: int = 0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(0, 256, (count, channels, side, side), generator=generator, dtype=torch.uint8)
+
+
+def draws(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+FULL = Augmentation(
+    rotation=30,
+    translation=0.2,
+    scale=0.3,
+    shear=10,
+    flip=True,
+    crop=0.3,
+    brightness=0.4,
+    contrast=0.4,
+    saturation=0.4,
+)
+
+
+def test_nothing_asked_nothing_changed() -> None:
+    x = images()
+    assert torch.equal(Augmentation()(x, draws()), x.float())
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    count=st.integers(1, 5),
+    channels=st.sampled_from([1, 3]),
+    side=st.integers(2, 20),
+    seed=st.integers(0, 2**62),
+)
+def test_shape_range_and_seed(count: int, channels: int, side: int, seed: int) -> None:
+    x = images(count, channels, side)
+    changed = FULL(x, draws(seed))
+    assert changed.shape == x.shape
+    assert changed.dtype == torch.float32
+    assert float(changed.min()) >= 0
+    assert float(changed.max()) <= 255.01
+    assert torch.equal(changed, FULL(x, draws(seed)))
+
+
+def test_another_seed_another_change_and_each_image_its_own() -> None:
+    x = images(2).repeat_interleave(2, dim=0)
+    changed = FULL(x, draws(0))
+    assert not torch.equal(changed, FULL(x, draws(1)))
+    assert not torch.equal(changed[0], changed[1])
+
+
+def test_input_is_left_alone() -> None:
+    x = images().float()
+    before = x.clone()
+    FULL(x, draws())
+    assert torch.equal(x, before)
+
+
+def test_translation_moves_a_dot_by_at_most_so_much() -> None:
+    x = torch.zeros(200, 1, 41, 41)
+    x[:, :, 20, 20] = 255
+    changed = Augmentation(translation=0.1)(x, draws())
+    y, rows, columns = changed[:, 0], torch.arange(41.0)[:, None], torch.arange(41.0)
+    mass = y.sum((1, 2))
+    torch.testing.assert_close(mass, torch.full((200,), 255.0), rtol=1e-3, atol=0.1)
+    down = (y * rows).sum((1, 2)) / mass - 20
+    right = (y * columns).sum((1, 2)) / mass - 20
+    for shift in (down, right):
+        assert float(shift.abs().max()) <= 4.1 + 1e-3
+        assert float(shift.min()) < -2.5
+        assert float(shift.max()) > 2.5
+
+
+def test_rotation_turns_and_keeps_the_distance_from_the_centre() -> None:
+    x = torch.zeros(200, 1, 41, 41)
+    x[:, :, 20, 34] = 255
+    y = Augmentation(rotation=90)(x, draws())[:, 0]
+    rows, columns = torch.arange(41.0)[:, None] - 20, torch.arange(41.0) - 20
+    down, right = (y * rows).sum((1, 2)) / y.sum((1, 2)), (y * columns).sum((1, 2)) / y.sum((1, 2))
+    torch.testing.assert_close(torch.hypot(down, right), torch.full((200,), 14.0), rtol=0, atol=0.25)
+    angle = torch.atan2(down, right).rad2deg()
+    assert -91 < float(angle.min()) < -70
+    assert 70 < float(angle.max()) < 91
+
+
+def test_scale_changes_the_area_both_ways() -> None:
+    x = torch.zeros(200, 1, 41, 41)
+    x[:, :, 11:30, 11:30] = 255
+    grown = Augmentation(scale=0.25)(x, draws()).sum((1, 2, 3)) / x[0].sum()
+    assert 1 / 1.25**2 - 0.05 < float(grown.min()) < 0.75
+    assert 1.35 < float(grown.max()) < 1.25**2 + 0.05
+
+
+def test_flip_mirrors_half() -> None:
+    x = images(400)
+    changed = Augmentation(flip=True)(x, draws())
+    mirrored = x.float().flip(3)
+    same = (changed - x).abs().amax((1, 2, 3)) < 0.1
+    turned = (changed - mirrored).abs().amax((1, 2, 3)) < 0.1
+    assert bool((same ^ turned).all())
+    assert 150 < int(turned.sum()) < 250
+
+
+def test_crop_never_shows_what_lies_outside() -> None:
+    x = torch.full((200, 1, 20, 20), 255.0)
+    assert float(Augmentation(crop=0.2)(x, draws())[:, :, 1:-1, 1:-1].min()) > 254
+
+
+@pytest.mark.parametrize("field", ["brightness", "contrast", "saturation"])
+def test_jitter_of_a_grey_image(field: str) -> None:
+    grey = torch.full((50, 3, 4, 4), 100.0)
+    changed = Augmentation(**{field: 0.4})(grey, draws())
+    if field == "brightness":
+        assert 59.9 < float(changed.min()) < 75
+        assert 125 < float(changed.max()) < 140.1
+    else:
+        torch.testing.assert_close(changed, grey)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("rotation", -1), ("crop", 0), ("scale", "big"), ("contrast", 2)]
+)
+def test_bad_values_name_the_field(field: str, value: object) -> None:
+    with pytest.raises(InputError, match=field):
+        Augmentation(**{field: value})
+
+
+def test_normalise_by_channel() -> None:
+    x = images(4, 3)
+    mean, std = (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
+    expected = torch.stack([(x[:, c] / 255 - mean[c]) / std[c] for c in range(3)], dim=1)
+    torch.testing.assert_close(normalise(x, mean, std), expected, rtol=1e-5, atol=1e-5)

@@ -1,0 +1,209 @@
+"""Feature banks: what is saved comes back, what is damaged is refused by name."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.torch import save_file
+from torch import Tensor, nn
+
+from clustering.errors import InputError
+from fsl.benchmarks.images import ImageSet
+from fsl.features import FeatureBank, extract
+
+
+def bank(count: int = 20, size: int = 8, classes: int = 4, seed: int = 0) -> FeatureBank:
+    generator = torch.Generator().manual_seed(seed)
+    return FeatureBank(
+        torch.randn(count, size, generator=generator),
+        torch.arange(count) % classes,
+        tuple(f"class {i}" for i in range(classes)),
+        torch.randn(size, generator=generator),
+        {"checkpoint": "abc", "images": "déf"},
+    )
+
+
+@settings(max_examples=20, deadline=None)
+@given(count=st.integers(1, 30), size=st.integers(1, 9), classes=st.integers(1, 40), mean=st.booleans())
+def test_round_trip(
+    tmp_path_factory: pytest.TempPathFactory, count: int, size: int, classes: int, mean: bool
+) -> None:
+    path = tmp_path_factory.mktemp("bank") / "bank.safetensors"
+    saved = bank(count, size, classes)
+    if not mean:
+        saved = FeatureBank(saved.features, saved.labels, saved.class_names)
+    saved.save(path)
+    loaded = FeatureBank.load(path)
+    assert torch.equal(loaded.features, saved.features)
+    assert torch.equal(loaded.labels, saved.labels)
+    assert loaded.class_names == saved.class_names
+    assert dict(loaded.provenance) == dict(saved.provenance)
+    assert (loaded.base_mean is None) == (not mean)
+    assert loaded.fingerprint() == saved.fingerprint()
+    assert loaded.dimension == size
+
+
+def test_fingerprint_sees_every_part() -> None:
+    one = bank()
+    others = [
+        bank(seed=1),
+        FeatureBank(one.features, one.labels.flip(0), one.class_names, one.base_mean),
+        FeatureBank(one.features, one.labels, (*one.class_names[:-1], "x"), one.base_mean),
+        FeatureBank(one.features, one.labels, one.class_names),
+        one.with_base_mean(torch.zeros(8)),
+    ]
+    assert len({one.fingerprint(), *(other.fingerprint() for other in others)}) == len(others) + 1
+    assert (
+        one.fingerprint()
+        == FeatureBank(one.features, one.labels, one.class_names, one.base_mean).fingerprint()
+    )
+
+
+def test_a_loaded_bank_lies_in_the_file(tmp_path: Path) -> None:
+    """Memory-mapped: the process maps the file instead of holding a copy."""
+    path = tmp_path / "mapped.safetensors"
+    bank(2000, 64).save(path)
+    loaded = FeatureBank.load(path)
+    maps = Path("/proc/self/maps")
+    if not maps.exists():
+        pytest.skip("needs /proc")
+    assert str(path) in maps.read_text()
+    assert loaded.features.numel() == 2000 * 64
+
+
+def test_saving_leaves_no_rest_and_replaces_whole_files(tmp_path: Path) -> None:
+    path = tmp_path / "bank.safetensors"
+    bank().save(path)
+    bank(seed=1).save(path)
+    assert FeatureBank.load(path).fingerprint() == bank(seed=1).fingerprint()
+    assert [file.name for file in tmp_path.iterdir()] == ["bank.safetensors"]
+
+
+def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "bank.safetensors"
+    bank().save(path)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        bank(seed=1).save(path)
+    assert FeatureBank.load(path).fingerprint() == bank().fingerprint()
+    assert [file.name for file in tmp_path.iterdir()] == ["bank.safetensors"]
+
+
+@pytest.mark.parametrize("keep", [0, 5, 100, 500, -1])
+def test_truncated(tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "bank.safetensors"
+    bank().save(path)
+    path.write_bytes(path.read_bytes()[:keep])
+    with pytest.raises(InputError, match=r"bank.safetensors: truncated.*remove it"):
+        FeatureBank.load(path)
+
+
+def test_missing_and_foreign(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"none.safetensors: no such file"):
+        FeatureBank.load(tmp_path / "none.safetensors")
+    text = tmp_path / "notes.txt"
+    text.write_text("not a bank at all, but long enough to look like one")
+    with pytest.raises(InputError, match=r"notes\.txt"):
+        FeatureBank.load(text)
+    foreign = tmp_path / "foreign.safetensors"
+    save_file({"features": torch.zeros(3, 2)}, foreign)
+    with pytest.raises(InputError, match=r"foreign.safetensors: holds .*not 'transduce features 1'"):
+        FeatureBank.load(foreign)
+    pickled = tmp_path / "pickled.safetensors"
+    torch.save({"features": torch.zeros(3, 2)}, pickled)
+    with pytest.raises(InputError, match="pickled"):
+        FeatureBank.load(pickled)
+
+
+def test_header_without_its_entries(tmp_path: Path) -> None:
+    path = tmp_path / "bare.safetensors"
+    save_file({"features": torch.zeros(3, 2)}, path, metadata={"format": "transduce features 1"})
+    with pytest.raises(InputError, match=r"bare.safetensors: lacks"):
+        FeatureBank.load(path)
+
+
+FEATURES, LABELS, NAMES = torch.zeros(4, 3), torch.tensor([0, 1, 0, 1]), ("a", "b")
+
+
+@pytest.mark.parametrize(
+    ("features", "labels", "mean", "message"),
+    [
+        (
+            torch.tensor([[0.0] * 3, [float("nan")] * 3] * 2),
+            LABELS,
+            None,
+            "NaN or infinite values in features.*row 1",
+        ),
+        (torch.full((4, 3), float("inf")), LABELS, None, "NaN or infinite values in features"),
+        (FEATURES, torch.tensor([0, 1, 2, 1]), None, "labels run from 0 to 2.*2 class names"),
+        (FEATURES, torch.tensor([0, 1, -1, 1]), None, "labels run from -1"),
+        (FEATURES, torch.tensor([0, 1, 1]), None, r"labels must be int64 of shape \(4,\)"),
+        (FEATURES, LABELS.float(), None, "labels must be int64"),
+        (FEATURES.double(), LABELS, None, "features must be float32"),
+        (FEATURES[0], LABELS, None, "features must be float32"),
+        (FEATURES[:0], LABELS[:0], None, "features must be float32"),
+        (
+            FEATURES,
+            LABELS,
+            torch.zeros(4),
+            r"base_mean must be float32 of shape \(3,\), not float32 of shape \(4,\)",
+        ),
+        (FEATURES, LABELS, torch.full((3,), float("nan")), "NaN or infinite values in base_mean"),
+    ],
+)
+def test_contents_that_cannot_be(
+    tmp_path: Path, features: Tensor, labels: Tensor, mean: Tensor | None, message: str
+) -> None:
+    """Refused when made and, with the file's name, when read."""
+    with pytest.raises(InputError, match=message):
+        FeatureBank(features, labels, NAMES, mean)
+    path = tmp_path / "wrong.safetensors"
+    tensors = {"features": features, "labels": labels} | ({} if mean is None else {"base_mean": mean})
+    header = {"format": "transduce features 1", "class_names": '["a", "b"]', "provenance": "{}"}
+    save_file(tensors, path, metadata=header)
+    with pytest.raises(InputError, match=f"wrong.safetensors: .*{message}"):
+        FeatureBank.load(path)
+
+
+class Flatten(nn.Module):
+    """Features that show the pixels, after a batch normalisation that would betray the training mode."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm2d(2, affine=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.norm(x).flatten(1)
+
+
+def image_set(count: int = 11) -> ImageSet:
+    generator = torch.Generator().manual_seed(0)
+    pixels = torch.randint(0, 256, (count, 2, 4, 4), generator=generator, dtype=torch.uint8)
+    return ImageSet(pixels, torch.arange(count), tuple(map(str, range(count))), "x")
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 11, 100])
+def test_extract_is_the_plain_forward_pass(batch_size: int) -> None:
+    images, backbone = image_set(), Flatten().train()
+    features = extract(
+        backbone, images, mean=(0.5, 0.25), std=(0.2, 0.4), batch_size=batch_size, device="cpu"
+    )
+    mean, std = torch.tensor([0.5, 0.25]).view(2, 1, 1), torch.tensor([0.2, 0.4]).view(2, 1, 1)
+    expected = ((images.images / 255 - mean) / std).flatten(1) / (1 + 1e-5) ** 0.5
+    torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-5)
+    assert backbone.training
+    assert not backbone.norm.num_batches_tracked
+    assert not features.is_inference()
+
+
+def test_extract_on_a_device_that_is_not_there() -> None:
+    with pytest.raises(InputError, match="unknown device 'gpu'"):
+        extract(Flatten(), image_set(), mean=(0, 0), std=(1, 1), device="gpu")
+    with pytest.raises(InputError, match="'cuda:99' is not on this machine"):
+        extract(Flatten(), image_set(), mean=(0, 0), std=(1, 1), device="cuda:99")
