@@ -10,9 +10,10 @@ from typing import Any
 
 from fsl.progress import Progress, quiet
 from runs.config import TrainConfig
-from runs.lineage import Lineage, common_tags, images_of, train_name
+from runs.lineage import Lineage, common_tags, images_of, short, train_name
 from runs.store import Entry, Store, write_text
-from runs.tracking import TrackedRun, Tracker
+from runs.tracked_run import TrackedRun
+from runs.tracking import Tracker
 
 CHECKPOINT = "best.safetensors"
 
@@ -99,17 +100,18 @@ def _train(
                 progress=progress,
                 device=config.device,
             )
-        facts = {
-            "best_validation_accuracy": trained.validation_accuracy,
-            "best_epoch": trained.best_epoch,
-            "epochs": trained.epochs,
-            "images": trained.images,
-        }
+        numbers = {"best_epoch": trained.best_epoch, "epochs": trained.epochs, "images": trained.images}
+        best = {
+            "best_validation_accuracy": trained.validation_accuracy
+        }  # the plain name is that of the curve
         # An interrupted training counts the seconds since it was taken up again.
-        run.log(
-            metrics=facts | {"seconds": time.monotonic() - started}, tags={"base_images": base.fingerprint}
-        )
-        facts["images_per_second"] = trained.images_per_second  # of which the run has the curve
+        seconds = {"seconds": time.monotonic() - started}
+        run.log(metrics=numbers | best | seconds, tags={"base_images": base.fingerprint})
+        facts = {
+            **numbers,
+            "validation_accuracy": trained.validation_accuracy,
+            "images_per_second": trained.images_per_second,
+        }
         entry = store.publish("checkpoints", key, [CHECKPOINT], {**facts, "run": run.run_id})
         run.finish()
     for rest in ("last.ckpt", "run.json", "forced"):
@@ -119,7 +121,7 @@ def _train(
 
 def _training_run(config: TrainConfig, lineage: Lineage, partial: Path, tracker: Tracker) -> TrackedRun:
     """The run that an interrupted training left, or a new one."""
-    experiment = f"train/{config.benchmark.name}"
+    experiment = f"train/{short(config.benchmark)}"
     note = partial / "run.json"
     tracker.bury(experiment, lineage.checkpoint)
     with contextlib.suppress(OSError, ValueError, KeyError):

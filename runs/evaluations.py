@@ -17,9 +17,10 @@ from clustering.errors import InputError
 from fsl.progress import Progress, quiet
 from runs.banks import BANK, features
 from runs.config import EvaluateConfig
-from runs.lineage import Lineage, common_tags, evaluate_name, images_of
+from runs.lineage import Lineage, common_tags, evaluate_name, images_of, short
 from runs.store import Store
-from runs.tracking import TrackedRun, Tracker
+from runs.tracked_run import TrackedRun
+from runs.tracking import Tracker
 
 if TYPE_CHECKING:
     from fsl.features import FeatureBank
@@ -73,7 +74,7 @@ class _Job:
 
     @property
     def experiment(self) -> str:
-        return f"evaluate/{self.config.benchmark.name}"
+        return f"evaluate/{short(self.config.benchmark)}"
 
     @property
     def shape(self) -> tuple[Any, ...]:

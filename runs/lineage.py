@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from fsl.progress import Progress
-from runs.config import EvaluateConfig, TrainConfig, identity
+from runs.config import Choice, EvaluateConfig, TrainConfig, identity
 from runs.fingerprints import code_fingerprint
 from runs.store import Store
 
@@ -81,11 +81,16 @@ def common_tags(config: TrainConfig, lineage: Lineage) -> dict[str, Any]:
     }
 
 
+def short(choice: Choice) -> str:
+    """An option's name; of a plug-in given as `package.module:Class`, the class."""
+    return choice.name.rpartition(":")[2]
+
+
 def train_name(config: TrainConfig) -> str:
     """What a person calls the training, such as `omniglot/conv4 s0`."""
-    return f"{config.benchmark.name}/{config.backbone.name} s{config.seed}"
+    return f"{short(config.benchmark)}/{short(config.backbone)} s{config.seed}"
 
 
 def evaluate_name(config: EvaluateConfig) -> str:
     """What a person calls the evaluation, such as `laplacianshot 5w1s omniglot/conv4 s0`."""
-    return f"{config.strategy.name} {config.way}w{config.shot}s {train_name(config)}"
+    return f"{short(config.strategy)} {config.way}w{config.shot}s {train_name(config)}"

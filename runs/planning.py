@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from runs.config import EvaluateConfig, TrainConfig
-from runs.lineage import Lineage, evaluate_name, train_name
+from runs.lineage import Lineage, evaluate_name, short, train_name
 from runs.store import Kind, Store
 from runs.tracking import Tracker
 
@@ -117,7 +117,7 @@ def _steps(config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker
                 *_state(store, "features", lineage.bank(split), needed),
             )
         key = lineage.evaluation(config)
-        run = tracker.find(f"evaluate/{config.benchmark.name}", key)
+        run = tracker.find(f"evaluate/{short(config.benchmark)}", key)
         yield Step(
             "evaluation", evaluate_name(config), key, "cached" if run else "to do", 0 if run else RUN_BYTES
         )

@@ -7,13 +7,14 @@ import socket
 import subprocess
 import sys
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from clustering.errors import InputError
 from runs.locks import Say, silent
+from runs.store import Store
 from runs.tracking import Tracker, quiet_mlflow
 
 PORT = 5000
@@ -43,28 +44,37 @@ def served(
     command += ["--host", host, "--port", str(port), "--workers", "1"]
     if tracker.own:
         command += ["--default-artifact-root", tracker.store.artifacts.as_uri()]
-    process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), stderr=None, start_new_session=True
-    )
+    log = log_file(tracker)
+    with tracker.store.watched(), log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+        )
     try:
         say(f"starting the MLflow UI on {tracker.store.database if tracker.own else tracker.uri}")
-        _wait_until_healthy(process, host, port)
+        _wait_until_healthy(process, address(host, port), log)
         yield process
     finally:
         _end(process)
 
 
-def serve(tracker: Tracker, *, host: str = "127.0.0.1", port: int = PORT, say: Say = silent) -> None:
-    """Run the UI until Ctrl-C, and say its address. Where the record is a server, only say that server's address."""
+def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, say: Say = silent) -> None:
+    """Run the UI until Ctrl-C, and say its address. Where the record is on a server, only say where."""
+    tracker = Tracker(store, say=say)
     if tracker.is_server:
         say(f"the runs are on {tracker.uri} (MLFLOW_TRACKING_URI): open that address")
         return
     with contextlib.suppress(KeyboardInterrupt), served(tracker, host=host, port=port, say=say) as process:
         say(f"MLflow UI: {address(host, port)} (Ctrl-C ends it)")
         if host not in ("127.0.0.1", "localhost", "::1"):
-            say(f"warning: host={host} lets other machines read and change the runs; there is no password")
+            say(f"warning: host={host} lets other machines read and change runs; there is no password")
         if process.wait() != 0:
-            raise InputError(f"the MLflow UI ended with code {process.returncode}; its messages are above")
+            raise _ended(process, log_file(tracker))
+
+
+def log_file(tracker: Tracker) -> Path:
+    """Where the server's own messages go."""
+    tracker.store.prepare()
+    return tracker.store.root / "ui.log"
 
 
 def address(host: str, port: int) -> str:
@@ -88,17 +98,20 @@ def _check_free(host: str, port: int) -> None:
         ) from error
 
 
-def _wait_until_healthy(process: "subprocess.Popen[bytes]", host: str, port: int) -> None:
+def _wait_until_healthy(process: "subprocess.Popen[bytes]", place: str, log: Path) -> None:
     end = time.monotonic() + START_LIMIT
     while time.monotonic() < end:
         if process.poll() is not None:
-            raise InputError(f"the MLflow UI ended with code {process.returncode}; its messages are above")
-        with contextlib.suppress(OSError, urllib.error.URLError):
-            with urllib.request.urlopen(f"{address(host, port)}/health", timeout=5) as answer:
-                if answer.status == 200:
-                    return
+            raise _ended(process, log)
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{place}/health", timeout=5) as answer:
+            if answer.status == 200:
+                return
         time.sleep(0.2)
-    raise InputError(f"the MLflow UI did not answer within {START_LIMIT:.0f} s at {address(host, port)}")
+    raise InputError(f"the MLflow UI did not answer within {START_LIMIT:.0f} s at {place}; see {log}")
+
+
+def _ended(process: "subprocess.Popen[bytes]", log: Path) -> InputError:
+    return InputError(f"the MLflow UI ended with code {process.returncode}; its messages are in {log}")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:
