@@ -159,21 +159,6 @@ def _option(group: str, name: str) -> Choice:
     return Choice(group, name)
 
 
-def check_backbone(name: str) -> None:
-    """That a backbone without a file is one that timm knows. Imports timm, so it is asked last.
-
-    Raises:
-        InputError: with the nearest right name.
-    """
-    if name in names("backbone"):
-        return
-    from fsl.backbones import backbone_names
-
-    known = [*names("backbone"), *backbone_names()]
-    if name.partition(".")[0] not in known:
-        raise unknown("backbone", name, known)
-
-
 def _fields(built: Any) -> dict[str, Any]:
     found = {}
     for item in dataclasses.fields(built):

@@ -13,6 +13,7 @@ from clustering.parameters import mismatch
 from runs import groups, overrides
 from runs.config import SCHEMAS, TrainConfig, group_names, top_level
 from runs.groups import GROUPS, REQUIRED, Choice
+from runs.networks import check_backbone
 from runs.overrides import Value
 
 
@@ -48,7 +49,7 @@ def resolve(schema: type[TrainConfig], arguments: Sequence[str]) -> list[dict[st
     for overlay in [experiment(name.text) for name in experiments] or [[]]:
         found += [fields for fields in _resolve(schema, overlay, typed) if fields not in found]
     for name in {fields["backbone"].name for fields in found}:
-        groups.check_backbone(name)
+        check_backbone(name, groups.names("backbone"))
     return found
 
 

@@ -47,8 +47,7 @@ def run(flags: Flags, console: Console) -> int:
         given[key] = overrides.coerce(key, value, KEYS[key])
     from runs.server import serve
     from runs.store import Store
-    from runs.tracking import Tracker
 
-    tracker = Tracker(Store(given["results"]), say=console.note)
-    serve(tracker, host=given["host"], port=given["port"], say=console.error)
+    store = Store(given["results"])
+    serve(store, host=given["host"], port=given["port"], say=console.error)
     return 0

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from clustering.errors import InputError
 from clustering.parameters import mismatch
-from runs import groups, overrides
+from runs import groups, networks, overrides
 from runs.config import SCHEMAS, Choice, EvaluateConfig, TrainConfig, identity, parse
+from runs.networks import check_backbone
 
 FILES = [
     (group, path.stem) for group in groups.GROUPS for path in sorted((groups.folder() / group).glob("*.yaml"))
@@ -314,7 +315,7 @@ def test_a_file_lists_every_field_of_its_class_with_values_it_takes(group, name)
     choice = groups.option(group, name)
     if group == "backbone":
         assert choice.options == {}
-        groups.check_backbone(choice.plugin)
+        check_backbone(choice.plugin, [])
         return
     built = groups.load(groups.GROUPS[group], choice.plugin)
     hints = typing.get_type_hints(built, include_extras=True)
@@ -348,6 +349,24 @@ def test_every_experiment_resolves(name):
     assert found
     for config in found:
         assert config.strategy.build() is not None
+
+
+def test_backbones_are_found_as_timm_lists_them():
+    timm = pytest.importorskip("timm")
+    assert networks._registered() >= {name for name in timm.list_models() if name != "conv4"}
+    check_backbone("resnet18.a1_in1k", [])
+    with pytest.raises(InputError, match="'resnet18'"):
+        check_backbone("resnet_18", [])
+    with pytest.raises(InputError, match="'conv4'"):
+        check_backbone("conv5", [])
+
+
+def test_backbones_are_found_where_timm_is_written_otherwise(monkeypatch):
+    monkeypatch.setattr(networks, "_source", lambda: "")
+    monkeypatch.setattr(networks, "_registered", frozenset)
+    check_backbone("resnet18", [])
+    with pytest.raises(InputError, match="'resnet18'"):
+        check_backbone("resnet_18", [])
 
 
 def test_every_schema_builds_from_nothing():

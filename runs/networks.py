@@ -1,0 +1,47 @@
+"""Which backbones timm knows, found in its source: importing it takes seconds, a misspelt name should not."""
+
+import importlib.util
+import pathlib
+import re
+from functools import cache
+
+from clustering.errors import unknown
+from fsl.backbones import OWN
+
+FEWEST = 500  # with fewer names found, timm is written in another way than this file expects
+
+
+def check_backbone(name: str, also: list[str]) -> None:
+    """That a backbone is one of `also`, of this project's own or of timm's.
+
+    Raises:
+        InputError: with the nearest right name.
+    """
+    if name in also or name in OWN:
+        return
+    known = _registered()
+    if len(known) < FEWEST:
+        from fsl.backbones import backbone_names
+
+        known = frozenset(backbone_names())
+    if name.partition(".")[0] not in known and not _renamed(name):
+        raise unknown("backbone", name, [*also, *OWN, *known])
+
+
+@cache
+def _source() -> str:
+    spec = importlib.util.find_spec("timm")
+    if spec is None or spec.origin is None:
+        return ""
+    models = pathlib.Path(spec.origin).parent / "models"
+    return "\n".join(path.read_text(encoding="utf-8") for path in sorted(models.glob("*.py")))
+
+
+@cache
+def _registered() -> frozenset[str]:
+    return frozenset(re.findall(r"^@register_model\s+def (\w+)\(", _source(), flags=re.MULTILINE))
+
+
+def _renamed(name: str) -> bool:
+    """Whether timm still takes it as the former name of a model."""
+    return re.search(rf"^\s+'{re.escape(name)}':", _source(), flags=re.MULTILINE) is not None
