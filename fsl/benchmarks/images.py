@@ -104,7 +104,10 @@ def _load(path: Path, progress: Progress) -> ImageSet | None:
         )
         if header["fingerprint"] == _checksum(images, labels, class_names):
             return ImageSet(images, labels, class_names, header["fingerprint"])
-        progress.note(f"{path}: wrong checksum; it is made anew")
-    except InputError as error:
-        progress.note(str(error))
+        problem = f"{path}: wrong checksum; it is made anew"
+    except KeyError as error:
+        problem = f"{path}: lacks {error}; it is made anew"
+    except ValueError as error:
+        problem = str(error)
+    progress.note(problem)
     return None

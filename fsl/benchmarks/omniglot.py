@@ -1,8 +1,10 @@
 """Omniglot: 1,623 hand-written characters of 50 alphabets, each by 20 people (Lake et al., Science 2015)."""
 
 import io
+import lzma
 import os
 import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -22,6 +24,16 @@ from fsl.benchmarks.benchmark import Decoded, Split, fingerprint
 RECIPE = 1  # raised whenever the same files give other images
 PARTS = ("images_background", "images_evaluation")
 SIDE, DRAWERS, CHARACTERS = 105, 20, 1623
+UNREADABLE = (
+    OSError,
+    EOFError,
+    KeyError,
+    TypeError,
+    ValueError,
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+)
 
 # Both splits validate on the same five background alphabets. Vinyals' list is made of whole alphabets, but
 # for the last four characters of Gurmukhi.
@@ -176,22 +188,24 @@ def load(paths: list[Path]) -> Drawings:
     for path in paths:
         try:
             parts.append(_archive(path) if path.suffix == ".npz" else _pictures(path))
-        except (OSError, EOFError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        except UNREADABLE as error:
             raise InputError(f"{path}: damaged, or not Omniglot ({error}); fetch it again") from error
     ink, alphabets, characters, drawers = (np.concatenate(column) for column in zip(*parts, strict=True))
     order = np.lexsort((drawers, characters, alphabets))
     drawings = Drawings(ink[order], alphabets[order], characters[order], drawers[order])
+    lacking = {*VALIDATION, *EVALUATION} - set(alphabets.tolist())
     by_drawer = np.tile(np.arange(1, DRAWERS + 1), CHARACTERS)
-    if not np.array_equal(drawings.drawers, by_drawer):
+    if lacking or not np.array_equal(drawings.drawers, by_drawer):
+        missing = f", none of {', '.join(sorted(lacking))}" if lacking else ""
         raise InputError(
-            f"{paths[0].parent}: {len(order):,} drawings, but Omniglot has {CHARACTERS:,} characters by "
+            f"{paths[0].parent}: {len(order):,} drawings{missing}; Omniglot has {CHARACTERS:,} characters by "
             f"{DRAWERS} people each; fetch the files again"
         )
     return drawings
 
 
 def _archive(path: Path) -> Drawings:
-    with np.load(path) as file:
+    with path.open("rb") as stream, np.load(stream) as file:  # np.load leaves a bad file open
         alphabets = file["alphabet_names"][file["alphabet"]]
         return Drawings(
             file["ink_bits"], alphabets, file["character"].astype(np.int64), file["drawer"].astype(np.int64)

@@ -1,0 +1,166 @@
+"""Images decoded once into a checked cache, whatever happens to its files."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import pytest
+import torch
+
+from clustering.errors import InputError
+from fsl.augmentation import Augmentation
+from fsl.benchmarks.benchmark import SPLITS, Decoded, fingerprint
+from fsl.benchmarks.images import open_images
+
+
+@dataclass(frozen=True)
+class Stripes:
+    """Three classes of two images; counts how often it is read."""
+
+    seed: int = 0
+    reads: list[str] = field(default_factory=list, compare=False)
+
+    name: ClassVar[str] = "stripes"
+    channels: ClassVar[int] = 3
+    size: ClassVar[int] = 8
+    mean: ClassVar[tuple[float, ...]] = (0.5, 0.5, 0.5)
+    std: ClassVar[tuple[float, ...]] = (0.5, 0.5, 0.5)
+    augmentation: ClassVar[Augmentation] = Augmentation()
+
+    def source(self) -> str:
+        return fingerprint("stripes", self.seed)
+
+    def read(self, split: str) -> Decoded:
+        self.reads.append(split)
+        images = np.random.default_rng([self.seed, len(split)]).integers(0, 256, (6, 3, 8, 8), np.uint8)
+        return Decoded(images, np.array([0, 0, 1, 1, 2, 2]), ("a", "b", "c"))
+
+
+class Notes:
+    """Progress that remembers what it was told."""
+
+    def __init__(self):
+        self.bars, self.notes = [], []
+
+    def track(self, description, total):
+        self.bars.append(description)
+        return nullcontext(lambda n=1, **numbers: None)
+
+    def note(self, text):
+        self.notes.append(text)
+
+
+def cached(folder):
+    (path,) = folder.glob("images-stripes-*/base.safetensors")
+    return path
+
+
+@pytest.mark.parametrize("split", SPLITS)
+def test_images_are_those_of_the_benchmark(tmp_path, split):
+    benchmark = Stripes()
+    images = open_images(benchmark, split, tmp_path)
+    want = benchmark.read(split)
+    assert np.array_equal(images.images.numpy(), want.images)
+    assert images.labels.tolist() == want.labels.tolist()
+    assert images.class_names == want.class_names
+    assert len(images) == 6
+    assert len(images.fingerprint) == 16
+
+
+def test_images_are_decoded_once(tmp_path):
+    benchmark, shown = Stripes(), Notes()
+    first = open_images(benchmark, "base", tmp_path, shown)
+    second = open_images(benchmark, "base", tmp_path, shown)
+    assert benchmark.reads == ["base"]
+    assert len(shown.bars) == 1
+    assert second.fingerprint == first.fingerprint
+    assert torch.equal(second.images, first.images)
+
+
+def test_another_source_is_another_file(tmp_path):
+    first = open_images(Stripes(), "base", tmp_path)
+    second = open_images(Stripes(seed=1), "base", tmp_path)
+    assert first.fingerprint != second.fingerprint
+    assert len(list(tmp_path.glob("images-stripes-*"))) == 2
+
+
+def truncated(data):
+    return data[: len(data) // 2]
+
+
+def one_bit(data):
+    return data[:-400] + bytes([data[-400] ^ 1]) + data[-399:]
+
+
+@pytest.mark.parametrize(
+    "damage", [truncated, one_bit, lambda _: b"", lambda _: b"P6 another program's file"]
+)
+def test_a_damaged_file_is_made_anew_and_said_so(tmp_path, damage):
+    first = open_images(Stripes(), "base", tmp_path)
+    want = first.images.clone()
+    path = cached(tmp_path)
+    data = path.read_bytes()
+    path.unlink()  # the first images are still mapped
+    path.write_bytes(damage(data))
+    benchmark, shown = Stripes(), Notes()
+    again = open_images(benchmark, "base", tmp_path, shown)
+    assert benchmark.reads == ["base"]
+    assert torch.equal(again.images, want)
+    assert len(shown.notes) == 1
+    assert str(path) in shown.notes[0]
+    assert "made anew" in shown.notes[0]
+    assert cached(tmp_path) == path
+
+
+def test_an_interrupted_decoding_leaves_no_file(tmp_path, monkeypatch):
+    def interrupted(self, split):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Stripes, "read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            open_images(Stripes(), "base", tmp_path)
+    assert not list(tmp_path.glob("*/*.safetensors*"))
+    assert len(open_images(Stripes(), "base", tmp_path)) == 6
+
+
+def test_of_several_at_once_one_decodes(tmp_path):
+    benchmark = Stripes()
+    with ThreadPoolExecutor(4) as pool:
+        opened = list(pool.map(lambda _: open_images(benchmark, "base", tmp_path), range(4)))
+    assert benchmark.reads == ["base"]
+    assert len({images.fingerprint for images in opened}) == 1
+
+
+def test_an_unknown_split_names_the_nearest(tmp_path):
+    with pytest.raises(InputError, match="did you mean 'novel'"):
+        open_images(Stripes(), "nobel", tmp_path)
+
+
+IMAGES, LABELS = np.zeros((6, 3, 8, 8), np.uint8), np.array([0, 0, 1, 1, 2, 2])
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        Decoded(IMAGES[:, :1], LABELS, ("a", "b", "c")),
+        Decoded(IMAGES.astype(np.float32), LABELS, ("a", "b", "c")),
+        Decoded(IMAGES[:0], LABELS[:0], ()),
+        Decoded(IMAGES[:5], LABELS, ("a", "b", "c")),
+        Decoded(IMAGES, LABELS, ("a", "b")),
+        Decoded(IMAGES, LABELS + 1, ("a", "b", "c")),
+        Decoded(IMAGES, LABELS.astype(np.int32), ("a", "b", "c")),
+    ],
+)
+def test_a_benchmark_that_breaks_its_description_is_named(tmp_path, monkeypatch, broken):
+    monkeypatch.setattr(Stripes, "read", lambda self, split: broken)
+    with pytest.raises(InputError, match=r"benchmark stripes: .* of base"):
+        open_images(Stripes(), "base", tmp_path)
+    assert not list(tmp_path.glob("*/*.safetensors*"))
+
+
+def test_fingerprint_keeps_its_parts_apart():
+    assert fingerprint("ab", "c") != fingerprint("a", "bc")
+    assert fingerprint(b"ab") == fingerprint("ab") == fingerprint(np.frombuffer(b"ab", np.uint8).data)

@@ -1,0 +1,153 @@
+"""The glyphs benchmark: its classes, its samples, and that both are the same everywhere."""
+
+import itertools
+
+import matplotlib
+import numpy as np
+import pytest
+from matplotlib import ft2font
+
+from clustering.errors import InputError
+from fsl.benchmarks import glyphs
+from fsl.benchmarks.benchmark import SPLITS, fingerprint
+from fsl.benchmarks.glyphs import ALIKE, CANVAS, FACES, FIXED, Glyphs, classes, drawing, thumbnail
+
+FEW = Glyphs(samples=2)
+
+
+@pytest.fixture(scope="module")
+def validation():
+    return FEW.read("validation")
+
+
+def test_classes_are_many_and_of_different_scripts():
+    letters = classes()
+    counts = [len(letters[split]) for split in SPLITS]
+    assert all(count >= least for count, least in zip(counts, (300, 60, 120), strict=True))
+    assert len(set("".join(letters.values()))) == sum(counts)
+    scripts = list(itertools.chain(*glyphs.SCRIPTS.values()))
+    assert len(scripts) == len(set(scripts))
+
+
+@pytest.mark.parametrize("alike", ["AΑА", "OoОоΟο", "Ss", "cсϲ", "bƅ", "XxХхΧ", "ΓГᎱ", "lIІ"])  # noqa: RUF001
+def test_of_letters_that_look_alike_at_most_one_is_a_class(alike):
+    every = "".join(classes().values())
+    assert sum(letter in every for letter in alike) <= 1
+
+
+def test_no_two_classes_look_alike_in_any_faces():
+    random = np.random.default_rng(0)
+    every = "".join(classes().values())
+    some = [every[i] for i in random.choice(len(every), 60, replace=False)]
+    small = {
+        letter: [thumbnail(glyph) for face in FACES if (glyph := drawing(letter, face)) is not None]
+        for letter in some
+    }
+    for one, other in itertools.combinations(some, 2):
+        for a, b in itertools.product(small[one], small[other]):
+            difference, energy = ((a - b) ** 2).sum(), min((a**2).sum(), (b**2).sum())
+            assert 100 * difference >= ALIKE * energy, (one, other)
+
+
+def test_every_class_is_really_drawn():
+    missing = {}
+    for face in FACES:
+        font = ft2font.FT2Font(f"{matplotlib.get_data_path()}/fonts/ttf/{face}.ttf")
+        box = font.load_glyph(0, flags=ft2font.LoadFlags.NO_SCALE)
+        missing[face] = (font, box.bbox)
+    for letter in "".join(classes().values()):
+        drawn = {face: drawing(letter, face) for face in FACES}
+        assert drawn[FACES[0]] is not None
+        for face, glyph in drawn.items():
+            if glyph is None:
+                continue
+            font, box = missing[face]
+            assert font.load_char(ord(letter), flags=ft2font.LoadFlags.NO_SCALE).bbox != box, (letter, face)
+            assert glyph.max() > 200, (letter, face)
+            # the resampling reads zeros outside, so a rim of two pixels must stay free of ink, widened or not
+            rim = np.ones((CANVAS, CANVAS), bool)
+            rim[3:-3, 3:-3] = False
+            assert not glyph[rim].any(), (letter, face)
+
+
+def test_samples_have_the_promised_form(validation):
+    images, labels, names = validation
+    assert images.dtype == np.uint8
+    assert images.shape == (2 * len(names), 1, 28, 28)
+    assert labels.dtype == np.int64
+    assert np.array_equal(np.bincount(labels), np.full(len(names), 2))
+    assert len(set(names)) == len(names)
+    assert all(name.startswith("U+") for name in names)
+
+
+def test_no_sample_is_blank_or_cut_away(validation):
+    bright = (validation.images > 90).sum((1, 2, 3))
+    assert bright.min() >= 8
+    rim = np.ones((28, 28), bool)
+    rim[2:-2, 2:-2] = False
+    assert (validation.images[:, 0, rim] > 100).mean() < 0.02
+
+
+def test_one_seed_gives_the_same_bytes_and_another_seed_others(validation):
+    classes.cache_clear()
+    again = Glyphs(samples=2).read("validation")
+    assert again.images.tobytes() == validation.images.tobytes()
+    assert again.class_names == validation.class_names
+    other = Glyphs(samples=2, seed=1).read("validation")
+    assert (other.images != validation.images).any((1, 2, 3)).all()
+    assert other.class_names == validation.class_names
+
+
+def test_source_tells_every_field_and_draws_nothing(monkeypatch):
+    monkeypatch.setattr(glyphs, "drawing", None)
+    monkeypatch.setattr(glyphs, "classes", None)
+    sources = {Glyphs(*fields).source() for fields in [(30, 0), (30, 1), (20, 0)]}
+    assert len(sources) == 3
+    assert Glyphs(30, 0).source() in sources
+
+
+def test_the_bytes_of_this_recipe(validation):
+    """If this fails after a change of the drawing, raise RECIPE and write the new fingerprint here."""
+    known = {(1, "3.11.2"): "def50e898c306a5c"}
+    version = (glyphs.RECIPE, matplotlib.__version__)
+    if version not in known:
+        pytest.skip(f"no fingerprint noted for recipe {version[0]} with matplotlib {version[1]}")
+    assert fingerprint(validation.images.data, "".join(classes().values())) == known[version]
+
+
+def test_resampling_agrees_with_a_loop():
+    random = np.random.default_rng(1)
+    pictures = np.zeros((2, CANVAS, CANVAS), np.int32)
+    pictures[:, 12:-12, 12:-12] = random.integers(0, 256, (2, 40, 40))
+    maps = random.uniform(-0.8, 0.8, (2, 6, 2)) * np.array([4, 1, 1, 0.01, 0.01, 0.01])[:, None]
+    maps[:, 0] += 32
+    got = glyphs._resampled(pictures, np.rint(maps * FIXED).astype(np.int32), 16)
+    for n, i, j in itertools.product(range(2), range(16), range(16)):
+        right, down = 2 * j - 15, 2 * i - 15
+        x, y = maps[:, :, n] @ [1, right, down, right**2, right * down, down**2]
+        x, y = min(max(x, 0), CANVAS - 1.001), min(max(y, 0), CANVAS - 1.001)
+        column, row = int(x), int(y)
+        window = pictures[n, row : row + 2, column : column + 2]
+        want = np.array([1 - (y - row), y - row]) @ window @ np.array([1 - (x - column), x - column])
+        assert abs(got[n, i, j] - want) < 3  # weights are rounded to 1/256
+
+
+def test_strokes_grow_and_shrink():
+    glyph = np.stack([drawing("Ж", FACES[0])] * 3)
+    thin, plain, wide = glyphs._stroked(glyph, np.array([-256, 0, 256]))
+    assert np.array_equal(plain, glyph[0])
+    assert (thin <= plain).all()
+    assert (plain <= wide).all()
+    assert thin.sum() < 0.8 * plain.sum() < 0.8 * 0.8 * wide.sum()
+
+
+def test_normalisation_is_that_of_the_base_images():
+    images = FEW.read("base").images / 255
+    assert images.mean() == pytest.approx(Glyphs.mean[0], abs=0.004)
+    assert images.std() == pytest.approx(Glyphs.std[0], abs=0.004)
+
+
+@pytest.mark.parametrize("fields", [{"samples": 0}, {"seed": -1}, {"samples": "many"}])
+def test_bad_fields_are_named(fields):
+    with pytest.raises(InputError, match=next(iter(fields))):
+        Glyphs(**fields)
