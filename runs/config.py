@@ -43,9 +43,7 @@ class TrainConfig:
     training: Choice
     seed: Annotated[int, AtLeast(0)] = key(0, "seed of everything drawn at random")
     device: str = key("auto", "auto, cpu, cuda or cuda:N", execution=True)
-    results: str | None = key(
-        None, "folder of results; null: $TRANSDUCE_RESULTS, else results/ here", execution=True
-    )
+    results: str | None = key(None, "folder of results; null: $TRANSDUCE_RESULTS, else results/ here", execution=True)
 
     def __post_init__(self) -> None:
         hints = typing.get_type_hints(type(self), include_extras=True)
@@ -63,9 +61,7 @@ class TrainConfig:
 
     def training_config(self) -> "TrainConfig":
         """The part that decides which checkpoint is used."""
-        return TrainConfig(
-            **{field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)}
-        )
+        return TrainConfig(**{field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)})
 
     def flat(self) -> dict[str, Any]:
         """Every key with its value, dotted: `{"strategy": "laplacianshot", "strategy.weight": 0.7}`.
@@ -192,9 +188,7 @@ def _yaml(value: Any) -> str:
     if not isinstance(value, str):
         return write(value)
     text = write(value).replace("${", r"\${")  # which would refer to another key
-    if re.fullmatch(r"[A-Za-z_][\w.+/-]*", text, flags=re.ASCII) and not re.fullmatch(
-        YAML_WORDS, text.lower()
-    ):
+    if re.fullmatch(r"[A-Za-z_][\w.+/-]*", text, flags=re.ASCII) and not re.fullmatch(YAML_WORDS, text.lower()):
         return text
     control = r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
     return re.sub(control, lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
@@ -204,9 +198,7 @@ def _content(path: str) -> str:
     try:
         return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()[:16]
     except OSError as error:
-        raise InputError(
-            f"task_file={path}: cannot be read ({error.strerror}); give a file of tasks"
-        ) from error
+        raise InputError(f"task_file={path}: cannot be read ({error.strerror}); give a file of tasks") from error
 
 
 __all__ = [

@@ -4,7 +4,7 @@ import io
 import json
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -19,7 +19,7 @@ WIDE = 160  # columns of a table that goes to a file or a pipe, which no window 
 class Console:
     """The terminal, or whatever stands in its place. Fills `fsl.progress.Progress`.
 
-    Bars move only on a terminal; elsewhere each leaves one line when it is done. NO_COLOR is honoured.
+    Bars move only on a terminal; the outermost leaves one line when it is done. NO_COLOR is honoured.
 
     Args:
         quiet: no bars and no messages; results and errors only.
@@ -30,6 +30,7 @@ class Console:
         self.quiet = quiet
         self.as_json = as_json
         self._bars: RichProgress | None = None
+        self._depth = 0
 
     def note(self, text: str) -> None:
         """A message about what happens, such as what is reused."""
@@ -64,13 +65,15 @@ class Console:
         from rich.text import Text
 
         columns = list(dict.fromkeys(name for row in rows for name in row))
-        table = Table(box=box.SIMPLE_HEAD, title=title or None, title_justify="left", title_style="bold")
+        table = Table(box=box.SIMPLE_HEAD)
         for name in columns:
             first = name == columns[0]
             justify: Literal["left", "right"] = "right" if name in right else "left"
             table.add_column(name, justify=justify, overflow="fold", no_wrap=first)
         for row in rows:
             table.add_row(*(Text(row.get(name, "")) for name in columns))
+        if title:
+            self.write(title)
         if sys.stdout.isatty():
             RichConsole(file=sys.stdout, highlight=False).print(table)
             return
@@ -84,38 +87,36 @@ class Console:
         """A bar of `total` units with the rate, the time left and the latest numbers."""
         if self.quiet:
             yield _ignore
-        elif sys.stderr.isatty():
-            with self._bar(description, total) as advance:
-                yield advance
-        else:
-            with self._line(description, total) as advance:
-                yield advance
-
-    @contextmanager
-    def _line(self, description: str, total: int) -> Iterator["Advance"]:
+            return
         done, latest, start = 0, "", time.monotonic()
+        self._depth += 1
+        try:
+            with self._bar(description, total) as show:
 
-        def advance(n: int = 1, **numbers: float) -> None:
-            nonlocal done, latest
-            done, latest = done + n, _spell(numbers) or latest
+                def advance(n: int = 1, **numbers: float) -> None:
+                    nonlocal done, latest
+                    done, latest = done + n, _spell(numbers) or latest
+                    show(done, time.monotonic() - start, latest)
 
-        yield advance
-        seconds = time.monotonic() - start
-        self._write(f"{description}: {done:,} of {total:,} in {seconds:.1f} s  {latest}".rstrip())
+                yield advance
+        finally:
+            self._depth -= 1
+        if self._depth == 0:
+            seconds = time.monotonic() - start
+            self._write(f"{description}: {done:,} of {total:,} in {seconds:.1f} s  {latest}".rstrip())
 
     @contextmanager
-    def _bar(self, description: str, total: int) -> Iterator["Advance"]:
+    def _bar(self, description: str, total: int) -> Iterator[Callable[[int, float, str], None]]:
+        """What shows units done, seconds and numbers: on a terminal a bar, elsewhere nothing."""
+        if not sys.stderr.isatty():
+            yield lambda done, seconds, numbers: None
+            return
         bars = self._start()
         task = bars.add_task(description, total=total, numbers="", rate="")
-        done, latest, start = 0, "", time.monotonic()
-
-        def advance(n: int = 1, **numbers: float) -> None:
-            nonlocal done, latest
-            done, latest = done + n, _spell(numbers) or latest
-            bars.update(task, completed=done, rate=_rate(done, time.monotonic() - start), numbers=latest)
-
         try:
-            yield advance
+            yield lambda done, seconds, numbers: bars.update(
+                task, completed=done, rate=_rate(done, seconds), numbers=numbers
+            )
         finally:
             bars.remove_task(task)
             if not bars.task_ids:

@@ -90,9 +90,7 @@ class Choice:
         surplus = self.options.keys() - {item.name for item in dataclasses.fields(built)}
         if surplus:
             where = f"configs/{self.group}/{self.name}.yaml"
-            raise InputError(
-                f"{where}: {self.plugin} has no field {', '.join(sorted(surplus))}; delete it there"
-            )
+            raise InputError(f"{where}: {self.plugin} has no field {', '.join(sorted(surplus))}; delete it there")
         try:
             return built(**self.options)
         except InputError as error:

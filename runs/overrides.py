@@ -35,9 +35,7 @@ def split(argument: str) -> tuple[str, str]:
     if not equals:
         raise InputError(f"{argument!r} is not of the form key=value")
     if key[:1] in "+~" and key[1:]:
-        raise InputError(
-            f"{argument!r}: write {key[1:]}=VALUE; every key exists already, none is added or removed"
-        )
+        raise InputError(f"{argument!r}: write {key[1:]}=VALUE; every key exists already, none is added or removed")
     if not re.fullmatch(r"[A-Za-z_][\w.-]*", key):
         raise InputError(f"{argument!r}: {key!r} is not a key; write key=value")
     if not text:
@@ -65,9 +63,7 @@ def write(value: Any) -> str:
         return "[" + ", ".join(write(item) for item in value) + "]"
     if not isinstance(value, str):
         return repr(value)
-    if "'" not in value and (
-        value != value.strip() or re.search(r"[,\[\](){}\"]|^$", value) or _special(value)
-    ):
+    if "'" not in value and (value != value.strip() or re.search(r"[,\[\](){}\"]|^$", value) or _special(value)):
         return f"'{value}'"
     return f'"{value}"' if "'" in value and '"' not in value else value
 

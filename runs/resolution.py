@@ -98,9 +98,7 @@ def _resolve(
                 names = f"{first} and {second}: both mean {_dotted(target)}" if first != second else first
                 raise InputError(f"given twice: {names}; give it once (several values: {first}=a,b)")
             given[target] = item
-            axes[target] = (
-                chosen[target.group] if not target.field else _values(schema, item, target, candidates)
-            )
+            axes[target] = chosen[target.group] if not target.field else _values(schema, item, target, candidates)
     found: list[dict[str, Any]] = []
     for combination in itertools.product(*axes.values()):
         fields = _fields(schema, dict(zip(axes, combination, strict=True)))
@@ -131,9 +129,7 @@ def _target(schema: type[TrainConfig], item: Assignment, candidates: Sequence[Ch
     if any(item.key == field.name for field in top_level(schema)):
         return Target("", item.key)
     group, dot, field = item.key.rpartition(".")
-    owners = {
-        choice.group for choice in candidates if field in choice.options and group in ("", choice.group)
-    }
+    owners = {choice.group for choice in candidates if field in choice.options and group in ("", choice.group)}
     if len(owners) == 1:
         return Target(owners.pop(), field)
     if owners:
@@ -183,9 +179,7 @@ def _unknown(schema: type[TrainConfig], item: Assignment, candidates: Sequence[C
                 if not item.origin
                 else InputError(f"{item}: {unknown('key', item.key, known)}")
             )
-    return InputError(
-        f"unknown key {str(item)!r}; known: {', '.join(top)}, and fields of the groups (see --help)"
-    )
+    return InputError(f"unknown key {str(item)!r}; known: {', '.join(top)}, and fields of the groups (see --help)")
 
 
 def _files(group: str) -> list[Choice]:
@@ -195,13 +189,9 @@ def _files(group: str) -> list[Choice]:
     return found
 
 
-def _values(
-    schema: type[TrainConfig], item: Assignment, target: Target, candidates: Sequence[Choice]
-) -> list[Any]:
+def _values(schema: type[TrainConfig], item: Assignment, target: Target, candidates: Sequence[Choice]) -> list[Any]:
     if not target.group:
-        return [
-            _top_level(schema, item, value, candidates) for value in overrides.values(item.key, item.text)
-        ]
+        return [_top_level(schema, item, value, candidates) for value in overrides.values(item.key, item.text)]
     defaults = [
         choice.options[target.field]
         for choice in candidates
@@ -215,9 +205,7 @@ def _values(
     return [groups.freeze(overrides.coerce(str(item), value, default)) for value in values]
 
 
-def _top_level(
-    schema: type[TrainConfig], item: Assignment, given: Value, candidates: Sequence[Choice]
-) -> Any:
+def _top_level(schema: type[TrainConfig], item: Assignment, given: Value, candidates: Sequence[Choice]) -> Any:
     hint = typing.get_type_hints(schema, include_extras=True)[item.key]
     value = given.value
     if value is not None and not isinstance(value, str) and mismatch("", hint) is None:

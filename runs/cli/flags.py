@@ -58,6 +58,4 @@ def describe_names(allowed: Sequence[str]) -> str:
 
 def describe(allowed: Sequence[str]) -> str:
     """The section of a verb's help on its flags."""
-    return "\n".join(
-        f"  --{name:<10} {about}" for name, about in FLAGS.items() if name in (*allowed, *ALWAYS)
-    )
+    return "\n".join(f"  --{name:<10} {about}" for name, about in FLAGS.items() if name in (*allowed, *ALWAYS))

@@ -14,8 +14,9 @@ FLAGS = ("json",)
 ABOUT = """\
 usage: transduce list [KIND ...] [--flag ...]
 
-Show the names that may be given to a group, and what each is. KIND is one or several of: {kinds}.
-Without one, all are shown. A name of timm that has no file here may be given to backbone= as well.
+Show the names that may be given to a group, and what each is. KIND is one or several of
+{kinds}; without one, all are shown.
+A model of timm that is not listed here may be given to backbone= as well.
 
 flags:
 {flags}

@@ -66,12 +66,18 @@ class Session:
         return stages.evaluation(configs, self.store, self.tracker, progress=self.console, force=force)
 
     def varying(self, config: TrainConfig, leave_out: Sequence[str] = ()) -> dict[str, str]:
-        """Keys of a config that differ between the configs that have them, as text."""
+        """Keys that differ between the configs that have them, with this config's values as text."""
+        flats = [other.flat() for other in self.configs]
+        order = {group: i for i, group in enumerate((*config.choices(), ""))}
+        keys = sorted(
+            dict.fromkeys(key for flat in flats for key in flat),
+            key=lambda key: order[key.partition(".")[0] if "." in key or key in order else ""],
+        )
         found = {}
-        for key, value in config.flat().items():
-            values = {str(other.flat()[key]) for other in self.configs if key in other.flat()}
+        for key in keys:
+            values = {str(flat[key]) for flat in flats if key in flat}
             if len(values) > 1 and key not in leave_out and not self._shadowed(key):
-                found[key.rpartition(".")[2]] = str(value)
+                found[key.rpartition(".")[2]] = str(config.flat().get(key, ""))
         return found
 
     def _shadowed(self, key: str) -> bool:

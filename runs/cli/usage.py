@@ -27,12 +27,8 @@ def usage(
     parts = [
         f"usage: transduce {verb} [key=value ...] [--flag ...]",
         about,
-        "groups (GROUP=OPTION):\n"
-        + "\n".join(_group(name) for name in group_names(schema))
-        + "\n"
-        + _experiments(),
-        "keys:\n"
-        + _columns([(f"{f.name}={write(f.default)}", f.metadata["about"]) for f in top_level(schema)]),
+        "groups (GROUP=OPTION):\n" + "\n".join(_group(name) for name in group_names(schema)) + "\n" + _experiments(),
+        "keys:\n" + _columns([(f"{f.name}={write(f.default)}", f.metadata["about"]) for f in top_level(schema)]),
         "\n\n".join(_option(choice) for choice in chosen if choice.options),
         "A field may be written without its group (weight=0.5) where only one group has it. A key with\n"
         "several values, as in shot=1,5, is a run for each; [45, 66] is one value that is a list.",
@@ -57,9 +53,7 @@ def _experiments() -> str:
 
 def _option(choice: Choice) -> str:
     about = groups.comments(choice.group, choice.name)
-    rows = [
-        (f"{choice.group}.{key}={write(value)}", about.get(key, "")) for key, value in choice.options.items()
-    ]
+    rows = [(f"{choice.group}.{key}={write(value)}", about.get(key, "")) for key, value in choice.options.items()]
     return f"fields of {choice.group}={choice.name}:\n" + _columns(rows)
 
 
@@ -69,7 +63,5 @@ def _columns(rows: Sequence[tuple[str, str]]) -> str:
     for left, right in rows:
         first = f"  {left:<{width}}  "
         indent = " " * (width + 4)
-        lines.append(
-            textwrap.fill(right, WIDTH, initial_indent=first, subsequent_indent=indent) or first.rstrip()
-        )
+        lines.append(textwrap.fill(right, WIDTH, initial_indent=first, subsequent_indent=indent) or first.rstrip())
     return "\n".join(lines)

@@ -1,0 +1,310 @@
+"""Verbs, flags, exit codes, and what goes to which stream. The stages themselves are stood in for."""
+
+import errno
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clustering.errors import InputError
+from runs import cli, console, stages
+from runs.cli import main
+from runs.config import parse
+from runs.stages import Checkpoint, Result
+
+
+@pytest.fixture(autouse=True)
+def results(tmp_path, monkeypatch):
+    """A store of its own, which no test here should bring into being."""
+    folder = tmp_path / "results"
+    monkeypatch.setenv("TRANSDUCE_RESULTS", str(folder))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    return folder
+
+
+@pytest.fixture
+def evaluated(monkeypatch):
+    """Stands in for the evaluation; holds what it was called with."""
+    calls = []
+
+    def evaluation(configs, store, tracker, *, progress, force):
+        calls.append((configs, force))
+        progress.note("reused 0, running them")
+        with progress.track("evaluating", 10) as advance:
+            advance(10, accuracy=0.5)
+        accuracies = np.array([0.25, 0.75], dtype=np.float32)
+        return [
+            Result(config, f"id{i}", f"run{i}", bool(i), accuracies, np.array([3, 4]), 0.002)
+            for i, config in enumerate(configs)
+        ]
+
+    monkeypatch.setattr(stages, "evaluation", evaluation)
+    return calls
+
+
+def failing(monkeypatch, error):
+    def evaluation(*arguments, **options):
+        raise error
+
+    monkeypatch.setattr(stages, "evaluation", evaluation)
+
+
+def test_every_verb_has_its_line_its_module_and_its_help(capsys):
+    assert main(["--help"]) == 0
+    overview = capsys.readouterr().out
+    assert main([]) == 0
+    assert capsys.readouterr().out == overview
+    for verb, (_, about) in cli.VERBS.items():
+        assert f"  {verb}" in overview
+        assert about in overview
+        assert main([verb, "--help"]) == 0
+        shown = capsys.readouterr()
+        assert shown.out.startswith(f"usage: transduce {verb}")
+        assert "examples:" in shown.out
+        assert not shown.err
+        assert max(map(len, shown.out.splitlines())) <= 110
+
+
+def test_help_lists_keys_defaults_options_and_fields(capsys):
+    main(["evaluate", "--help"])
+    text = capsys.readouterr().out
+    for word in (
+        "shot=1",
+        "tasks=10000",
+        "laplacianshot_as_published",
+        "omniglot",
+        "strategy.weight=0.7",
+        "--dry-run",
+    ):
+        assert word in text
+    main(["evaluate", "strategy=simpleshot", "--help"])
+    text = capsys.readouterr().out
+    assert "strategy.beta" in text
+    assert "strategy.weight=" not in text
+
+
+def test_version(capsys):
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out.startswith("transduce ")
+
+
+def test_a_table_on_standard_output_and_the_rest_on_standard_error(evaluated, capsys):
+    assert main(["evaluate", "shot=1,5", "tasks=2"]) == 0
+    shown = capsys.readouterr()
+    assert "5-way, 15 queries a class, novel classes, 2 tasks, 95 % interval over tasks" in shown.out
+    (row, *_) = (line for line in shown.out.splitlines() if "laplacianshot" in line)
+    assert "50.00 ± 34.65 %" in row
+    assert "reused 0" in shown.err
+    assert "evaluating: 10 of 10" in shown.err
+    assert "accuracy 0.5" in shown.err
+    assert shown.err.rstrip().splitlines()[-1].startswith("runs: ")
+    assert "\x1b" not in shown.out + shown.err
+    ((configs, force),) = evaluated
+    assert [(config.strategy.name, config.shot) for config in configs] == [
+        ("simpleshot", 1),
+        ("simpleshot", 5),
+        ("laplacianshot", 1),
+        ("laplacianshot", 5),
+    ]
+    assert not force
+
+
+def test_json_is_for_scripts(evaluated, capsys):
+    assert main(["evaluate", "--json", "strategy=laplacianshot", "--force", "--quiet"]) == 0
+    shown = capsys.readouterr()
+    (row,) = json.loads(shown.out)
+    assert row["accuracy"] == 0.5
+    assert row["config"]["strategy.weight"] == 0.7
+    assert row["run"] == "run0"
+    assert not shown.err
+    assert evaluated[0][1]
+
+
+def test_columns_are_the_keys_that_differ(evaluated, capsys):
+    main(["evaluate", "strategy=simpleshot,laplacianshot", "weight=0.1,1", "seed=0,1"])
+    (head,) = (line for line in capsys.readouterr().out.splitlines() if "ms/task" in line)
+    assert head.split()[:3] == ["strategy", "weight", "seed"]
+    assert "transform" not in head
+    assert "shot" not in head
+
+
+def test_train_says_where_the_checkpoint_is(monkeypatch, capsys):
+    def checkpoint(config, store, tracker, *, progress, force):
+        facts = {"validation_accuracy": 0.875, "epochs": 4.0, "run": "r"}
+        return Checkpoint(Path("/there/best.safetensors"), "id", "f", "r", config.seed == 1, facts)
+
+    monkeypatch.setattr(stages, "checkpoint", checkpoint)
+    assert main(["train", "seed=0,1"]) == 0
+    out = capsys.readouterr().out
+    assert "87.50 %" in out
+    assert "/there/best.safetensors" in out
+    assert [word for word in out.split() if word in ("new", "reused")] == ["new", "reused"]
+    assert main(["train", "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["validation_accuracy"], row["reused"]) == (0.875, False)
+
+
+def test_a_dry_run_shows_config_and_plan_and_makes_nothing(evaluated, results, capsys):
+    assert main(["evaluate", "--dry-run", "shot=1,5", "strategy=simpleshot"]) == 0
+    out = capsys.readouterr().out
+    assert out.count("strategy: simpleshot") == 2
+    assert "checkpoint" in out
+    assert "2 new runs" in out or "3 new runs" in out
+    assert main(["train", "--dry-run", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["configs"][0]["benchmark"] == "glyphs"
+    assert not evaluated
+    assert not results.exists()
+
+
+def test_what_a_dry_run_shows_can_be_run(capsys, tmp_path):
+    from runs.config import EvaluateConfig
+
+    main(["evaluate", "--dry-run", "strategy=laplacianshot", "weight=2", "shot=5"])
+    shown = capsys.readouterr().out.partition("# plan")[0]
+    (tmp_path / "again.yaml").write_text(shown)
+    assert parse(EvaluateConfig, [f"experiment={tmp_path}/again.yaml"]) == parse(
+        EvaluateConfig, ["strategy=laplacianshot", "weight=2", "shot=5"]
+    )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["evalute"], ["verb", "'evaluate'"]),
+        (["shot=1"], ["transduce VERB"]),
+        (["--json"], ["transduce VERB"]),
+        (["evaluate", "--forse"], ["--forse", "--force"]),
+        (["evaluate", "--shot=1"], ["shot=1", "without dashes"]),
+        (["list", "--force"], ["--force", "list"]),
+        (["list", "strategys"], ["'strategies'"]),
+        (["list", "benchmark=glyphs"], ["names only"]),
+        (["ui", "prt=1"], ["'port'"]),
+        (["ui", "port=high"], ["port", "integer"]),
+        (["ui", "port=1,2"], ["port", "one value"]),
+        (["evaluate", "results=a,b"], ["results"]),
+        (["evaluate", "beta=-1", "strategy=simpleshot"], ["beta", "above 0"]),
+        (["evaluate", "transform=zscore"], ["transform", "CL2N"]),
+        (["evaluate", "strategy=laplacianshot", "graph=directed"], ["graph", "published"]),
+        (["train", "samples=0"], ["samples", "at least 1"]),
+    ],
+)
+def test_mistakes_end_with_2_and_one_message(arguments, words, results, capsys):
+    assert main(arguments) == 2
+    shown = capsys.readouterr()
+    assert not shown.out
+    assert shown.err.startswith("transduce: ")
+    assert "Traceback" not in shown.err
+    for word in words:
+        assert word in shown.err
+    assert not results.exists()
+
+
+def test_debug_shows_where(monkeypatch, capsys):
+    failing(monkeypatch, InputError("weight: too much; take less"))
+    assert main(["evaluate", "--debug"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+    assert main(["evaluate"]) == 2
+    assert capsys.readouterr().err == "transduce: weight: too much; take less\n"
+
+
+def test_failures_end_with_1_and_point_to_debug(monkeypatch, capsys):
+    failing(monkeypatch, ZeroDivisionError("division by zero\nand more"))
+    assert main(["evaluate"]) == 1
+    shown = capsys.readouterr().err
+    assert shown.splitlines() == [
+        "transduce: ZeroDivisionError: division by zero",
+        "Run it again with --debug to see where this happened.",
+    ]
+    assert main(["evaluate", "--debug"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_a_full_disk_is_named(monkeypatch, capsys):
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "/store/file")
+    wrapped = RuntimeError("could not log")
+    wrapped.__cause__ = full
+    for error in (full, wrapped, RuntimeError("(sqlite3.OperationalError) database or disk is full")):
+        failing(monkeypatch, error)
+        assert main(["evaluate"]) == 1
+        shown = capsys.readouterr().err
+        assert "disk is full" in shown
+        assert "same command" in shown
+        assert ("/store/file" in shown) == (error is not None and "sqlite3" not in str(error))
+
+
+def test_interruption_says_what_is_kept(monkeypatch, capsys):
+    failing(monkeypatch, KeyboardInterrupt())
+    assert main(["evaluate"]) == 130
+    shown = capsys.readouterr().err
+    assert "kept" in shown
+    assert "same command" in shown
+
+
+def test_a_reader_that_went_away_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(
+        [sys.executable, "-m", "runs.cli", "evaluate", "--help"],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        timeout=60,
+    )
+    os.close(write)
+    assert done.stderr == b""
+
+
+@pytest.mark.parametrize("kind", ["strategies", "benchmarks", "backbones", "trainings", "experiments"])
+def test_list_tells_what_each_is(kind, capsys):
+    assert main(["list", kind, "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)[kind]
+    assert rows
+    assert all(row["name"] and row["about"] for row in rows)
+    assert main(["list", kind]) == 0
+    assert rows[0]["name"] in capsys.readouterr().out
+
+
+def test_list_shows_what_strategies_declare(capsys):
+    main(["list", "strategies", "--json"])
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["strategies"]}
+    assert rows["laplacianshot"]["transductive"] is True
+    assert rows["simpleshot"]["transductive"] is False
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_bars_move_on_a_terminal_only(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    screen = console.Console()
+    with screen.track("training", 3) as outer:
+        screen.note("a [bold] note")
+        with screen.track("validating", 2) as inner:
+            inner(2, accuracy=0.25)
+        outer(3, train_loss=1.5)
+    text = shown.getvalue()
+    assert "training" in text
+    assert "validating" in text
+    assert "training: 3 of 3" in text
+    assert "validating: " not in text
+    assert "train loss 1.5" in text
+    assert "a [bold] note" in text
+    assert "\x1b" in text
+
+
+def test_a_bar_ends_with_an_error(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    screen = console.Console()
+    with pytest.raises(ZeroDivisionError), screen.track("training", 3):
+        raise ZeroDivisionError
+    assert screen._bars is None

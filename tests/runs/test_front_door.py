@@ -1,0 +1,86 @@
+"""What is answered before anything heavy is imported: many command lines in one fresh process."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = [
+    *("torch", "torchvision", "timm", "pytorch_lightning", "mlflow", "numpy", "pandas", "scipy", "sklearn"),
+    *("matplotlib", "faiss", "sqlalchemy"),
+]
+LINES = {
+    "": (0, ""),
+    "--help": (0, ""),
+    "--version": (0, ""),
+    "train --help": (0, ""),
+    "evaluate --help": (0, ""),
+    "ui --help": (0, ""),
+    "list backbones trainings experiments": (0, ""),
+    "evalute": (2, "evaluate"),
+    "evaluate benchmark=glyfs": (2, "glyphs"),
+    "evaluate benchmark=glyphs strategy=laplaceshot": (2, "laplacianshot"),
+    "evaluate benchmark=glyphs training=defualt": (2, "default"),
+    "evaluate benchmark=glyphs backbone=conv5": (2, "conv4"),
+    "evaluate benchmark=glyphs shots=1": (2, "shot"),
+    "evaluate benchmark=glyphs shot=one": (2, "shot"),
+    "evaluate benchmark=glyphs shot=0": (2, "shot"),
+    "evaluate benchmark=glyphs strategy.no_such_field=3": (2, "no_such_field"),
+    "evaluate benchmark=glyphs weight=heavy": (2, "weight"),
+    "evaluate benchmark glyphs": (2, "benchmark=glyphs"),
+    "evaluate experiment=quikstart": (2, "quickstart"),
+    "train epochs=few": (2, "epochs"),
+    "train shot=1": (2, "evaluate"),
+}
+SCRIPT = """
+import contextlib, io, json, sys
+from runs.cli import main
+answers = {}
+for line in json.load(sys.stdin):
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        code = main(line.split())
+    heavy = [name for name in HEAVY if name in sys.modules]
+    answers[line] = [code, out.getvalue(), err.getvalue(), heavy]
+print(json.dumps(answers))
+"""
+
+
+@pytest.fixture(scope="module")
+def answers(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("front_door")
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", f"HEAVY = {HEAVY!r}\n{SCRIPT}"],
+        input=json.dumps(list(LINES)),
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "TRANSDUCE_RESULTS": str(folder / "results")},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not list(folder.iterdir())
+    return json.loads(done.stdout)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_answers_without_importing_anything_heavy(line, answers):
+    code, out, err, heavy = answers[line]
+    expected, word = LINES[line]
+    assert heavy == []
+    assert code == expected
+    assert bool(out) == (code == 0)
+    assert word in err
+    assert len(err.splitlines()) == (1 if code else 0)
+
+
+def test_the_command_itself():
+    done = subprocess.run(
+        [sys.executable, "-m", "runs.cli", "evalute"], capture_output=True, text=True, cwd=ROOT, timeout=60
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "evaluate" in done.stderr
