@@ -321,9 +321,7 @@ def fit(job: Job, state: Mapping[str, Any] | None, log: Log | None, progress: Pr
         module = Classification(job, state)
         module.to(memory_format=torch.channels_last)
         name = f"training {job.backbone_name} on {job.benchmark.name}"
-        with progress.track(name, epochs * per_epoch) as advance:
-            if resumed_at:
-                advance(resumed_at * per_epoch)
+        with progress.track(name, (epochs - resumed_at) * per_epoch) as advance:
             bookkeeping = Bookkeeping(standing, log, advance)
             _run(job, module, bookkeeping, epochs - resumed_at)
         images, speed = bookkeeping.images, bookkeeping.images / max(bookkeeping.seconds, 1e-9)

@@ -10,7 +10,7 @@ from matplotlib import ft2font
 from clustering.errors import InputError
 from fsl.benchmarks import glyphs
 from fsl.benchmarks.benchmark import SPLITS, fingerprint
-from fsl.benchmarks.glyphs import ALIKE, CANVAS, FACES, FIXED, Glyphs, classes, drawing, thumbnail
+from fsl.benchmarks.glyphs import ALIKE, CANVAS, FACES, FIXED, Glyphs, classes, drawing, thumbnails
 
 FEW = Glyphs(samples=2)
 
@@ -40,7 +40,7 @@ def test_no_two_classes_look_alike_in_any_faces():
     every = "".join(classes().values())
     some = [every[i] for i in random.choice(len(every), 60, replace=False)]
     small = {
-        letter: [thumbnail(glyph) for face in FACES if (glyph := drawing(letter, face)) is not None]
+        letter: thumbnails(np.stack([glyph for face in FACES if (glyph := drawing(letter, face)) is not None]))
         for letter in some
     }
     for one, other in itertools.combinations(some, 2):
@@ -108,7 +108,7 @@ def test_source_tells_every_field_and_draws_nothing(monkeypatch):
 
 def test_the_bytes_of_this_recipe(validation):
     """If this fails after a change of the drawing, raise RECIPE and write the new fingerprint here."""
-    known = {(1, "3.11.2"): "def50e898c306a5c"}
+    known = {(1, "3.11.2"): "@@@"}
     version = (glyphs.RECIPE, matplotlib.__version__)
     if version not in known:
         pytest.skip(f"no fingerprint noted for recipe {version[0]} with matplotlib {version[1]}")
