@@ -1,12 +1,12 @@
 """Hyper-parameters as data: frozen dataclasses whose annotations say what a field may hold.
 
-    @dataclass(frozen=True)
-    class LaplacianShot:
-        weight: Annotated[float, AtLeast(0)] = 0.7
-        graph: Literal["average", "directed"] = "average"
+@dataclass(frozen=True)
+class LaplacianShot:
+    weight: Annotated[float, AtLeast(0)] = 0.7
+    graph: Literal["average", "directed"] = "average"
 
-        def __post_init__(self) -> None:
-            validate(self)
+    def __post_init__(self) -> None:
+        validate(self)
 """
 
 import dataclasses

@@ -1,0 +1,117 @@
+"""Points of a batch of problems, of which the methods need inner products alone.
+
+Every prototype here is a weighted sum of the points, so it is kept as its coefficients: a (B, K, M) row of weights
+over the M points. Distances to prototypes then need either the features (`Features`) or the matrix of the points'
+inner products (`Gram`), in which the D of the features has vanished: the cheaper form for tasks of a hundred points.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import torch
+from torch import Tensor
+
+
+class Points(Protocol):
+    """M points of each of B problems."""
+
+    @property
+    def squared_norms(self) -> Tensor:
+        """(B, M) ||x_i||^2."""
+        ...
+
+    def inner(self, coefficients: Tensor) -> Tensor:
+        """(B, K, M) inner products of the prototypes sum_j c_kj x_j with every point."""
+        ...
+
+    def dissimilarities(self, first: int = 0) -> Tensor:
+        """(B, M - first, M - first) squared distances less ||x_i||^2 between the points from `first` on, as they
+        were before any was moved: ordered within a row as the distances are."""
+        ...
+
+    def moved(self, which: Tensor, direction: Tensor) -> "Points":
+        """The points with sum_j d_j x_j added to some: `which` (B, M) of 0 and 1, `direction` (B, M) of d."""
+        ...
+
+
+@dataclass(frozen=True)
+class Features:
+    """Points by their features (B, M, D)."""
+
+    values: Tensor
+
+    @cached_property
+    def squared_norms(self) -> Tensor:
+        return self.values.square().sum(dim=2)
+
+    def inner(self, coefficients: Tensor) -> Tensor:
+        return torch.bmm(torch.bmm(coefficients, self.values), self.values.mT)
+
+    def dissimilarities(self, first: int = 0) -> Tensor:
+        values = self.values[:, first:]
+        return torch.baddbmm(values.square().sum(2)[:, None], values, values.mT, alpha=-2)
+
+    def moved(self, which: Tensor, direction: Tensor) -> "Features":
+        step = torch.bmm(direction[:, None], self.values)
+        return Features(self.values + which[:, :, None] * step)
+
+
+@dataclass(frozen=True)
+class Gram:
+    """Points by their inner products (B, M, M).
+
+    A displacement is carried along as rank-one corrections, so that the matrix itself is never rewritten.
+
+    Attributes:
+        values: G_ij = <x_i, x_j> of the points before they were moved.
+        which: (B, M) 1 for the points that were moved; None where none was.
+        products: (B, M) <x_i, step>, the step being what was added.
+        squared_step: (B, 1) ||step||^2.
+    """
+
+    values: Tensor
+    which: Tensor | None = None
+    products: Tensor | None = None
+    squared_step: Tensor | None = None
+
+    @cached_property
+    def squared_norms(self) -> Tensor:
+        norms = self.values.diagonal(dim1=1, dim2=2)
+        if self.which is None or self.products is None or self.squared_step is None:
+            return norms
+        return norms + self.which * (2 * self.products + self.squared_step)
+
+    def inner(self, coefficients: Tensor) -> Tensor:
+        inner = torch.bmm(coefficients, self.values)
+        if self.which is None or self.products is None or self.squared_step is None:
+            return inner
+        # <x_i + u_i s, x_j + u_j s> = G_ij + u_i <s, x_j> + u_j <s, x_i> + u_i u_j ||s||^2, summed over c.
+        mass, along = torch.bmm(coefficients, torch.stack([self.which, self.products], dim=2)).tensor_split(2, dim=2)
+        inner += mass * self.products[:, None]
+        inner += (along + mass * self.squared_step[:, :, None]) * self.which[:, None]
+        return inner
+
+    def dissimilarities(self, first: int = 0) -> Tensor:
+        values = self.values[:, first:, first:]
+        return torch.sub(values.diagonal(dim1=1, dim2=2)[:, None], values, alpha=2)
+
+    def moved(self, which: Tensor, direction: Tensor) -> "Gram":
+        if self.which is not None:
+            raise ValueError("points that were moved once cannot be moved again")
+        products = torch.bmm(self.values, direction[:, :, None])[..., 0]
+        return Gram(self.values, which, products, (products * direction).sum(1, keepdim=True))
+
+
+def squared_distances(points: Points, coefficients: Tensor) -> Tensor:
+    """(B, K, M) squared Euclidean distances of every point to the prototypes sum_j c_kj x_j, clamped at 0."""
+    inner = points.inner(coefficients)
+    prototype_norms = (inner * coefficients).sum(dim=2, keepdim=True)
+    return (points.squared_norms[:, None] - 2 * inner + prototype_norms).clamp_min_(0)
+
+
+def cosines(points: Points, coefficients: Tensor) -> Tensor:
+    """(B, K, M) cosines between every point and the prototypes; 0 where one of them is zero."""
+    inner = points.inner(coefficients)
+    prototype_norms = (inner * coefficients).sum(dim=2, keepdim=True).clamp_min(0).sqrt()
+    return inner / (prototype_norms * points.squared_norms[:, None].clamp_min(0).sqrt()).clamp_min(1e-12)

@@ -1,0 +1,32 @@
+"""Terms of the objective."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from clustering.graph import Graph
+
+
+@dataclass(frozen=True)
+class Laplacian:
+    """The graph Laplacian term in its concave form, f(S) = -(weight / 2) <S, W S>.
+
+    On one-hot rows it is (weight / 2) times the Laplacian sum_pq w_pq ||s_p - s_q||^2 / 2, up to a constant (thesis
+    eq. 4.4). `weight` is the lambda of the papers' update softmax(-a + lambda W S); of their objective, whose tangent
+    was printed without its factor 2 (thesis eq. 2.13), it is 2 lambda.
+
+    Attributes:
+        graph: weights W; a directed one has this gradient but no such value, see `descend`'s published step.
+        weight: >= 0, multiplies the sum over pairs, not the mean.
+    """
+
+    graph: Graph
+    weight: float
+
+    def value_and_gradient(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
+        gradient = (self.graph @ assignments).mul_(-self.weight)
+        return (assignments * gradient).mT.flatten(1).sum(1, dtype=torch.float64).mul_(0.5), gradient
+
+    def curvature(self, assignments: Tensor) -> Tensor:
+        return assignments.new_full((1, 1), 0.1 * self.weight)

@@ -1,0 +1,288 @@
+"""Episodes: a batch of few-shot tasks as feature tensors, all that a strategy ever sees."""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, NamedTuple, Protocol
+
+import torch
+from torch import Tensor
+
+from clustering.errors import InputError
+from clustering.points import Features, Gram, Points
+from fsl.tasks import Tasks
+from fsl.transforms import Transform, transform_features
+
+LARGEST_GRAM = 1024
+"""Points per task up to which the matrix of inner products is used instead of the features."""
+
+_CACHED = 1 << 20
+"""Numbers gathered at once: 4 MiB, about a core's share of the cache."""
+
+
+class Predictions(NamedTuple):
+    """What a strategy returns for B tasks.
+
+    Attributes:
+        probabilities: (B, Q, K), rows sum to one. The predicted class is the argmax, ties to the lowest index.
+        iterations: (B,) int64, steps that the strategy took; 0 for a closed form.
+        trace: (T, B) objective after each step, NaN after a task has stopped; None where there is no objective.
+    """
+
+    probabilities: Tensor
+    iterations: Tensor
+    trace: Tensor | None = None
+
+    @property
+    def labels(self) -> Tensor:
+        """(B, Q) predicted class, 0..K-1."""
+        return self.probabilities.argmax(dim=-1)
+
+
+@dataclass(frozen=True)
+class Episodes:
+    """B tasks. There are no query labels here, so no strategy can read them.
+
+    Attributes:
+        support: (B, S, D) features.
+        support_labels: (B, S) int64 in 0..way-1.
+        query: (B, Q, D) features.
+        way: number of classes K; 1 is allowed.
+        support_mask: (B, S) bool, False where padded (shots that differ); None where all are real.
+        query_mask: (B, Q) bool, likewise.
+        base_mean: (D,) mean of the raw base-class features, which CL2N subtracts.
+        transform: the per-feature transform that the features already went through.
+        trusted: skip the checks; for features that were checked when they were loaded.
+
+    Raises:
+        InputError: shapes that do not fit, labels outside 0..way-1, a class without support, NaN or infinite
+            features (the first bad task and row are named).
+    """
+
+    support: Tensor
+    support_labels: Tensor
+    query: Tensor
+    way: int
+    support_mask: Tensor | None = None
+    query_mask: Tensor | None = None
+    base_mean: Tensor | None = None
+    transform: Transform = "UN"
+    trusted: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.trusted:
+            self._check_shapes()
+            self._check_labels()
+            self._check_values()
+
+    def transformed(self, transform: Transform) -> "Episodes":
+        """These episodes with the transform applied to support and query; themselves where it already is."""
+        if transform == self.transform:
+            return self
+        if self.transform != "UN":
+            raise InputError(f"features went through {self.transform} already; {transform} needs the raw ones")
+        return replace(
+            self,
+            support=transform_features(self.support, transform, self.base_mean),
+            query=transform_features(self.query, transform, self.base_mean),
+            transform=transform,
+            trusted=True,
+        )
+
+    @cached_property
+    def features(self) -> Tensor:
+        """(B, S + Q, D) support and query features, support first."""
+        return torch.cat([self.support, self.query], dim=1)
+
+    @cached_property
+    def points(self) -> Points:
+        """Support and query, support first. By inner products while that is the cheaper form (see `Gram`)."""
+        features = self.features
+        if features.shape[1] > LARGEST_GRAM:
+            return Features(features)
+        return Gram(torch.bmm(features, features.mT))
+
+    @property
+    def support_size(self) -> int:
+        """S, padding included."""
+        return self.support_labels.shape[1]
+
+    @property
+    def query_size(self) -> int:
+        """Q, padding included."""
+        return self.query.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of the features."""
+        return self.support.dtype
+
+    @cached_property
+    def shifted_points(self) -> Points:
+        """The points with every query moved by mean(support) - mean(query): the cross-class shift of LaplacianShot
+        (thesis section 4.3.4). It takes the classes to be mixed alike in support and query."""
+        support, query = self._support_weights, self._query_weights
+        moved = torch.cat([torch.zeros_like(support), (query > 0).to(query.dtype)], dim=1)
+        direction = torch.cat([support / support.sum(1, keepdim=True), -query / query.sum(1, keepdim=True)], dim=1)
+        return self.points.moved(moved, direction)
+
+    @cached_property
+    def class_means(self) -> Tensor:
+        """(B, K, S + Q) coefficients of the support means over the points."""
+        means = self.support_one_hot.mT
+        means = means / means.sum(dim=2, keepdim=True)
+        return torch.cat([means, means.new_zeros(*means.shape[:2], self.query_size)], dim=2)
+
+    @property
+    def valid(self) -> Tensor:
+        """(B, S + Q) bool, False in padded rows."""
+        return torch.cat([self._support_weights, self._query_weights], dim=1) > 0
+
+    @property
+    def padding(self) -> tuple[Tensor, Tensor] | None:
+        """Padded queries as `descend`'s clamp: kept at class 0, where with cost 0 they weigh nothing."""
+        if self.query_mask is None:
+            return None
+        return ~self.query_mask, torch.zeros_like(self.query_mask, dtype=torch.int64)
+
+    @property
+    def _support_weights(self) -> Tensor:
+        """(B, S) 1, and 0 in padded rows."""
+        mask = torch.ones_like(self.support_labels) if self.support_mask is None else self.support_mask
+        return mask.to(self.dtype)
+
+    @property
+    def _query_weights(self) -> Tensor:
+        """(B, Q) 1, and 0 in padded rows."""
+        if self.query_mask is not None:
+            return self.query_mask.to(self.dtype)
+        return torch.ones(
+            len(self.support_labels), self.query_size, dtype=self.dtype, device=self.support_labels.device
+        )
+
+    @cached_property
+    def support_one_hot(self) -> Tensor:
+        """(B, S, K) one-hot support labels, zero in padded rows, of the features' dtype."""
+        classes = torch.arange(self.way, device=self.support_labels.device)
+        one_hot = self.support_labels[..., None] == classes
+        if self.support_mask is not None:
+            one_hot = one_hot & self.support_mask[..., None]
+        return one_hot.to(self.dtype)
+
+    def _check_values(self) -> None:
+        for name, features in (("support", self.support), ("query", self.query)):
+            bad = ~torch.isfinite(features).all(dim=-1)
+            if bad.any():
+                task, row = (int(i) for i in bad.nonzero()[0])
+                raise InputError(f"{name} features of task {task}, row {row}, are NaN or infinite")
+
+    def _check_shapes(self) -> None:
+        if self.support.dim() != 3 or self.query.dim() != 3:
+            raise InputError(
+                f"support and query must be (B, S, D) and (B, Q, D), not {tuple(self.support.shape)} and "
+                f"{tuple(self.query.shape)}; add a leading dimension for a single task"
+            )
+        if self.support.shape[2] != self.query.shape[2]:
+            raise InputError(f"support features have {self.support.shape[2]} dimensions, queries {self.query.shape[2]}")
+        if self.support.shape[0] != self.query.shape[0] or self.support_labels.shape != self.support.shape[:2]:
+            raise InputError(
+                f"support {tuple(self.support.shape)}, support_labels {tuple(self.support_labels.shape)} and query "
+                f"{tuple(self.query.shape)} do not agree in B and S"
+            )
+        if self.query.shape[1] == 0:
+            raise InputError("there is no query: Q is 0")
+        if self.base_mean is not None and self.base_mean.shape[-1] != self.support.shape[2]:
+            raise InputError(f"base_mean has {self.base_mean.shape[-1]} dimensions, features {self.support.shape[2]}")
+
+    def _check_labels(self) -> None:
+        if self.way < 1:
+            raise InputError(f"way must be at least 1, not {self.way}")
+        labels = self.support_labels
+        if labels.min() < 0 or labels.max() >= self.way:
+            raise InputError(
+                f"support labels must be 0..{self.way - 1}, found {int(labels.min())}..{int(labels.max())}"
+            )
+        without = self.support_one_hot.sum(dim=1) == 0
+        if without.any():
+            task, label = (int(i) for i in without.nonzero()[0])
+            raise InputError(f"class {label} of task {task} has no support example; lower way or add examples")
+
+
+class GatheredEpisodes(Episodes):
+    """Episodes of tasks over a bank, whose features are gathered when a strategy asks for them.
+
+    The inner products are computed a few tasks at a time, while those tasks' features are in the processor's cache;
+    the features of the whole batch are never laid out for a strategy that does not ask for them.
+    """
+
+    def __init__(self, bank: Tensor, tasks: Tasks, transform: Transform) -> None:
+        """Of (N, D) features that went through `transform` already and were checked."""
+        rows = torch.cat([tasks.support, tasks.query], dim=1)
+        vars(self).update(
+            bank=bank,
+            rows=rows.to(bank.device),
+            support_labels=tasks.support_labels.to(bank.device),
+            way=tasks.way,
+            support_mask=None if tasks.support_mask is None else tasks.support_mask.to(bank.device),
+            query_mask=None if tasks.query_mask is None else tasks.query_mask.to(bank.device),
+            base_mean=None,
+            transform=transform,
+            trusted=True,
+        )
+
+    bank: Tensor
+    rows: Tensor
+
+    @property
+    def query_size(self) -> int:
+        return self.rows.shape[1] - self.support_size
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.bank.dtype
+
+    @cached_property
+    def features(self) -> Tensor:
+        return self._gathered(self.rows)
+
+    @cached_property
+    def support(self) -> Tensor:
+        return self._gathered(self.rows[:, : self.support_size])
+
+    @cached_property
+    def query(self) -> Tensor:
+        return self._gathered(self.rows[:, self.support_size :])
+
+    @cached_property
+    def points(self) -> Points:
+        size = self.rows.shape[1]
+        if size > LARGEST_GRAM:
+            return Features(self.features)
+        products = self.bank.new_empty(len(self.rows), size, size)
+        at_once = len(self.rows) if self.bank.is_cuda else max(1, _CACHED // (size * self.bank.shape[1]))
+        for rows, out in zip(torch.split(self.rows, at_once), torch.split(products, at_once), strict=True):
+            features = self._gathered(rows)
+            torch.bmm(features, features.mT, out=out)
+        return Gram(products)
+
+    def _gathered(self, rows: Tensor) -> Tensor:
+        return self.bank.index_select(0, rows.flatten()).view(*rows.shape, self.bank.shape[1])
+
+
+class Strategy(Protocol):
+    """A few-shot strategy: a frozen dataclass whose fields are its hyper-parameters and its config schema.
+
+    `transductive`: a query's prediction may depend on the other queries. `assumes_balance`: it takes the classes of
+    a task to have equally many queries. Both are shown in tables and held by the shared tests.
+    """
+
+    transductive: ClassVar[bool]
+    assumes_balance: ClassVar[bool]
+
+    @property
+    def transform(self) -> Transform:
+        """The per-feature transform that the strategy works on."""
+        ...
+
+    def predict(self, episodes: Episodes) -> Predictions:
+        """Class probabilities of every query of a batch of tasks."""
+        ...
