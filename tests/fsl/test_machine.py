@@ -35,7 +35,7 @@ from fsl.machine import keep_freed_memory
 took = keep_freed_memory() if sys.argv[1] == "keep" else True
 def use():
     for _ in range(10):
-        torch.ones(4_000_000)  # 16 MB, some 4000 pages
+        torch.ones(12_000_000)  # 48 MB: more than glibc keeps by itself
 use()
 before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 use()
@@ -55,8 +55,8 @@ def test_freed_memory_is_kept() -> None:
     took, kept = faults("keep")
     if took == "False":
         pytest.skip("this C library has no mallopt")
-    assert kept < 1000
-    assert kept < faults("leave")[1] or faults("leave")[1] < 1000
+    assert kept < 100
+    assert kept < faults("leave")[1]
 
 
 def test_quiet_progress_takes_everything() -> None:

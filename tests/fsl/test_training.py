@@ -2,6 +2,8 @@
 
 import dataclasses
 import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -67,9 +69,7 @@ SHORT = Training(
 class Curves:
     """Keeps what is logged; can stop a training the hard way after some batches or at an epoch's log."""
 
-    def __init__(
-        self, stop_after_batches: int | None = None, error: type[BaseException] = RuntimeError
-    ) -> None:
+    def __init__(self, stop_after_batches: int | None = None, error: type[BaseException] = RuntimeError) -> None:
         self.rows: list[tuple[int, dict[str, float]]] = []
         self.notes: list[str] = []
         self.left, self.error = stop_after_batches, error
@@ -114,9 +114,7 @@ def run(folder: Path, training: Training = SHORT, curves: Curves | None = None, 
 def weights(folder: Path) -> dict[str, Tensor]:
     state = load_state(folder / "last.ckpt")
     assert state is not None
-    best = {
-        f"best.{key}": value for key, value in load_backbone(folder / "best.safetensors").state_dict().items()
-    }
+    best = {f"best.{key}": value for key, value in load_backbone(folder / "best.safetensors").state_dict().items()}
     return {**state["weights"], **best}
 
 
@@ -159,9 +157,7 @@ def test_best_is_a_backbone_to_use(whole: tuple[Path, Trained, Curves]) -> None:
     assert features.shape == (40, 64)
 
 
-def test_same_seed_same_weights_other_seed_other_weights(
-    whole: tuple[Path, Trained, Curves], tmp_path: Path
-) -> None:
+def test_same_seed_same_weights_other_seed_other_weights(whole: tuple[Path, Trained, Curves], tmp_path: Path) -> None:
     torch.manual_seed(12345)  # the caller's random state plays no part
     state = torch.get_rng_state()
     run(tmp_path / "same")
@@ -173,9 +169,7 @@ def test_same_seed_same_weights_other_seed_other_weights(
 
 
 @pytest.mark.parametrize("batches", [1, 6, 9])
-def test_resumed_equals_uninterrupted(
-    whole: tuple[Path, Trained, Curves], tmp_path: Path, batches: int
-) -> None:
+def test_resumed_equals_uninterrupted(whole: tuple[Path, Trained, Curves], tmp_path: Path, batches: int) -> None:
     """Stopped in the middle of epoch 1, 2 and 3 (4 batches each): goes on after the last finished one."""
     with pytest.raises(RuntimeError, match="stop"):
         run(tmp_path, curves=Curves(stop_after_batches=batches))
@@ -221,9 +215,7 @@ def test_interrupt_is_an_interrupt(tmp_path: Path) -> None:
 def test_a_finished_training_is_not_repeated(whole: tuple[Path, Trained, Curves]) -> None:
     before = (whole[0] / "last.ckpt").stat().st_mtime_ns
     again = run(whole[0])
-    assert dataclasses.replace(again, images_per_second=0, resumed_at=0) == replace(
-        whole[1], images_per_second=0
-    )
+    assert dataclasses.replace(again, images_per_second=0, resumed_at=0) == replace(whole[1], images_per_second=0)
     assert (whole[0] / "last.ckpt").stat().st_mtime_ns == before
 
 
@@ -238,9 +230,7 @@ def test_damaged_checkpoints_are_discarded_with_a_note(
     if damage == "no best":
         best.unlink()
     else:
-        last.write_bytes(
-            {"truncated": content[: len(content) // 2], "empty": b"", "foreign": b"hello"}[damage]
-        )
+        last.write_bytes({"truncated": content[: len(content) // 2], "empty": b"", "foreign": b"hello"}[damage])
     curves = Curves()
     assert run(tmp_path, curves=curves).resumed_at == 0
     assert any("begins anew" in note for note in curves.notes)
@@ -277,9 +267,7 @@ def test_another_training_in_the_folder(whole: tuple[Path, Trained, Curves]) -> 
 
 def test_early_stopping(tmp_path: Path) -> None:
     """At a learning rate of almost nothing no validation is better than the first."""
-    training = replace(
-        SHORT, epochs=9, validate_every=1, patience=2, learning_rate=1e-12, momentum=0.0, warmup=0
-    )
+    training = replace(SHORT, epochs=9, validate_every=1, patience=2, learning_rate=1e-12, momentum=0.0, warmup=0)
     curves = Curves()
     flat = images(5, 8, 1)
     flat.images.zero_()  # all features equal: the accuracy cannot change
@@ -288,9 +276,7 @@ def test_early_stopping(tmp_path: Path) -> None:
     assert run(tmp_path, training, validation=flat).resumed_at == 3
 
 
-def test_divergence_names_step_and_epoch_and_keeps_the_state(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_divergence_names_step_and_epoch_and_keeps_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuntimeError, match="stop"):
         run(tmp_path, curves=Curves(stop_after_batches=5))
     kept = (tmp_path / "last.ckpt").read_bytes()
@@ -354,6 +340,13 @@ def test_bad_hyper_parameters_name_the_field(field: str, value: object) -> None:
         Training(**{field: value})
 
 
+def test_lightning_is_imported_by_training_alone() -> None:
+    """It takes seconds, and reading a checkpoint or building a config needs none of it."""
+    code = "import sys, fsl.training, fsl.features; sys.exit(any(m in sys.modules for m in %r))"
+    heavy = ("pytorch_lightning", "timm", "torchvision")
+    assert subprocess.run([sys.executable, "-c", code % (heavy,)], check=False).returncode == 0
+
+
 def test_bad_combinations() -> None:
     with pytest.raises(InputError, match="nesterov needs a momentum"):
         Training(nesterov=True, momentum=0)
@@ -383,7 +376,5 @@ def test_foreign_checkpoints(whole: tuple[Path, Trained, Curves], tmp_path: Path
 def test_configs_list_every_field(name: str) -> None:
     content = yaml.safe_load((CONFIGS / f"{name}.yaml").read_text())
     assert list(content) == [field.name for field in dataclasses.fields(Training)]
-    built = Training(
-        **{key: tuple(value) if isinstance(value, list) else value for key, value in content.items()}
-    )
+    built = Training(**{key: tuple(value) if isinstance(value, list) else value for key, value in content.items()})
     assert name != "default" or built == Training()
