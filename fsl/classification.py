@@ -126,6 +126,10 @@ class Classification(lightning.LightningModule):
     def train_dataloader(self) -> Batches:
         return Batches(self)
 
+    def transfer_batch_to_device(self, batch: Tensor, device: torch.device, dataloader_idx: int) -> Tensor:
+        """Indices stay on the CPU, where the images are."""
+        return batch
+
     def configure_optimizers(self) -> torch.optim.Optimizer:
         training = self.job.training
         self._optimizer = torch.optim.SGD(
@@ -161,7 +165,6 @@ class Classification(lightning.LightningModule):
         rate = self.rate(self.epoch * self.job.steps_per_epoch + batch)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
-        indices = indices.cpu()
         images = self.job.base.images[indices].to(self.device)
         labels = self.job.base.labels[indices].to(self.device)
         if self._augmentation is not None:
