@@ -16,6 +16,7 @@ import numpy as np
 from matplotlib import ft2font
 from numpy.typing import NDArray
 
+from clustering.errors import InputError
 from clustering.parameters import AtLeast, validate
 from clustering.streams import stream
 from fsl.augmentation import Augmentation
@@ -109,14 +110,14 @@ def _distinct(letters: str) -> str:
     """Letters that resemble no earlier one that was kept, compared over all pairs of faces."""
     drawn = [(number, drawing(letter, face)) for number, letter in enumerate(letters) for face in FACES]
     owner = np.array([number for number, glyph in drawn if glyph is not None])
-    small = np.stack([thumbnail(glyph) for _, glyph in drawn if glyph is not None]).astype(np.float32)
+    small = thumbnails(np.stack([glyph for _, glyph in drawn if glyph is not None])).astype(np.float32)
     energy = np.square(small).sum(1)  # whole numbers below 2^24: exact in float32, and so is the product
-    resembles = np.zeros((len(letters), len(letters)), bool)
+    resembles = np.zeros((len(letters), len(letters)), bool)  # a letter's row holds the earlier ones
     for start in range(0, len(small), 1024):
-        block = slice(start, start + 1024)
-        distance = energy[block, None] + energy - 2 * (small[block] @ small.T)
-        rows, columns = np.nonzero(100 * distance < ALIKE * np.minimum(energy[block, None], energy))
-        resembles[owner[start + rows], owner[columns]] = True
+        early = slice(start, start + 1024)
+        distance = energy[start:, None] + energy[early] - 2 * (small[start:] @ small[early].T)
+        rows, columns = np.nonzero(100 * distance < ALIKE * np.minimum(energy[start:, None], energy[early]))
+        resembles[owner[start + rows], owner[start + columns]] = True
     kept: list[int] = []
     for number in range(len(letters)):
         if not resembles[number, kept].any():
@@ -124,18 +125,21 @@ def _distinct(letters: str) -> str:
     return "".join(letters[number] for number in kept)
 
 
-def thumbnail(glyph: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """A drawing of 64 x 64 pixels as 16 x 16 blurred ones, flat, whole numbers 0..31."""
-    coarse = np.pad(glyph.astype(np.int64).reshape(16, 4, 16, 4).sum((1, 3)), 1)
-    for _ in range(2):
-        coarse = (coarse + np.roll(coarse, 1, 0)) // 2
-        coarse = (coarse + np.roll(coarse, -1, 1)) // 2
-    return (coarse[1:-1, 1:-1].reshape(-1) * 31) // (255 * 16)
+def thumbnails(glyphs: NDArray[np.uint8]) -> NDArray[np.int64]:
+    """Drawings (n, 64, 64) as 16 x 16 blurred pixels (n, 256), whole numbers 0..31."""
+    coarse = glyphs.reshape(-1, 16, 4, 16, 4).sum((2, 4), dtype=np.int64)
+    for axis in (1, 2):  # the rim is empty, so that nothing comes round the edge
+        coarse = (np.roll(coarse, 1, axis) + 2 * coarse + np.roll(coarse, -1, axis)) // 4
+    small: NDArray[np.int64] = coarse.reshape(-1, 256) * 31 // (255 * 16)
+    return small
 
 
 @cache
 def _font(face: str) -> ft2font.FT2Font:
-    return ft2font.FT2Font(str(Path(matplotlib.get_data_path(), "fonts", "ttf", f"{face}.ttf")))
+    path = Path(matplotlib.get_data_path(), "fonts", "ttf", f"{face}.ttf")
+    if not path.is_file():
+        raise InputError(f"benchmark glyphs: matplotlib's font {path} is missing; install matplotlib again")
+    return ft2font.FT2Font(str(path))
 
 
 def drawing(letter: str, face: str) -> NDArray[np.uint8] | None:
@@ -166,9 +170,7 @@ def _trimmed(image: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return image[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1] if len(rows) else image[:0]
 
 
-def _samples(
-    letters: str, labels: NDArray[np.int64], random: np.random.Generator, size: int
-) -> NDArray[np.uint8]:
+def _samples(letters: str, labels: NDArray[np.int64], random: np.random.Generator, size: int) -> NDArray[np.uint8]:
     """One image (size, size) for each label."""
     faces = [[glyph for face in FACES if (glyph := drawing(letter, face)) is not None] for letter in letters]
     counts = np.array([len(drawings) for drawings in faces])

@@ -37,9 +37,7 @@ class ImageSet:
         return len(self.labels)
 
 
-def open_images(
-    benchmark: Benchmark, split: Split, cache: Path, progress: Progress | None = None
-) -> ImageSet:
+def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progress | None = None) -> ImageSet:
     """Images of a split, from `cache/images-<name>-<source>/<split>.safetensors`, written if missing.
 
     The file appears under its name only when it is complete; of several processes one decodes and the others
@@ -60,9 +58,7 @@ def open_images(
             with progress.track(f"images of {benchmark.name}, {split}", 1) as advance:
                 made = _read(benchmark, split)
                 header = {"class_names": json.dumps(made.class_names), "fingerprint": made.fingerprint}
-                write_tensors(
-                    path, {"images": made.images, "labels": made.labels}, {"format": FORMAT, **header}
-                )
+                write_tensors(path, {"images": made.images, "labels": made.labels}, {"format": FORMAT, **header})
                 advance(1)
             images = _load(path, progress)
     if images is None:

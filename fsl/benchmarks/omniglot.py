@@ -108,9 +108,7 @@ class Omniglot:
                 digests.append(fingerprint(path.read_bytes()))
             else:
                 files = sorted(path.glob("*/*/*.png"))
-                digests.append(
-                    fingerprint(*(f"{file.relative_to(path)} {file.stat().st_size}" for file in files))
-                )
+                digests.append(fingerprint(*(f"{file.relative_to(path)} {file.stat().st_size}" for file in files)))
         return fingerprint("omniglot", RECIPE, self.split, *digests)
 
     def read(self, split: Split) -> Decoded:
@@ -135,9 +133,7 @@ class Omniglot:
         )
         return Decoded(images, np.repeat(np.arange(len(names)), DRAWERS), names)
 
-    def members(
-        self, alphabets: NDArray[np.str_], characters: NDArray[np.int64], split: Split
-    ) -> NDArray[np.bool_]:
+    def members(self, alphabets: NDArray[np.str_], characters: NDArray[np.int64], split: Split) -> NDArray[np.bool_]:
         """Which drawings (or characters) belong to a split."""
         if self.split == "vinyals":
             novel = np.isin(alphabets, VINYALS_NOVEL) | ((alphabets == "Gurmukhi") & (characters >= 42))

@@ -108,7 +108,7 @@ def test_source_tells_every_field_and_draws_nothing(monkeypatch):
 
 def test_the_bytes_of_this_recipe(validation):
     """If this fails after a change of the drawing, raise RECIPE and write the new fingerprint here."""
-    known = {(1, "3.11.2"): "@@@"}
+    known = {(1, "3.11.2"): "def50e898c306a5c"}
     version = (glyphs.RECIPE, matplotlib.__version__)
     if version not in known:
         pytest.skip(f"no fingerprint noted for recipe {version[0]} with matplotlib {version[1]}")
@@ -151,3 +151,9 @@ def test_normalisation_is_that_of_the_base_images():
 def test_bad_fields_are_named(fields):
     with pytest.raises(InputError, match=next(iter(fields))):
         Glyphs(**fields)
+
+
+def test_a_missing_font_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(glyphs.matplotlib, "get_data_path", lambda: str(tmp_path))
+    with pytest.raises(InputError, match=r"font .*DejaVuSerif-Nowhere\.ttf is missing"):
+        drawing("A", "DejaVuSerif-Nowhere")

@@ -56,9 +56,7 @@ def write(folder, drop=0, **changed):
         "character": character.astype(np.uint8),
         "drawer": np.tile(np.arange(1, 21), 1623).astype(np.uint8),
     }
-    arrays = {
-        name: array[drop:] if len(array) == 32460 else array for name, array in arrays.items()
-    } | changed
+    arrays = {name: array[drop:] if len(array) == 32460 else array for name, array in arrays.items()} | changed
     np.savez(folder / "omniglot.npz", **arrays)
 
 
@@ -69,9 +67,7 @@ def made_up(tmp_path_factory):
     return str(folder)
 
 
-@pytest.mark.parametrize(
-    ("split", "counts"), [("vinyals", (4112, 688, 1692)), ("background", (792, 172, 659))]
-)
+@pytest.mark.parametrize(("split", "counts"), [("vinyals", (4112, 688, 1692)), ("background", (792, 172, 659))])
 def test_splits_have_the_known_numbers_of_classes_and_share_none(monkeypatch, made_up, split, counts):
     drawings = load(find(made_up))
     monkeypatch.setattr(omniglot, "load", lambda paths: drawings)
@@ -103,6 +99,13 @@ def test_shrinking_keeps_the_ink_and_its_place():
     rows, columns = np.indices((28, 28))
     assert (small * rows).sum() / small.sum() == pytest.approx(45 / 3.75 - 0.5, abs=0.05)
     assert (small * columns).sum() / small.sum() == pytest.approx(45 / 3.75 - 0.5, abs=0.05)
+
+
+def test_thin_strokes_survive_shrinking():
+    ink = np.zeros((1, 105, 105), np.uint8)
+    ink[0, 5:100:4, 10:90] = 1
+    small = shrink(np.packbits(ink.reshape(1, -1), axis=1), 28)[0] / 255
+    assert small[3:-3, 5:22] == pytest.approx(np.full((22, 17), 0.25), abs=0.12)
 
 
 def test_source_tells_split_and_bytes_but_not_the_place(made_up, tmp_path):
@@ -174,11 +177,7 @@ def test_an_unknown_split_of_the_characters_is_named():
 
 @pytest.mark.parametrize(("part", "list_name"), [("base", "train"), ("validation", "val"), ("novel", "test")])
 def test_vinyals_classes_are_those_of_the_published_lists(part, list_name):
-    lines = (
-        gzip.decompress((data() / f"splits/omniglot_vinyals_{list_name}.txt.gz").read_bytes())
-        .decode()
-        .split()
-    )
+    lines = gzip.decompress((data() / f"splits/omniglot_vinyals_{list_name}.txt.gz").read_bytes()).decode().split()
     images, _, names = Omniglot(str(data() / "omniglot")).read(part)
     assert set(names) == set(lines)
     assert len(images) == 20 * len(lines)
