@@ -77,7 +77,7 @@ def _parts(key: str, text: str) -> list[str]:
     for letter in text:
         if quote:
             quote = "" if letter == quote else quote
-        elif letter in "'\"" and not current.strip():
+        elif letter in "'\"" and current.rstrip()[-1:] in ("", "[", ","):
             quote = letter  # a quote inside a word, as in o'clock, is a letter
         elif letter in CLOSING:
             expected.append(CLOSING[letter])

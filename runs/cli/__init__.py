@@ -50,6 +50,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     console = Console()
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())  # where strategy=mymodule:MyStrategy is looked for, after everything installed
     with warnings.catch_warnings():
         if not debug and not sys.warnoptions and "PYTEST_CURRENT_TEST" not in os.environ:
             warnings.simplefilter("ignore")  # a user cannot mend what one library deprecates in another
@@ -111,9 +113,9 @@ def _explain(error: Exception) -> tuple[str, int]:
             where = getattr(cause, "filename", None)
             place = f" at {where}" if where else ""
             return (
-                f"the disk is full{place}. What was finished before is untouched. Make room, or choose "
-                "another folder with results=FOLDER, and give the same command again: it goes on from there",
-                FAILED,
+                f"the disk is full{place}. What was finished before is untouched. Make room and give the same "
+                "command again, which goes on from there, or choose another folder with results=FOLDER",
+                MISTAKE,
             )
     first = next(iter(str(error).strip().splitlines()), "")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__, FAILED

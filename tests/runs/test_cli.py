@@ -230,7 +230,7 @@ def test_a_full_disk_is_named(monkeypatch, capsys):
     wrapped.__cause__ = full
     for error in (full, wrapped, RuntimeError("(sqlite3.OperationalError) database or disk is full")):
         failing(monkeypatch, error)
-        assert main(["evaluate"]) == 1
+        assert main(["evaluate"]) == 2
         shown = capsys.readouterr().err
         assert "disk is full" in shown
         assert "same command" in shown
@@ -256,6 +256,24 @@ def test_a_reader_that_went_away_is_no_error():
     )
     os.close(write)
     assert done.stderr == b""
+
+
+def test_a_strategy_of_ones_own_in_the_working_folder(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "import dataclasses\n@dataclasses.dataclass(frozen=True)\nclass Mine:\n    patience: int = 3\n"
+    )
+    command = Path(sys.executable).with_name("transduce")
+    if not command.exists():
+        pytest.skip("the command is not installed beside this Python")
+    done = subprocess.run(
+        [command, "evaluate", "strategy=mine:Mine", "strategy.patience=4", "--help"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "strategy.patience=4" in done.stdout
 
 
 @pytest.mark.parametrize("kind", ["strategies", "benchmarks", "backbones", "trainings", "experiments"])
