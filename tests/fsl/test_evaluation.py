@@ -1,0 +1,165 @@
+"""Evaluation: the same tasks for all, no leak of labels, intervals, audits kept apart."""
+
+import dataclasses
+import itertools
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from fsl.audits import best_permutation_accuracy
+from fsl.episodes import Episodes, GatheredEpisodes
+from fsl.evaluation import Evaluation, evaluate
+from fsl.features import FeatureBank
+from fsl.strategies.laplacianshot import LaplacianShot
+from fsl.strategies.simpleshot import SimpleShot
+from fsl.tasks import TaskSampler
+
+
+def make_bank(seed: int = 0, classes: int = 8, each: int = 25, dim: int = 12) -> FeatureBank:
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(classes).repeat_interleave(each)
+    centres = torch.randn(classes, dim, generator=generator)
+    features = (centres[labels] + torch.randn(len(labels), dim, generator=generator)).relu()
+    return FeatureBank(features, labels, tuple(f"class {i}" for i in range(classes)), features.mean(0))
+
+
+STRATEGIES = {"simple": SimpleShot(), "raw": SimpleShot(transform="UN"), "laplacian": LaplacianShot()}
+
+
+def test_the_same_config_gives_equal_accuracies_and_another_seed_other_tasks() -> None:
+    bank = make_bank()
+    runs = [evaluate(STRATEGIES, bank, TaskSampler(bank.labels, query=10, seed=s), 300) for s in (1, 1, 2)]
+    for name in STRATEGIES:
+        assert torch.equal(runs[0][name].accuracies, runs[1][name].accuracies)
+        assert not torch.equal(runs[0][name].accuracies, runs[2][name].accuracies)
+
+
+@pytest.mark.parametrize("batch", [1, 7, 300])
+def test_the_batch_size_changes_nothing_but_ties(batch: int) -> None:
+    bank = make_bank()
+    sampler = TaskSampler(bank.labels, query=10)
+    whole = evaluate(STRATEGIES, bank, sampler, 100)
+    parts = evaluate(STRATEGIES, bank, sampler, 100, batch=batch)
+    for name in STRATEGIES:
+        # one query of a task near a tie moves its accuracy by 1/50
+        assert float((whole[name].accuracies != parts[name].accuracies).float().mean()) < 0.02
+
+
+def test_together_or_alone_is_the_same() -> None:
+    bank = make_bank()
+    sampler = TaskSampler(bank.labels, query=10)
+    together = evaluate(STRATEGIES, bank, sampler, 80)
+    for name, strategy in STRATEGIES.items():
+        alone = evaluate({name: strategy}, bank, sampler, 80)[name]
+        assert torch.equal(alone.accuracies, together[name].accuracies)
+
+
+def test_accuracy_by_hand() -> None:
+    bank = make_bank()
+    tasks = TaskSampler(bank.labels, query=10).first(5)
+    found = evaluate({"s": SimpleShot(transform="UN")}, bank, tasks)["s"]
+    for i in range(5):
+        support, query = bank.features[tasks.support[i]], bank.features[tasks.query[i]]
+        nearest = torch.cdist(query, support).argmin(1)  # 1-shot: the nearest support is the nearest mean
+        right = (tasks.support_labels[i][nearest] == tasks.query_labels[i]).double().mean()
+        assert float(found.accuracies[i]) == pytest.approx(float(right))
+
+
+def test_shuffled_hidden_labels_change_no_prediction() -> None:
+    bank = make_bank()
+    tasks = TaskSampler(bank.labels, query=10).first(40)
+    shuffled = dataclasses.replace(tasks, query_labels=tasks.query_labels.flip(1))
+    for strategy in STRATEGIES.values():
+        first, second = (GatheredEpisodes(bank.features, t, strategy.transform) for t in (tasks, shuffled))
+        assert torch.equal(strategy.predict(first).labels, strategy.predict(second).labels)
+    names = set(vars(GatheredEpisodes(bank.features, tasks, "UN"))) | {f.name for f in dataclasses.fields(Episodes)}
+    assert not any("query_label" in name for name in names)
+
+
+def test_mean_and_interval() -> None:
+    scores = torch.tensor([0.5, 0.7, 0.6, 0.8], dtype=torch.float64)
+    found = Evaluation(scores, torch.zeros(4, dtype=torch.int64), 0.0)
+    assert found.accuracy == pytest.approx(0.65)
+    assert found.ci95 == pytest.approx(1.96 * 0.0125**0.5 / 2)  # population variance 0.0125
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 10_000), way=st.integers(1, 4))
+def test_best_permutation_by_trying_all(seed: int, way: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    predicted, labels = (torch.randint(0, way, (3, 12), generator=generator) for _ in range(2))
+    found = best_permutation_accuracy(predicted, labels, way)
+    for i in range(3):
+        best = max(
+            float((torch.tensor(order)[predicted[i]] == labels[i]).double().mean())
+            for order in itertools.permutations(range(way))
+        )
+        assert float(found[i]) == pytest.approx(best)
+
+
+def test_the_audit_is_beside_the_accuracy_and_never_below_it() -> None:
+    bank = make_bank()
+    sampler = TaskSampler(bank.labels, query=10)
+    audited = evaluate(STRATEGIES, bank, sampler, 60, audit=True)
+    plain = evaluate(STRATEGIES, bank, sampler, 60)
+    for name in STRATEGIES:
+        assert torch.equal(audited[name].accuracies, plain[name].accuracies)
+        best = audited[name].best_permutation
+        assert best is not None
+        assert bool((best >= audited[name].accuracies - 1e-12).all())
+        assert plain[name].best_permutation is None
+
+
+def test_tasks_of_another_split_are_refused() -> None:
+    bank = make_bank()
+    tasks = TaskSampler(torch.arange(8).repeat_interleave(40), query=10).first(5)
+    with pytest.raises(InputError, match="another split"):
+        evaluate(STRATEGIES, bank, tasks)
+
+
+def test_no_tasks_are_refused() -> None:
+    bank = make_bank()
+    with pytest.raises(InputError, match="number of tasks"):
+        evaluate(STRATEGIES, bank, TaskSampler(bank.labels, query=10), 0)
+
+
+def episode_parts() -> dict[str, object]:
+    return {
+        "support": torch.rand(2, 4, 3),
+        "support_labels": torch.tensor([[0, 0, 1, 1]] * 2),
+        "query": torch.rand(2, 5, 3),
+        "way": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"support": torch.rand(4, 3)}, "leading dimension"),
+        ({"query": torch.rand(2, 5, 4)}, "4"),
+        ({"query": torch.rand(3, 5, 3)}, "do not agree"),
+        ({"query": torch.rand(2, 0, 3)}, "no query"),
+        ({"way": 0}, "way"),
+        ({"way": 3}, "class 2 of task 0 has no support"),
+        ({"support_labels": torch.tensor([[0, 0, 1, 2]] * 2)}, r"0\.\.2"),
+        ({"base_mean": torch.rand(4)}, "base_mean"),
+        ({"query": torch.rand(2, 5, 3).index_fill(1, torch.tensor([3]), torch.nan)}, "query features of task 0, row 3"),
+        (
+            {"support": torch.rand(2, 4, 3).index_fill(1, torch.tensor([1]), torch.inf)},
+            "support features of task 0, row 1",
+        ),
+    ],
+)
+def test_bad_episodes_are_refused(changes: dict[str, object], words: str) -> None:
+    with pytest.raises(InputError, match=words):
+        Episodes(**{**episode_parts(), **changes})  # type: ignore[arg-type]
+
+
+def test_centring_needs_a_base_mean() -> None:
+    with pytest.raises(InputError, match="base_mean"):
+        SimpleShot().predict(Episodes(**episode_parts()))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="went through L2N"):
+        Episodes(**episode_parts(), transform="L2N").transformed("CL2N")  # type: ignore[arg-type]

@@ -1,0 +1,174 @@
+"""LaplacianShot and SimpleShot against loops, and the identities between them."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from fsl.episodes import Episodes
+from fsl.strategies.laplacianshot import LaplacianShot
+from fsl.strategies.simpleshot import SimpleShot
+from tests.oracles import fewshot_loops as oracle
+
+
+def draw(seed: int, batch: int = 3, way: int = 3, shot: int = 2, queries: int = 9, dim: int = 6) -> Episodes:
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(way).repeat_interleave(shot).expand(batch, -1)
+    centres = torch.randn(batch, way, dim, generator=generator, dtype=torch.float64)
+    hidden = torch.randint(0, way, (batch, queries), generator=generator)
+    noise = torch.randn(batch, way * shot + queries, dim, generator=generator, dtype=torch.float64)
+    support = centres.gather(1, labels[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, : way * shot]
+    query = centres.gather(1, hidden[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, way * shot :]
+    return Episodes(support, labels, query, way, base_mean=torch.full((dim,), 0.1, dtype=torch.float64))
+
+
+def by_loops(episodes: Episodes, strategy: LaplacianShot, iterations: int) -> torch.Tensor:
+    options = {
+        name: getattr(strategy, name)
+        for name in ("weight", "neighbours", "graph", "include_self", "shift", "rectify", "temperature")
+    }
+    assert episodes.base_mean is not None
+    mean = episodes.base_mean.numpy()
+    results = []
+    for support, labels, query in zip(episodes.support, episodes.support_labels, episodes.query, strict=True):
+        results.append(
+            oracle.laplacianshot(
+                oracle.transform(support.numpy(), strategy.transform, mean),
+                labels.tolist(),
+                oracle.transform(query.numpy(), strategy.transform, mean),
+                episodes.way,
+                normalisation=strategy.normalisation,
+                support_labels=strategy.support_labels,
+                iterations=iterations,
+                **options,
+            )
+        )
+    return torch.from_numpy(np.stack(results))
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 100_000),
+    transform=st.sampled_from(["UN", "L2N", "CL2N"]),
+    weight=st.floats(0.1, 2),
+    neighbours=st.integers(1, 5),
+    graph=st.sampled_from(["average", "union", "mutual", "directed"]),
+    include_self=st.booleans(),
+    shift=st.booleans(),
+    rectify=st.booleans(),
+    temperature=st.sampled_from([1.0, 10.0]),
+    normalisation=st.sampled_from(["weights", "count", "unit"]),
+    support_labels=st.sampled_from(["given", "predicted"]),
+)
+def test_every_option_agrees_with_loops(seed: int, **options: object) -> None:
+    """Seven published updates from the start, without the stop by a small change."""
+    strategy = LaplacianShot(step="published", max_iterations=7, tolerance=0.0, **options)  # type: ignore[arg-type]
+    episodes = draw(seed)
+    found = strategy.predict(episodes)
+    expected = by_loops(episodes, strategy, 7)
+    settled = found.iterations < 7  # a change of exactly 0 stops a task early
+    torch.testing.assert_close(found.probabilities[~settled], expected[~settled], atol=1e-8, rtol=0)
+    torch.testing.assert_close(found.probabilities[settled], expected[settled], atol=1e-5, rtol=0)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 100_000), weight=st.floats(0.1, 1.0))
+def test_the_default_ends_at_the_fixed_point_of_the_update(seed: int, weight: float) -> None:
+    """With weight times largest degree at most 2 the map contracts, so that both steps end at one point."""
+    strategy = LaplacianShot(weight=weight, neighbours=2, graph="mutual", tolerance=1e-12)
+    episodes = draw(seed)
+    expected = by_loops(episodes, strategy, 400)
+    torch.testing.assert_close(strategy.predict(episodes).probabilities, expected, atol=2e-2, rtol=0)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 100_000), cosine=st.booleans(), transform=st.sampled_from(["UN", "L2N", "CL2N"]))
+def test_simpleshot_agrees_with_loops(seed: int, cosine: bool, transform: str) -> None:
+    episodes = draw(seed)
+    strategy = SimpleShot(transform=transform, metric="cosine" if cosine else "euclidean")  # type: ignore[arg-type]
+    found = strategy.predict(episodes).labels
+    assert episodes.base_mean is not None
+    for i in range(3):
+        support, query = (
+            oracle.transform(x[i].numpy(), transform, episodes.base_mean.numpy())
+            for x in (episodes.support, episodes.query)
+        )
+        labels = episodes.support_labels[i].tolist()
+        assert found[i].tolist() == oracle.simpleshot(support, labels, query, 3, cosine)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 100_000), transform=st.sampled_from(["UN", "L2N", "CL2N"]))
+def test_without_weight_shift_and_rectification_it_is_simpleshot(seed: int, transform: str) -> None:
+    episodes = draw(seed, queries=20)
+    plain = LaplacianShot(transform=transform, weight=0, rectify=False, shift=False)  # type: ignore[arg-type]
+    expected = SimpleShot(transform=transform).predict(episodes)  # type: ignore[arg-type]
+    found = plain.predict(episodes)
+    assert torch.equal(found.labels, expected.labels)
+    torch.testing.assert_close(found.probabilities, expected.probabilities)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 100_000), weight=st.floats(0.1, 20), rectify=st.booleans())
+def test_the_traced_objective_never_rises(seed: int, weight: float, rectify: bool) -> None:
+    trace = LaplacianShot(weight=weight, rectify=rectify).predict(draw(seed, queries=25)).trace
+    assert trace is not None
+    steps = trace[1:] - trace[:-1]
+    assert bool((steps[~steps.isnan()] <= 1e-10).all())
+
+
+def test_the_shift_is_idempotent_and_levels_the_means() -> None:
+    episodes = draw(4)
+    delta = episodes.support.mean(1, keepdim=True) - episodes.query.mean(1, keepdim=True)
+    moved = dataclasses.replace(episodes, query=episodes.query + delta)
+    strategy = LaplacianShot(transform="UN")
+    torch.testing.assert_close(strategy.predict(moved).probabilities, strategy.predict(episodes).probabilities)
+
+
+def test_rotations_and_translations_change_nothing() -> None:
+    episodes = draw(9)
+    assert episodes.base_mean is not None
+    rotation = torch.linalg.qr(torch.randn(6, 6, dtype=torch.float64)).Q
+    turned = dataclasses.replace(
+        episodes,
+        support=(episodes.support + 3) @ rotation,
+        query=(episodes.query + 3) @ rotation,
+        base_mean=(episodes.base_mean + 3) @ rotation,
+    )
+    for strategy in (LaplacianShot(), LaplacianShot.as_published(), SimpleShot()):
+        torch.testing.assert_close(strategy.predict(turned).probabilities, strategy.predict(episodes).probabilities)
+
+
+def test_identical_queries_in_a_closed_clique_get_one_answer() -> None:
+    episodes = draw(2, queries=8)
+    query = episodes.query.clone()
+    query[:, :4] = query[:, :1]
+    strategy = LaplacianShot(neighbours=3, graph="mutual")  # so that no other query reaches into the clique
+    rows = strategy.predict(dataclasses.replace(episodes, query=query)).probabilities[:, :4]
+    torch.testing.assert_close(rows, rows[:, :1].expand_as(rows))
+
+
+def test_a_class_that_attracts_no_point_keeps_its_mean() -> None:
+    """fewshot.md 2.4: the public code drops the row and shifts the class indices."""
+    support = torch.tensor([[[1.0, 0.02], [1.0, -0.02], [1.0, 0.01], [-0.2, 1.0], [0.9, 0.5], [0.9, -0.5]]])
+    labels = torch.tensor([[0, 0, 1, 1, 2, 2]])
+    query = torch.tensor([[[1.0, 0.0], [0.9, 0.51]]])
+    found = LaplacianShot.as_published(transform="UN", shift=False).predict(Episodes(support, labels, query, 3))
+    assert bool(found.probabilities.isfinite().all())
+
+
+def test_a_directed_graph_has_no_objective_to_descend() -> None:
+    with pytest.raises(InputError, match="graph=average"):
+        LaplacianShot(graph="directed")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("weight", -1.0), ("neighbours", 0), ("graph", "avg"), ("shift", "yes"), ("tolerance", None)]
+)
+def test_wrong_values_name_the_field(field: str, value: object) -> None:
+    with pytest.raises(InputError, match=field):
+        LaplacianShot(**{field: value})  # type: ignore[arg-type]

@@ -1,0 +1,258 @@
+"""What every few-shot strategy must satisfy. The list is the table of strategies itself, with no exceptions: a new one
+is checked by being there."""
+
+import dataclasses
+import inspect
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from fsl.episodes import Episodes, GatheredEpisodes, Predictions, Strategy
+from fsl.strategies import STRATEGIES
+from fsl.tasks import TaskSampler
+from fsl.transforms import transform_features
+
+MARGIN = 1e-5
+"""Queries whose two best probabilities are closer than this may go either way by rounding."""
+
+
+def variants() -> list[object]:
+    """Every strategy as it comes, and as published where it has that preset."""
+    found: list[object] = []
+    for name in STRATEGIES.table:
+        kind = STRATEGIES.load(name)
+        found.append(pytest.param(kind(), id=name))
+        if hasattr(kind, "as_published"):
+            found.append(pytest.param(kind.as_published(), id=f"{name}_as_published"))
+    return found
+
+
+every_strategy = pytest.mark.parametrize("strategy", variants())
+
+
+def draw(
+    seed: int = 0, batch: int = 6, way: int = 4, shot: int = 2, queries: int = 11, dim: int = 16, spread: float = 1.0
+) -> Episodes:
+    """Tasks around random class centres, non-negative as after a ReLU; queries in random order."""
+    generator = torch.Generator().manual_seed(seed)
+    centres = 2 * torch.randn(batch, way, dim, generator=generator)
+    labels = torch.arange(way).repeat_interleave(shot).expand(batch, -1)
+    hidden = torch.randint(0, way, (batch, queries), generator=generator)
+    noise = lambda *shape: spread * torch.randn(*shape, generator=generator)  # noqa: E731
+    support = centres.gather(1, labels[..., None].expand(-1, -1, dim)) + noise(batch, way * shot, dim)
+    query = centres.gather(1, hidden[..., None].expand(-1, -1, dim)) + noise(batch, queries, dim)
+    base_mean = torch.rand(dim, generator=generator)
+    return Episodes(support.relu(), labels, query.relu(), way, base_mean=base_mean)
+
+
+def clear(probabilities: torch.Tensor) -> torch.Tensor:
+    """(…) bool: the two best classes are apart."""
+    if probabilities.shape[-1] == 1:
+        return torch.ones(probabilities.shape[:-1], dtype=torch.bool)
+    best = probabilities.topk(2, dim=-1).values
+    return best[..., 0] - best[..., 1] > MARGIN
+
+
+def same_predictions(first: torch.Tensor, second: torch.Tensor) -> bool:
+    sure = clear(first) & clear(second)
+    return bool((first.argmax(-1) == second.argmax(-1))[sure].all()) and bool(sure.float().mean() > 0.9)
+
+
+@every_strategy
+def test_it_is_a_frozen_dataclass_that_declares_itself(strategy: Strategy) -> None:
+    kind = type(strategy)
+    assert dataclasses.is_dataclass(kind)
+    assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert isinstance(strategy.transductive, bool)
+    assert isinstance(strategy.assumes_balance, bool)
+    assert strategy.transform in ("UN", "L2N", "CL2N")
+    documentation = inspect.getdoc(kind) or ""
+    for field in dataclasses.fields(kind):
+        assert f"{field.name}: " in documentation, f"{kind.__name__}.{field.name} is not documented"
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(strategy, field.name, None)
+        with pytest.raises(InputError, match=field.name):
+            dataclasses.replace(strategy, **{field.name: object()})  # type: ignore[type-var]
+
+
+@every_strategy
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(0, 10_000), way=st.integers(1, 6), shot=st.integers(1, 3), queries=st.integers(1, 12))
+def test_probabilities(strategy: Strategy, seed: int, way: int, shot: int, queries: int) -> None:
+    found = strategy.predict(draw(seed, way=way, shot=shot, queries=queries))
+    assert isinstance(found, Predictions)
+    assert found.probabilities.shape == (6, queries, way)
+    assert bool((found.probabilities >= 0).all())
+    torch.testing.assert_close(found.probabilities.sum(-1), torch.ones(6, queries))
+    assert found.iterations.shape == (6,)
+    assert found.iterations.dtype == torch.int64
+
+
+@every_strategy
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(0, 10_000))
+def test_permuted_queries_permute_predictions(strategy: Strategy, seed: int) -> None:
+    episodes = draw(seed)
+    order = torch.randperm(11, generator=torch.Generator().manual_seed(seed))
+    permuted = strategy.predict(dataclasses.replace(episodes, query=episodes.query[:, order]))
+    assert same_predictions(strategy.predict(episodes).probabilities[:, order], permuted.probabilities)
+
+
+@every_strategy
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(0, 10_000))
+def test_relabelled_classes_and_reordered_support(strategy: Strategy, seed: int) -> None:
+    episodes = draw(seed)
+    generator = torch.Generator().manual_seed(seed)
+    rename, order = torch.randperm(4, generator=generator), torch.randperm(8, generator=generator)
+    renamed = dataclasses.replace(
+        episodes, support=episodes.support[:, order], support_labels=rename[episodes.support_labels[:, order]]
+    )
+    expected = strategy.predict(episodes).probabilities
+    assert same_predictions(expected, strategy.predict(renamed).probabilities[..., rename])
+
+
+@every_strategy
+@settings(deadline=None, max_examples=12)
+@given(seed=st.integers(0, 10_000))
+def test_a_task_alone_equals_the_same_task_in_a_batch(strategy: Strategy, seed: int) -> None:
+    episodes = draw(seed)
+    together = strategy.predict(episodes).probabilities
+    alone = [
+        strategy.predict(
+            Episodes(
+                episodes.support[i : i + 1],
+                episodes.support_labels[i : i + 1],
+                episodes.query[i : i + 1],
+                4,
+                base_mean=episodes.base_mean,
+            )
+        ).probabilities
+        for i in range(6)
+    ]
+    torch.testing.assert_close(torch.cat(alone), together, atol=1e-4, rtol=0)
+
+
+@every_strategy
+def test_an_inductive_strategy_looks_at_one_query_at_a_time(strategy: Strategy) -> None:
+    episodes = draw(3)
+    others = dataclasses.replace(episodes, query=torch.cat([episodes.query[:, :1], draw(4).query[:, 1:]], dim=1))
+    first, second = strategy.predict(episodes).probabilities[:, 0], strategy.predict(others).probabilities[:, 0]
+    if not strategy.transductive:
+        torch.testing.assert_close(first, second)
+    else:  # or it would declare too much
+        assert not torch.equal(first, second)
+
+
+@every_strategy
+def test_separable_classes_are_told_apart(strategy: Strategy) -> None:
+    """Balanced, as every strategy may take the queries to be."""
+    episodes = draw(5, queries=12)
+    way, dim = 4, 16
+    hidden = torch.stack([torch.randperm(12, generator=torch.Generator().manual_seed(i)) % way for i in range(6)])
+    centres = 10 * torch.eye(dim)[:way].expand(6, -1, -1)
+    noise = 0.05 * torch.rand(6, 20, dim, generator=torch.Generator().manual_seed(9))
+    support = centres.repeat_interleave(2, dim=1) + noise[:, :8]
+    query = centres.gather(1, hidden[..., None].expand(-1, -1, dim)) + noise[:, 8:]
+    found = strategy.predict(dataclasses.replace(episodes, support=support, query=query))
+    assert torch.equal(found.labels, hidden)
+
+
+@every_strategy
+def test_gathering_from_a_bank_changes_nothing(strategy: Strategy) -> None:
+    generator = torch.Generator().manual_seed(8)
+    bank = torch.rand(200, 12, generator=generator)
+    mean = bank.mean(0)
+    tasks = TaskSampler(torch.arange(10).repeat_interleave(20), way=3, shot=2, query=4).block(0)[:7]
+    given_features = Episodes(bank[tasks.support], tasks.support_labels, bank[tasks.query], 3, base_mean=mean)
+    transformed = transform_features(bank, strategy.transform, mean)
+    gathered = GatheredEpisodes(transformed, tasks, strategy.transform)
+    torch.testing.assert_close(
+        strategy.predict(gathered).probabilities, strategy.predict(given_features).probabilities, atol=1e-4, rtol=0
+    )
+
+
+@every_strategy
+def test_padded_support_and_queries_weigh_nothing(strategy: Strategy) -> None:
+    """Shots and queries that differ by task are padded; what stands in the padding does not matter."""
+    episodes = draw(6)
+    keep_support = torch.ones(6, 8, dtype=torch.bool)
+    keep_support[0, 1] = keep_support[1, 3] = keep_support[1, 5] = False  # every class keeps one
+    keep_query = torch.ones(6, 11, dtype=torch.bool)
+    keep_query[0, 8:] = False
+    keep_query[2, 0] = False
+    padded = dataclasses.replace(
+        episodes,
+        support=torch.where(keep_support[..., None], episodes.support, 77.0),
+        query=torch.where(keep_query[..., None], episodes.query, 55.0),
+        support_mask=keep_support,
+        query_mask=keep_query,
+    )
+    found = strategy.predict(padded).probabilities
+    for i in range(3):
+        alone = Episodes(
+            episodes.support[i, keep_support[i]][None],
+            episodes.support_labels[i, keep_support[i]][None],
+            episodes.query[i, keep_query[i]][None],
+            4,
+            base_mean=episodes.base_mean,
+        )
+        expected = strategy.predict(alone).probabilities[0]
+        torch.testing.assert_close(found[i, keep_query[i]], expected, atol=1e-4, rtol=0)
+
+
+@every_strategy
+@pytest.mark.parametrize(
+    ("way", "shot", "queries"),
+    [(1, 1, 1), (1, 3, 5), (5, 1, 1), (5, 1, 3), (3, 2, 2)],
+    ids=["one of all", "one class", "one query", "fewer queries than classes", "fewer queries than neighbours"],
+)
+def test_small_tasks(strategy: Strategy, way: int, shot: int, queries: int) -> None:
+    found = strategy.predict(draw(7, way=way, shot=shot, queries=queries))
+    assert bool(found.probabilities.isfinite().all())
+    if way == 1:
+        assert bool((found.labels == 0).all())
+
+
+@every_strategy
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_all_points_equal(strategy: Strategy, value: float) -> None:
+    """Nothing tells the classes apart: finite, and the tie goes to class 0 or stays a tie."""
+    episodes = draw(7)
+    flat = dataclasses.replace(
+        episodes, support=torch.full_like(episodes.support, value), query=torch.full_like(episodes.query, value)
+    )
+    found = strategy.predict(flat)
+    assert bool(found.probabilities.isfinite().all())
+    torch.testing.assert_close(found.probabilities.sum(-1), torch.ones(6, 11))
+
+
+@every_strategy
+def test_double_precision_agrees(strategy: Strategy) -> None:
+    single = draw(12)
+    assert single.base_mean is not None
+    double = dataclasses.replace(
+        single, support=single.support.double(), query=single.query.double(), base_mean=single.base_mean.double()
+    )
+    first, second = strategy.predict(single).probabilities, strategy.predict(double).probabilities
+    assert second.dtype == torch.float64
+    assert same_predictions(first.double(), second)
+
+
+@every_strategy
+def test_the_device_does_not_matter(strategy: Strategy) -> None:
+    if not torch.cuda.is_available():
+        pytest.skip("no GPU here")
+    cpu = draw(13)
+    assert cpu.base_mean is not None
+    cuda = dataclasses.replace(
+        cpu,
+        support=cpu.support.cuda(),
+        support_labels=cpu.support_labels.cuda(),
+        query=cpu.query.cuda(),
+        base_mean=cpu.base_mean.cuda(),
+    )
+    assert same_predictions(strategy.predict(cpu).probabilities, strategy.predict(cuda).probabilities.cpu())
