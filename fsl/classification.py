@@ -2,8 +2,6 @@
 
 import dataclasses
 import logging
-import signal
-import threading
 import time
 import warnings
 from collections.abc import Iterator, Mapping
@@ -342,7 +340,6 @@ def fit(job: Job, state: Mapping[str, Any] | None, log: Log | None, progress: Pr
 def _run(job: Job, module: Classification, bookkeeping: Bookkeeping, epochs: int) -> None:
     on_gpu = job.device.type == "cuda"
     index = (job.device.index or 0) if on_gpu else 0
-    handler = signal.getsignal(signal.SIGINT)
     with _silent(), torch.random.fork_rng(devices=[index] if on_gpu else []):
         trainer = lightning.Trainer(
             accelerator="gpu" if on_gpu else "cpu",
@@ -360,13 +357,10 @@ def _run(job: Job, module: Classification, bookkeeping: Bookkeeping, epochs: int
         try:
             trainer.fit(module)
         except SystemExit as stopped:
-            # Lightning turns Ctrl-C into an exit with code 1 and leaves Ctrl-C switched off
+            # Lightning turns Ctrl-C into an exit with code 1
             if not isinstance(stopped.__context__, KeyboardInterrupt):
                 raise
             raise KeyboardInterrupt from None
-        finally:
-            if threading.current_thread() is threading.main_thread():
-                signal.signal(signal.SIGINT, handler)
 
 
 class _silent:

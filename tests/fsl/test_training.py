@@ -204,7 +204,7 @@ def test_many_interruptions_with_dropout(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_interrupt_is_an_interrupt(tmp_path: Path) -> None:
-    """Lightning would exit with code 1 and leave Ctrl-C switched off."""
+    """Lightning alone would exit with code 1."""
     handler = signal.getsignal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, curves=Curves(stop_after_batches=5, error=KeyboardInterrupt))
