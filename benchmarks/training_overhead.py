@@ -69,9 +69,7 @@ def bare(images: ImageSet, training: Training, device: torch.device) -> float:
             pixels = Noise.augmentation(images.images[indices].to(device), generator)
             pixels = normalise(pixels, Noise.mean, Noise.std).contiguous(memory_format=torch.channels_last)
             with torch.autocast(device.type, torch.bfloat16, enabled=has_fast_bfloat16(device)):
-                loss = functional.cross_entropy(
-                    network(pixels), labels, label_smoothing=training.label_smoothing
-                )
+                loss = functional.cross_entropy(network(pixels), labels, label_smoothing=training.label_smoothing)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -95,9 +93,7 @@ def machine() -> str:
     if info.exists():
         names = [line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line]
         processor = names[0] if names else processor
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    ).stdout
+    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
     return (
         f"{processor}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, "
         f"torch {torch.__version__}, commit {commit.strip() or 'unknown'}"
@@ -115,9 +111,7 @@ def main() -> None:
     images, validation = noise(options.images, 64), noise(100, 5)
     training = Training(epochs=1, batch_size=128, schedule="cosine", validation_tasks=1)
     print(machine())
-    ours(
-        images, validation, training, 0, options.device
-    )  # the first turn pays for imports and for warming up
+    ours(images, validation, training, 0, options.device)  # the first turn pays for imports and for warming up
     bare(images, training, device)
     ratios = []
     for turn in range(options.turns):
@@ -129,9 +123,7 @@ def main() -> None:
             lightning = ours(images, validation, training, turn, options.device)
             hand = bare(images, training, device)
         ratios.append(lightning / hand)
-        print(
-            f"turn {turn + 1}: train {lightning:.0f} images/s, bare loop {hand:.0f}, ratio {ratios[-1]:.3f}"
-        )
+        print(f"turn {turn + 1}: train {lightning:.0f} images/s, bare loop {hand:.0f}, ratio {ratios[-1]:.3f}")
     print(f"median ratio {statistics.median(ratios):.3f} (goal: at least 0.95)")
 
 

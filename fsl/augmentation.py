@@ -72,9 +72,7 @@ class Augmentation:
 
     @property
     def _moves(self) -> bool:
-        return bool(
-            self.rotation or self.translation or self.scale or self.shear or self.flip or self.crop < 1
-        )
+        return bool(self.rotation or self.translation or self.scale or self.shear or self.flip or self.crop < 1)
 
     def _maps(self, count: int, generator: torch.Generator) -> Tensor:
         """(N, 2, 3) maps from output to input positions, both in -1..1."""

@@ -107,9 +107,7 @@ def _check(bank: FeatureBank, what: str) -> None:
     if low < 0 or high >= len(names):
         raise InputError(f"{what}: labels run from {low} to {high}, but there are {len(names)} class names")
     if mean is not None and (mean.dtype != torch.float32 or mean.shape != features.shape[1:]):
-        raise InputError(
-            f"{what}: base_mean must be float32 of shape ({features.shape[1]},), not {_describe(mean)}"
-        )
+        raise InputError(f"{what}: base_mean must be float32 of shape ({features.shape[1]},), not {_describe(mean)}")
     if mean is not None and not mean.isfinite().all():
         raise InputError(f"{what}: NaN or infinite values in base_mean")
     for start in range(0, len(features), _ROWS):

@@ -73,9 +73,7 @@ class Training:
     def __post_init__(self) -> None:
         validate(self)
         if self.nesterov and not self.momentum:
-            raise InputError(
-                "Training: nesterov needs a momentum above 0; set momentum=0.9 or nesterov=false"
-            )
+            raise InputError("Training: nesterov needs a momentum above 0; set momentum=0.9 or nesterov=false")
         if self.warmup >= self.epochs and self.warmup:
             raise InputError(f"Training: warmup must be below epochs ({self.epochs}), not {self.warmup:g}")
 
@@ -169,7 +167,9 @@ def train(
         head = torch.nn.Linear(backbone.feature_size, classes)  # type: ignore[arg-type]
     bfloat16 = training.precision == "bfloat16" or (training.precision == "auto" and has_fast_bfloat16(place))
 
-    from fsl.classification import Job, fit  # Lightning takes seconds to import
+    # not above: Lightning takes seconds to import
+    from fsl.classification import Job
+    from fsl.fitting import fit
 
     job = Job(
         backbone=backbone,

@@ -43,9 +43,7 @@ def create_backbone(name: str, *, channels: int, size: int) -> "nn.Module":
     if pretrained is not None and pretrained.fixed_input_size:
         options["img_size"] = size
     try:
-        network: nn.Module = timm.create_model(
-            name, pretrained=False, num_classes=0, in_chans=channels, **options
-        )
+        network: nn.Module = timm.create_model(name, pretrained=False, num_classes=0, in_chans=channels, **options)
         training = network.training
         with torch.inference_mode():
             features = network.eval()(torch.zeros(2, channels, size, size))
@@ -53,8 +51,7 @@ def create_backbone(name: str, *, channels: int, size: int) -> "nn.Module":
     except (RuntimeError, ValueError, AssertionError, TypeError) as error:
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__
         raise InputError(
-            f"backbone {name!r} cannot take images of {channels} x {size} x {size}: {reason}; "
-            "choose another backbone"
+            f"backbone {name!r} cannot take images of {channels} x {size} x {size}: {reason}; choose another backbone"
         ) from error
     if features.ndim != 2:
         raise InputError(

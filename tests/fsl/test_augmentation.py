@@ -129,9 +129,7 @@ def test_jitter_of_a_grey_image(field: str) -> None:
         torch.testing.assert_close(changed, grey)
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("rotation", -1), ("crop", 0), ("scale", "big"), ("contrast", 2)]
-)
+@pytest.mark.parametrize(("field", "value"), [("rotation", -1), ("crop", 0), ("scale", "big"), ("contrast", 2)])
 def test_bad_values_name_the_field(field: str, value: object) -> None:
     with pytest.raises(InputError, match=field):
         Augmentation(**{field: value})

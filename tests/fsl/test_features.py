@@ -27,9 +27,7 @@ def bank(count: int = 20, size: int = 8, classes: int = 4, seed: int = 0) -> Fea
 
 @settings(max_examples=20, deadline=None)
 @given(count=st.integers(1, 30), size=st.integers(1, 9), classes=st.integers(1, 40), mean=st.booleans())
-def test_round_trip(
-    tmp_path_factory: pytest.TempPathFactory, count: int, size: int, classes: int, mean: bool
-) -> None:
+def test_round_trip(tmp_path_factory: pytest.TempPathFactory, count: int, size: int, classes: int, mean: bool) -> None:
     path = tmp_path_factory.mktemp("bank") / "bank.safetensors"
     saved = bank(count, size, classes)
     if not mean:
@@ -55,10 +53,7 @@ def test_fingerprint_sees_every_part() -> None:
         one.with_base_mean(torch.zeros(8)),
     ]
     assert len({one.fingerprint(), *(other.fingerprint() for other in others)}) == len(others) + 1
-    assert (
-        one.fingerprint()
-        == FeatureBank(one.features, one.labels, one.class_names, one.base_mean).fingerprint()
-    )
+    assert one.fingerprint() == FeatureBank(one.features, one.labels, one.class_names, one.base_mean).fingerprint()
 
 
 def test_a_loaded_bank_lies_in_the_file(tmp_path: Path) -> None:
@@ -191,9 +186,7 @@ def image_set(count: int = 11) -> ImageSet:
 @pytest.mark.parametrize("batch_size", [1, 4, 11, 100])
 def test_extract_is_the_plain_forward_pass(batch_size: int) -> None:
     images, backbone = image_set(), Flatten().train()
-    features = extract(
-        backbone, images, mean=(0.5, 0.25), std=(0.2, 0.4), batch_size=batch_size, device="cpu"
-    )
+    features = extract(backbone, images, mean=(0.5, 0.25), std=(0.2, 0.4), batch_size=batch_size, device="cpu")
     mean, std = torch.tensor([0.5, 0.25]).view(2, 1, 1), torch.tensor([0.2, 0.4]).view(2, 1, 1)
     expected = ((images.images / 255 - mean) / std).flatten(1) / (1 + 1e-5) ** 0.5
     torch.testing.assert_close(features, expected, rtol=1e-4, atol=1e-5)

@@ -1,0 +1,84 @@
+"""Runs a base training through Lightning, quietly."""
+
+import logging
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import pytorch_lightning as lightning
+import torch
+
+from fsl.bookkeeping import Bookkeeping, Standing, validation_tasks
+from fsl.classification import Classification, Job
+from fsl.progress import Progress
+from fsl.training import Log, Trained
+
+
+def fit(job: Job, state: Mapping[str, Any] | None, log: Log | None, progress: Progress) -> Trained:
+    """Run the epochs that are left."""
+    standing = Standing(**state["standing"]) if state else Standing()
+    epochs, per_epoch = job.training.epochs, job.steps_per_epoch * job.batch_size
+    resumed_at, images, speed = standing.epoch, 0, 0.0
+    if standing.epoch < epochs and not standing.stopped:
+        validation_tasks(job)  # complain about classes that are too small now, not after an epoch
+        module = Classification(job, state)
+        module.to(memory_format=torch.channels_last)
+        name = f"training {job.backbone_name} on {job.benchmark.name}"
+        with progress.track(name, (epochs - resumed_at) * per_epoch) as advance:
+            bookkeeping = Bookkeeping(standing, log, advance)
+            _run(job, module, bookkeeping, epochs - resumed_at)
+        images, speed = bookkeeping.images, bookkeeping.images / max(bookkeeping.seconds, 1e-9)
+    return Trained(
+        path=job.folder / "best.safetensors",
+        validation_accuracy=standing.best_accuracy,
+        best_epoch=standing.best_epoch,
+        epochs=standing.epoch,
+        images=resumed_at * per_epoch + images,
+        images_per_second=speed,
+        resumed_at=resumed_at,
+    )
+
+
+def _run(job: Job, module: Classification, bookkeeping: Bookkeeping, epochs: int) -> None:
+    on_gpu = job.device.type == "cuda"
+    index = (job.device.index or 0) if on_gpu else 0
+    with _silent(), torch.random.fork_rng(devices=[index] if on_gpu else []):
+        trainer = lightning.Trainer(
+            accelerator="gpu" if on_gpu else "cpu",
+            devices=[index] if on_gpu else 1,
+            precision="bf16-mixed" if job.bfloat16 else "32-true",
+            max_epochs=epochs,
+            callbacks=[bookkeeping],
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+            use_distributed_sampler=False,
+            default_root_dir=job.folder,
+        )
+        try:
+            trainer.fit(module)
+        except SystemExit as stopped:
+            # Lightning turns Ctrl-C into an exit with code 1
+            if not isinstance(stopped.__context__, KeyboardInterrupt):
+                raise
+            raise KeyboardInterrupt from None
+
+
+class _silent:
+    """Lightning's messages and warnings are for people who write its modules, not for those who train."""
+
+    def __enter__(self) -> None:
+        self._warnings = warnings.catch_warnings()
+        self._warnings.__enter__()
+        for module in ("pytorch_lightning", "lightning_fabric"):
+            warnings.filterwarnings("ignore", module=rf"{module}\b.*")
+        names = [n for n in logging.root.manager.loggerDict if n.startswith(("pytorch_lightning", "lightning"))]
+        self._levels = {name: logging.getLogger(name).level for name in names}
+        for name in names:
+            logging.getLogger(name).setLevel(logging.ERROR)
+
+    def __exit__(self, *exception: object) -> None:
+        for name, level in self._levels.items():
+            logging.getLogger(name).setLevel(level)
+        self._warnings.__exit__(*exception)  # type: ignore[arg-type]
