@@ -1,5 +1,6 @@
 """Feature banks: what is saved comes back, what is damaged is refused by name."""
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -86,6 +87,23 @@ def test_a_failed_save_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr("os.fsync", full)
     with pytest.raises(OSError, match="No space"):
         bank(seed=1).save(path)
+    assert FeatureBank.load(path).fingerprint() == bank().fingerprint()
+    assert [file.name for file in tmp_path.iterdir()] == ["bank.safetensors"]
+
+
+def test_a_disk_that_takes_no_more_says_so(tmp_path: Path) -> None:
+    """The system's refusal arrives as an OSError with its number, from under the library that writes the file."""
+    resource = pytest.importorskip("resource")
+    path = tmp_path / "bank.safetensors"
+    bank().save(path)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"bank.safetensors") as caught:
+            bank(2000, 64, seed=1).save(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert caught.value.errno == errno.EFBIG
     assert FeatureBank.load(path).fingerprint() == bank().fingerprint()
     assert [file.name for file in tmp_path.iterdir()] == ["bank.safetensors"]
 
