@@ -1,7 +1,6 @@
 """`transduce list`: what there is to choose from."""
 
 from collections.abc import Callable, Mapping, Sequence
-from pkgutil import iter_modules
 from typing import Any
 
 from clustering.errors import InputError, unknown
@@ -16,7 +15,8 @@ usage: transduce list [KIND ...] [--flag ...]
 
 Show the names that may be given to a group, and what each is. KIND is one or several of
 {kinds}; without one, all are shown.
-A model of timm that is not listed here may be given to backbone= as well.
+Experiments are also the names that transduce table takes. A model of timm that is not listed
+here may be given to backbone= as well.
 
 flags:
 {flags}
@@ -38,7 +38,7 @@ def run(flags: Flags, console: Console) -> int:
     for name in flags.settings:
         if "=" in name:
             raise InputError(f"{name!r}: list takes names only: transduce list {name.partition('=')[0]}")
-        kinds = [kind for kind in KINDS if name in (kind, SINGULAR[kind])]
+        kinds = [kind for kind in KINDS if name in (kind, *ALSO[kind])]
         if not kinds:
             raise unknown("kind", name, KINDS)
         wanted += kinds
@@ -105,18 +105,6 @@ def _comment(group: str, name: str) -> str:
     return " ".join(head)
 
 
-def _tables() -> list[dict[str, Any]]:
-    import ast
-    from pathlib import Path
-
-    folder = Path(groups.__file__).parent / "tables"
-    rows = []
-    for module in iter_modules([str(folder)]):
-        source = (folder / f"{module.name}.py").read_text(encoding="utf-8")
-        rows.append({"name": module.name, "about": _first_line(ast.get_docstring(ast.parse(source)))})
-    return rows
-
-
 def _first_line(text: str | None) -> str:
     return (text or "").strip().partition("\n")[0]
 
@@ -127,9 +115,11 @@ KINDS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "backbones": _files("backbone"),
     "trainings": _files("training"),
     "experiments": _files("experiment"),
-    "tables": _tables,
 }
-SINGULAR = {
-    "strategies": "strategy",
-    **{kind: kind.removesuffix("s") for kind in KINDS if kind != "strategies"},
+ALSO = {  # what else a kind may be called; every experiment is a table, too
+    "strategies": ("strategy",),
+    "benchmarks": ("benchmark",),
+    "backbones": ("backbone",),
+    "trainings": ("training",),
+    "experiments": ("experiment", "tables", "table"),
 }

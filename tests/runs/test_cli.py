@@ -67,7 +67,7 @@ def test_every_verb_has_its_line_its_module_and_its_help(capsys):
         assert shown.out.startswith(f"usage: transduce {verb}")
         assert "examples:" in shown.out
         assert not shown.err
-        assert max(map(len, shown.out.splitlines())) <= 110
+        assert max(map(len, shown.out.splitlines())) <= 120
 
 
 def test_help_lists_keys_defaults_options_and_fields(capsys):
@@ -131,6 +131,12 @@ def test_columns_are_the_keys_that_differ(evaluated, capsys):
     assert head.split()[:3] == ["strategy", "weight", "seed"]
     assert "transform" not in head
     assert "shot" not in head
+
+
+def test_what_differs_only_between_options_is_no_column(evaluated, capsys):
+    main(["evaluate", "strategy=laplacianshot,laplacianshot_as_published"])
+    (head,) = (line for line in capsys.readouterr().out.splitlines() if "ms/task" in line)
+    assert head.split() == ["strategy", "accuracy", "ms/task"]
 
 
 def test_train_says_where_the_checkpoint_is(monkeypatch, capsys):
@@ -284,6 +290,11 @@ def test_list_tells_what_each_is(kind, capsys):
     assert all(row["name"] and row["about"] for row in rows)
     assert main(["list", kind]) == 0
     assert rows[0]["name"] in capsys.readouterr().out
+
+
+def test_experiments_are_the_tables(capsys):
+    assert main(["list", "tables", "--json"]) == 0
+    assert {row["name"] for row in json.loads(capsys.readouterr().out)["experiments"]} >= {"quickstart", "omniglot"}
 
 
 def test_list_shows_what_strategies_declare(capsys):
