@@ -67,8 +67,14 @@ def _reused(entry: Entry, key: str, tracker: Tracker) -> Checkpoint:
     run = tracker.get(run_id) if run_id and tracker.exists() else None
     if run is not None and run.info.status in ("RUNNING", "KILLED"):
         TrackedRun(tracker, run_id).finish()
-    (entry.path / "last.ckpt").unlink(missing_ok=True)
+    _tidy(entry)
     return Checkpoint(entry.path / CHECKPOINT, key, entry.fingerprint, run_id, True, entry.facts)
+
+
+def _tidy(entry: Entry) -> None:
+    """What only an interrupted training needs."""
+    for rest in ("last.ckpt", "run.json", "forced"):
+        (entry.path / rest).unlink(missing_ok=True)
 
 
 def _train(
@@ -101,9 +107,7 @@ def _train(
                 device=config.device,
             )
         numbers = {"best_epoch": trained.best_epoch, "epochs": trained.epochs, "images": trained.images}
-        best = {
-            "best_validation_accuracy": trained.validation_accuracy
-        }  # the plain name is that of the curve
+        best = {"best_validation_accuracy": trained.validation_accuracy}  # the plain name is that of the curve
         # An interrupted training counts the seconds since it was taken up again.
         seconds = {"seconds": time.monotonic() - started}
         run.log(metrics=numbers | best | seconds, tags={"base_images": base.fingerprint})
@@ -114,8 +118,7 @@ def _train(
         }
         entry = store.publish("checkpoints", key, [CHECKPOINT], {**facts, "run": run.run_id})
         run.finish()
-    for rest in ("last.ckpt", "run.json", "forced"):
-        (entry.path / rest).unlink(missing_ok=True)
+    _tidy(entry)
     return Checkpoint(entry.path / CHECKPOINT, key, entry.fingerprint, run.run_id, False, entry.facts)
 
 

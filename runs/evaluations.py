@@ -149,9 +149,7 @@ def _tasks(config: EvaluateConfig, split: Any) -> "Tasks | TaskSampler":
     from fsl.tasks import Tasks, TaskSampler
 
     if config.task_file is None:
-        return TaskSampler(
-            split.labels, config.way, config.shot, config.query, config.seed, split.class_names
-        )
+        return TaskSampler(split.labels, config.way, config.shot, config.query, config.seed, split.class_names)
     tasks = Tasks.load(Path(config.task_file))
     highest = max(int(tasks.support.max()), int(tasks.query.max()))
     if highest >= len(split.labels):
@@ -162,9 +160,7 @@ def _tasks(config: EvaluateConfig, split: Any) -> "Tasks | TaskSampler":
     return tasks
 
 
-def _evaluate(
-    group: list[_Job], store: Store, tracker: Tracker, progress: Progress, force: bool
-) -> dict[str, Result]:
+def _evaluate(group: list[_Job], store: Store, tracker: Tracker, progress: Progress, force: bool) -> dict[str, Result]:
     """Evaluate configs of one shape together."""
     config = group[0].config
     bank = features(config, config.split, store, tracker, progress=progress)
@@ -273,16 +269,14 @@ def _finished(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> 
         return None
     trained = store.peek("checkpoints", job.lineage.checkpoint)
     if trained and run.data.tags.get("checkpoint") != trained.fingerprint:
-        progress.note(
-            f"{evaluate_name(job.config)} was evaluated with an earlier checkpoint: evaluating it again"
-        )
+        progress.note(f"{evaluate_name(job.config)} was evaluated with an earlier checkpoint: evaluating it again")
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = tracker.download(run.info.run_id, PER_TASK, Path(folder))
         try:
             if path is None:
                 raise ValueError("missing")
-            with np.load(path, allow_pickle=False) as arrays:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
                 accuracies, iterations, trace = (
                     arrays["accuracies"],
                     arrays["iterations"],

@@ -29,14 +29,10 @@ def code_fingerprint(*modules: str) -> str:
         path = _source(name)
         if path is None:
             if name in modules:
-                raise InputError(
-                    f"cannot find the source of {name}, which tells whether a result is still up to date"
-                )
+                raise InputError(f"cannot find the source of {name}, which tells whether a result is still up to date")
             continue
         tree = ast.parse(path.read_bytes())
-        waiting += [
-            imported for imported in _imports(tree, name, path) if imported.partition(".")[0] in packages
-        ]
+        waiting += [imported for imported in _imports(tree, name, path) if imported.partition(".")[0] in packages]
         found[name] = ast.dump(_bare(tree))
     text = "\0".join(f"{name}\0{found[name]}" for name in sorted(found))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -49,9 +49,7 @@ class Lineage:
 
     def bank(self, split: str) -> str:
         """Identity of the features of a split."""
-        return identity(
-            "features", checkpoint=self.checkpoint, split=split, code=code_fingerprint("fsl.features")
-        )
+        return identity("features", checkpoint=self.checkpoint, split=split, code=code_fingerprint("fsl.features"))
 
     def evaluation(self, config: EvaluateConfig) -> str:
         """Identity of an evaluation on these features."""

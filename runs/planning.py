@@ -41,9 +41,7 @@ class Plan:
     @property
     def runs(self) -> int:
         """How many MLflow runs will be made."""
-        return sum(
-            step.state == "to do" and step.stage in ("checkpoint", "evaluation") for step in self.steps
-        )
+        return sum(step.state == "to do" and step.stage in ("checkpoint", "evaluation") for step in self.steps)
 
     @property
     def bytes(self) -> int:
@@ -118,9 +116,7 @@ def _steps(config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker
             )
         key = lineage.evaluation(config)
         run = tracker.find(f"evaluate/{short(config.benchmark)}", key)
-        yield Step(
-            "evaluation", evaluate_name(config), key, "cached" if run else "to do", 0 if run else RUN_BYTES
-        )
+        yield Step("evaluation", evaluate_name(config), key, "cached" if run else "to do", 0 if run else RUN_BYTES)
 
 
 def _splits(evaluated: str | None) -> list[str]:

@@ -92,9 +92,14 @@ class Store:
             return
         with self.watched():
             for folder in (self.images, self.cache("checkpoints"), self.cache("features"), self.locks):
-                folder.mkdir(parents=True, exist_ok=True)
-                with tempfile.TemporaryFile(dir=folder):
-                    pass
+                try:
+                    folder.mkdir(parents=True, exist_ok=True)
+                    with tempfile.TemporaryFile(dir=folder):
+                        pass
+                except OSError as error:
+                    if _says_full(error):
+                        raise
+                    raise self._unwritable(error) from error
         self._prepared = True
 
     def cache(self, kind: Kind) -> Path:
@@ -137,15 +142,10 @@ class Store:
     def put_aside(self, folder: Path, say: Say = silent) -> None:
         """Rename a damaged folder to `<name>.damaged-N`, so that it can be made again."""
         aside = next(
-            path
-            for n in range(1, 10_000)
-            if not (path := folder.with_name(f"{folder.name}.damaged-{n}")).exists()
+            path for n in range(1, 10_000) if not (path := folder.with_name(f"{folder.name}.damaged-{n}")).exists()
         )
         os.replace(folder, aside)
-        say(
-            f"{folder} is damaged (a file is missing, cut short or changed): "
-            f"put aside as {aside.name}, made again"
-        )
+        say(f"{folder} is damaged (a file is missing, cut short or changed): put aside as {aside.name}, made again")
 
     def partial(self, kind: Kind, identity: str, *, fresh: bool = False) -> Path:
         """The folder where that identity is made, with what an interrupted process left, unless `fresh`."""
@@ -164,7 +164,11 @@ class Store:
         """
         partial, folder = self.partial(kind, identity), self.cache(kind) / identity
         files = {
-            name: {"size": (partial / name).stat().st_size, "sha256": _hash(partial / name)}
+            name: {
+                "size": (partial / name).stat().st_size,
+                "sha256": _hash(partial / name),
+                "content": content_hash(partial / name),
+            }
             for name in sorted(names)
         }
         record = {"identity": identity, "files": files, "facts": dict(facts)}
@@ -197,12 +201,15 @@ class Store:
                     str(self.root),
                 ) from error
             if self._is_unwritable(error):
-                reason = error.strerror if isinstance(error, OSError) else "it is read-only"
-                raise InputError(
-                    f"cannot write to the results folder {self.root}: {reason}; "
-                    f"give another one with results=FOLDER or {ENVIRONMENT}=FOLDER"
-                ) from error
+                raise self._unwritable(error) from error
             raise
+
+    def _unwritable(self, error: Exception) -> InputError:
+        reason = error.strerror if isinstance(error, OSError) else "it is read-only"
+        return InputError(
+            f"cannot write to the results folder {self.root}: {reason}; "
+            f"give another one with results=FOLDER or {ENVIRONMENT}=FOLDER"
+        )
 
     def _is_unwritable(self, error: BaseException) -> bool:
         if not isinstance(error, OSError):
@@ -239,8 +246,7 @@ def _says_full(error: BaseException) -> bool:
     # SQLite, safetensors and torch have errors of their own for it.
     text = str(error).lower()
     return any(
-        words in text
-        for words in ("no space left on device", "database or disk is full", "disk quota exceeded")
+        words in text for words in ("no space left on device", "database or disk is full", "disk quota exceeded")
     )
 
 
@@ -253,6 +259,18 @@ def _hash(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+def content_hash(path: Path) -> str:
+    """SHA-256 of what a file says. The header of a safetensors file has its keys in another order each time."""
+    if path.suffix != ".safetensors":
+        return _hash(path)
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
 def _fingerprint(files: Mapping[str, Mapping[str, Any]]) -> str:
-    text = json.dumps({name: noted["sha256"] for name, noted in sorted(files.items())})
+    text = json.dumps({name: noted["content"] for name, noted in sorted(files.items())})
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -54,15 +54,11 @@ class TrackedRun:
         if undefined - self._undefined:
             self._undefined |= undefined
             tags["undefined"] = ", ".join(sorted(self._undefined))
-        rows = [
-            Metric(key, float(value), now, step) for key, value in metrics.items() if key not in undefined
-        ]
+        rows = [Metric(key, float(value), now, step) for key, value in metrics.items() if key not in undefined]
         pairs = [Param(key, _shorten(value, PARAM_LENGTH)) for key, value in (params or {}).items()]
         labels = [RunTag(key, _shorten(value, TAG_LENGTH)) for key, value in tags.items()]
         for long in [key for key in [*metrics, *(params or {}), *tags] if len(key) > KEY_LENGTH]:
-            raise InputError(
-                f"the name {long[:40]}... has {len(long)} characters; {KEY_LENGTH} are allowed in a run"
-            )
+            raise InputError(f"the name {long[:40]}... has {len(long)} characters; {KEY_LENGTH} are allowed in a run")
         chunks = max(_calls(rows, METRICS_A_CALL), _calls(pairs, PARAMS_A_CALL), _calls(labels, TAGS_A_CALL))
         with self.tracker.watched():
             for i in range(chunks):

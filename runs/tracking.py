@@ -140,9 +140,7 @@ class Tracker:
 
     def find(self, experiment: str, identity: str) -> Any | None:
         """The newest FINISHED, not deleted run of that identity, as MLflow's `Run`, or None."""
-        found = self._search(
-            [experiment], f"tags.identity = '{identity}' and attributes.status = 'FINISHED'", most=1
-        )
+        found = self._search([experiment], f"tags.identity = '{identity}' and attributes.status = 'FINISHED'", most=1)
         return found[0] if found else None
 
     def get(self, run_id: str) -> Any | None:

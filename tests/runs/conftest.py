@@ -1,0 +1,123 @@
+"""A store with an empty record, and configs of seconds, for the tests of the runs."""
+
+import os
+import shutil
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
+os.environ.pop("MLFLOW_TRACKING_URI", None)
+PROJECT = Path(__file__).resolve().parents[2]
+PLUGINS = Path(__file__).resolve().parent / "plugins"
+if str(PLUGINS) not in sys.path:
+    sys.path.append(str(PLUGINS))
+
+
+class Notes:
+    """A progress that keeps what it was told."""
+
+    def __init__(self):
+        self.notes = []
+        self.bars = []
+
+    def note(self, text):
+        self.notes.append(text)
+
+    def track(self, description, total):
+        from fsl.progress import quiet
+
+        self.bars.append(description)
+        return quiet.track(description, total)
+
+    def __contains__(self, words):
+        return any(words in note for note in self.notes)
+
+
+@pytest.fixture
+def notes():
+    return Notes()
+
+
+@pytest.fixture(scope="session")
+def empty_record(tmp_path_factory):
+    """An empty database: making one takes MLflow two seconds, copying it nothing."""
+    from runs.store import Store
+    from runs.tracking import Tracker
+
+    with warnings.catch_warnings():  # MLflow uses what SQLAlchemy is about to drop, while it is imported
+        warnings.simplefilter("ignore")
+        import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
+    store = Store(tmp_path_factory.mktemp("empty"))
+    store.prepare()
+    # What a process leaves that is killed while MLflow makes its tables.
+    store.database.with_name("mlflow.db.new").write_bytes(b"half a database")
+    assert Tracker(store).client is not None
+    return store.database
+
+
+@pytest.fixture
+def store(tmp_path, empty_record):
+    from runs.store import Store
+
+    made = Store(tmp_path / "results")
+    made.prepare()
+    shutil.copy(empty_record, made.database)
+    return made
+
+
+@pytest.fixture
+def tracker(store, notes):
+    from runs.tracking import Tracker
+
+    return Tracker(store, say=notes.note)
+
+
+@pytest.fixture(scope="session")
+def tiny_arguments():
+    """What to type for an evaluation of seconds."""
+    return [
+        "benchmark=tiny_plugins:Tiny",
+        "training=default",
+        "epochs=3",
+        "batch_size=32",
+        "validate_every=1",
+        "validation_tasks=20",
+        "milestones=[2]",
+        "learning_rate=0.02",
+        "noise=30.0",
+        "query=5",
+        "tasks=40",
+        "device=cpu",
+    ]
+
+
+@pytest.fixture(scope="session")
+def trained_results(tmp_path_factory, empty_record, tiny_arguments):
+    """A results folder in which simpleshot was evaluated: with checkpoint, features, runs. Copy it, do not touch it."""
+    from runs.config import EvaluateConfig, parse
+    from runs.stages import evaluation
+    from runs.store import Store
+    from runs.tracking import Tracker
+
+    store = Store(tmp_path_factory.mktemp("trained"))
+    store.prepare()
+    shutil.copy(empty_record, store.database)
+    evaluation(parse(EvaluateConfig, [*tiny_arguments, "strategy=simpleshot"]), store, Tracker(store))
+    return store.root
+
+
+@pytest.fixture
+def trained(tmp_path, trained_results, store):
+    """A store with checkpoint and features of the tiny training, and no runs."""
+    shutil.copytree(trained_results / "cache", store.root / "cache", dirs_exist_ok=True)
+    return store
+
+
+@pytest.fixture(scope="session")
+def child_environment():
+    """The environment in which a child process finds the packages and the plug-ins."""
+    paths = os.pathsep.join([str(PROJECT), str(PLUGINS)])
+    return {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}

@@ -1,0 +1,38 @@
+"""Plug-ins for the tests of the runs: a benchmark that is made and learned in a moment, and one that fails."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from clustering.streams import stream
+from fsl.augmentation import Augmentation
+
+CLASSES = {"base": 8, "validation": 6, "novel": 7}
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """Each class is a random picture, each image that picture with noise."""
+
+    seed: int = 0
+    noise: float = 60.0
+
+    name: ClassVar[str] = "tiny"
+    channels: ClassVar[int] = 1
+    size: ClassVar[int] = 16
+    mean: ClassVar[tuple[float, ...]] = (0.5,)
+    std: ClassVar[tuple[float, ...]] = (0.25,)
+    augmentation: ClassVar[Augmentation] = Augmentation()
+
+    def source(self) -> str:
+        return f"{self.seed:08x}{int(self.noise):08x}"
+
+    def read(self, split):
+        random = stream(self.seed, "tiny", split)
+        classes = CLASSES[split]
+        pictures = random.uniform(60, 200, (classes, 1, 1, 16, 16))
+        images = pictures + random.normal(0, self.noise, (classes, 20, 1, 16, 16))
+        labels = np.repeat(np.arange(classes), 20)
+        names = tuple(f"{split} {i}" for i in range(classes))
+        return images.clip(0, 255).astype(np.uint8).reshape(-1, 1, 16, 16), labels, names

@@ -1,0 +1,129 @@
+"""The MLflow UI as users start it, and the quick path against a real MLflow server."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+import numpy as np
+import pytest
+
+from clustering.errors import InputError
+from runs.config import EvaluateConfig, parse
+from runs.server import address, serve, served
+from runs.stages import evaluation
+from runs.store import Store
+from runs.tracking import Tracker
+
+LIMIT = 120  # seconds until a server must answer; it takes 10 to 40
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_for(child, port):
+    for _ in range(LIMIT * 5):
+        assert child.poll() is None, "the server ended"
+        with contextlib.suppress(OSError):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
+                return answer.status
+        time.sleep(0.2)
+    raise AssertionError(f"no answer in {LIMIT} s")
+
+
+@contextlib.contextmanager
+def in_background(command, environment, log):
+    with log.open("wb") as output:
+        child = subprocess.Popen(
+            command, env=environment, stdout=output, stderr=output, cwd=log.parent, start_new_session=True
+        )
+    try:
+        yield child
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory, child_environment):
+    """A real server with artefacts behind it; started before the other tests, so that it is up when it is needed."""
+    folder, port = tmp_path_factory.mktemp("server"), free_port()
+    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder}/server.db"]
+    command += ["--artifacts-destination", str(folder / "files"), "--host", "127.0.0.1"]
+    command += ["--port", str(port), "--workers", "1"]
+    with in_background(command, child_environment, folder / "log") as child:
+        yield child, port, folder
+
+
+def test_transduce_ui_until_control_c(server, store, child_environment, tmp_path):
+    port = free_port()
+    command = [sys.executable, "-m", "runs.cli", "ui", f"port={port}", f"results={store.root}"]
+    log = tmp_path / "log"
+    with in_background(command, child_environment, log) as child:
+        assert wait_for(child, port) == 200
+        for _ in range(50):
+            if f"http://127.0.0.1:{port}" in log.read_text():
+                break
+            time.sleep(0.1)
+        assert f"MLflow UI: http://127.0.0.1:{port} (Ctrl-C ends it)" in log.read_text()
+        with pytest.raises(InputError, match=f"port {port}: Address already in use; give another"):
+            served(Tracker(store), port=port).__enter__()
+        child.send_signal(signal.SIGINT)
+        assert child.wait(60) == 0
+        assert "Traceback" not in log.read_text()
+    with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
+        probe.connect(("127.0.0.1", port))
+
+
+def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments, monkeypatch, tmp_path):
+    child, port, folder = server
+    wait_for(child, port)
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{port}")
+    monkeypatch.chdir(tmp_path)
+    trained.database.unlink()
+    configs = parse(EvaluateConfig, [*tiny_arguments, "strategy=simpleshot,laplacianshot"])
+    first = evaluation(configs, trained, Tracker(trained, say=notes.note), progress=notes)
+    tracker = Tracker(trained, say=notes.note)
+    again = evaluation(configs, trained, tracker, progress=notes)
+    assert [result.reused for result in first + again] == [False, False, True, True]
+    for old, new in zip(first, again, strict=True):
+        np.testing.assert_array_equal(old.accuracies, new.accuracies)
+        assert new.run_id == old.run_id
+    run = tracker.find("evaluate/Tiny", first[0].identity)
+    assert run.info.run_name == "simpleshot 5w1s Tiny/conv4 s0"
+    assert run.data.metrics["accuracy"] == pytest.approx(first[0].accuracy)
+    assert len(list((folder / "files").glob("**/per_task.npz"))) == 2, "the server keeps the files"
+    assert not trained.artifacts.exists()
+    assert not trained.database.exists()
+    assert tracker.address(run.info.run_id).endswith(f"/runs/{run.info.run_id}")
+    dead = tracker.start("evaluate/Tiny", "x", stage="evaluation", identity="d", params={}, config="", tags={})
+    assert tracker.bury() == 1
+    assert tracker.get(dead.run_id).info.status == "KILLED"
+    serve(trained, say=notes.note)
+    assert "open that address" in notes
+
+
+@pytest.mark.parametrize("port", [0, 70000, -1])
+def test_ports_that_cannot_be(tmp_path, port):
+    with pytest.raises(InputError, match="port must be between 1 and 65535"):
+        serve(Store(tmp_path / "results"), port=port)
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_host_that_is_not_here(tmp_path):
+    with pytest.raises(InputError, match="cannot listen at 203.0.113.1"):
+        serve(Store(tmp_path / "results"), host="203.0.113.1", port=free_port())
+
+
+def test_addresses():
+    assert address("127.0.0.1", 5000) == "http://127.0.0.1:5000"
+    assert address("0.0.0.0", 5000) == "http://127.0.0.1:5000"
+    assert address("::1", 80) == "http://[::1]:80"

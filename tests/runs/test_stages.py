@@ -1,0 +1,329 @@
+"""Checkpoint, features, evaluation: made once, reused, made again where they are damaged or of something else."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from clustering.errors import InputError
+from fsl.features import FeatureBank
+from runs.config import EvaluateConfig, TrainConfig, parse
+from runs.lineage import Lineage
+from runs.stages import checkpoint, evaluation, features, plan
+from runs.store import Store
+from runs.tracking import Tracker
+
+
+@pytest.fixture
+def configs(tiny_arguments):
+    def make(*more):
+        given = {item.partition("=")[0]: item for item in [*tiny_arguments, "strategy=simpleshot", *more]}
+        return parse(EvaluateConfig, list(given.values()))
+
+    return make
+
+
+@pytest.fixture
+def evaluate(tracker, notes):
+    """Evaluates on a store that has checkpoint and features."""
+
+    def run(configs, **more):
+        return evaluation(configs, tracker.store, tracker, progress=notes, **more)
+
+    return run
+
+
+def runs_of(tracker, experiment):
+    found = tracker.client.get_experiment_by_name(experiment)
+    return tracker.client.search_runs([found.experiment_id]) if found else []
+
+
+def test_from_nothing_to_results(trained_results, tiny_arguments, notes):
+    """The whole way was gone once for all tests; here is what it left."""
+    store = Store(trained_results)
+    tracker = Tracker(store)
+    (config,) = parse(EvaluateConfig, [*tiny_arguments, "strategy=simpleshot"])
+    (run,) = runs_of(tracker, "evaluate/Tiny")
+    (training,) = runs_of(tracker, "train/Tiny")
+    assert run.info.status == training.info.status == "FINISHED"
+    assert run.info.run_name == "simpleshot 5w1s Tiny/conv4 s0"
+    assert training.info.run_name == "Tiny/conv4 s0"
+    metrics = run.data.metrics
+    assert metrics.keys() >= {"accuracy", "accuracy_ci95", "seconds_per_task", "iterations_mean", "seconds"}
+    assert 0.5 < metrics["accuracy"] <= 1
+    assert run.data.params["strategy"] == "simpleshot"
+    assert run.data.params["training.epochs"] == "3"
+    tags = run.data.tags
+    assert (tags["way"], tags["shot"], tags["seed"], tags["split"], tags["strategy"]) == (
+        *("5", "1", "0", "novel"),
+        "simpleshot",
+    )
+    assert tags["data"] == training.data.tags["data"] == config.benchmark.build().source()
+    curve = tracker.client.get_metric_history(training.info.run_id, "train_loss")
+    assert [point.step for point in curve] == [1, 2, 3]
+    assert training.data.metrics["best_validation_accuracy"] > 0.2
+    # The config in the run is enough to run it again.
+    text = tracker.download(run.info.run_id, "config.yaml", store.tables.parent)
+    assert parse(EvaluateConfig, [f"experiment={text}"]) == [config]
+    (found,) = evaluation([config], store, tracker, progress=notes)
+    assert found.reused
+    assert found.accuracy == pytest.approx(metrics["accuracy"])
+    assert found.ci95 == pytest.approx(metrics["accuracy_ci95"])
+    assert "reused 1, running 0" in notes
+    assert notes.bars == [], "nothing is computed"
+
+
+def test_nothing_is_left_beside_the_checkpoint(trained_results):
+    (folder,) = Store(trained_results).cache("checkpoints").iterdir()
+    assert sorted(path.name for path in folder.iterdir()) == ["best.safetensors", "complete.json"]
+
+
+def test_reused_and_new_are_told_apart(trained, evaluate, configs, notes):
+    first = evaluate(configs())
+    both = evaluate(configs("shot=1,5"))
+    assert [result.reused for result in both] == [True, False]
+    assert "reused 1, running 1" in notes
+    np.testing.assert_array_equal(both[0].accuracies, first[0].accuracies)
+    np.testing.assert_array_equal(both[0].iterations, first[0].iterations)
+    assert both[0].run_id == first[0].run_id
+    assert [result.config.shot for result in both] == [1, 5]
+
+
+def test_force_evaluates_again_with_equal_results_in_a_new_run(trained, evaluate, configs, tracker):
+    (first,), (second,) = evaluate(configs()), evaluate(configs(), force=True)
+    assert not second.reused
+    assert second.run_id != first.run_id
+    np.testing.assert_array_equal(second.accuracies, first.accuracies)
+    assert evaluate(configs())[0].run_id in (first.run_id, second.run_id)
+
+
+def test_a_seed_of_its_own_gives_other_tasks_and_another_training(configs):
+    (zero,), (one,) = configs(), configs("seed=1")
+    assert Lineage.of(zero).checkpoint != Lineage.of(one).checkpoint
+    assert Lineage.of(zero).evaluation(zero) != Lineage.of(one).evaluation(one)
+
+
+@pytest.mark.parametrize("key", ["device=auto", "batch=7", "results=elsewhere"])
+def test_how_it_is_run_is_no_part_of_the_identity(configs, key):
+    (config,), (other,) = configs(), configs(key)
+    assert Lineage.of(config).evaluation(config) == Lineage.of(other).evaluation(other)
+
+
+@pytest.mark.parametrize("key", ["shot=2", "tasks=41", "split=validation", "epochs=4", "noise=61.0", "way=4"])
+def test_what_changes_the_result_is_part_of_the_identity(configs, key):
+    (config,), (other,) = configs(), configs(key)
+    assert Lineage.of(config).evaluation(config) != Lineage.of(other).evaluation(other)
+
+
+def test_strategies_share_tasks_and_features(trained, evaluate, tiny_arguments, notes, monkeypatch):
+    import fsl.evaluation
+
+    calls = []
+    real = fsl.evaluation.evaluate
+    monkeypatch.setattr(fsl.evaluation, "evaluate", lambda s, *a, **k: calls.append(list(s)) or real(s, *a, **k))
+    arguments = [*tiny_arguments, "strategy=simpleshot,laplacianshot", "shot=1,3"]
+    results = evaluate(parse(EvaluateConfig, arguments))
+    assert sorted(map(tuple, calls)) == [("simpleshot", "laplacianshot")] * 2
+    assert len({result.run_id for result in results}) == 4
+    assert notes.bars.count("evaluating") == 2
+    kept = [result for result in results if result.config.strategy.name == "laplacianshot"]
+    assert all(result.trace is not None for result in kept)
+    again = evaluate(parse(EvaluateConfig, arguments))
+    assert all(result.reused for result in again)
+    for old, new in zip(results, again, strict=True):
+        np.testing.assert_array_equal(new.accuracies, old.accuracies)
+        if old.trace is not None:
+            np.testing.assert_array_equal(new.trace, old.trace)
+
+
+def test_the_same_strategy_twice_in_one_group(trained, evaluate, configs):
+    results = evaluate(configs("metric=euclidean,cosine", "transform=L2N"))
+    assert len(results) == len({result.run_id for result in results}) == 2
+
+
+@pytest.mark.parametrize("damage", ["gone", "cut", "other numbers"])
+def test_a_run_whose_results_are_damaged_is_evaluated_again(trained, evaluate, configs, notes, damage):
+    (first,) = evaluate(configs())
+    (path,) = trained.artifacts.glob(f"**/{first.run_id}/**/per_task.npz")
+    if damage == "gone":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:100])
+    else:
+        np.savez(path, accuracies=np.zeros(40), iterations=np.zeros(40))
+    (second,) = evaluate(configs())
+    assert not second.reused
+    assert "no longer whole" in notes
+    np.testing.assert_array_equal(second.accuracies, first.accuracies)
+
+
+def test_a_deleted_run_is_evaluated_again(trained, evaluate, configs, tracker):
+    (first,) = evaluate(configs())
+    tracker.client.delete_run(first.run_id)
+    (second,) = evaluate(configs())
+    assert not second.reused
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "NaN", "wrong dimension"])
+def test_a_damaged_feature_bank_is_made_again(trained, tracker, configs, notes, damage):
+    (config,) = configs()
+    whole = features(config, "novel", trained, tracker).fingerprint()  # the bank itself is mapped from the file
+    folder = trained.cache("features") / Lineage.of(config).bank("novel")
+    path = folder / "features.safetensors"
+    if damage in ("cut", "changed"):
+        data = path.read_bytes()
+        path.write_bytes(data[:-10] if damage == "cut" else data[:-4] + b"abcd")
+    else:  # with a complete.json that fits: the bank itself must be checked, too
+        shutil.move(folder, trained.partial("features", folder.name) / "old")
+        partial = trained.partial("features", folder.name)
+        (partial / "old" / "features.safetensors").rename(partial / "features.safetensors")
+        bank = FeatureBank.load(partial / "features.safetensors")
+        facts = json.loads((partial / "old" / "complete.json").read_text())["facts"]
+        shutil.rmtree(partial / "old")
+        from safetensors.torch import load_file, save_file
+
+        tensors = {key: value.clone() for key, value in load_file(partial / "features.safetensors").items()}
+        if damage == "NaN":
+            tensors["features"][3, 2] = torch.nan
+        else:
+            tensors["base_mean"] = tensors["base_mean"][:-1].clone()
+        header = {
+            "format": "transduce features 1",
+            "class_names": json.dumps(bank.class_names),
+            "provenance": json.dumps(dict(bank.provenance)),
+        }
+        save_file(tensors, partial / "features.safetensors", header)
+        trained.publish("features", folder.name, ["features.safetensors"], facts)
+    again = features(config, "novel", trained, tracker, progress=notes)
+    assert "put aside" in notes
+    assert again.fingerprint() == whole
+    assert folder.with_name(folder.name + ".damaged-1").exists()
+
+
+def test_features_of_an_earlier_checkpoint_are_not_used(trained, tracker, configs, evaluate, notes):
+    (config,) = configs()
+    evaluate([config])
+    lineage = Lineage.of(config)
+    old = trained.peek("checkpoints", lineage.checkpoint)
+    weights = trained.partial("checkpoints", lineage.checkpoint) / "best.safetensors"
+    retrain_a_little(old.path / "best.safetensors", weights)
+    new = trained.publish("checkpoints", lineage.checkpoint, ["best.safetensors"], {})
+    assert new.fingerprint != old.fingerprint
+    bank = features(config, "novel", trained, tracker, progress=notes)
+    assert notes.bars.count("extracting features") == 2, "of the novel and of the base classes"
+    assert bank.provenance["checkpoint"] == new.fingerprint
+    (again,) = evaluate([config])
+    assert not again.reused
+    assert "was evaluated with an earlier checkpoint" in notes
+
+
+def retrain_a_little(path, target):
+    from safetensors import safe_open
+    from safetensors.torch import save_file
+
+    with safe_open(path, framework="pt") as file:
+        header = file.metadata()
+        weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+    first = next(iter(weights))
+    save_file(weights | {first: weights[first] * 1.5}, target, header)
+
+
+def test_the_base_mean_is_that_of_the_base_features(trained, tracker, configs):
+    (config,) = configs()
+    base, novel = (features(config, split, trained, tracker) for split in ("base", "novel"))
+    torch.testing.assert_close(novel.base_mean, base.features.mean(dim=0))
+    torch.testing.assert_close(base.base_mean, novel.base_mean)
+    assert novel.class_names[0] == "novel 0"
+
+
+def test_a_damaged_checkpoint_is_trained_again(trained, tracker, tiny_arguments, notes):
+    (config,) = parse(TrainConfig, [item for item in tiny_arguments if not item.startswith(("query", "tasks"))])
+    made = checkpoint(config, trained, tracker)
+    assert made.reused
+    before = made.path.read_bytes()
+    made.path.write_bytes(before[: len(before) // 2])
+    again = checkpoint(config, trained, tracker, progress=notes)
+    assert not again.reused
+    assert "is damaged" in notes
+    assert again.fingerprint == made.fingerprint, "the same training on the same machine"
+    assert runs_of(tracker, "train/Tiny")[0].info.status == "FINISHED"
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [(["way=8"], "way=8"), (["shot=16"], "shot=16"), (["query=20"], "query=20")],
+)
+def test_impossible_tasks_are_refused_before_anything_is_trained(store, tracker, configs, keys, words):
+    with pytest.raises(InputError, match=words):
+        evaluation(configs(*keys), store, tracker)
+    assert not any(store.cache("checkpoints").iterdir())
+    assert not runs_of(tracker, "evaluate/Tiny")
+    assert not any(path.name.startswith("evaluation") for path in store.locks.iterdir())
+
+
+def test_a_task_file(trained, tracker, configs, evaluate, tmp_path):
+    from fsl.tasks import TaskSampler
+
+    (config,) = configs()
+    bank = features(config, "novel", trained, tracker)
+    TaskSampler(bank.labels, 5, 1, 5, seed=0).first(40).save(tmp_path / "tasks.safetensors")
+    (drawn,), (read,) = evaluate([config]), evaluate(configs(f"task_file={tmp_path}/tasks.safetensors"))
+    np.testing.assert_array_equal(drawn.accuracies, read.accuracies)
+    assert read.identity != drawn.identity
+    TaskSampler(torch.arange(300) % 10, 5, 1, 5, seed=0).first(40).save(tmp_path / "other.safetensors")
+    with pytest.raises(InputError, match=r"other\.safetensors: names image"):
+        evaluate(configs(f"task_file={tmp_path}/other.safetensors"))
+
+
+def test_a_failing_strategy_marks_its_run_and_leaves_the_others(trained, evaluate, configs, tracker, monkeypatch):
+    (good,) = evaluate(configs())
+    import fsl.evaluation
+
+    def boom(*_, **__):
+        raise RuntimeError("boom")
+
+    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="boom"):
+        patch.setattr(fsl.evaluation, "evaluate", boom)
+        evaluate(configs("shot=2"))
+    states = {run.info.run_id: run.info.status for run in runs_of(tracker, "evaluate/Tiny")}
+    assert states.pop(good.run_id) == "FINISHED"
+    assert list(states.values()) == ["FAILED"]
+    assert [result.reused for result in evaluate(configs("shot=1,2"))] == [True, False]
+
+
+def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkeypatch):
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch, pytest.raises(OSError, match="the disk is full"):
+        patch.setattr("runs.evaluations.np.savez_compressed", full)
+        evaluate(configs())
+    assert [run.info.status for run in runs_of(tracker, "evaluate/Tiny")] == ["FAILED"]
+    assert not evaluate(configs())[0].reused
+    assert evaluate(configs())[0].reused
+
+
+def test_the_plan_makes_nothing_and_knows_what_is_there(tmp_path, configs, trained, evaluate, tracker):
+    new = Store(tmp_path / "new")
+    made = plan(configs("shot=1,5"), new)
+    assert not new.root.exists()
+    assert made.runs == 3
+    assert [step.stage for step in made.steps] == ["images"] * 3 + ["checkpoint"] + ["features"] * 2 + [
+        "evaluation"
+    ] * 2
+    assert {step.state for step in made.steps} == {"to do"}
+    assert made.bytes > 100_000
+    assert "8 stages, 0 cached; 3 new runs; disk: at least" in str(made)
+    json.dumps(made.as_dict())
+    evaluate(configs())
+    made = plan(configs("shot=1,5"), trained, tracker)
+    assert made.runs == 1
+    assert [(step.stage, step.state) for step in made.steps] == [
+        ("checkpoint", "cached"),
+        ("features", "cached"),
+        ("features", "cached"),
+        ("evaluation", "cached"),
+        ("evaluation", "to do"),
+    ]

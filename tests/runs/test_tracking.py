@@ -1,0 +1,239 @@
+"""The record of runs, with the real MLflow on a database of its own."""
+
+import math
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from clustering.errors import InputError
+from runs.store import Store
+from runs.tracking import Tracker, code_version
+
+
+def start(tracker, identity="a" * 16, name="laplacianshot 5w1s tiny/conv4 s0", experiment="evaluate/tiny", **more):
+    values = {"params": {"shot": 1, "strategy.weight": 0.7}, "config": "shot: 1\n", "tags": {"shot": 1}}
+    return tracker.start(experiment, name, stage="evaluation", identity=identity, **(values | more))
+
+
+def status(tracker, run):
+    return tracker.client.get_run(run.run_id).info.status
+
+
+def test_a_run_holds_what_it_was_given(tracker):
+    run = start(tracker)
+    run.log(metrics={"accuracy": 0.5}, tags={"seed": 0})
+    run.finish()
+    found = tracker.find("evaluate/tiny", "a" * 16)
+    assert found.info.run_name == "laplacianshot 5w1s tiny/conv4 s0"
+    assert found.data.params == {"shot": "1", "strategy.weight": "0.7"}
+    assert found.data.metrics == {"accuracy": 0.5}
+    tags = found.data.tags
+    assert (tags["identity"], tags["stage"], tags["shot"], tags["seed"]) == ("a" * 16, "evaluation", "1", "0")
+    assert tags["code"] == code_version()
+
+
+def test_files_are_kept_inside_the_store(tracker, store, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    run = start(tracker)
+    (tmp_path / "rows.txt").write_text("1 2 3")
+    run.artifact(tmp_path / "rows.txt")
+    inside = store.artifacts / "evaluate" / "tiny" / run.run_id / "artifacts"
+    assert (inside / "config.yaml").read_text() == "shot: 1\n"
+    assert (inside / "rows.txt").read_text() == "1 2 3"
+    assert not (tmp_path / "mlruns").exists()
+    assert tracker.download(run.run_id, "rows.txt", tmp_path).read_text() == "1 2 3"
+    assert tracker.download(run.run_id, "nothing.txt", tmp_path) is None
+
+
+def test_only_finished_and_not_deleted_runs_are_found_newest_first(tracker):
+    assert tracker.find("evaluate/tiny", "a" * 16) is None
+    running, failed, first, second = (start(tracker) for _ in range(4))
+    failed.stop("FAILED", "why")
+    assert tracker.find("evaluate/tiny", "a" * 16) is None
+    first.finish()
+    second.finish()
+    start(tracker, identity="b" * 16).finish()
+    found = tracker.find("evaluate/tiny", "a" * 16)
+    assert found.info.run_id in (first.run_id, second.run_id)
+    times = {run.run_id: tracker.client.get_run(run.run_id).info.start_time for run in (first, second)}
+    assert times[found.info.run_id] == max(times.values())
+    tracker.client.delete_run(found.info.run_id)
+    assert tracker.find("evaluate/tiny", "a" * 16).info.run_id != found.info.run_id
+    assert tracker.get(found.info.run_id) is None
+    assert tracker.get(running.run_id) is not None
+    assert tracker.get("0" * 32) is None
+    assert len(tracker.search("evaluate/")) == 2
+    assert len(tracker.search("evaluate/", "tags.shot = '1'")) == 2
+    assert tracker.search("train/") == []
+
+
+def test_the_block_of_a_run_marks_how_it_ended(tracker):
+    killed, failed, finished = start(tracker), start(tracker), start(tracker)
+    with pytest.raises(KeyboardInterrupt), killed.guarded():
+        raise KeyboardInterrupt
+    with pytest.raises(RuntimeError, match="boom"), failed.guarded():
+        raise RuntimeError("boom")
+    with pytest.raises(RuntimeError, match="later"), finished.guarded():
+        finished.finish()
+        raise RuntimeError("later")
+    assert [status(tracker, run) for run in (killed, failed, finished)] == ["KILLED", "FAILED", "FINISHED"]
+    assert tracker.get(failed.run_id).data.tags["ended"] == "RuntimeError: boom"
+
+
+def test_values_that_are_no_numbers_are_named_not_logged(tracker):
+    run = start(tracker)
+    run.log(metrics={"accuracy": math.nan, "objective": math.inf, "seconds": 1.0})
+    data = tracker.get(run.run_id).data
+    assert data.metrics == {"seconds": 1.0}
+    assert data.tags["undefined"] == "accuracy, objective"
+
+
+def test_long_values_are_cut_knowingly_and_many_are_split(tracker):
+    params = {f"key.{i}": i for i in range(230)} | {"long": "x" * 7000}
+    run = start(tracker, params=params, tags={"long": "y" * 9000})
+    run.log(metrics={f"metric.{i}": i for i in range(1500)})
+    data = tracker.get(run.run_id).data
+    assert len(data.params) == 231
+    assert len(data.params["long"]) == 6000
+    assert data.params["long"].endswith("(cut; whole in config.yaml)")
+    assert len(data.tags["long"]) == 5000
+    assert len(data.metrics) == 1500
+    with pytest.raises(InputError, match="250 are allowed"):
+        run.log(metrics={"k" * 251: 1.0})
+
+
+def test_a_resumed_run_is_the_same_run_and_repeats_nothing(tracker, notes):
+    run = start(tracker)
+    for epoch in (1, 2, 3):
+        run.metrics({"train_loss": 1 / epoch}, epoch)
+    run.metrics({"validation_accuracy": 0.25}, 2)
+    resumed = tracker.resume(run.run_id)
+    for epoch in (2, 3, 4):  # what was logged after the last saved state comes again
+        resumed.metrics({"train_loss": 1 / epoch, "validation_accuracy": epoch / 8}, epoch)
+    resumed.finish()
+    history = tracker.client.get_metric_history(run.run_id, "train_loss")
+    assert [(point.step, point.value) for point in history] == [(1, 1.0), (2, 0.5), (3, 1 / 3), (4, 0.25)]
+    history = tracker.client.get_metric_history(run.run_id, "validation_accuracy")
+    assert [(point.step, point.value) for point in history] == [(2, 0.25), (3, 0.375), (4, 0.5)]
+    assert status(tracker, run) == "FINISHED"
+    assert tracker.get(run.run_id).data.tags["resumed"] == "1"
+
+
+def test_a_deleted_run_is_not_resumed(tracker):
+    run = start(tracker)
+    tracker.client.delete_run(run.run_id)
+    assert tracker.resume(run.run_id) is None
+    assert tracker.resume("0" * 32) is None
+
+
+def test_dead_runs_are_marked_and_living_ones_left(tracker, store, notes):
+    dead, alive, elsewhere = start(tracker, "d" * 16), start(tracker, "e" * 16), start(tracker, "f" * 16)
+    elsewhere.log(tags={"origin": "another machine:/results"})
+    with store.lock("evaluation", "e" * 16, "x"):
+        assert tracker.bury("evaluate/") == 1
+        assert tracker.bury("evaluate/") == 0
+    assert [status(tracker, run) for run in (dead, alive, elsewhere)] == ["KILLED", "RUNNING", "RUNNING"]
+    assert "marked as KILLED" in notes
+    assert tracker.get(dead.run_id).data.tags["ended"] == "its process ended without a word"
+    with store.lock("evaluation", "e" * 16, "x"):
+        assert tracker.bury("evaluate/", "e" * 16) == 1, "who holds the lock knows that nobody else works on it"
+
+
+def test_a_deleted_experiment_is_restored(tracker, store, notes):
+    start(tracker).finish()
+    tracker.client.delete_experiment(tracker.experiment("evaluate/tiny"))
+    again = Tracker(store, say=notes.note)
+    start(again).finish()
+    assert "restored" in notes
+
+
+def test_an_experiment_made_by_another_process_meanwhile(tracker, store, monkeypatch):
+    other = Tracker(store)
+    real = tracker.client.get_experiment_by_name
+    calls = []
+
+    def late(name):
+        calls.append(name)
+        if len(calls) == 1:
+            other.experiment(name)
+            return None
+        return real(name)
+
+    monkeypatch.setattr(tracker.client, "get_experiment_by_name", late)
+    assert tracker.experiment("train/x") == other.experiment("train/x")
+
+
+def test_a_moved_store_is_noticed(tracker, store, tmp_path):
+    start(tracker).finish()
+    moved = store.root.rename(tmp_path / "moved")
+    with pytest.raises(InputError, match="moved or copied") as caught:
+        start(Tracker(Store(moved)))
+    assert str(store.root) in str(caught.value)
+
+
+def test_nothing_is_made_before_it_is_needed(tmp_path):
+    tracker = Tracker(Store(tmp_path / "results"))
+    assert not tracker.exists()
+    assert tracker.find("evaluate/tiny", "a") is None
+    assert tracker.search("evaluate/") == []
+    assert tracker.bury() == 0
+    assert not any(tmp_path.iterdir())
+
+
+def test_a_half_made_database_is_made_again(empty_record):
+    assert empty_record.read_bytes().startswith(b"SQLite format 3")
+    assert not empty_record.with_name("mlflow.db.new").exists()
+
+
+def test_a_folder_with_spaces_and_accents(tmp_path, empty_record):
+    store = Store(tmp_path / "a folder, très long" / "results")
+    store.prepare()
+    shutil.copy(empty_record, store.database)
+    start(Tracker(store)).finish()
+    start(Tracker(store)).finish()
+    assert len(list((store.artifacts / "evaluate" / "tiny").glob("*/artifacts/config.yaml"))) == 2
+
+
+def test_a_foreign_database_is_named(store):
+    store.database.write_bytes(b"this is no database at all, but long enough to be looked at" * 100)
+    with pytest.raises(InputError, match="no usable MLflow record") as caught:
+        Tracker(store).client  # noqa: B018
+    assert str(store.database) in str(caught.value)
+    assert b"this is no database" in store.database.read_bytes()
+
+
+@pytest.mark.parametrize("uri", ["./mlruns", "file:///tmp/mlruns"])
+def test_a_folder_as_tracking_uri_is_refused(store, monkeypatch, uri):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    with pytest.raises(InputError, match="sqlite:////"):
+        Tracker(store)
+
+
+def test_a_server_that_does_not_answer_is_named_at_once(store, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
+    with pytest.raises(InputError, match=r"http://127\.0\.0\.1:9: the server does not answer"):
+        Tracker(store).client  # noqa: B018
+
+
+def test_two_processes_on_a_new_store(tmp_path, child_environment):
+    """MLflow itself: one of two processes that make one database at once dies of `duplicate column name`."""
+    code = (
+        "import sys\nfrom runs.store import Store\nfrom runs.tracking import Tracker\n"
+        "tracker = Tracker(Store(sys.argv[1]))\n"
+        "run = tracker.start('train/x', sys.argv[2], stage='s', identity=sys.argv[2], params={}, config='', tags={})\n"
+        "run.finish()"
+    )
+    command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "results")]
+    children = [
+        subprocess.Popen([*command, name], env=child_environment, stderr=subprocess.PIPE, text=True) for name in "ab"
+    ]
+    try:
+        errors = [child.communicate(timeout=120)[1] for child in children]
+    finally:
+        for child in children:
+            child.kill()
+    assert [child.returncode for child in children] == [0, 0], errors
+    assert errors == ["", ""]
+    assert len(Tracker(Store(tmp_path / "results")).search("train/")) == 2
