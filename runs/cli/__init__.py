@@ -131,7 +131,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _interrupted(given: Sequence[str]) -> str:
-    if given and given[0] in ("train", "evaluate"):
+    if given and given[0] in ("quickstart", "train", "evaluate"):
         return (
             "\ntransduce: interrupted. Finished runs, features and checkpoints are kept, and training up to "
             "its last finished epoch.\nTo go on, give the same command again."
