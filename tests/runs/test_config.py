@@ -14,9 +14,7 @@ from runs import groups, networks, overrides
 from runs.config import SCHEMAS, Choice, EvaluateConfig, TrainConfig, identity, parse
 from runs.networks import check_backbone
 
-FILES = [
-    (group, path.stem) for group in groups.GROUPS for path in sorted((groups.folder() / group).glob("*.yaml"))
-]
+FILES = [(group, path.stem) for group in groups.GROUPS for path in sorted((groups.folder() / group).glob("*.yaml"))]
 TEXT = st.one_of(st.text(max_size=20), st.text(alphabet="${}\\\\:,[] #'\"0a", max_size=8)).filter(
     lambda text: "'" not in text or '"' not in text
 )
@@ -81,8 +79,7 @@ class TestResolution:
 
     def test_fields_with_and_without_their_group(self):
         bare, dotted = (
-            parse(EvaluateConfig, ["strategy=laplacianshot", f"{key}=2"])
-            for key in ("weight", "strategy.weight")
+            parse(EvaluateConfig, ["strategy=laplacianshot", f"{key}=2"]) for key in ("weight", "strategy.weight")
         )
         assert bare == dotted
         assert bare[0].strategy.options["weight"] == 2.0
@@ -246,9 +243,7 @@ class TestResolution:
     def test_flat_is_complete_and_of_scalars(self):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot"])
         flat = config.flat()
-        expected = {
-            f"{group}.{field}" for group, choice in config.choices().items() for field in choice.options
-        }
+        expected = {f"{group}.{field}" for group, choice in config.choices().items() for field in choice.options}
         assert expected | {field.name for field in dataclasses.fields(config)} == set(flat)
         assert all(value is None or isinstance(value, (bool, int, float, str)) for value in flat.values())
 
@@ -259,9 +254,7 @@ class TestResolution:
             assert other != config
             assert other.result_keys() == config.result_keys()
 
-    @pytest.mark.parametrize(
-        "argument", ["shot=5", "seed=1", "weight=0.8", "split=base", "epochs=3", "tasks=9"]
-    )
+    @pytest.mark.parametrize("argument", ["shot=5", "seed=1", "weight=0.8", "split=base", "epochs=3", "tasks=9"])
     def test_identity_heeds_everything_else(self, argument):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot"])
         (other,) = parse(EvaluateConfig, ["strategy=laplacianshot", argument])
@@ -324,9 +317,7 @@ def test_a_file_lists_every_field_of_its_class_with_values_it_takes(group, name)
         assert mismatch(value, hints[field]) is None
         takes_number = mismatch(0.5, hints[field]) is None or mismatch(1.5, hints[field]) is None
         if takes_number and value is not None:
-            assert isinstance(value, float), (
-                f"{field}: write {value}.0, or fractions are refused on the command line"
-            )
+            assert isinstance(value, float), f"{field}: write {value}.0, or fractions are refused on the command line"
     choice.build()
 
 
