@@ -22,7 +22,7 @@ from clustering.streams import stream
 from fsl.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split, fingerprint
 
-RECIPE = 1  # raised whenever the same seed gives other images, so that no cache holds the old ones
+RECIPE = 2  # raised whenever the same seed gives other images, so that no cache holds the old ones
 
 SCRIPTS: dict[Split, tuple[str, ...]] = {
     "base": ("LATIN", "GREEK", "CYRILLIC"),
@@ -64,9 +64,9 @@ class Glyphs:
     name: ClassVar[str] = "glyphs"
     channels: ClassVar[int] = 1
     size: ClassVar[int] = 28
-    mean: ClassVar[tuple[float, ...]] = (0.145,)
-    std: ClassVar[tuple[float, ...]] = (0.246,)
-    augmentation: ClassVar[Augmentation] = Augmentation()
+    mean: ClassVar[tuple[float, ...]] = (0.142,)
+    std: ClassVar[tuple[float, ...]] = (0.227,)
+    augmentation: ClassVar[Augmentation] = Augmentation(rotation=8, translation=0.05, scale=0.1, shear=6)
 
     def __post_init__(self) -> None:
         validate(self)
@@ -177,11 +177,11 @@ def _samples(letters: str, labels: NDArray[np.int64], random: np.random.Generato
     glyphs = np.stack([glyph for drawings in faces for glyph in drawings])
     total = len(labels)
     face = (np.cumsum(counts) - counts)[labels] + random.integers(0, counts[labels])
-    angle, shear = random.uniform(-0.3, 0.3, total), random.uniform(-0.3, 0.3, total)
-    scale, stretch = random.uniform(0.75, 1.08, total), random.uniform(0.85, 1.18, total)
-    bend, shift = random.uniform(-4, 4, (2, 3, total)), random.uniform(-5, 5, (1, 2, total))  # in fine pixels
-    stroke = random.integers(-160, 257, total)
-    contrast, noise = random.integers(144, 257, total), random.integers(0, 80, total)
+    angle, shear = random.uniform(-0.4, 0.4, total), random.uniform(-0.4, 0.4, total)
+    scale, stretch = random.uniform(0.65, 1.05, total), random.uniform(0.83, 1.2, total)
+    bend, shift = random.uniform(-6, 6, (2, 3, total)), random.uniform(-5, 5, (1, 2, total))  # in fine pixels
+    stroke = random.integers(-192, 257, total)
+    contrast, noise = random.integers(120, 257, total), random.integers(0, 128, total)
 
     # Where a sample's fine pixel (x, y) lies in the drawing: linear in x, y and, to bend, in x^2, xy, y^2.
     cosine, sine = np.cos(angle), np.sin(angle)

@@ -85,7 +85,7 @@ def test_no_sample_is_blank_or_cut_away(validation):
     assert bright.min() >= 8
     rim = np.ones((28, 28), bool)
     rim[2:-2, 2:-2] = False
-    assert (validation.images[:, 0, rim] > 100).mean() < 0.02
+    assert (validation.images[:, 0, rim] > 128).mean() < 0.02  # noise alone stays below
 
 
 def test_one_seed_gives_the_same_bytes_and_another_seed_others(validation):
@@ -108,7 +108,7 @@ def test_source_tells_every_field_and_draws_nothing(monkeypatch):
 
 def test_the_bytes_of_this_recipe(validation):
     """If this fails after a change of the drawing, raise RECIPE and write the new fingerprint here."""
-    known = {(1, "3.11.2"): "def50e898c306a5c"}
+    known = {(2, "3.11.2"): "435e26a614be659f"}
     version = (glyphs.RECIPE, matplotlib.__version__)
     if version not in known:
         pytest.skip(f"no fingerprint noted for recipe {version[0]} with matplotlib {version[1]}")
