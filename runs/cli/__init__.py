@@ -18,8 +18,11 @@ from runs.cli.flags import parse_flags
 from runs.console import Console
 
 VERBS = {
+    "quickstart": ("runs.cli.quickstart", "the main job on the embedded benchmark, in a few minutes"),
     "train": ("runs.cli.train", "train a backbone on the base classes of a benchmark"),
     "evaluate": ("runs.cli.evaluate", "evaluate strategies on few-shot tasks; trains first where needed"),
+    "table": ("runs.cli.table", "show an experiment's results from the tracked runs"),
+    "tasks": ("runs.cli.tasks", "write the tasks of a config to a file"),
     "list": ("runs.cli.listing", "show what there is to choose from: strategies, benchmarks, backbones"),
     "ui": ("runs.cli.ui", "open the MLflow UI on the runs that were made here"),
 }

@@ -1,0 +1,52 @@
+"""`transduce quickstart`: the main job on the embedded benchmark, from training to table and pictures."""
+
+from collections.abc import Sequence
+
+from runs.cli.flags import Flags
+from runs.config import EvaluateConfig, parse
+from runs.console import Console
+
+FLAGS = ("dry-run", "force", "json")
+NAME = "quickstart"
+ABOUT = """\
+The main job on the embedded benchmark, some minutes on two cores: train a small backbone on the base classes,
+extract features once, evaluate the strategies on 1-shot and 5-shot tasks, log every run to MLflow, and write the
+comparison as a table with two pictures. Run again, it uses what is finished."""
+EXAMPLES = ("", "seed=0,1,2", "epochs=4 warmup=1 tasks=500   (half a minute, worse features)")
+
+
+def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
+    from runs.cli.usage import usage as write_usage
+
+    return write_usage(NAME, ABOUT, EvaluateConfig, FLAGS, EXAMPLES, [f"experiment={NAME}", *settings])
+
+
+def run(flags: Flags, console: Console) -> int:
+    """Evaluate the experiment, then show it from the record."""
+    configs = parse(EvaluateConfig, [f"experiment={NAME}", *flags.settings])
+    from runs.cli.session import Session
+    from runs.cli.table import show
+    from runs.tables.grid import read_table
+
+    session = Session(configs, console)
+    if flags.dry_run:
+        session.show_plan()
+        return 0
+    results = session.evaluation(configs, force=flags.force)
+
+    from runs.figures.accuracy import accuracy_figure
+    from runs.figures.descent import descent_figure
+    from runs.figures.style import save
+
+    table = read_table(NAME, configs, session.tracker)
+    show(table, session.store, console)
+    pictures = {"accuracy": accuracy_figure(table)}
+    traced = {result.config.strategy.name: result.trace for result in results if result.trace is not None}
+    for name, trace in list(traced.items())[:1]:
+        pictures["descent"] = descent_figure(trace, name)
+    with session.store.watched():
+        for name, figure in pictures.items():
+            console.note(f"saved: {save(figure, session.store.tables / f'{NAME}-{name}.png')}")
+    console.note("To compare the runs in MLflow: .venv/bin/transduce ui")
+    return 0

@@ -1,0 +1,48 @@
+"""`transduce tasks`: the tasks of a config as a file, for other programs and for `task_file=`."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from clustering.errors import InputError
+from runs.cli.flags import Flags
+from runs.config import EvaluateConfig, parse
+from runs.console import Console
+
+FLAGS = ()
+ABOUT = """\
+Write the tasks that `evaluate` draws for these keys to a safetensors file: which images of the split are support
+and query, with their labels. `task_file=FILE` evaluates on exactly these. The file comes first."""
+EXAMPLES = ("tasks.safetensors benchmark=glyphs shot=5 tasks=1000",)
+
+
+def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
+    from runs.cli.usage import usage as write_usage
+
+    keys = [setting for setting in settings if "=" in setting]
+    return write_usage("tasks", ABOUT, EvaluateConfig, FLAGS, EXAMPLES, keys)
+
+
+def run(flags: Flags, console: Console) -> int:
+    """Draw the tasks and write them."""
+    files = [setting for setting in flags.settings if "=" not in setting]
+    if len(files) != 1:
+        raise InputError("say where to write them: transduce tasks FILE.safetensors [key=value ...]")
+    keys = [setting for setting in flags.settings if "=" in setting]
+    alike = ["strategy=simpleshot"] if not any(key.startswith("strategy=") for key in keys) else []
+    configs = parse(EvaluateConfig, [*keys, *alike])
+    if len(configs) > 1:
+        raise InputError("tasks are of one config; give each key one value")
+
+    from fsl.tasks import TaskSampler
+    from runs.lineage import Lineage, images_of
+    from runs.store import Store
+
+    config, path = configs[0], Path(files[0])
+    images = images_of(Lineage.of(config).benchmark, config.split, Store(config.results), console)
+    sampler = TaskSampler(images.labels, config.way, config.shot, config.query, config.seed, images.class_names)
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path}: its folder does not exist; make it, or give another place")
+    sampler.first(config.tasks).save(path)
+    console.note(f"saved: {config.tasks:,} tasks in {path}")
+    return 0

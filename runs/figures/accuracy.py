@@ -1,0 +1,38 @@
+"""Accuracy by strategy, with 95 % intervals."""
+
+from typing import TYPE_CHECKING
+
+from runs.figures.style import COLOURS, MARKERS, new_figure
+from runs.tables.grid import Table
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def accuracy_figure(table: Table) -> "Figure":
+    """Dots with intervals: a row for each strategy, a colour and marker for each column of the table."""
+    figure, axes = new_figure(7.0, 1.4 + 0.5 * len(table.rows))
+    for j, column in enumerate(table.columns):
+        cells = [(i, table.cells[row, column]) for i, row in enumerate(table.rows)]
+        filled = [(i, cell) for i, cell in cells if cell.results]
+        axes.errorbar(
+            [100 * cell.accuracy for _, cell in filled],
+            [i for i, _ in filled],
+            xerr=[100 * cell.ci95 for _, cell in filled],
+            fmt=MARKERS[j % len(MARKERS)],
+            color=COLOURS[j % len(COLOURS)],
+            label=column,
+            capsize=4,
+        )
+        for i, cell in filled:
+            axes.annotate(
+                f"{100 * cell.accuracy:.1f}", (100 * cell.accuracy, i), (0, 7), textcoords="offset points", ha="center"
+            )
+    axes.set_yticks(range(len(table.rows)), table.rows)
+    axes.set_ylim(len(table.rows) - 0.5, -0.6)
+    axes.margins(x=0.12)
+    axes.set_xlabel("accuracy (%), 95 % interval")
+    axes.set_title(table.title.split(";")[0], fontsize="medium")
+    axes.grid(axis="x", alpha=0.3)
+    axes.legend(loc="best", frameon=False)
+    return figure

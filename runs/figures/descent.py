@@ -1,0 +1,38 @@
+"""The falling objective of one batch of tasks."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runs.figures.style import COLOURS, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def descent_figure(trace: NDArray[np.floating[Any]], strategy: str) -> "Figure":
+    """How far the objective of each task is above where it stopped, by step.
+
+    Args:
+        trace: (steps, tasks) objective at the start and after each step, NaN after a task has stopped.
+        strategy: its name, for the title.
+    """
+    # A task that has stopped stays where it was.
+    last = np.where(np.isnan(trace), -1, np.arange(len(trace))[:, None]).max(axis=0)
+    final = trace[last, np.arange(trace.shape[1])]
+    above = np.where(np.isnan(trace), 0.0, trace - final)
+    floor = 1e-6
+    figure, axes = new_figure(7.0, 3.6)
+    axes.plot(np.maximum(above, floor), color=COLOURS[0], alpha=0.15, linewidth=1)
+    axes.plot(
+        np.maximum(np.median(above, axis=1), floor), color=COLOURS[5], linewidth=2.5, marker="o", label="median task"
+    )
+    axes.set_yscale("log")
+    axes.set_xlabel("step")
+    axes.set_ylabel(f"R(step) - R(end), at least {floor:g}")
+    axes.set_title(f"{strategy}: the objective of {trace.shape[1]} tasks falls until each stops", fontsize="medium")
+    axes.set_xticks(range(0, len(trace), max(1, len(trace) // 12)))
+    axes.grid(alpha=0.3)
+    axes.legend(frameon=False)
+    return figure

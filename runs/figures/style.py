@@ -1,0 +1,30 @@
+"""How figures look: colours that stay apart for colour-blind readers and in grey print, no window needed."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")  # Okabe and Ito 2008
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+
+def new_figure(width: float, height: float) -> "tuple[Figure, Axes]":
+    """A figure of that size in inches, with one plot whose frame is open at the top and right."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    axes = figure.add_subplot()
+    axes.spines[["top", "right"]].set_visible(False)
+    return figure, axes
+
+
+def save(figure: "Figure", path: Path) -> Path:
+    """Write a PNG in one step; gives its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.partial")
+    figure.savefig(partial, format="png", dpi=150)
+    partial.replace(path)
+    return path

@@ -1,0 +1,1 @@
+"""Tables regenerated from the record of runs."""

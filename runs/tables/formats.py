@@ -1,0 +1,64 @@
+"""A table as text: for the terminal, Markdown, CSV. Fractions become percent here and nowhere else."""
+
+import csv
+import io
+from typing import Any
+
+from runs.tables.grid import Cell, Table
+
+NOT_RUN = "not run"
+
+
+def spell(cell: Cell) -> str:
+    """Mean and interval in percent, and the number of seeds where there is more than one."""
+    if not cell.results:
+        return NOT_RUN
+    seeds = f" (n={len(cell.results)})" if len(cell.results) > 1 else ""
+    return f"{100 * cell.accuracy:.2f} ± {100 * cell.ci95:.2f}{seeds}"
+
+
+def rows(table: Table) -> list[dict[str, str]]:
+    """One dictionary a row, for the console."""
+    return [
+        {"strategy": row, **{column: spell(table.cells[row, column]) for column in table.columns}} for row in table.rows
+    ]
+
+
+def markdown(table: Table) -> str:
+    """A Markdown table with its title and notes."""
+    lines = [table.title + ".", "", "| strategy | " + " | ".join(table.columns) + " |"]
+    lines.append("| --- |" + " ---: |" * len(table.columns))
+    for row in table.rows:
+        lines.append(f"| {row} | " + " | ".join(spell(table.cells[row, column]) for column in table.columns) + " |")
+    lines += ["", *(f"- {note}" for note in table.notes)] if table.notes else []
+    return "\n".join(lines).rstrip() + "\n"
+
+
+FIELDS = ("table", "strategy", "shot", "seeds", "tasks", "accuracy", "accuracy_ci95", "runs")
+
+
+def records(table: Table) -> list[dict[str, Any]]:
+    """One record a cell, fractions; accuracy and interval are None where the cell was not run."""
+    return [
+        {
+            "table": table.name,
+            "strategy": row,
+            "shot": cell.config.shot,
+            "seeds": len(cell.results),
+            "tasks": cell.tasks,
+            "accuracy": cell.accuracy if cell.results else None,
+            "accuracy_ci95": cell.ci95 if cell.results else None,
+            "runs": [result.run_id for result in cell.results],
+        }
+        for (row, _), cell in table.cells.items()
+    ]
+
+
+def as_csv(table: Table) -> str:
+    """One line a cell; numbers are fractions, run ids are separated by blanks."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, FIELDS, lineterminator="\n")
+    writer.writeheader()
+    for record in records(table):
+        writer.writerow({**record, "runs": " ".join(record["runs"])})
+    return text.getvalue()

@@ -1,0 +1,143 @@
+"""A grid of configs read back from the record: strategies by shots, mean over seeds.
+
+Nothing is evaluated here. A run fills a cell only if every key that can change its result agrees with the cell's
+config, the seed aside; tags only pre-filter.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from runs.config import PLACES, EvaluateConfig, top_level
+from runs.lineage import short
+
+if TYPE_CHECKING:
+    from runs.tracking import Tracker
+
+
+@dataclass(frozen=True)
+class SeedResult:
+    """What one tracked run says: the accuracy and its interval are fractions."""
+
+    seed: int
+    accuracy: float
+    ci95: float
+    tasks: int
+    run_id: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: its config (with some seed) and the runs that fill it, one for each seed; none if it was not run."""
+
+    config: EvaluateConfig
+    results: tuple[SeedResult, ...] = ()
+
+    @property
+    def accuracy(self) -> float:
+        """Mean over seeds, a fraction; NaN where there is no run."""
+        return sum(r.accuracy for r in self.results) / len(self.results) if self.results else math.nan
+
+    @property
+    def ci95(self) -> float:
+        """Half-width of the 95 % interval: over tasks for one seed, over seeds (Student's t) for several."""
+        if len(self.results) < 2:
+            return self.results[0].ci95 if self.results else math.nan
+        from scipy.stats import t
+
+        n, mean = len(self.results), self.accuracy
+        variance = sum((r.accuracy - mean) ** 2 for r in self.results) / (n - 1)
+        return float(t.ppf(0.975, n - 1)) * math.sqrt(variance / n)
+
+    @property
+    def tasks(self) -> int:
+        """Tasks over all seeds."""
+        return sum(r.tasks for r in self.results)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells by row and column.
+
+    Attributes:
+        name: the experiment's name.
+        title: what all cells have in common.
+        rows: names of the strategies, in the order of the experiment.
+        columns: such as "1-shot".
+        cells: (row, column) -> cell.
+        notes: what the reader should know: runs left aside and why.
+    """
+
+    name: str
+    title: str
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    cells: Mapping[tuple[str, str], Cell]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def missing(self) -> list[Cell]:
+        """Cells without a run."""
+        return [cell for cell in self.cells.values() if not cell.results]
+
+
+def read_table(name: str, configs: Sequence[EvaluateConfig], tracker: "Tracker") -> Table:
+    """The table of an experiment's configs, filled from the finished runs of the record."""
+    runs = []
+    for benchmark in dict.fromkeys(short(config.benchmark) for config in configs):
+        runs += tracker.search(f"evaluate/{benchmark}", "tags.stage = 'evaluation'")
+    by_keys: dict[str, list[Any]] = {}
+    for run in runs:  # newest first
+        by_keys.setdefault(_signature(run.data.params), []).append(run)
+    cells: dict[tuple[str, str], Cell] = {}
+    notes: list[str] = []
+    for config in configs:
+        place = (config.strategy.name, f"{config.shot}-shot")
+        if place not in cells:
+            found = by_keys.get(_signature(config.flat()), [])
+            cells[place] = Cell(config, _newest_by_seed(found, f"{place[0]}, {place[1]}", notes.append))
+    return Table(
+        name,
+        _title(configs[0], cells),
+        tuple(dict.fromkeys(row for row, _ in cells)),
+        tuple(dict.fromkeys(column for _, column in cells)),
+        cells,
+        tuple(dict.fromkeys(notes)),
+    )
+
+
+def _newest_by_seed(runs: Sequence[Any], cell: str, say: Callable[[str], None]) -> tuple[SeedResult, ...]:
+    """One result a seed, of the newest data; `runs` are newest first."""
+    chosen: dict[int, SeedResult] = {}
+    data = runs[0].data.tags.get("data") if runs else None
+    for run in runs:
+        seed = int(run.data.params["seed"])
+        if run.data.tags.get("data") != data:
+            say(f"{cell}: run {run.info.run_id} left aside, it was on other images than the newest run")
+        elif seed in chosen:
+            say(f"{cell}: run {run.info.run_id} left aside, {chosen[seed].run_id} is newer (seed {seed})")
+        else:
+            m = run.data.metrics
+            chosen[seed] = SeedResult(seed, m["accuracy"], m["accuracy_ci95"], int(m["tasks"]), run.info.run_id)
+    return tuple(chosen[seed] for seed in sorted(chosen))
+
+
+def _signature(keys: Mapping[str, Any]) -> str:
+    """What a config's flat keys, or a run's parameters, say about the result, less the seed. A preset counts by its
+    values, as it does in identities."""
+    ignored = {"seed", "strategy", "training"} | {f.name for f in top_level(EvaluateConfig) if f.metadata["execution"]}
+    kept = {n: str(v) for n, v in keys.items() if n not in ignored and n.partition(".")[2] not in PLACES}
+    kept["strategy.name"] = str(keys.get("strategy.name", keys["strategy"]))
+    return "\n".join(f"{name}={kept[name]}" for name in sorted(kept))
+
+
+def _title(config: EvaluateConfig, cells: Mapping[tuple[str, str], Cell]) -> str:
+    tasks = {cell.results[0].tasks for cell in cells.values() if cell.results}
+    count = f"{tasks.pop():,} tasks a seed" if len(tasks) == 1 else f"{config.tasks:,} tasks a seed"
+    seeds = {len(cell.results) for cell in cells.values() if cell.results} or {0}
+    spread = "over tasks" if max(seeds) < 2 else "over seeds"
+    return (
+        f"{config.benchmark.name}/{config.backbone.name}, {config.way}-way, {config.query} queries a class, "
+        f"{config.split} classes, {count}; accuracy in %, 95 % interval {spread}"
+    )
