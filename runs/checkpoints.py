@@ -54,6 +54,7 @@ def checkpoint(
     name, key = train_name(config), lineage.checkpoint
     if not force and (entry := store.peek("checkpoints", key)):
         return _reused(entry, key, tracker)
+    tracker.bury()
     with store.lock("checkpoint", key, f"the training of {name}", progress.note):
         entry = None if force else store.find("checkpoints", key, progress.note)
         if entry:

@@ -111,6 +111,8 @@ def evaluation(
     waiting = {job.identity: job for job in jobs if job.identity not in results}
     if results:
         progress.note(f"reused {len(results)}, running {len(waiting)}")
+    if waiting:
+        tracker.bury()
     groups: dict[tuple[Any, ...], list[_Job]] = {}
     for job in waiting.values():
         groups.setdefault(job.shape, []).append(job)

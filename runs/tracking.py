@@ -77,11 +77,8 @@ class Tracker:
         logging.getLogger("mlflow").setLevel(logging.ERROR)  # after the import, which sets it to INFO
         logging.getLogger("alembic").setLevel(logging.ERROR)
         try:
-            if not self.own:
-                return MlflowClient(tracking_uri=self.uri)
-            self.store.prepare()
-            with self.watched(), locked(self.store.locks / "mlflow.db.lock", "the new run record", self.say):
-                if not self.store.database.exists():
+            with self.watched(), self._creation_lock():
+                if self.own and not self.store.database.exists():
                     self._create(MlflowClient)
                 return MlflowClient(tracking_uri=self.uri)
         except (MlflowException, DatabaseError) as error:
@@ -92,6 +89,20 @@ class Tracker:
                 else "move it away, or give another results folder with results=FOLDER"
             )
             raise InputError(f"{place}: no usable MLflow record ({_first_line(error)}); {remedy}") from error
+
+    @contextmanager
+    def _creation_lock(self) -> Iterator[None]:
+        """Of two processes that make one database at once, MLflow kills one."""
+        if self.own:
+            self.store.prepare()
+            path = self.store.locks / "mlflow.db.lock"
+        elif self.uri.startswith("sqlite:///"):
+            path = Path(self.uri.removeprefix("sqlite:///").partition("?")[0] + ".lock")
+        else:
+            yield
+            return
+        with locked(path, "the new run record", self.say):
+            yield
 
     def _create(self, client: type) -> None:
         """Make an empty database beside its place, then rename it: a kill leaves no half-made one."""

@@ -30,7 +30,8 @@ def fingerprint(name="some_package.one"):
 def test_layout_and_comments_do_not_count(package):
     before = fingerprint()
     (package / "one.py").write_text(
-        '"""Another docstring."""\nfrom .two import double  # a comment\ndef one(x):\n    """Doc."""\n    return (double(x))\n'
+        '"""Another docstring."""\nfrom .two import double  # a comment\n'
+        'def one(x):\n    """Doc."""\n    return (double(x))\n'
     )
     assert fingerprint() == before
 

@@ -31,9 +31,9 @@ def free_port():
 def wait_for(child, port):
     for _ in range(LIMIT * 5):
         assert child.poll() is None, "the server ended"
-        with contextlib.suppress(OSError):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/health", timeout=5) as answer:
-                return answer.status
+        place = f"http://127.0.0.1:{port}/health"
+        with contextlib.suppress(OSError), urllib.request.urlopen(place, timeout=5) as answer:
+            return answer.status
         time.sleep(0.2)
     raise AssertionError(f"no answer in {LIMIT} s")
 
@@ -74,7 +74,7 @@ def test_transduce_ui_until_control_c(server, store, child_environment, tmp_path
                 break
             time.sleep(0.1)
         assert f"MLflow UI: http://127.0.0.1:{port} (Ctrl-C ends it)" in log.read_text()
-        with pytest.raises(InputError, match=f"port {port}: Address already in use; give another"):
+        with pytest.raises(InputError, match=f"port {port}: Address already in use"):
             served(Tracker(store), port=port).__enter__()
         child.send_signal(signal.SIGINT)
         assert child.wait(60) == 0
@@ -119,7 +119,7 @@ def test_ports_that_cannot_be(tmp_path, port):
 
 
 def test_a_host_that_is_not_here(tmp_path):
-    with pytest.raises(InputError, match="cannot listen at 203.0.113.1"):
+    with pytest.raises(InputError, match=r"cannot listen at 203\.0\.113\.1"):
         serve(Store(tmp_path / "results"), host="203.0.113.1", port=free_port())
 
 

@@ -117,6 +117,27 @@ def test_what_changes_the_result_is_part_of_the_identity(configs, key):
     assert Lineage.of(config).evaluation(config) != Lineage.of(other).evaluation(other)
 
 
+def test_other_images_and_other_code_are_part_of_the_identity(configs, monkeypatch):
+    import tiny_plugins
+
+    import runs.lineage
+
+    (config,) = configs()
+    before = Lineage.of(config)
+    evaluated, bank = before.evaluation(config), before.bank("novel")
+    with monkeypatch.context() as patch:
+        patch.setattr(tiny_plugins.Tiny, "source", lambda self: "other images")
+        assert Lineage.of(config).checkpoint != before.checkpoint
+        assert Lineage.of(config).evaluation(config) != evaluated
+    with monkeypatch.context() as patch:
+        patch.setattr(tiny_plugins.Tiny, "std", (0.3,))
+        assert Lineage.of(config).checkpoint != before.checkpoint
+    monkeypatch.setattr(runs.lineage, "code_fingerprint", lambda *names: "other code of " + names[-1])
+    assert Lineage.of(config).checkpoint == before.checkpoint, "hours of training are not thrown away for an edit"
+    assert Lineage.of(config).bank("novel") != bank
+    assert Lineage.of(config).evaluation(config) != evaluated
+
+
 def test_strategies_share_tasks_and_features(trained, evaluate, tiny_arguments, notes, monkeypatch):
     import fsl.evaluation
 
@@ -284,9 +305,10 @@ def test_a_failing_strategy_marks_its_run_and_leaves_the_others(trained, evaluat
     def boom(*_, **__):
         raise RuntimeError("boom")
 
-    with monkeypatch.context() as patch, pytest.raises(RuntimeError, match="boom"):
+    with monkeypatch.context() as patch:
         patch.setattr(fsl.evaluation, "evaluate", boom)
-        evaluate(configs("shot=2"))
+        with pytest.raises(RuntimeError, match="boom"):
+            evaluate(configs("shot=2"))
     states = {run.info.run_id: run.info.status for run in runs_of(tracker, "evaluate/Tiny")}
     assert states.pop(good.run_id) == "FINISHED"
     assert list(states.values()) == ["FAILED"]
@@ -297,9 +319,10 @@ def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkey
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    with monkeypatch.context() as patch, pytest.raises(OSError, match="the disk is full"):
+    with monkeypatch.context() as patch:
         patch.setattr("runs.evaluations.np.savez_compressed", full)
-        evaluate(configs())
+        with pytest.raises(OSError, match="the disk is full"):
+            evaluate(configs())
     assert [run.info.status for run in runs_of(tracker, "evaluate/Tiny")] == ["FAILED"]
     assert not evaluate(configs())[0].reused
     assert evaluate(configs())[0].reused

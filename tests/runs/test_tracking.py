@@ -75,8 +75,8 @@ def test_the_block_of_a_run_marks_how_it_ended(tracker):
         raise KeyboardInterrupt
     with pytest.raises(RuntimeError, match="boom"), failed.guarded():
         raise RuntimeError("boom")
+    finished.finish()
     with pytest.raises(RuntimeError, match="later"), finished.guarded():
-        finished.finish()
         raise RuntimeError("later")
     assert [status(tracker, run) for run in (killed, failed, finished)] == ["KILLED", "FAILED", "FINISHED"]
     assert tracker.get(failed.run_id).data.tags["ended"] == "RuntimeError: boom"
@@ -202,6 +202,17 @@ def test_a_foreign_database_is_named(store):
         Tracker(store).client  # noqa: B018
     assert str(store.database) in str(caught.value)
     assert b"this is no database" in store.database.read_bytes()
+
+
+def test_a_database_elsewhere(store, empty_record, tmp_path, monkeypatch):
+    shutil.copy(empty_record, tmp_path / "other.db")
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/other.db")
+    store.database.unlink()
+    tracker = Tracker(store)
+    start(tracker).finish()
+    assert tracker.find("evaluate/tiny", "a" * 16) is not None
+    assert not store.database.exists()
+    assert (store.artifacts / "evaluate" / "tiny").is_dir()
 
 
 @pytest.mark.parametrize("uri", ["./mlruns", "file:///tmp/mlruns"])
