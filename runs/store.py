@@ -56,7 +56,7 @@ class Store:
     """
 
     def __init__(self, root: str | Path | None = None) -> None:
-        self.root = Path(root or os.environ.get(ENVIRONMENT) or "results").expanduser().absolute()
+        self.root = Path(root or os.environ.get(ENVIRONMENT) or "results").expanduser().resolve()
         self._prepared = False
 
     def __repr__(self) -> str:

@@ -248,3 +248,10 @@ def test_two_processes_on_a_new_store(tmp_path, child_environment):
     assert [child.returncode for child in children] == [0, 0], errors
     assert errors == ["", ""]
     assert len(Tracker(Store(tmp_path / "results")).search("train/")) == 2
+
+
+def test_a_store_by_another_name_is_the_same_store(tracker, store, tmp_path):
+    start(tracker).finish()
+    (tmp_path / "link").symlink_to(store.root)
+    start(Tracker(Store(tmp_path / "link"))).finish()
+    assert len(tracker.search("evaluate/")) == 2
