@@ -15,6 +15,7 @@ the surrogate promised, and shrinks again when it can (relative smoothness: Baus
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Literal, NamedTuple, Protocol
 
@@ -29,6 +30,7 @@ SUFFICIENT_DECREASE = 0.1
 """Share of the predicted decrease that an accepted step reaches. Asking only for R+ <= R would accept 2-cycles."""
 
 _KAPPA_MIN, _KAPPA_MAX = 2.0**-6, 2.0**40
+_SMALL = 4096  # entries of a problem whose sums' rounding stays within the allowance in float32
 _FLOOR = 1e-12  # of a warm start's probabilities: rows saturated earlier would hardly move again when rho > 0
 
 
@@ -41,6 +43,10 @@ class Term(Protocol):
 
     def curvature(self, assignments: Tensor) -> Tensor:
         """Unit in which the proximal weight of each row is counted, broadcastable to (B, N); >= 0."""
+        ...
+
+    def select(self, problems: Tensor) -> "Term":
+        """The term of some problems of the batch, given by their indices."""
         ...
 
 
@@ -127,49 +133,48 @@ def descend(
             "temperature + proximal"
         )
     batch, shape = cost.shape[:-2], cost.shape
-    problem = _Problem(cost.reshape(-1, *shape[-2:]), terms, clamp, temperature)
+    problem = _Problem.of(cost.reshape(-1, *shape[-2:]), terms, clamp, temperature)
+    work = _Work.begin(problem, start)
+    result = _Result.like(work.now)
     guarded = step == "monotone"
-    now = problem.at(problem.start(start))
-    kappa = now.R.new_full(now.R.shape, 0.0 if temperature > 0 else 2.0)
-    status = torch.full_like(now.R, Status.MAX_ITERATIONS, dtype=torch.int64)
-    iterations = torch.zeros_like(status)
-    active = torch.ones_like(status, dtype=torch.bool)
-    settled = torch.zeros_like(active)
-    objectives = [now.R]
+    objectives = [work.now.R]
 
-    for iteration in range(max_iterations):
-        rho = problem.rho(now, kappa) if guarded else proximal or None
+    for _ in range(max_iterations):
+        problem, now = work.problem, work.now
+        rho = problem.rho(now, work.kappa) if guarded else proximal or None
         L = problem.step(now, rho)
         predicted = problem.predicted(now, L, rho)
         rounding = problem.rounding(now)
-        if guarded and settled.any():
+        if guarded and work.settled.any():
             # Of a pure step, the predicted decrease is the gap.
             gap = -predicted if rho is None and temperature > 0 else problem.gap(now)
-            settled &= gap <= gap_tolerance * now.R.abs() + rounding
-        _stop(status, active, settled, Status.CONVERGED)
-        if not active.any():
+            work.settled &= gap <= gap_tolerance * now.R.abs() + rounding
+        work.stop(work.settled, Status.CONVERGED)
+        if not work.active.any():
             break
         new = problem.at(L)
-        iterations += active
-        accepted = active
+        work.iterations += work.active
+        accepted = work.active
         if guarded:
-            accepted = active & (new.R <= now.R + SUFFICIENT_DECREASE * predicted + rounding)
-            rejected = active & ~accepted
-            kappa = torch.where(accepted & (new.R <= now.R + predicted), _shrunk(kappa), kappa)
-            kappa = torch.where(rejected, torch.where(kappa > 0, 2 * kappa, 1.0), kappa)
-            _stop(status, active, rejected & (-predicted <= rounding), Status.ROUNDING)
-            _stop(status, active, rejected & (kappa > _KAPPA_MAX), Status.STEP_FAILED)
-        settled = accepted & ((new.R - now.R).abs() <= tolerance * new.R.abs() + rounding) & (iterations > 2)
-        now = _where(accepted, new, now)
-        objectives.append(torch.where(iterations > iteration, now.R, torch.nan))
+            accepted = work.active & (new.R <= now.R + SUFFICIENT_DECREASE * predicted + rounding)
+            work.adapt(accepted, well=new.R <= now.R + predicted, hopeless=-predicted <= rounding)
+        small = (new.R - now.R).abs() <= tolerance * new.R.abs() + rounding
+        work.settled = accepted & small & (work.iterations > 2)
+        work.now = _where(accepted, new, now)
+        if trace:
+            objectives.append(result.spread(work.now.R, work))
+        if 2 * work.active.sum() <= len(work.active):
+            result.take(work)
+            work = work.select(work.active.nonzero()[:, 0])
 
+    result.take(work)
     return Descent(
-        assignments=now.S.mT.reshape(shape),
-        log_assignments=now.L.mT.reshape(shape),
-        objective=now.R.reshape(batch),
-        gap=problem.gap(now).reshape(batch),
-        iterations=iterations.reshape(batch),
-        status=status.reshape(batch),
+        assignments=result.S.mT.reshape(shape),
+        log_assignments=result.L.mT.reshape(shape),
+        objective=result.R.reshape(batch),
+        gap=result.gap.reshape(batch),
+        iterations=result.iterations.reshape(batch),
+        status=result.status.reshape(batch),
         trace=torch.stack(objectives).reshape(-1, *batch) if trace else None,
     )
 
@@ -185,22 +190,33 @@ class _State(NamedTuple):
     size: Tensor  # (B,) sum of the absolute parts of R: the unit of its rounding error
 
 
+@dataclass(frozen=True)
 class _Problem:
     """The objective of a batch, with classes before points."""
 
-    def __init__(
-        self, cost: Tensor, terms: Sequence[Term], clamp: tuple[Tensor, Tensor] | None, temperature: float
-    ) -> None:
-        self.cost = cost.mT.contiguous()
-        self.terms = terms
-        self.temperature = temperature
-        self.free: Tensor | None = None  # (B, 1, N), False in clamped rows
-        if clamp is not None:
-            mask, labels = (part.reshape(len(cost), 1, -1) for part in clamp)
-            classes = torch.arange(cost.shape[-1], device=cost.device)[:, None]
-            self.free, self.one_hot = ~mask, ((labels == classes) & mask).to(cost.dtype)
-        # At T = 0 the step divides by rho alone.
-        self.smallest_rho = 0.0 if temperature > 0 else 1e-9 * (cost.amax((1, 2)) - cost.amin((1, 2))).clamp_min(1e-30)
+    cost: Tensor  # (B, K, N)
+    terms: Sequence[Term]
+    temperature: float
+    smallest_rho: Tensor  # (B,); at temperature 0 the step divides by rho alone
+    free: Tensor | None = None  # (B, 1, N), False in clamped rows
+    one_hot: Tensor | None = None  # (B, K, N), of the clamped rows
+
+    @classmethod
+    def of(
+        cls, cost: Tensor, terms: Sequence[Term], clamp: tuple[Tensor, Tensor] | None, temperature: float
+    ) -> "_Problem":
+        smallest = 1e-9 * (cost.amax((1, 2)) - cost.amin((1, 2))).clamp_min(1e-30)
+        plain = cls(cost.mT.contiguous(), terms, temperature, smallest * (temperature == 0))
+        if clamp is None:
+            return plain
+        mask, labels = (part.reshape(len(cost), 1, -1) for part in clamp)
+        classes = torch.arange(cost.shape[-1], device=cost.device)[:, None]
+        return replace(plain, free=~mask, one_hot=((labels == classes) & mask).to(cost.dtype))
+
+    def select(self, problems: Tensor) -> "_Problem":
+        parts = (None if part is None else part[problems] for part in (self.smallest_rho, self.free, self.one_hot))
+        terms = [term.select(problems) for term in self.terms]
+        return _Problem(self.cost[problems], terms, self.temperature, *parts)  # type: ignore[arg-type]
 
     def start(self, start: Tensor | None) -> Tensor:
         if start is None:
@@ -210,11 +226,11 @@ class _Problem:
     def at(self, L: Tensor) -> _State:
         """The state of log-assignments L: one product per term."""
         S = L.exp()
-        if self.free is not None:
+        if self.free is not None and self.one_hot is not None:
             L = L * self.free
             S = torch.where(self.free, S, self.one_hot)
-        entropy = self.temperature * _total(S * L)
-        linear = _total(S * self.cost)
+        entropy = self.temperature * inner(S, L)
+        linear = inner(S, self.cost)
         G, R, size = self.cost, linear + entropy, linear.abs() + entropy.abs() + 1.0
         for term in self.terms:
             value, gradient = term.value_and_gradient(S.mT)
@@ -227,7 +243,7 @@ class _Problem:
             return None
         unit = sum((term.curvature(now.S.mT) for term in self.terms), now.S.new_zeros(1, 1))
         rho = kappa[:, None].to(now.S.dtype) * unit
-        return rho.clamp_min(torch.as_tensor(self.smallest_rho, dtype=rho.dtype)[..., None])[:, None]
+        return torch.maximum(rho, self.smallest_rho[:, None])[:, None]
 
     def step(self, now: _State, rho: Tensor | float | None) -> Tensor:
         """Log-assignments after one step; `rho` None is the pure step."""
@@ -237,12 +253,10 @@ class _Problem:
 
     def predicted(self, now: _State, L: Tensor, rho: Tensor | float | None) -> Tensor:
         """(B,) change of the surrogate by the step to L, -sum_p (T + rho_p) KL(s_p || s_p+) <= 0."""
-        divergence = now.S * (now.L - L)
-        if self.free is not None:
-            divergence *= self.free
+        fall = now.L - L if self.free is None else (now.L - L) * self.free
         if isinstance(rho, Tensor):
-            return -_total((self.temperature + rho) * divergence).clamp_min(0)
-        return -(self.temperature + (rho or 0.0)) * _total(divergence).clamp_min(0)
+            return -inner(now.S, (self.temperature + rho) * fall).clamp_min(0)
+        return -(self.temperature + (rho or 0.0)) * inner(now.S, fall).clamp_min(0)
 
     def gap(self, now: _State) -> Tensor:
         """(B,) <G, S> + T <S, L> + T sum_p logsumexp(-G_p / T), at T = 0 <G, S> - sum_p min_k G_pk."""
@@ -257,9 +271,85 @@ class _Problem:
         return (64 if now.S.dtype == torch.float64 else 8) * precision * now.size
 
 
+@dataclass
+class _Work:
+    """The problems that are being worked on. One that has stopped is frozen, and left behind with others."""
+
+    problem: _Problem
+    now: _State
+    places: Tensor  # (b,) where they stand in the whole batch
+    active: Tensor
+    settled: Tensor  # the last step changed little
+    kappa: Tensor  # float64, proximal weight in units of the terms' curvature
+    iterations: Tensor
+    status: Tensor
+
+    @classmethod
+    def begin(cls, problem: _Problem, start: Tensor | None) -> "_Work":
+        now = problem.at(problem.start(start))
+        zeros = torch.zeros_like(now.R, dtype=torch.int64)
+        kappa = torch.full_like(now.R, 0.0 if problem.temperature > 0 else 2.0)
+        places = torch.arange(len(now.R), device=now.R.device)
+        return cls(problem, now, places, zeros == 0, zeros > 0, kappa, zeros.clone(), zeros + Status.MAX_ITERATIONS)
+
+    def adapt(self, accepted: Tensor, *, well: Tensor, hopeless: Tensor) -> None:
+        """Halve kappa (not below 2^-6) where a step did as well as predicted, double it where one was rejected."""
+        rejected = self.active & ~accepted
+        lower = torch.where(self.kappa > 0, (self.kappa / 2).clamp_min(_KAPPA_MIN), self.kappa)
+        higher = torch.where(self.kappa > 0, 2 * self.kappa, 1.0)
+        self.kappa = torch.where(rejected, higher, torch.where(accepted & well, lower, self.kappa))
+        self.stop(rejected & hopeless, Status.ROUNDING)
+        self.stop(rejected & (self.kappa > _KAPPA_MAX), Status.STEP_FAILED)
+
+    def stop(self, which: Tensor, why: Status) -> None:
+        self.status = torch.where(which & self.active, int(why), self.status)
+        self.active = self.active & ~which
+
+    def select(self, problems: Tensor) -> "_Work":
+        now = _State(*(part[problems] for part in self.now))
+        rest = (self.places, self.active, self.settled, self.kappa, self.iterations, self.status)
+        return _Work(self.problem.select(problems), now, *(part[problems] for part in rest))
+
+
+@dataclass
+class _Result:
+    """Where all problems of the batch ended, collected as they are left behind."""
+
+    L: Tensor
+    S: Tensor
+    R: Tensor
+    gap: Tensor
+    iterations: Tensor
+    status: Tensor
+
+    @classmethod
+    def like(cls, now: _State) -> "_Result":
+        count = torch.zeros_like(now.R, dtype=torch.int64)
+        return cls(now.L.clone(), now.S.clone(), now.R.clone(), torch.zeros_like(now.R), count, count.clone())
+
+    def take(self, work: _Work) -> None:
+        now, places = work.now, work.places
+        self.L[places], self.S[places], self.R[places] = now.L, now.S, now.R
+        self.gap[places] = work.problem.gap(now)
+        self.iterations[places], self.status[places] = work.iterations, work.status
+
+    def spread(self, values: Tensor, work: _Work) -> Tensor:
+        """Values of the active problems at their places in the whole batch, NaN elsewhere."""
+        return torch.full_like(self.R, torch.nan).index_copy_(0, work.places[work.active], values[work.active])
+
+
 def _total(products: Tensor) -> Tensor:
     """(B,) sum over classes and points, in float64."""
     return products.flatten(1).sum(1, dtype=torch.float64)
+
+
+def inner(a: Tensor, b: Tensor) -> Tensor:
+    """(B,) inner products <a, b> of (B, K, N) tensors, in float64; small ones are summed in their own precision, which
+    is three times faster."""
+    if a.shape[1] * a.shape[2] <= _SMALL:
+        small: Tensor = torch.linalg.vecdot(a.flatten(1), b.flatten(1))
+        return small.double()
+    return _total(a * b)
 
 
 def _where(chosen: Tensor, new: _State, old: _State) -> _State:
@@ -267,15 +357,3 @@ def _where(chosen: Tensor, new: _State, old: _State) -> _State:
     if bool(chosen.all()):
         return new
     return _State(*(torch.where(chosen.view(-1, *[1] * (a.dim() - 1)), a, b) for a, b in zip(new, old, strict=True)))
-
-
-def _shrunk(kappa: Tensor) -> Tensor:
-    """Half of it, but not below 2^-6; the pure step (0) stays."""
-    return torch.where(kappa > 0, (kappa / 2).clamp_min(_KAPPA_MIN), kappa)
-
-
-def _stop(status: Tensor, active: Tensor, which: Tensor, why: Status) -> None:
-    """Mark problems as stopped, in place."""
-    which = which & active
-    status[which] = why
-    active &= ~which

@@ -17,7 +17,11 @@ class Graph(Protocol):
     def symmetric(self) -> bool: ...
 
     def __matmul__(self, assignments: Tensor) -> Tensor:
-        """W S for (…, N, K) assignments."""
+        """W S for (B, N, K) assignments."""
+        ...
+
+    def select(self, problems: Tensor) -> "Graph":
+        """The graphs of some problems of the batch, given by their indices."""
         ...
 
 
@@ -40,6 +44,9 @@ class DenseGraph:
         # (W S)^T = S^T W^T: the optimiser keeps classes before points, so both factors are already laid out.
         right = self.weights if self.symmetric else self.weights.mT
         return torch.bmm(assignments.mT, right).mT
+
+    def select(self, problems: Tensor) -> "DenseGraph":
+        return DenseGraph(self.weights[problems], self.symmetric)
 
 
 _FAR, _CROSSED = 1e30, 1e36  # beyond every real dissimilarity, and beyond that again
@@ -68,7 +75,9 @@ def nearest(dissimilarities: Tensor, k: int, *, valid: Tensor | None = None) -> 
     chosen.diagonal(dim1=1, dim2=2).fill_(0.0)
     if valid is not None:
         chosen *= valid[:, None, :]
-    tied = (chosen.sum(dim=2) > k).any(dim=1)  # equal dissimilarities were crossed out together
+    # Equal dissimilarities were crossed out together. Without padding, totals are enough to see it.
+    count = chosen.flatten(1).sum(dim=1) / chosen.shape[1] if valid is None else chosen.sum(dim=2).amax(dim=1)
+    tied = count > k
     if tied.any():
         order = dissimilarities[tied].sort(dim=2, stable=True).indices[..., :k]
         chosen[tied] *= torch.zeros_like(chosen[tied]).scatter_(2, order, 1.0)

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
+from clustering.descent import inner
 from clustering.graph import Graph
 
 
@@ -26,7 +26,10 @@ class Laplacian:
 
     def value_and_gradient(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
         gradient = (self.graph @ assignments).mul_(-self.weight)
-        return (assignments * gradient).mT.flatten(1).sum(1, dtype=torch.float64).mul_(0.5), gradient
+        return 0.5 * inner(assignments.mT, gradient.mT), gradient
 
     def curvature(self, assignments: Tensor) -> Tensor:
         return assignments.new_full((1, 1), 0.1 * self.weight)
+
+    def select(self, problems: Tensor) -> "Laplacian":
+        return Laplacian(self.graph.select(problems), self.weight)

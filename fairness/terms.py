@@ -38,6 +38,9 @@ class GroupProportions:
         by_group, _ = self._counts(assignments)
         return self.weight * (self.target / by_group).amax(dim=1) @ self.groups.mT
 
+    def select(self, problems: Tensor) -> "GroupProportions":
+        return self  # the groups are those of the points, the same in every problem
+
     def _counts(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
         """Pseudo-counts of each group in each cluster, (B, K, J), and of all, (B, K, 1)."""
         by_group = assignments.mT @ self.groups + self.target * self.pseudo_count

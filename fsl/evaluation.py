@@ -1,8 +1,11 @@
 """Strategies on tasks: per-task accuracies first, everything else derived from them."""
 
+import functools
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import torch
@@ -26,8 +29,8 @@ class Evaluation:
     Attributes:
         accuracies: (T,) float64, share of each task's queries that got their true class.
         iterations: (T,) int64 steps of the strategy.
-        seconds_per_task: mean time in `predict`. What strategies evaluated together share (features at hand, inner
-            products) is counted for the first that needs it.
+        seconds_per_task: mean time in `predict`, on one core where it ran on the CPU. What strategies evaluated
+            together share (features at hand, inner products) is counted for the first that needs it.
         trace: (steps, b) objective of the first batch of tasks, NaN after a task has stopped; None where the
             strategy has none.
         best_permutation: (T,) audit, see `fsl.audits`; None unless asked for.
@@ -81,17 +84,58 @@ def evaluate(
         raise InputError(f"the number of tasks must be at least 1, not {total}")
     banks = {s.transform: _transformed(bank, s.transform).to(device) for s in strategies.values()}
     scores = {name: _Score(total, audit) for name in strategies}
+    batches = _batches(tasks, total, batch, bank)
+    work = functools.partial(_predict, strategies, banks)
     with progress.track("evaluating", total) as advance:
-        for start, part in _batches(tasks, total, batch):
-            _check_range(part, bank)
-            episodes = {t: GatheredEpisodes(features, part, t) for t, features in banks.items()}
-            for name, strategy in strategies.items():
-                began = time.perf_counter()
-                predictions = strategy.predict(episodes[strategy.transform])
-                labels = predictions.labels.cpu()
-                scores[name].add(start, part, predictions, labels, time.perf_counter() - began)
+        for start, part, found in _each(work, batches, parallel=torch.device(device).type == "cpu"):
+            for name, (predictions, seconds) in found.items():
+                scores[name].add(start, part, predictions, seconds)
             advance(len(part), **{name: score.mean for name, score in scores.items()})
     return {name: score.result() for name, score in scores.items()}
+
+
+Found = dict[str, tuple[Predictions, float]]
+
+
+def _predict(strategies: Mapping[str, Strategy], banks: Mapping[Transform, Tensor], tasks: Tasks) -> Found:
+    """Predictions and seconds of every strategy on one batch."""
+    episodes = {transform: GatheredEpisodes(features, tasks, transform) for transform, features in banks.items()}
+    found = {}
+    for name, strategy in strategies.items():
+        began = time.perf_counter()
+        predictions = strategy.predict(episodes[strategy.transform])
+        if predictions.probabilities.is_cuda:
+            torch.cuda.synchronize()
+        found[name] = predictions, time.perf_counter() - began
+    return found
+
+
+def _each(
+    work: Callable[[Tasks], Found], batches: Iterator[tuple[int, Tasks]], *, parallel: bool
+) -> Iterator[tuple[int, Tasks, Found]]:
+    """The work done on every batch, in order.
+
+    The tensors of a batch are too small to be shared between cores, so on the CPU each core takes batches of its own.
+    A few batches are under way at once, whatever their number.
+    """
+    cores = torch.get_num_threads() if parallel else 1
+    if cores == 1:
+        for start, part in batches:
+            yield start, part, work(part)
+        return
+    torch.set_num_threads(1)
+    try:
+        with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            waiting: deque[tuple[int, Tasks, Future[Found]]] = deque()
+            for start, part in batches:
+                waiting.append((start, part, pool.submit(work, part)))
+                if len(waiting) > 2 * cores:
+                    start, part, future = waiting.popleft()
+                    yield start, part, future.result()
+            for start, part, future in waiting:
+                yield start, part, future.result()
+    finally:
+        torch.set_num_threads(cores)
 
 
 class _Score:
@@ -104,7 +148,8 @@ class _Score:
         self.trace: Tensor | None = None
         self.done, self.seconds = 0, 0.0
 
-    def add(self, start: int, tasks: Tasks, predictions: Predictions, labels: Tensor, seconds: float) -> None:
+    def add(self, start: int, tasks: Tasks, predictions: Predictions, seconds: float) -> None:
+        labels = predictions.labels.cpu()
         right = (labels == tasks.query_labels).double()
         mask = torch.ones_like(right) if tasks.query_mask is None else tasks.query_mask.double()
         span = slice(start, start + len(labels))
@@ -126,12 +171,13 @@ class _Score:
         return Evaluation(self.accuracies, self.iterations, self.seconds / self.done, self.trace, self.best)
 
 
-def _batches(tasks: TaskSampler | Tasks, total: int, batch: int) -> Iterator[tuple[int, Tasks]]:
+def _batches(tasks: TaskSampler | Tasks, total: int, batch: int, bank: FeatureBank) -> Iterator[tuple[int, Tasks]]:
     """Consecutive batches with the index of their first task."""
     start = 0
     for block in [tasks[:total]] if isinstance(tasks, Tasks) else tasks.blocks(total):
         for first in range(0, len(block), batch):
             part = block[first : first + batch]
+            _check_range(part, bank)
             yield start, part
             start += len(part)
 
