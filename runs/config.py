@@ -126,6 +126,9 @@ class EvaluateConfig(TrainConfig):
     tasks: Annotated[int, AtLeast(1)] = key(10_000, "number of tasks")
     split: Literal["base", "validation", "novel"] = key("novel", "classes the tasks are made of")
     task_file: str | None = key(None, "file of tasks to use instead of drawing them")
+    audit: Literal["none", "best_permutation"] = key(
+        "none", "measure this too, beside the accuracy: best_permutation is how the thesis scored LaplacianShot"
+    )
     batch: Annotated[int, AtLeast(1)] = key(64, "tasks worked on at once", execution=True)
 
     def result_keys(self) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class Result:
         iterations: (T,) steps of the strategy, one per task.
         seconds_per_task: measured when it was computed.
         trace: (steps, b) objective of the first b tasks, NaN after a task has stopped, or None.
+        best_permutation: (T,) audit, see `fsl.audits`; None unless asked for.
     """
 
     config: EvaluateConfig
@@ -52,6 +53,7 @@ class Result:
     iterations: NDArray[np.int64]
     seconds_per_task: float
     trace: NDArray[np.floating[Any]] | None = None
+    best_permutation: NDArray[np.float64] | None = None
 
     @property
     def accuracy(self) -> float:
@@ -80,7 +82,7 @@ class _Job:
     def shape(self) -> tuple[Any, ...]:
         """Configs of equal shape have the same features and the same tasks."""
         config = self.config
-        tasks = (config.way, config.shot, config.query, config.tasks, config.seed, config.task_file)
+        tasks = (config.way, config.shot, config.query, config.tasks, config.seed, config.task_file, config.audit)
         return (self.lineage.bank(config.split), *tasks, config.batch, config.device)
 
 
@@ -199,6 +201,7 @@ def _run(
             batch=config.batch,
             device=resolve_device(config.device),
             progress=progress,
+            audit=config.audit == "best_permutation",
         )
         results = {}
         for label, job, run in zip(labels, jobs, runs, strict=True):
@@ -212,6 +215,7 @@ def _run(
                 done.iterations.numpy(),
                 done.seconds_per_task,
                 None if done.trace is None else done.trace.numpy(),
+                None if done.best_permutation is None else done.best_permutation.numpy(),
             )
             _record(run, results[job.identity], store)
     return results
@@ -249,8 +253,12 @@ def _record(run: TrackedRun, result: Result, store: Store) -> None:
         arrays = {"accuracies": result.accuracies, "iterations": result.iterations}
         if result.trace is not None:
             arrays["trace"] = result.trace
+        if result.best_permutation is not None:
+            arrays["best_permutation"] = result.best_permutation
         np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
         run.artifact(path)
+    best = result.best_permutation
+    audited = {} if best is None else {"audit_best_permutation": float(best.mean())}
     run.log(
         metrics={
             "accuracy": result.accuracy,
@@ -259,6 +267,7 @@ def _record(run: TrackedRun, result: Result, store: Store) -> None:
             "iterations_mean": float(result.iterations.mean()),
             "seconds": result.seconds_per_task * len(result.accuracies),
             "tasks": len(result.accuracies),
+            **audited,
         }
     )
     run.finish()
@@ -279,10 +288,11 @@ def _finished(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> 
             if path is None:
                 raise ValueError("missing")
             with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                accuracies, iterations, trace = (
+                accuracies, iterations, trace, best = (
                     arrays["accuracies"],
                     arrays["iterations"],
                     arrays.get("trace"),
+                    arrays.get("best_permutation"),
                 )
             seconds = float(run.data.metrics["seconds_per_task"])
             if not np.isclose(accuracies.mean(dtype=np.float64), run.data.metrics["accuracy"]):
@@ -293,4 +303,4 @@ def _finished(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> 
                 f"({error}): evaluating it again"
             )
             return None
-    return Result(job.config, job.identity, run.info.run_id, True, accuracies, iterations, seconds, trace)
+    return Result(job.config, job.identity, run.info.run_id, True, accuracies, iterations, seconds, trace, best)

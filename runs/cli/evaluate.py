@@ -47,13 +47,14 @@ def run(flags: Flags, console: Console) -> int:
                     "accuracy": result.accuracy,
                     "accuracy_ci95": result.ci95,
                     "tasks": len(result.accuracies),
+                    **({} if best is None else {"audit_best_permutation": float(best.mean())}),
                     "seconds_per_task": result.seconds_per_task,
                     "iterations_mean": float(result.iterations.mean()),
                     "identity": result.identity,
                     "run": result.run_id,
                     "reused": result.reused,
                 }
-                for result in results
+                for result, best in ((result, result.best_permutation) for result in results)
             ]
         )
     else:
@@ -63,10 +64,11 @@ def run(flags: Flags, console: Console) -> int:
                     "strategy": result.config.strategy.name,
                     **session.varying(result.config, leave_out=("strategy",)),
                     "accuracy": f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} %",
+                    **({} if best is None else {"audit: best permutation": f"{100 * best.mean():.2f} %"}),
                     "ms/task": f"{1000 * result.seconds_per_task:.3g}",
                     "": "reused" if result.reused else "new",
                 }
-                for result in results
+                for result, best in ((result, result.best_permutation) for result in results)
             ],
             title=_title(configs),
             right=("accuracy", "ms/task"),
