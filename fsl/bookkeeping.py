@@ -85,6 +85,8 @@ class Bookkeeping(lightning.Callback):
         job: Job = module.job
         if self._losses:
             self._look(module, job.steps_per_epoch)
+        if not all(weights.isfinite().all() for weights in module.parameters()):
+            raise self._diverged(module, "weights are no longer finite at the end")  # before they are saved
         seconds = time.perf_counter() - self._began
         images = job.steps_per_epoch * job.batch_size
         self.images, self.seconds = self.images + images, self.seconds + seconds
@@ -130,8 +132,6 @@ class Bookkeeping(lightning.Callback):
             std=job.benchmark.std,
             device=str(module.device),
         )
-        if not features.isfinite().all():
-            raise self._diverged(module, "features are no longer finite at the end")
         bank = FeatureBank(features, job.validation.labels, job.validation.class_names)
         if self._sampler is None:
             self._sampler = validation_tasks(job)

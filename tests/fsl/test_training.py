@@ -296,6 +296,22 @@ def test_divergence_names_step_and_epoch_and_keeps_the_state(tmp_path: Path, mon
     assert (tmp_path / "last.ckpt").read_bytes() == kept
 
 
+def test_divergence_in_the_last_step_is_not_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last loss of an epoch is finite, the weights after its step are not."""
+
+    def step(self: torch.optim.SGD, closure: Any = None) -> None:
+        closure()
+        for group in self.param_groups:
+            for weights in group["params"]:
+                weights.data.fill_(float("inf"))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.optim.SGD, "step", step)
+        with pytest.raises(InputError, match=r"weights are no longer finite at the end of epoch 1 \(nothing is kept\)"):
+            run(tmp_path, replace(SHORT, batch_size=72))  # one batch an epoch
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_label_smoothing_is_the_papers(tmp_path: Path) -> None:
     """0.9 on the true class and 0.1 / (K - 1) on each other."""
     from fsl.classification import Classification, Job
