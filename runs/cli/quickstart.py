@@ -40,7 +40,7 @@ def run(flags: Flags, console: Console) -> int:
     from runs.figures.style import save
 
     table = read_table(NAME, configs, session.tracker)
-    show(table, session.store, console)
+    show(table, f"experiment={NAME}", session.store, console)
     pictures = {"accuracy": accuracy_figure(table)}
     traced = {result.config.strategy.name: result.trace for result in results if result.trace is not None}
     for name, trace in list(traced.items())[:1]:

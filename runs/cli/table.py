@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clustering.errors import InputError
@@ -44,13 +45,13 @@ def run(flags: Flags, console: Console) -> int:
     from runs.tracking import Tracker
 
     store = Store(configs[0].results)
-    table = read_table(name, configs, Tracker(store, say=console.note))
-    show(table, store, console)
+    table = read_table(Path(name).stem, configs, Tracker(store, say=console.note))
+    show(table, f"experiment={name}", store, console)
     return 0
 
 
-def show(table: "Table", store: "Store", console: Console) -> None:
-    """Print a table, and save it as Markdown and CSV where it holds any result."""
+def show(table: "Table", asked_for: str, store: "Store", console: Console) -> None:
+    """Print the table of a setting, and save it as Markdown and CSV where it holds any result."""
     from runs.store import write_text
     from runs.tables import formats
 
@@ -61,7 +62,7 @@ def show(table: "Table", store: "Store", console: Console) -> None:
     for note in table.notes:
         console.note(note)
     if table.missing:
-        console.note(f"{len(table.missing)} cells not run; to run them: transduce evaluate experiment={table.name}")
+        console.note(f"{len(table.missing)} cells not run; to run them: transduce evaluate {asked_for}")
     if any(not math.isnan(cell.accuracy) for cell in table.cells.values()):
         with store.watched():
             store.tables.mkdir(parents=True, exist_ok=True)

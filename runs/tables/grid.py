@@ -61,7 +61,7 @@ class Table:
     """Cells by row and column.
 
     Attributes:
-        name: the experiment's name.
+        name: the experiment's name, or of its file without its ending.
         title: what all cells have in common.
         rows: names of the strategies, in the order of the experiment.
         columns: such as "1-shot".

@@ -94,9 +94,7 @@ def one_bit(data):
     return data[:-400] + bytes([data[-400] ^ 1]) + data[-399:]
 
 
-@pytest.mark.parametrize(
-    "damage", [truncated, one_bit, lambda _: b"", lambda _: b"P6 another program's file"]
-)
+@pytest.mark.parametrize("damage", [truncated, one_bit, lambda _: b"", lambda _: b"P6 another program's file"])
 def test_a_damaged_file_is_made_anew_and_said_so(tmp_path, damage):
     first = open_images(Stripes(), "base", tmp_path)
     want = first.images.clone()

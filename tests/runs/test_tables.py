@@ -1,0 +1,224 @@
+"""Tables read back from the record: which run fills which cell, seeds, formats; figures; their verbs."""
+
+import csv
+import io
+import json
+import math
+
+import numpy as np
+import pytest
+
+from runs.cli import main
+from runs.config import EvaluateConfig, parse
+from runs.figures.accuracy import accuracy_figure
+from runs.figures.descent import descent_figure
+from runs.figures.style import save
+from runs.stages import evaluation
+from runs.tables import formats
+from runs.tables.grid import Cell, SeedResult, Table, read_table
+
+
+@pytest.fixture
+def grid(tiny_arguments):
+    """Configs of two strategies at two shots, with changes."""
+
+    def make(*changes):
+        given = {item.partition("=")[0]: item for item in [*tiny_arguments, *changes]}
+        return parse(EvaluateConfig, ["strategy=simpleshot,laplacianshot", "shot=1,3", *given.values()])
+
+    return make
+
+
+@pytest.fixture
+def recorded(trained, tracker, grid, notes):
+    """A store with the four runs of the grid at seed 0."""
+    results = evaluation(grid(), trained, tracker, progress=notes)
+    return {(r.config.strategy.name, f"{r.config.shot}-shot"): r for r in results}
+
+
+def test_each_cell_holds_its_run(recorded, tracker, grid):
+    table = read_table("tiny", grid(), tracker)
+    assert table.rows == ("simpleshot", "laplacianshot")
+    assert table.columns == ("1-shot", "3-shot")
+    assert table.missing == []
+    for place, result in recorded.items():
+        cell = table.cells[place]
+        assert cell.accuracy == pytest.approx(result.accuracy)
+        assert cell.ci95 == pytest.approx(result.ci95)
+        assert [r.run_id for r in cell.results] == [result.run_id]
+
+
+@pytest.mark.parametrize("change", ["weight=0.2", "tasks=39", "query=4", "epochs=2", "split=validation", "noise=31.0"])
+def test_a_run_that_differs_in_any_key_fills_no_cell(recorded, tracker, grid, change):
+    table = read_table("tiny", grid(change), tracker)
+    touched = [cell for (row, _), cell in table.cells.items() if change != "weight=0.2" or row == "laplacianshot"]
+    assert all(not cell.results for cell in touched)
+
+
+def test_keys_that_change_no_result_do_not_matter(recorded, tracker, grid):
+    assert read_table("tiny", grid("batch=7"), tracker).missing == []
+
+
+def test_the_newest_run_wins_and_the_other_is_named(recorded, trained, tracker, grid):
+    again = evaluation(grid(), trained, tracker, force=True)
+    table = read_table("tiny", grid(), tracker)
+    assert {cell.results[0].run_id for cell in table.cells.values()} == {r.run_id for r in again}
+    old = recorded["simpleshot", "1-shot"].run_id
+    assert any(old in note for note in table.notes)
+
+
+def test_deleted_and_failed_runs_fill_nothing(recorded, tracker, grid):
+    tracker.client.delete_run(recorded["simpleshot", "1-shot"].run_id)
+    tracker.client.set_terminated(recorded["laplacianshot", "3-shot"].run_id, "FAILED")
+    table = read_table("tiny", grid(), tracker)
+    assert [(c.config.strategy.name, c.config.shot) for c in table.missing] == [("simpleshot", 1), ("laplacianshot", 3)]
+
+
+def test_without_a_record_everything_is_missing(tmp_path, grid):
+    from runs.store import Store
+    from runs.tracking import Tracker
+
+    store = Store(tmp_path / "nothing")
+    table = read_table("tiny", grid(), Tracker(store))
+    assert len(table.missing) == 4
+    assert not store.root.exists()
+
+
+def cell(*accuracies):
+    config = parse(EvaluateConfig, ["strategy=simpleshot"])[0]
+    return Cell(config, tuple(SeedResult(i, a, 0.01, 100, f"run{i}") for i, a in enumerate(accuracies)))
+
+
+def test_over_seeds_the_interval_is_students():
+    several = cell(0.5, 0.6, 0.7)
+    assert several.accuracy == pytest.approx(0.6)
+    assert several.ci95 == pytest.approx(4.302653 * 0.1 / math.sqrt(3), rel=1e-5)  # t(0.975, 2 degrees of freedom)
+    assert cell(0.5).ci95 == 0.01
+    assert math.isnan(cell().accuracy)
+
+
+def small_table():
+    cells = {("simpleshot", "1-shot"): cell(0.5, 0.6, 0.7), ("simpleshot", "5-shot"): cell()}
+    return Table("tiny", "what", ("simpleshot",), ("1-shot", "5-shot"), cells, ("a note",))
+
+
+def test_markdown():
+    assert formats.markdown(small_table()) == (
+        "what.\n\n| strategy | 1-shot | 5-shot |\n| --- | ---: | ---: |\n"
+        "| simpleshot | 60.00 ± 24.84 (n=3) | not run |\n\n- a note\n"
+    )
+
+
+def test_csv_holds_fractions():
+    rows = list(csv.DictReader(io.StringIO(formats.as_csv(small_table()))))
+    assert float(rows[0]["accuracy"]) == pytest.approx(0.6)
+    assert rows[0]["runs"] == "run0 run1 run2"
+    assert rows[1]["accuracy"] == ""
+
+
+def test_figures_are_pictures(tmp_path):
+    """What they show was looked at by eye; here that they are drawn from what is given."""
+    figure = accuracy_figure(small_table())
+    labels = [text.get_text() for text in figure.axes[0].get_yticklabels()]
+    assert labels == ["simpleshot"]
+    assert "60.0" in [text.get_text() for text in figure.axes[0].texts]
+    path = save(figure, tmp_path / "deep" / "accuracy.png")
+    assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_the_descent_figure_holds_still_where_a_task_has_stopped(tmp_path):
+    trace = np.array([[3.0, 5.0], [2.0, 4.0], [np.nan, 3.5]])
+    lines = descent_figure(trace, "some strategy").axes[0].get_lines()
+    np.testing.assert_allclose(lines[0].get_ydata(), [1.0, 1e-6, 1e-6])
+    np.testing.assert_allclose(lines[1].get_ydata(), [1.5, 0.5, 1e-6])
+
+
+@pytest.fixture
+def experiment(tmp_path, tiny_arguments):
+    """The grid as an experiment file."""
+    lines = [item.replace("=", ": ", 1) for item in [*tiny_arguments, "strategy=simpleshot,laplacianshot", "shot=1,3"]]
+    path = tmp_path / "tiny.yaml"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_the_table_verb_prints_and_saves(recorded, trained, experiment, capsys):
+    assert main(["table", str(experiment), f"results={trained.root}"]) == 0
+    out, err = capsys.readouterr()
+    assert "laplacianshot" in out
+    assert "3-shot" in out
+    assert "saved" in err
+    saved = (trained.tables / "tiny.md").read_text()
+    assert f"{100 * recorded['simpleshot', '1-shot'].accuracy:.2f}" in saved
+    assert (trained.tables / "tiny.csv").exists()
+
+
+def test_the_table_verb_as_json(recorded, trained, experiment, capsys):
+    assert main(["table", str(experiment), f"results={trained.root}", "--json"]) == 0
+    records = json.loads(capsys.readouterr().out)
+    assert {(r["strategy"], r["shot"]) for r in records} == {
+        (s, n) for s in ("simpleshot", "laplacianshot") for n in (1, 3)
+    }
+
+
+def test_an_empty_table_saves_nothing_and_says_how_to_fill_it(trained, experiment, capsys):
+    assert main(["table", str(experiment), f"results={trained.root}"]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("not run") == 4
+    assert "transduce evaluate" in err
+    assert not (trained.tables / "tiny.md").exists()
+
+
+def test_quickstart_ends_with_table_and_pictures(trained, tiny_arguments, capsys):
+    assert main(["quickstart", *tiny_arguments, f"results={trained.root}"]) == 0
+    out, err = capsys.readouterr()
+    assert "laplacianshot" in out
+    assert "transduce ui" in err
+    names = {path.name for path in trained.tables.iterdir()}
+    assert names >= {"quickstart.md", "quickstart.csv", "quickstart-accuracy.png", "quickstart-descent.png"}
+
+
+def test_tasks_are_written_and_evaluated(trained, tiny_arguments, tmp_path, capsys):
+    path = tmp_path / "tasks.safetensors"
+    common = [*tiny_arguments, f"results={trained.root}"]
+    assert main(["tasks", str(path), *common]) == 0
+    assert main(["evaluate", *common, "strategy=simpleshot", "--json"]) == 0
+    drawn = json.loads(capsys.readouterr().out)
+    assert main(["evaluate", *common, "strategy=simpleshot", f"task_file={path}", "--json"]) == 0
+    read = json.loads(capsys.readouterr().out)
+    assert read[0]["accuracy"] == drawn[0]["accuracy"]
+    assert not read[0]["reused"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tasks"], "FILE"),
+        (["tasks", "a", "b"], "FILE"),
+        (["tasks", "no/such/folder/t.safetensors"], "no/such/folder"),
+        (["tasks", "t.safetensors", "shot=1,5"], "one value"),
+        (["table"], "table"),
+        (["table", "no/such"], "no/such"),
+        (["table", "quickstrat"], "quickstart"),
+    ],
+)
+def test_mistakes(trained, tmp_path, tiny_arguments, arguments, words, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    common = [*tiny_arguments, f"results={trained.root}"] if arguments[0] == "tasks" else []
+    assert main([*arguments, *common]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_the_audit_is_kept_apart(trained, tracker, grid):
+    plain = evaluation(grid(), trained, tracker)
+    audited = evaluation(grid("audit=best_permutation"), trained, tracker)
+    again = evaluation(grid("audit=best_permutation"), trained, tracker)
+    for first, second, third in zip(plain, audited, again, strict=True):
+        assert first.best_permutation is None
+        np.testing.assert_array_equal(first.accuracies, second.accuracies)
+        assert (second.best_permutation >= second.accuracies - 1e-12).all()
+        assert third.reused
+        np.testing.assert_array_equal(second.best_permutation, third.best_permutation)
+        metrics = tracker.get(second.run_id).data.metrics
+        assert metrics["audit_best_permutation"] == pytest.approx(second.best_permutation.mean())
+        assert metrics["accuracy"] == pytest.approx(first.accuracy)
