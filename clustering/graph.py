@@ -6,6 +6,8 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
+from clustering.errors import InputError
+
 Symmetry = Literal["average", "union", "mutual", "directed"]
 """How the arcs p -> q of the k nearest neighbours become weights: (W + W^T)/2, max, min, or W as it is."""
 
@@ -48,6 +50,9 @@ class DenseGraph:
     def select(self, problems: Tensor) -> "DenseGraph":
         return DenseGraph(self.weights[problems], self.symmetric)
 
+
+LARGEST_DENSE = 16_384
+"""Points of a dense graph: 1 GiB a matrix in float32."""
 
 _FAR, _CROSSED = 1e30, 1e36  # beyond every real dissimilarity, and beyond that again
 
@@ -101,7 +106,16 @@ def neighbours(
         include_self: count the point itself among its k neighbours, and then drop it, as the public code does:
             k - 1 real neighbours.
         valid: (B, N) bool, False for padded points, which get no arcs.
+
+    Raises:
+        InputError: too many points for a dense matrix.
     """
+    points = dissimilarities.shape[1]
+    if points > LARGEST_DENSE:
+        raise InputError(
+            f"a graph of {points:,} points is {points**2 * 4 / 2**30:.0f} GiB as a dense matrix; this form takes up to "
+            f"{LARGEST_DENSE:,} points, so give fewer queries at once"
+        )
     weights = nearest(dissimilarities, k - 1 if include_self else k, valid=valid)
     if valid is not None:
         weights *= valid[:, :, None]

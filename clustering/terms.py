@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from clustering.descent import inner
 from clustering.graph import Graph
+from clustering.objective import inner
 
 
 @dataclass(frozen=True)

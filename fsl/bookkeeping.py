@@ -85,7 +85,7 @@ class Bookkeeping(lightning.Callback):
         job: Job = module.job
         if self._losses:
             self._look(module, job.steps_per_epoch)
-        if not all(weights.isfinite().all() for weights in module.parameters()):
+        if not all(values.isfinite().all() for values in module.state_dict().values()):  # running statistics too
             raise self._diverged(module, "weights are no longer finite at the end")  # before they are saved
         seconds = time.perf_counter() - self._began
         images = job.steps_per_epoch * job.batch_size

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from types import NoneType
 from typing import ClassVar, NamedTuple, Protocol
 
 import torch
@@ -9,14 +10,10 @@ from torch import Tensor
 
 from clustering.errors import InputError
 from clustering.points import Features, Gram, Points
-from fsl.tasks import Tasks
 from fsl.transforms import Transform, transform_features
 
 LARGEST_GRAM = 1024
 """Points per task up to which the matrix of inner products is used instead of the features."""
-
-_CACHED = 1 << 20
-"""Numbers gathered at once: 4 MiB, about a core's share of the cache."""
 
 
 class Predictions(NamedTuple):
@@ -38,7 +35,7 @@ class Predictions(NamedTuple):
         return self.probabilities.max(dim=-1).indices  # as argmax, many times faster where classes are few
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Episodes:
     """B tasks. There are no query labels here, so no strategy can read them.
 
@@ -176,6 +173,11 @@ class Episodes:
                 raise InputError(f"{name} features of task {task}, row {row}, are NaN or infinite")
 
     def _check_shapes(self) -> None:
+        for name, tensor in vars(self).items():
+            if name not in ("way", "transform", "trusted") and not isinstance(tensor, (Tensor, NoneType)):
+                raise InputError(
+                    f"{name} must be a torch tensor, not {type(tensor).__name__}; torch.from_numpy makes one"
+                )
         if self.support.dim() != 3 or self.query.dim() != 3:
             raise InputError(
                 f"support and query must be (B, S, D) and (B, Q, D), not {tuple(self.support.shape)} and "
@@ -190,6 +192,15 @@ class Episodes:
             )
         if self.query.shape[1] == 0:
             raise InputError("there is no query: Q is 0")
+        if self.support.dtype not in (torch.float32, torch.float64) or self.query.dtype != self.support.dtype:
+            raise InputError(
+                f"features must be float32, or float64, all alike: support is {self.support.dtype}, query "
+                f"{self.query.dtype}; convert with .float()"
+            )
+        masks = {"support_mask": (self.support_mask, self.support), "query_mask": (self.query_mask, self.query)}
+        for name, (mask, features) in masks.items():
+            if mask is not None and (mask.dtype != torch.bool or mask.shape != features.shape[:2]):
+                raise InputError(f"{name} must be bool of shape {tuple(features.shape[:2])}, not {tuple(mask.shape)}")
         if self.base_mean is not None and self.base_mean.shape[-1] != self.support.shape[2]:
             raise InputError(f"base_mean has {self.base_mean.shape[-1]} dimensions, features {self.support.shape[2]}")
 
@@ -197,6 +208,8 @@ class Episodes:
         if self.way < 1:
             raise InputError(f"way must be at least 1, not {self.way}")
         labels = self.support_labels
+        if labels.dtype != torch.int64:
+            raise InputError(f"support_labels must be int64, not {labels.dtype}; convert with .long()")
         if labels.min() < 0 or labels.max() >= self.way:
             raise InputError(
                 f"support labels must be 0..{self.way - 1}, found {int(labels.min())}..{int(labels.max())}"
@@ -207,76 +220,13 @@ class Episodes:
             raise InputError(f"class {label} of task {task} has no support example; lower way or add examples")
 
 
-class GatheredEpisodes(Episodes):
-    """Episodes of tasks over a bank, whose features are gathered when a strategy asks for them.
-
-    The inner products are computed a few tasks at a time, while those tasks' features are in the processor's cache;
-    the features of the whole batch are never laid out for a strategy that does not ask for them.
-    """
-
-    def __init__(self, bank: Tensor, tasks: Tasks, transform: Transform) -> None:
-        """Of (N, D) features that went through `transform` already and were checked."""
-        rows = torch.cat([tasks.support, tasks.query], dim=1)
-        vars(self).update(
-            bank=bank,
-            rows=rows.to(bank.device),
-            support_labels=tasks.support_labels.to(bank.device),
-            way=tasks.way,
-            support_mask=None if tasks.support_mask is None else tasks.support_mask.to(bank.device),
-            query_mask=None if tasks.query_mask is None else tasks.query_mask.to(bank.device),
-            base_mean=None,
-            transform=transform,
-            trusted=True,
-        )
-
-    bank: Tensor
-    rows: Tensor
-
-    @property
-    def query_size(self) -> int:
-        return self.rows.shape[1] - self.support_size
-
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.bank.dtype
-
-    @cached_property
-    def features(self) -> Tensor:
-        return self._gathered(self.rows)
-
-    @cached_property
-    def support(self) -> Tensor:
-        return self._gathered(self.rows[:, : self.support_size])
-
-    @cached_property
-    def query(self) -> Tensor:
-        return self._gathered(self.rows[:, self.support_size :])
-
-    @cached_property
-    def points(self) -> Points:
-        size = self.rows.shape[1]
-        if size > LARGEST_GRAM:
-            return Features(self.features)
-        products = self.bank.new_empty(len(self.rows), size, size)
-        dimension = self.bank.shape[1]
-        at_once = len(self.rows) if self.bank.is_cuda else max(1, _CACHED // (size * dimension))
-        buffer = self.bank.new_empty(min(at_once, len(self.rows)) * size, dimension)
-        for rows, out in zip(torch.split(self.rows, at_once), torch.split(products, at_once), strict=True):
-            features = torch.index_select(self.bank, 0, rows.flatten(), out=buffer[: rows.numel()]).view(
-                len(rows), size, dimension
-            )
-            torch.bmm(features, features.mT, out=out)
-        return Gram(products)
-
-    def _gathered(self, rows: Tensor) -> Tensor:
-        return self.bank.index_select(0, rows.flatten()).view(*rows.shape, self.bank.shape[1])
-
-
 class Strategy(Protocol):
     """A few-shot strategy: a frozen dataclass whose fields are its hyper-parameters and its config schema.
 
-    `transductive`: a query's prediction may depend on the other queries. `assumes_balance`: it takes the classes of
-    a task to have equally many queries. Both are shown in tables and held by the shared tests.
+    `transductive`: a query's prediction may depend on the other queries (the shared tests hold it). `assumes_balance`:
+    it takes the classes of a task to have equally many queries. Both are shown in lists and tables.
+
+    Episodes are shared: `predict` leaves them as they are, and may be called from several threads at once.
     """
 
     transductive: ClassVar[bool]

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from clustering.errors import InputError
-from fsl.episodes import GatheredEpisodes, Predictions, Strategy
+from fsl.episodes import Predictions, Strategy
 from fsl.features import FeatureBank
+from fsl.gathering import GatheredEpisodes
 from fsl.progress import Progress, quiet
 from fsl.tasks import Tasks, TaskSampler
 from fsl.transforms import Transform, transform_features
@@ -64,10 +65,12 @@ def evaluate(
     progress: Progress = quiet,
     audit: bool = False,
 ) -> dict[str, Evaluation]:
-    """Evaluate strategies on the same tasks. Memory does not grow with the number of tasks.
+    """Evaluate strategies on the same tasks. Memory does not grow with the number of tasks, but for their results.
+
+    Not to be called from two threads at once: it sets torch's number of threads, and sets it back.
 
     Args:
-        strategies: by name. Those of one transform share the gathered features and their inner products.
+        strategies: by name. Those of one transform share what their episodes hold, such as the inner products.
         bank: features of the split that the tasks index.
         tasks: a sampler, or tasks drawn before.
         count: how many tasks; all of them where `tasks` is a list.
@@ -77,15 +80,18 @@ def evaluate(
         audit: also score by best permutation.
 
     Raises:
-        InputError: no tasks, tasks that index beyond the bank, or CL2N on a bank without base mean.
+        InputError: no tasks or fewer than asked for, tasks that index beyond the bank, CL2N on a bank without base
+            mean, or a strategy that returns what it should not or changes its episodes.
     """
     total = count if count is not None else len(tasks) if isinstance(tasks, Tasks) else 0
     if total < 1:
         raise InputError(f"the number of tasks must be at least 1, not {total}")
+    if isinstance(tasks, Tasks) and total > len(tasks):
+        raise InputError(f"{total} tasks are asked for, but the list holds {len(tasks)}")
     banks = {s.transform: _transformed(bank, s.transform).to(device) for s in strategies.values()}
     scores = {name: _Score(total, audit) for name in strategies}
     batches = _batches(tasks, total, batch, bank)
-    work = functools.partial(_predict, strategies, banks)
+    work = functools.partial(_predict, strategies, banks, bank.base_mean)
     with progress.track("evaluating", total) as advance:
         for start, part, found in _each(work, batches, parallel=torch.device(device).type == "cpu"):
             for name, (predictions, seconds) in found.items():
@@ -97,17 +103,47 @@ def evaluate(
 Found = dict[str, tuple[Predictions, float]]
 
 
-def _predict(strategies: Mapping[str, Strategy], banks: Mapping[Transform, Tensor], tasks: Tasks) -> Found:
+def _predict(
+    strategies: Mapping[str, Strategy], banks: Mapping[Transform, Tensor], base_mean: Tensor | None, tasks: Tasks
+) -> Found:
     """Predictions and seconds of every strategy on one batch."""
-    episodes = {transform: GatheredEpisodes(features, tasks, transform) for transform, features in banks.items()}
+    mean = None if base_mean is None else base_mean.to(next(iter(banks.values())).device)
+    shared = {transform: GatheredEpisodes(features, tasks, transform, mean) for transform, features in banks.items()}
     found = {}
     for name, strategy in strategies.items():
-        began = time.perf_counter()
-        predictions = strategy.predict(episodes[strategy.transform])
-        if predictions.probabilities.is_cuda:
+        episodes = shared[strategy.transform]
+        # A thread's own time on the CPU, which other threads do not lengthen.
+        clock = time.perf_counter if episodes.bank.is_cuda else time.thread_time
+        began = clock()
+        predictions = _checked(name, strategy, episodes)
+        if episodes.bank.is_cuda:
             torch.cuda.synchronize()
-        found[name] = predictions, time.perf_counter() - began
+        found[name] = predictions, clock() - began
     return found
+
+
+def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predictions:
+    """A strategy's predictions, or an error that names the strategy."""
+    try:
+        predictions = strategy.predict(episodes)
+    except InputError as error:
+        raise InputError(f"strategy {name}: {error}") from error
+    except Exception as error:
+        raise RuntimeError(f"strategy {name}: {type(error).__name__}: {error}") from error
+    expected = (*episodes.rows.shape[:1], episodes.query_size, episodes.way)
+    given = getattr(predictions, "probabilities", None)
+    if not isinstance(given, Tensor) or tuple(given.shape) != expected:
+        what = (
+            f"probabilities of shape {tuple(given.shape)}" if isinstance(given, Tensor) else type(predictions).__name__
+        )
+        raise InputError(f"strategy {name}: predict must return Predictions of shape {expected}, not {what}")
+    if not bool(given.isfinite().all()):
+        raise InputError(f"strategy {name}: probabilities are NaN or infinite")
+    if changed := episodes.changed():
+        raise InputError(
+            f"strategy {name}: changes the {changed[0]} of its episodes, which others share; copy it first"
+        )
+    return predictions
 
 
 def _each(
@@ -158,7 +194,7 @@ class _Score:
         if self.best is not None:
             from fsl.audits import best_permutation_accuracy
 
-            self.best[span] = best_permutation_accuracy(labels, tasks.query_labels, tasks.way)
+            self.best[span] = best_permutation_accuracy(labels, tasks.query_labels, tasks.way, tasks.query_mask)
         if start == 0 and predictions.trace is not None:
             self.trace = predictions.trace.cpu()
         self.done, self.seconds = span.stop, self.seconds + seconds

@@ -146,7 +146,8 @@ def extract(
     place = resolve_device(device)
     training = backbone.training
     backbone.to(place, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
-    parts = []
+    features: Tensor | None = None
+    done = 0
     try:
         with (
             torch.inference_mode(),
@@ -155,9 +156,15 @@ def extract(
             for batch in torch.split(images.images, batch_size):
                 pixels = normalise(batch.to(place), mean, std)
                 pixels = pixels.contiguous(memory_format=torch.channels_last)
-                parts.append(backbone(pixels).float().cpu())
+                found = backbone(pixels)
+                if features is None:
+                    with torch.inference_mode(mode=False):  # so that it may take part in gradients later
+                        features = torch.empty(len(images.labels), found.shape[1])
+                features[done : done + len(batch)] = found.float().cpu()
+                done += len(batch)
                 advance(len(batch))
     finally:
         backbone.train(training)
-    # a copy made outside inference mode can take part in later computations with gradients
-    return torch.cat(parts).clone()
+    if features is None:
+        raise InputError("there are no images to extract features from")
+    return features

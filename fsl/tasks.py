@@ -74,7 +74,27 @@ class Tasks:
         missing = [field.name for field in fields(cls) if field.default is MISSING and field.name not in tensors]
         if missing:
             raise InputError(f"{path}: the task list lacks {', '.join(missing)}")
-        return cls(**tensors)
+        tasks = cls(**tensors)
+        problem = tasks._problem()
+        if problem:
+            raise InputError(f"{path}: {problem}")
+        return tasks
+
+    def _problem(self) -> str | None:
+        """What is wrong with these tasks, or None."""
+        pairs = {"support": (self.support, self.support_labels), "query": (self.query, self.query_labels)}
+        for name, (samples, labels) in pairs.items():
+            if samples.dtype != torch.int64 or samples.dim() != 2 or samples.shape != labels.shape or not len(samples):
+                return f"{name} and {name}_labels must be int64 of one shape (tasks, samples)"
+            if samples.min() < 0 or labels.min() < 0 or labels.max() >= self.way:
+                return f"{name} indices must be at least 0, and labels 0..{self.way - 1}"
+        present = torch.zeros_like(self.classes).scatter_(1, self.support_labels, 1)
+        if not present.all():
+            return f"task {int((present == 0).nonzero()[0, 0])} has a class without support"
+        both = (self.support[:, :, None] == self.query[:, None, :]).flatten(1).any(dim=1)
+        if both.any():
+            return f"task {int(both.nonzero()[0])} has a sample in both support and query"
+        return None
 
 
 def concatenate(blocks: list[Tasks]) -> Tasks:
@@ -128,7 +148,7 @@ class TaskSampler:
         random = stream(self.seed, "tasks", self.way, self.shot, self.query, index)
         classes = _draw(random, BLOCK, len(self._counts), self.way)
         # A random key for each sample of each drawn class; the smallest keys are a draw without replacement.
-        keys = random.random((BLOCK, self.way, self._members.shape[1]), dtype=np.float32)
+        keys = random.random((BLOCK, self.way, self._members.shape[1]))
         keys[np.arange(keys.shape[2]) >= self._counts[classes][..., None]] = np.inf
         drawn = _smallest(keys, self.shot + self.query)
         samples = np.take_along_axis(self._members[classes], drawn, axis=2)
@@ -171,11 +191,12 @@ class TaskSampler:
 
 def _draw(random: np.random.Generator, rows: int, population: int, size: int) -> NDArray[np.int64]:
     """(rows, size) integers below `population`, without replacement within a row, in random order."""
-    return _smallest(random.random((rows, population), dtype=np.float32), size)
+    return _smallest(random.random((rows, population)), size)
 
 
-def _smallest(keys: NDArray[np.float32], size: int) -> NDArray[np.int64]:
-    """Indices of the `size` smallest keys along the last axis, smallest first."""
+def _smallest(keys: NDArray[np.float64], size: int) -> NDArray[np.int64]:
+    """Indices of the `size` smallest keys along the last axis, smallest first. Keys are float64, so that they do not
+    tie: how argpartition breaks a tie depends on the processor."""
     chosen = np.argpartition(keys, size - 1, axis=-1)[..., :size]
     order = np.argsort(np.take_along_axis(keys, chosen, axis=-1), axis=-1, kind="stable")
     return np.take_along_axis(chosen, order, axis=-1)

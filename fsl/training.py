@@ -26,7 +26,10 @@ if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark
     from fsl.benchmarks.images import ImageSet
 
-__all__ = ["Log", "Trained", "Training", "keep_freed_memory", "load_backbone", "train"]
+RECIPE = 1
+"""Of the training code: raise it with a change that gives other weights, so that no old checkpoint is taken for new."""
+
+__all__ = ["RECIPE", "Log", "Trained", "Training", "keep_freed_memory", "load_backbone", "precision_of", "train"]
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,13 @@ class Training:
             raise InputError("Training: nesterov needs a momentum above 0; set momentum=0.9 or nesterov=false")
         if self.warmup >= self.epochs and self.warmup:
             raise InputError(f"Training: warmup must be below epochs ({self.epochs}), not {self.warmup:g}")
+
+
+def precision_of(training: Training, device: str) -> Literal["float32", "bfloat16"]:
+    """The arithmetic that a training uses on a device: what "auto" comes to there."""
+    if training.precision != "auto":
+        return training.precision
+    return "bfloat16" if has_fast_bfloat16(resolve_device(device)) else "float32"
 
 
 class Log(Protocol):
@@ -149,6 +159,7 @@ def train(
     classes = len(base.class_names)
     if classes < 2:
         raise InputError(f"benchmark {benchmark.name}: training needs 2 base classes or more, not {classes}")
+    precision = precision_of(training, device)
     identity = json.dumps(
         {
             "backbone": backbone_name,
@@ -157,6 +168,8 @@ def train(
             "validation": validation.fingerprint,
             "training": dataclasses.asdict(training),
             "seed": seed,
+            "precision": precision,
+            "recipe": RECIPE,
         },
         sort_keys=True,
     )
@@ -165,7 +178,6 @@ def train(
         torch.manual_seed(stream_key(seed, "training", "initial weights"))
         backbone = create_backbone(backbone_name, channels=benchmark.channels, size=benchmark.size)
         head = torch.nn.Linear(backbone.feature_size, classes)  # type: ignore[arg-type]
-    bfloat16 = training.precision == "bfloat16" or (training.precision == "auto" and has_fast_bfloat16(place))
 
     # not above: Lightning takes seconds to import
     from fsl.classification import Job
@@ -183,7 +195,7 @@ def train(
         folder=folder,
         identity=identity,
         device=place,
-        bfloat16=bfloat16,
+        bfloat16=precision == "bfloat16",
     )
     return fit(job, state, log, progress)
 

@@ -150,6 +150,8 @@ def _check_tasks(job: _Job, store: Store, progress: Progress) -> None:
 
 def _tasks(config: EvaluateConfig, split: Any) -> "Tasks | TaskSampler":
     """The tasks of a config on a split (a feature bank or an image set)."""
+    import torch
+
     from fsl.tasks import Tasks, TaskSampler
 
     if config.task_file is None:
@@ -161,6 +163,13 @@ def _tasks(config: EvaluateConfig, split: Any) -> "Tasks | TaskSampler":
             f"{config.task_file}: names image {highest}, but the split {config.split} has "
             f"{len(split.labels)}; give the tasks of this benchmark and split"
         )
+    sizes = {"way": tasks.way, "shot": tasks.support.shape[1] / tasks.way, "query": tasks.query.shape[1] / tasks.way}
+    wrong = {name: size for name, size in {**sizes, "tasks": len(tasks)}.items() if size != getattr(config, name)}
+    if wrong:
+        keys = " ".join(f"{name}={size:g}" for name, size in wrong.items())
+        raise InputError(f"{config.task_file} holds other tasks than the keys say; give {keys} with it")
+    if not torch.equal(split.labels[tasks.support], tasks.classes.gather(1, tasks.support_labels)):
+        raise InputError(f"{config.task_file}: its labels are not those of the split {config.split} of this benchmark")
     return tasks
 
 
@@ -192,12 +201,13 @@ def _run(
     names = [job.config.strategy.name for job in jobs]
     labels = [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names, 1)]
     with contextlib.ExitStack() as stack:
-        runs = [stack.enter_context(_start(job, bank, tracker).guarded()) for job in jobs]
+        features_tag = bank.fingerprint()
+        runs = [stack.enter_context(_start(job, bank, features_tag, tracker).guarded()) for job in jobs]
         found = evaluate(
             {label: job.config.strategy.build() for label, job in zip(labels, jobs, strict=True)},
             bank,
             _tasks(config, bank),
-            None if config.task_file else config.tasks,
+            config.tasks,
             batch=config.batch,
             device=resolve_device(config.device),
             progress=progress,
@@ -221,7 +231,7 @@ def _run(
     return results
 
 
-def _start(job: _Job, bank: "FeatureBank", tracker: Tracker) -> TrackedRun:
+def _start(job: _Job, bank: "FeatureBank", fingerprint: str, tracker: Tracker) -> TrackedRun:
     config = job.config
     strategy = type(config.strategy.build())
     return tracker.start(
@@ -239,7 +249,7 @@ def _start(job: _Job, bank: "FeatureBank", tracker: Tracker) -> TrackedRun:
             "query": config.query,
             "split": config.split,
             "checkpoint": bank.provenance.get("checkpoint", ""),
-            "features": bank.fingerprint(),
+            "features": fingerprint,
             "transductive": getattr(strategy, "transductive", ""),
             "assumes_balance": getattr(strategy, "assumes_balance", ""),
         },

@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from clustering.code import code_fingerprint
 from fsl.progress import Progress
 from runs.config import Choice, EvaluateConfig, TrainConfig, identity
-from runs.fingerprints import code_fingerprint
 from runs.store import Store
 
 if TYPE_CHECKING:
@@ -34,21 +34,32 @@ class Lineage:
         Raises:
             InputError: a wrong value, or images that are not there.
         """
-        config.training.build()
+        from fsl.benchmarks.images import images_source
+
+        return cls.on(config, images_source(cast("Benchmark", config.benchmark.build())))
+
+    @classmethod
+    def on(cls, config: TrainConfig, source: str) -> "Lineage":
+        """The lineage of a config on images of that identity, which need not be here."""
+        from fsl.backbones import backbone_code
+        from fsl.training import RECIPE, precision_of
+
+        training = config.training.build()
         benchmark = cast("Benchmark", config.benchmark.build())
-        source = benchmark.source()
-        look = [
-            benchmark.channels,
-            benchmark.size,
-            *benchmark.mean,
-            *benchmark.std,
-            repr(benchmark.augmentation),
-        ]
+        look = [benchmark.channels, benchmark.size, *benchmark.mean, *benchmark.std, repr(benchmark.augmentation)]
         keys = config.training_config().result_keys()
-        return cls(benchmark, source, identity("checkpoint", config=keys, source=source, look=look))
+        code = backbone_code(config.backbone.build())
+        precision = precision_of(training, config.device)
+        return cls(
+            benchmark,
+            source,
+            identity(
+                "checkpoint", config=keys, source=source, look=look, code=code, precision=precision, recipe=RECIPE
+            ),
+        )
 
     def bank(self, split: str) -> str:
-        """Identity of the features of a split."""
+        """Identity of the features of a split; the code of the backbone is in the checkpoint's."""
         return identity("features", checkpoint=self.checkpoint, split=split, code=code_fingerprint("fsl.features"))
 
     def evaluation(self, config: EvaluateConfig) -> str:
@@ -81,7 +92,12 @@ def common_tags(config: TrainConfig, lineage: Lineage) -> dict[str, Any]:
 
 def short(choice: Choice) -> str:
     """An option's name; of a plug-in given as `package.module:Class`, the class."""
-    return choice.name.rpartition(":")[2]
+    return short_name(choice.name)
+
+
+def short_name(name: str) -> str:
+    """The class of `package.module:Class`, else the name as it is."""
+    return name.rpartition(":")[2]
 
 
 def train_name(config: TrainConfig) -> str:

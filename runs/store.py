@@ -229,15 +229,25 @@ class Store:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file in one step: whoever reads it sees the old one or the new one."""
-    with tempfile.NamedTemporaryFile("w", dir=path.parent, prefix=f".{path.name}-", delete=False) as file:
+    with tempfile.NamedTemporaryFile(
+        "w", dir=path.parent, prefix=f".{path.name}-", delete=False, encoding="utf-8"
+    ) as file:
         try:
             file.write(text)
             file.flush()
             os.fsync(file.fileno())
+            os.chmod(file.name, 0o666 & ~_umask())  # a temporary file is its owner's alone; a store may be shared
             os.replace(file.name, path)
         except BaseException:
             Path(file.name).unlink(missing_ok=True)
             raise
+
+
+def _umask() -> int:
+    """The process's mask of file permissions, which can only be read by setting it."""
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
 
 
 def _says_full(error: BaseException) -> bool:

@@ -160,7 +160,9 @@ class Tracker:
 
         try:
             run = self.client.get_run(run_id)
-        except MlflowException:
+        except MlflowException as error:
+            if error.error_code != "RESOURCE_DOES_NOT_EXIST":  # a server that hiccups has not lost the run
+                raise
             return None
         return run if run.info.lifecycle_stage == "active" else None
 

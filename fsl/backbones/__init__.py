@@ -4,6 +4,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from clustering.code import code_fingerprint
 from clustering.errors import InputError, unknown
 
 if TYPE_CHECKING:
@@ -17,6 +18,11 @@ def backbone_names() -> list[str]:
     """Every backbone: ours first, then timm's. Imports timm; `OWN` does not."""
     timm = _timm()
     return [*OWN, *(name for name in timm.list_models() if name not in OWN)]
+
+
+def backbone_code(name: str) -> str:
+    """Fingerprint of the code of one of our backbones; of timm's, whose releases keep their networks, its name."""
+    return code_fingerprint(OWN[name], follow=False) if name in OWN else name
 
 
 def create_backbone(name: str, *, channels: int, size: int) -> "nn.Module":

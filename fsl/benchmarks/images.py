@@ -1,5 +1,6 @@
 """Images of a split, decoded once and then memory-mapped from a cache."""
 
+import dataclasses
 import errno
 import json
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ import torch
 from filelock import FileLock
 from torch import Tensor
 
+from clustering.code import code_fingerprint
 from clustering.errors import InputError, unknown
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Split, fingerprint
 from fsl.progress import Progress, quiet
@@ -37,6 +39,15 @@ class ImageSet:
         return len(self.labels)
 
 
+def images_source(benchmark: Benchmark) -> str:
+    """Identity of a benchmark's images: its source, every field but `root`, and the code of its module."""
+    compared = [field for field in dataclasses.fields(benchmark) if field.compare]  # type: ignore[arg-type]
+    fields = {field.name: getattr(benchmark, field.name) for field in compared}
+    fields.pop("root", None)
+    code = code_fingerprint(type(benchmark).__module__, follow=False)
+    return fingerprint(benchmark.source(), json.dumps(fields, default=str, sort_keys=True), code)
+
+
 def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progress | None = None) -> ImageSet:
     """Images of a split, from `cache/images-<name>-<source>/<split>.safetensors`, written if missing.
 
@@ -49,7 +60,7 @@ def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progr
     if split not in SPLITS:
         raise unknown("split", split, SPLITS)
     progress = progress or quiet
-    folder = Path(cache) / f"images-{benchmark.name}-{benchmark.source()}"
+    folder = Path(cache) / f"images-{benchmark.name}-{images_source(benchmark)}"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{split}.safetensors"
     with FileLock(folder / f"{split}.lock"):
@@ -57,6 +68,7 @@ def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progr
         if images is None:
             with progress.track(f"images of {benchmark.name}, {split}", 1) as advance:
                 made = _read(benchmark, split)
+                _check_disjoint(benchmark, split, made.class_names, folder)
                 header = {"class_names": json.dumps(made.class_names), "fingerprint": made.fingerprint}
                 write_tensors(path, {"images": made.images, "labels": made.labels}, {"format": FORMAT, **header})
                 advance(1)
@@ -82,6 +94,19 @@ def _read(benchmark: Benchmark, split: Split) -> ImageSet:
             "one for each class name; mend its read()"
         )
     return ImageSet(pixels, targets, class_names, _checksum(pixels, targets, class_names))
+
+
+def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, ...], folder: Path) -> None:
+    """That no class stands in two splits, as far as the others have been read."""
+    for other in SPLITS:
+        path = folder / f"{other}.safetensors"
+        if other != split and path.exists() and (known := _load(path, quiet)):
+            shared = sorted(set(class_names) & set(known.class_names))
+            if shared:
+                raise InputError(
+                    f"benchmark {benchmark.name}: class {shared[0]!r} stands in {other} and in {split} ({len(shared)} "
+                    "do); the classes of the splits must be disjoint, and have names of their own"
+                )
 
 
 def _checksum(images: Tensor, labels: Tensor, class_names: tuple[str, ...]) -> str:

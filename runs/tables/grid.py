@@ -4,13 +4,14 @@ Nothing is evaluated here. A run fills a cell only if every key that can change 
 config, the seed aside; tags only pre-filter.
 """
 
+import dataclasses
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runs.config import PLACES, EvaluateConfig, top_level
-from runs.lineage import short
+from runs.lineage import Lineage, short, short_name
 
 if TYPE_CHECKING:
     from runs.tracking import Tracker
@@ -83,7 +84,10 @@ class Table:
 
 
 def read_table(name: str, configs: Sequence[EvaluateConfig], tracker: "Tracker") -> Table:
-    """The table of an experiment's configs, filled from the finished runs of the record."""
+    """The table of an experiment's configs, filled from the finished runs of the record.
+
+    Columns are shots. Rows are strategies, with the keys besides shot and seed that differ between the configs.
+    """
     runs = []
     for benchmark in dict.fromkeys(short(config.benchmark) for config in configs):
         runs += tracker.search(f"evaluate/{benchmark}", "tags.stage = 'evaluation'")
@@ -92,34 +96,55 @@ def read_table(name: str, configs: Sequence[EvaluateConfig], tracker: "Tracker")
         by_keys.setdefault(_signature(run.data.params), []).append(run)
     cells: dict[tuple[str, str], Cell] = {}
     notes: list[str] = []
-    for config in configs:
-        place = (config.strategy.name, f"{config.shot}-shot")
-        if place not in cells:
+    rows = _rows(configs)
+    for config, row in zip(configs, rows, strict=True):
+        place = (row, f"{config.shot}-shot")
+        if place not in cells:  # else it differs by seed only
             found = by_keys.get(_signature(config.flat()), [])
-            cells[place] = Cell(config, _newest_by_seed(found, f"{place[0]}, {place[1]}", notes.append))
+            cells[place] = Cell(config, _one_by_seed(config, found, f"{row}, {place[1]}", notes.append))
     return Table(
         name,
-        _title(configs[0], cells),
-        tuple(dict.fromkeys(row for row, _ in cells)),
+        _title(configs, cells),
+        tuple(dict.fromkeys(rows)),
         tuple(dict.fromkeys(column for _, column in cells)),
         cells,
         tuple(dict.fromkeys(notes)),
     )
 
 
-def _newest_by_seed(runs: Sequence[Any], cell: str, say: Callable[[str], None]) -> tuple[SeedResult, ...]:
-    """One result a seed, of the newest data; `runs` are newest first."""
+def _rows(configs: Sequence[EvaluateConfig]) -> list[str]:
+    """What each config's row is called: the strategy, and what else differs from other configs of that strategy."""
+    flats = [config.flat() for config in configs]
+    names = []
+    for flat in flats:
+        alike = [other for other in flats if other["strategy"] == flat["strategy"]]
+        varying = [
+            f"{key.rpartition('.')[2]}={value}"
+            for key, value in flat.items()
+            if key not in ("shot", "seed") and len({str(other.get(key)) for other in alike}) > 1
+        ]
+        names.append(" ".join([short_name(flat["strategy"]), *varying]))
+    return names
+
+
+def _one_by_seed(
+    config: EvaluateConfig, runs: Sequence[Any], cell: str, say: Callable[[str], None]
+) -> tuple[SeedResult, ...]:
+    """One result a seed; `runs` are newest first. A run counts only if this code would compute the same again: its
+    identity covers the keys, the images, the checkpoint's recipe and the code."""
     chosen: dict[int, SeedResult] = {}
-    data = runs[0].data.tags.get("data") if runs else None
+    images = runs[0].data.tags.get("data", "") if runs else ""
     for run in runs:
-        seed = int(run.data.params["seed"])
-        if run.data.tags.get("data") != data:
-            say(f"{cell}: run {run.info.run_id} left aside, it was on other images than the newest run")
+        seed, tags, run_id = int(run.data.params["seed"]), run.data.tags, run.info.run_id
+        if tags.get("data") != images:
+            say(f"{cell}: run {run_id} left aside, it was on other images than the newest run")
+        elif tags.get("identity") != _identity(dataclasses.replace(config, seed=seed), images):
+            say(f"{cell}: run {run_id} left aside, the code has changed since; evaluate again")
         elif seed in chosen:
-            say(f"{cell}: run {run.info.run_id} left aside, {chosen[seed].run_id} is newer (seed {seed})")
+            say(f"{cell}: run {run_id} left aside, {chosen[seed].run_id} is newer (seed {seed})")
         else:
             m = run.data.metrics
-            chosen[seed] = SeedResult(seed, m["accuracy"], m["accuracy_ci95"], int(m["tasks"]), run.info.run_id)
+            chosen[seed] = SeedResult(seed, m["accuracy"], m["accuracy_ci95"], int(m["tasks"]), run_id)
     return tuple(chosen[seed] for seed in sorted(chosen))
 
 
@@ -132,12 +157,23 @@ def _signature(keys: Mapping[str, Any]) -> str:
     return "\n".join(f"{name}={kept[name]}" for name in sorted(kept))
 
 
-def _title(config: EvaluateConfig, cells: Mapping[tuple[str, str], Cell]) -> str:
-    tasks = {cell.results[0].tasks for cell in cells.values() if cell.results}
-    count = f"{tasks.pop():,} tasks a seed" if len(tasks) == 1 else f"{config.tasks:,} tasks a seed"
-    seeds = {len(cell.results) for cell in cells.values() if cell.results} or {0}
-    spread = "over tasks" if max(seeds) < 2 else "over seeds"
-    return (
-        f"{config.benchmark.name}/{config.backbone.name}, {config.way}-way, {config.query} queries a class, "
-        f"{config.split} classes, {count}; accuracy in %, 95 % interval {spread}"
-    )
+def _identity(config: EvaluateConfig, images: str) -> str:
+    return Lineage.on(config, images).evaluation(config)
+
+
+def _title(configs: Sequence[EvaluateConfig], cells: Mapping[tuple[str, str], Cell]) -> str:
+    """What the cells have in common; what differs between them stands in the rows."""
+    flats = [config.flat() for config in configs]
+    same = {key: value for key, value in flats[0].items() if all(flat.get(key) == value for flat in flats)}
+    parts = [
+        f"{short_name(same['benchmark'])}/{short_name(same['backbone'])}"
+        if "benchmark" in same and "backbone" in same
+        else "",
+        f"{same['way']}-way" if "way" in same else "",
+        f"{same['query']} queries a class" if "query" in same else "",
+        f"{same['split']} classes" if "split" in same else "",
+        f"{same['tasks']:,} tasks a seed" if "tasks" in same else "",
+    ]
+    seeds = max((len(cell.results) for cell in cells.values()), default=0)
+    spread = "over tasks" if seeds < 2 else "over seeds"
+    return f"{', '.join(part for part in parts if part)}; accuracy in %, 95 % interval {spread}"

@@ -35,7 +35,7 @@ class Stripes:
     def read(self, split: str) -> Decoded:
         self.reads.append(split)
         images = np.random.default_rng([self.seed, len(split)]).integers(0, 256, (6, 3, 8, 8), np.uint8)
-        return Decoded(images, np.array([0, 0, 1, 1, 2, 2]), ("a", "b", "c"))
+        return Decoded(images, np.array([0, 0, 1, 1, 2, 2]), tuple(f"{split} {name}" for name in "abc"))
 
 
 class Notes:

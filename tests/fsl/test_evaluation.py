@@ -2,7 +2,9 @@
 
 import dataclasses
 import itertools
+from typing import ClassVar
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
@@ -10,9 +12,10 @@ from hypothesis import strategies as st
 
 from clustering.errors import InputError
 from fsl.audits import best_permutation_accuracy
-from fsl.episodes import Episodes, GatheredEpisodes
+from fsl.episodes import Episodes, Predictions
 from fsl.evaluation import Evaluation, evaluate
 from fsl.features import FeatureBank
+from fsl.gathering import GatheredEpisodes
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.tasks import TaskSampler
@@ -90,8 +93,10 @@ def test_mean_and_interval() -> None:
 @given(seed=st.integers(0, 10_000), way=st.integers(1, 4))
 def test_best_permutation_by_trying_all(seed: int, way: int) -> None:
     generator = torch.Generator().manual_seed(seed)
-    predicted, labels = (torch.randint(0, way, (3, 12), generator=generator) for _ in range(2))
-    found = best_permutation_accuracy(predicted, labels, way)
+    predicted, labels = (torch.randint(0, way, (3, 14), generator=generator) for _ in range(2))
+    mask = torch.arange(14) < 12  # two padded queries
+    found = best_permutation_accuracy(predicted, labels, way, mask.expand(3, -1))
+    predicted, labels = predicted[:, :12], labels[:, :12]
     for i in range(3):
         best = max(
             float((torch.tensor(order)[predicted[i]] == labels[i]).double().mean())
@@ -126,6 +131,59 @@ def test_no_tasks_are_refused() -> None:
         evaluate(STRATEGIES, bank, TaskSampler(bank.labels, query=10), 0)
 
 
+def test_more_tasks_than_the_list_holds_are_refused() -> None:
+    bank = make_bank()
+    tasks = TaskSampler(bank.labels, query=10).first(5)
+    with pytest.raises(InputError, match="holds 5"):
+        evaluate(STRATEGIES, bank, tasks, 6)
+
+
+@dataclasses.dataclass(frozen=True)
+class Faulty:
+    """A strategy that goes wrong in the way it is told to."""
+
+    fault: str
+    transform: str = "UN"
+    transductive: ClassVar[bool] = False
+    assumes_balance: ClassVar[bool] = False
+
+    def predict(self, episodes: Episodes) -> Predictions:
+        probabilities = torch.full((len(episodes.query), episodes.query_size, episodes.way), 0.2)
+        counts = torch.zeros(len(probabilities), dtype=torch.int64)
+        if self.fault == "NaN":
+            probabilities[0, 0] = torch.nan
+        elif self.fault == "shape":
+            probabilities = probabilities[:, 1:]
+        elif self.fault == "changes the query":
+            episodes.query.mul_(-1)
+        elif self.fault == "changes the points":
+            episodes.points.values.mul_(2)  # type: ignore[attr-defined]
+        elif self.fault == "ZeroDivisionError":
+            probabilities /= 1 // 0
+        elif self.fault == "Tensor":
+            return probabilities  # type: ignore[return-value]
+        return Predictions(probabilities, counts)
+
+
+@pytest.mark.parametrize(
+    "fault", ["NaN", "shape", "changes the query", "changes the points", "ZeroDivisionError", "Tensor"]
+)
+def test_a_faulty_strategy_is_named_with_its_fault(fault: str) -> None:
+    bank = make_bank()
+    with pytest.raises((InputError, RuntimeError), match=f"strategy mine: .*{fault}"):
+        evaluate({"mine": Faulty(fault)}, bank, TaskSampler(bank.labels, query=10), 20)  # type: ignore[dict-item]
+
+
+def test_a_strategy_may_transform_for_itself() -> None:
+    bank = make_bank()
+    tasks = TaskSampler(bank.labels, query=10).first(6)
+    gathered = GatheredEpisodes(bank.features, tasks, "UN", bank.base_mean)
+    expected = Episodes(
+        bank.features[tasks.support], tasks.support_labels, bank.features[tasks.query], 5, base_mean=bank.base_mean
+    )
+    assert torch.equal(gathered.transformed("CL2N").query, expected.transformed("CL2N").query)
+
+
 def episode_parts() -> dict[str, object]:
     return {
         "support": torch.rand(2, 4, 3),
@@ -146,6 +204,12 @@ def episode_parts() -> dict[str, object]:
         ({"way": 3}, "class 2 of task 0 has no support"),
         ({"support_labels": torch.tensor([[0, 0, 1, 2]] * 2)}, r"0\.\.2"),
         ({"base_mean": torch.rand(4)}, "base_mean"),
+        ({"query": np.zeros((2, 5, 3))}, "query must be a torch tensor"),
+        ({"query": torch.rand(2, 5, 3).double()}, "all alike"),
+        ({"support": torch.rand(2, 4, 3).half(), "query": torch.rand(2, 5, 3).half()}, "float32"),
+        ({"support_labels": torch.tensor([[0.0, 0, 1, 1]] * 2)}, "int64"),
+        ({"support_mask": torch.ones(2, 3, dtype=torch.bool)}, "support_mask"),
+        ({"query_mask": torch.ones(2, 5)}, "query_mask"),
         ({"query": torch.rand(2, 5, 3).index_fill(1, torch.tensor([3]), torch.nan)}, "query features of task 0, row 3"),
         (
             {"support": torch.rand(2, 4, 3).index_fill(1, torch.tensor([1]), torch.inf)},

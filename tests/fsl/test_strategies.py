@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.errors import InputError
-from fsl.episodes import Episodes, GatheredEpisodes, Predictions, Strategy
+from clustering.points import Gram
+from fsl.episodes import Episodes, Predictions, Strategy
+from fsl.gathering import GatheredEpisodes
 from fsl.strategies import STRATEGIES
 from fsl.tasks import TaskSampler
 from fsl.transforms import transform_features
@@ -177,8 +179,9 @@ def test_gathering_from_a_bank_changes_nothing(strategy: Strategy) -> None:
 
 @every_strategy
 def test_padded_support_and_queries_weigh_nothing(strategy: Strategy) -> None:
-    """Shots and queries that differ by task are padded; what stands in the padding does not matter."""
-    episodes = draw(6)
+    """Shots and queries that differ by task are padded; what stands in the padding does not matter. The padding looks
+    like other points of the task, and the classes overlap, or a strategy that reads it could go unnoticed."""
+    episodes = draw(6, spread=3.0)
     keep_support = torch.ones(6, 8, dtype=torch.bool)
     keep_support[0, 1] = keep_support[1, 3] = keep_support[1, 5] = False  # every class keeps one
     keep_query = torch.ones(6, 11, dtype=torch.bool)
@@ -186,8 +189,8 @@ def test_padded_support_and_queries_weigh_nothing(strategy: Strategy) -> None:
     keep_query[2, 0] = False
     padded = dataclasses.replace(
         episodes,
-        support=torch.where(keep_support[..., None], episodes.support, 77.0),
-        query=torch.where(keep_query[..., None], episodes.query, 55.0),
+        support=torch.where(keep_support[..., None], episodes.support, episodes.query[:, :8]),
+        query=torch.where(keep_query[..., None], episodes.query, episodes.query.roll(3, 1)),
         support_mask=keep_support,
         query_mask=keep_query,
     )
@@ -202,6 +205,19 @@ def test_padded_support_and_queries_weigh_nothing(strategy: Strategy) -> None:
         )
         expected = strategy.predict(alone).probabilities[0]
         torch.testing.assert_close(found[i, keep_query[i]], expected, atol=1e-4, rtol=0)
+
+
+@every_strategy
+def test_it_leaves_its_episodes_as_they_are(strategy: Strategy) -> None:
+    """Strategies that are evaluated together share them."""
+    episodes = draw(11).transformed(strategy.transform)
+    points = episodes.points
+    assert isinstance(points, Gram)
+    held = {**vars(episodes), "inner products": points.values}
+    before = {name: value.clone() for name, value in held.items() if isinstance(value, torch.Tensor)}
+    strategy.predict(episodes)
+    for name, value in before.items():
+        assert torch.equal(held[name], value), name
 
 
 @every_strategy

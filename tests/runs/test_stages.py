@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from clustering.errors import InputError
+from fsl.benchmarks.images import images_source
 from fsl.features import FeatureBank
 from runs.config import EvaluateConfig, TrainConfig, parse
 from runs.lineage import Lineage
@@ -60,7 +61,7 @@ def test_from_nothing_to_results(trained_results, tiny_arguments, notes):
         *("5", "1", "0", "novel"),
         "simpleshot",
     )
-    assert tags["data"] == training.data.tags["data"] == config.benchmark.build().source()
+    assert tags["data"] == training.data.tags["data"] == images_source(config.benchmark.build())
     curve = tracker.client.get_metric_history(training.info.run_id, "train_loss")
     assert [point.step for point in curve] == [1, 2, 3]
     assert training.data.metrics["best_validation_accuracy"] > 0.2

@@ -74,6 +74,27 @@ def test_deleted_and_failed_runs_fill_nothing(recorded, tracker, grid):
     assert [(c.config.strategy.name, c.config.shot) for c in table.missing] == [("simpleshot", 1), ("laplacianshot", 3)]
 
 
+def test_a_run_of_other_code_or_other_images_is_left_aside_by_name(recorded, tracker, grid):
+    stale, moved = recorded["simpleshot", "1-shot"].run_id, recorded["laplacianshot", "3-shot"].run_id
+    tracker.client.set_tag(stale, "identity", "0123456789abcdef")
+    tracker.client.set_tag(moved, "data", "fedcba9876543210")
+    table = read_table("tiny", grid(), tracker)
+    assert [(c.config.strategy.name, c.config.shot) for c in table.missing] == [("simpleshot", 1), ("laplacianshot", 3)]
+    assert any(stale in note and "code has changed" in note for note in table.notes)
+    assert any(moved in note for note in table.notes)
+
+
+def test_what_varies_besides_shot_and_seed_names_the_rows(tracker, tiny_arguments):
+    configs = parse(
+        EvaluateConfig, [*tiny_arguments, "strategy=simpleshot,laplacianshot", "weight=0.1,0.7", "seed=0,1"]
+    )
+    table = read_table("tiny", configs, tracker)
+    assert table.rows == ("simpleshot", "laplacianshot weight=0.1", "laplacianshot weight=0.7")
+    ways = parse(EvaluateConfig, [*tiny_arguments, "strategy=simpleshot", "way=2,3"])
+    assert read_table("tiny", ways, tracker).rows == ("simpleshot way=2", "simpleshot way=3")
+    assert "way" not in read_table("tiny", ways, tracker).title
+
+
 def test_without_a_record_everything_is_missing(tmp_path, grid):
     from runs.store import Store
     from runs.tracking import Tracker
@@ -188,6 +209,17 @@ def test_tasks_are_written_and_evaluated(trained, tiny_arguments, tmp_path, caps
     read = json.loads(capsys.readouterr().out)
     assert read[0]["accuracy"] == drawn[0]["accuracy"]
     assert not read[0]["reused"]
+
+
+@pytest.mark.parametrize("change", ["shot=3", "way=3", "query=4", "tasks=39"])
+def test_a_task_file_of_another_shape_is_refused(trained, tiny_arguments, tmp_path, change, capsys):
+    path = tmp_path / "tasks.safetensors"
+    common = [*tiny_arguments, f"results={trained.root}"]
+    assert main(["tasks", str(path), *common]) == 0
+    key = change.partition("=")[0]
+    others = [item for item in common if item.partition("=")[0] != key]
+    assert main(["evaluate", *others, "strategy=simpleshot", f"task_file={path}", change]) == 2
+    assert f"{key}=" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

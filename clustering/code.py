@@ -4,38 +4,56 @@ import ast
 import functools
 import hashlib
 import importlib.util
+import sysconfig
 from collections.abc import Iterable
 from pathlib import Path
 
 from clustering.errors import InputError
 
+NO_RESULT = ("clustering.errors", "clustering.plugins", "clustering.code", "fsl.progress")
+"""Modules that say and find things but compute nothing: editing them leaves every result as it was."""
+
 
 @functools.cache
-def code_fingerprint(*modules: str) -> str:
-    """Hash of modules and of all that they import from their own top-level packages or from this project.
+def code_fingerprint(*modules: str, follow: bool = True) -> str:
+    """Hash of the source of modules and of all that they import, installed packages and the standard library aside.
 
-    Comments, docstrings and layout do not count. Nothing is imported. 16 hexadecimal digits.
+    Comments, docstrings, layout and what is imported for type checkers only do not count. Nothing is imported.
 
     Args:
         modules: dotted names, such as "fsl.strategies.laplacianshot".
+        follow: whether imports count.
+
+    Returns:
+        16 hexadecimal digits.
+
+    Raises:
+        InputError: a module without source.
     """
-    packages = {name.partition(".")[0] for name in modules} | {"clustering", "fsl"}
     found: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        if name in found:
+        if name in found or name in NO_RESULT:
             continue
         path = _source(name)
-        if path is None:
-            if name in modules:
+        if path is None or _is_installed(path):
+            if name not in modules:
+                continue
+            if path is None:
                 raise InputError(f"cannot find the source of {name}, which tells whether a result is still up to date")
-            continue
-        tree = ast.parse(path.read_bytes())
-        waiting += [imported for imported in _imports(tree, name, path) if imported.partition(".")[0] in packages]
-        found[name] = ast.dump(_bare(tree))
+        tree = _bare(ast.parse(path.read_bytes()))
+        if follow:
+            waiting += _imports(tree, name, path)
+        found[name] = ast.dump(tree)
     text = "\0".join(f"{name}\0{found[name]}" for name in sorted(found))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _is_installed(path: Path) -> bool:
+    """Whether a file is of the standard library or of an installed package, whose versions are fixed elsewhere."""
+    places = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    return any(path.is_relative_to(place) for place in places)
 
 
 def _source(name: str) -> Path | None:
@@ -65,11 +83,17 @@ def _imports(tree: ast.AST, name: str, path: Path) -> Iterable[str]:
 
 
 def _bare(tree: ast.Module) -> ast.Module:
-    """The tree without docstrings."""
+    """The tree without docstrings and without what only type checkers read."""
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             first = node.body[0] if node.body else None
             value = first.value if isinstance(first, ast.Expr) else None
             if isinstance(value, ast.Constant) and isinstance(value.value, str):
                 node.body = node.body[1:]
+        if isinstance(node, ast.Module):
+            node.body = [part for part in node.body if not _for_type_checkers(part)]
     return tree
+
+
+def _for_type_checkers(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
+from clustering.code import code_fingerprint
 from clustering.errors import InputError
-from runs.fingerprints import code_fingerprint
 
 
 @pytest.fixture
@@ -54,17 +54,37 @@ def test_what_is_not_imported_does_not_count(package):
 
 
 def test_strategies_of_the_project_stand_on_the_optimiser(monkeypatch):
-    from runs import fingerprints
+    from clustering import code
 
     seen = []
-    real = fingerprints._source
-    monkeypatch.setattr(fingerprints, "_source", lambda name: seen.append(name) or real(name))
+    real = code._source
+    monkeypatch.setattr(code, "_source", lambda name: seen.append(name) or real(name))
     fingerprint("fsl.strategies.laplacianshot")
     assert "clustering.descent" in seen
     assert "fsl.strategies.simpleshot" not in seen or "fsl.strategies.laplacianshot" in seen
-    assert not any(name.startswith(("torch", "runs")) for name in seen)
+    assert not any(name.startswith("runs") for name in seen)
 
 
 def test_a_module_without_source_is_named():
     with pytest.raises(InputError, match="no_such_module"):
         fingerprint("no_such_module")
+
+
+def test_single_files_beside_it_count_and_type_checking_does_not(package):
+    """A strategy of one's own is often one file that imports another."""
+    (package.parent / "some_package_helper.py").write_text("y = 1\n")
+    lines = "from typing import TYPE_CHECKING\nimport some_package_helper\n"
+    lines += "if TYPE_CHECKING:\n    import some_package.three\n"
+    (package / "one.py").write_text(lines + "def one(x):\n    return x\n")
+    before = fingerprint()
+    (package / "three.py").write_text("x = 5\n")
+    assert fingerprint() == before
+    (package.parent / "some_package_helper.py").write_text("y = 2\n")
+    assert fingerprint() != before
+
+
+def test_without_following_only_the_module_counts(package):
+    before = code_fingerprint("some_package.one", follow=False)
+    (package / "two.py").write_text("def double(x):\n    return 3 * x\n")
+    code_fingerprint.cache_clear()
+    assert code_fingerprint("some_package.one", follow=False) == before
