@@ -51,7 +51,7 @@ class Plugins:
         module, _, attribute = self.locate(name).partition(":")
         try:
             return getattr(importlib.import_module(module), attribute)
-        except (ImportError, AttributeError) as error:
+        except (ImportError, AttributeError, ValueError) as error:
             raise InputError(f"{self.kind} {name!r}: cannot import {attribute!r} from {module!r}: {error}") from error
 
     def _entry_points(self) -> dict[str, str]:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 from torch import Tensor
@@ -88,6 +89,12 @@ def evaluate(
         raise InputError(f"the number of tasks must be at least 1, not {total}")
     if isinstance(tasks, Tasks) and total > len(tasks):
         raise InputError(f"{total} tasks are asked for, but the list holds {len(tasks)}")
+    for name, strategy in strategies.items():
+        if getattr(strategy, "transform", None) not in get_args(Transform) or not callable(
+            getattr(strategy, "predict", None)
+        ):
+            known = ", ".join(get_args(Transform))
+            raise InputError(f"strategy {name}: needs a method predict and a field transform, one of {known}")
     banks = {s.transform: _transformed(bank, s.transform).to(device) for s in strategies.values()}
     scores = {name: _Score(total, audit) for name in strategies}
     batches = _batches(tasks, total, batch, bank)
@@ -128,7 +135,7 @@ def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predi
         predictions = strategy.predict(episodes)
     except InputError as error:
         raise InputError(f"strategy {name}: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise RuntimeError(f"strategy {name}: {type(error).__name__}: {error}") from error
     expected = (*episodes.rows.shape[:1], episodes.query_size, episodes.way)
     given = getattr(predictions, "probabilities", None)
@@ -139,6 +146,11 @@ def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predi
         raise InputError(f"strategy {name}: predict must return Predictions of shape {expected}, not {what}")
     if not bool(given.isfinite().all()):
         raise InputError(f"strategy {name}: probabilities are NaN or infinite")
+    if bool((given < 0).any()) or float((given.sum(dim=-1) - 1).abs().max()) > 1e-3:
+        raise InputError(f"strategy {name}: probabilities must be at least 0 and sum to 1 over the classes")
+    counts = predictions.iterations
+    if not isinstance(counts, Tensor) or counts.is_floating_point() or tuple(counts.shape) != expected[:1]:
+        raise InputError(f"strategy {name}: iterations must be integers of shape {expected[:1]}")
     if changed := episodes.changed():
         raise InputError(
             f"strategy {name}: changes the {changed[0]} of its episodes, which others share; copy it first"

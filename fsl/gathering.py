@@ -37,6 +37,9 @@ class GatheredEpisodes(Episodes):
             trusted=True,
             made={},
         )
+        for name in ("bank", "rows", "support_labels", "support_mask", "query_mask", "base_mean"):
+            if getattr(self, name) is not None:
+                self._keep(name, getattr(self, name))
 
     bank: Tensor
     rows: Tensor

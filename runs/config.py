@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self, TypeVar
 
 from clustering.errors import InputError
-from clustering.parameters import AtLeast, mismatch
+from clustering.parameters import AtLeast, Within, mismatch
 from runs.groups import Choice as Choice
 from runs.groups import freeze
 from runs.overrides import write
@@ -52,6 +52,8 @@ class TrainConfig:
             problem = mismatch(value, hints[field.name])
             if problem:
                 raise InputError(f"{field.name} must be {problem}, not {value!r}")
+        if self.results == "":
+            raise InputError("results= is empty; give a folder, or leave it out")
         if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", self.device):
             raise InputError(f"device must be auto, cpu, cuda or cuda:N, not {self.device!r}")
 
@@ -123,7 +125,7 @@ class EvaluateConfig(TrainConfig):
     way: Annotated[int, AtLeast(2)] = key(5, "classes of a task")
     shot: Annotated[int, AtLeast(1)] = key(1, "labelled images of each class")
     query: Annotated[int, AtLeast(1)] = key(15, "images of each class to be labelled")
-    tasks: Annotated[int, AtLeast(1)] = key(10_000, "number of tasks")
+    tasks: Annotated[int, Within(1, 10_000_000)] = key(10_000, "number of tasks")
     split: Literal["base", "validation", "novel"] = key("novel", "classes the tasks are made of")
     task_file: str | None = key(None, "file of tasks to use instead of drawing them")
     audit: Literal["none", "best_permutation"] = key(

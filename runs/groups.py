@@ -143,6 +143,8 @@ def option(group: str, name: str) -> Choice:
 @cache
 def _option(group: str, name: str) -> Choice:
     kind = GROUPS[group]
+    if len(name) > 200:
+        raise InputError(f"{group}={name[:40]}...: no name is that long")
     path = folder() / group / f"{name}.yaml"
     if re.fullmatch(r"[\w.-]+", name) and path.is_file():
         content = read(path)

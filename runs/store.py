@@ -123,13 +123,15 @@ class Store:
         folder = self.cache(kind) / identity
         try:
             record = json.loads((folder / COMPLETE).read_text())
-            files = dict(record["files"])
-            sound = record["identity"] == identity and all(
-                _sound(folder / name, noted["size"], noted["sha256"]) for name, noted in files.items()
+            files, facts = dict(record["files"]), dict(record.get("facts", {}))
+            sound = (
+                bool(files)
+                and record["identity"] == identity
+                and all(_sound(folder / name, noted["size"], noted["sha256"]) for name, noted in files.items())
             )
         except (OSError, ValueError, KeyError, TypeError):
             return None
-        return Entry(folder, _fingerprint(files), dict(record.get("facts", {}))) if sound else None
+        return Entry(folder, _fingerprint(files), facts) if sound else None
 
     def find(self, kind: Kind, identity: str, say: Say = silent) -> Entry | None:
         """As `peek`, but a damaged folder is put aside, and said so. Only for the owner of the lock."""
@@ -251,7 +253,7 @@ def _umask() -> int:
 
 
 def _says_full(error: BaseException) -> bool:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return True
     # SQLite, safetensors and torch have errors of their own for it.
     text = str(error).lower()

@@ -4,10 +4,12 @@ Only `MlflowClient` is used, by run id: there is no active run that tests or thr
 FINISHED only when everything is in it, so a reader may trust FINISHED runs and no others.
 """
 
+import contextlib
 import functools
 import logging
 import os
 import socket
+import sqlite3
 import subprocess
 import urllib.error
 import urllib.request
@@ -47,6 +49,11 @@ class Tracker:
                 "give sqlite:////absolute/path.db or the address of a server, or unset it"
             )
 
+        if self.uri.startswith("sqlite:///") and not self.own:
+            folder = Path(self.uri.removeprefix("sqlite:///")).parent
+            if not folder.is_dir():
+                raise InputError(f"{ENVIRONMENT}={self.uri}: there is no folder {folder}; make it, or mend the path")
+
     @property
     def is_server(self) -> bool:
         return self.uri.startswith(("http://", "https://"))
@@ -76,6 +83,7 @@ class Tracker:
 
         logging.getLogger("mlflow").setLevel(logging.ERROR)  # after the import, which sets it to INFO
         logging.getLogger("alembic").setLevel(logging.ERROR)
+        self._check_database()
         try:
             with self.watched(), self._creation_lock():
                 if self.own and not self.store.database.exists():
@@ -103,6 +111,20 @@ class Tracker:
             return
         with locked(path, "the new run record", self.say):
             yield
+
+    def _check_database(self) -> None:
+        """That a file under the record's name is one: MLflow would make an empty or foreign one into a new record."""
+        database = self.store.database
+        if not self.own or not os.path.lexists(database):
+            return
+        remedy = "move it away, or give another results folder with results=FOLDER"
+        if not database.is_file():
+            raise InputError(f"{database}: no MLflow record, but a folder; {remedy}")
+        try:
+            with contextlib.closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
+                connection.execute("select version_num from alembic_version").fetchone()
+        except sqlite3.Error as error:
+            raise InputError(f"{database}: no usable MLflow record ({error}); {remedy}") from error
 
     def _create(self, client: type) -> None:
         """Make an empty database beside its place, then rename it: a kill leaves no half-made one."""

@@ -6,6 +6,7 @@ Nothing heavy is imported before a verb knows that its arguments are right.
 
 import errno
 import importlib
+import io
 import os
 import sys
 import traceback
@@ -52,6 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
+    _mend_streams()
     console = Console()
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # where strategy=mymodule:MyStrategy is looked for, after everything installed
@@ -75,6 +77,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if code == FAILED and not debug:
                 console.error("Run it again with --debug to see where this happened.")
             return code
+
+
+def _mend_streams() -> None:
+    """Output that was closed goes nowhere; a character that the terminal does not have becomes a question mark."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
+        if isinstance(getattr(sys, name), io.TextIOWrapper):
+            getattr(sys, name).reconfigure(errors="replace")
 
 
 def _dispatch(given: list[str]) -> int:
@@ -111,7 +122,7 @@ def _explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, InputError):
         return str(error), MISTAKE
     for cause in _causes(error):
-        full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT)
+        full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         if full or "disk is full" in str(cause).lower() or "no space left" in str(cause).lower():
             where = getattr(cause, "filename", None)
             place = f" at {where}" if where else ""

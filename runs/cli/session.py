@@ -94,4 +94,5 @@ class Session:
 
     def close(self) -> None:
         """Say where the results are."""
-        self.console.note(f"runs: {self.store.root} (transduce ui opens them)")
+        place = self.store.root if self.tracker.own else self.tracker.uri
+        self.console.note(f"runs: {place} (transduce ui opens them)")

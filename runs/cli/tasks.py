@@ -1,5 +1,6 @@
 """`transduce tasks`: the tasks of a config as a file, for other programs and for `task_file=`."""
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -39,10 +40,22 @@ def run(flags: Flags, console: Console) -> int:
     from runs.store import Store
 
     config, path = configs[0], Path(files[0])
+    _check_place(path)
     images = images_of(Lineage.of(config).benchmark, config.split, Store(config.results), console)
     sampler = TaskSampler(images.labels, config.way, config.shot, config.query, config.seed, images.class_names)
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"{path}: its folder does not exist; make it, or give another place")
     sampler.first(config.tasks).save(path)
     console.note(f"saved: {config.tasks:,} tasks in {path}")
     return 0
+
+
+def _check_place(path: Path) -> None:
+    """That a file can be made there, and that none but an older task list would be lost."""
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path}: its folder does not exist; make it, or give another place")
+    if os.path.lexists(path):
+        from fsl.tasks import FORMAT
+        from fsl.tensor_files import read_tensors
+
+        if not path.is_file():
+            raise InputError(f"{path} is no file; give another place")
+        read_tensors(path, FORMAT, "only an older task list is replaced; give another name")

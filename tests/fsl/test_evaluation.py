@@ -154,6 +154,16 @@ class Faulty:
             probabilities[0, 0] = torch.nan
         elif self.fault == "shape":
             probabilities = probabilities[:, 1:]
+        elif self.fault == "sum to 1":
+            probabilities[0, 0, 0] = 0.9
+        elif self.fault == "at least 0":
+            probabilities[0, 0, :2] = torch.tensor([-0.2, 0.6])
+        elif self.fault == "iterations":
+            counts = counts.float()
+        elif self.fault == "changes the bank":
+            episodes.bank.zero_()  # type: ignore[attr-defined]
+        elif self.fault == "SystemExit":
+            raise SystemExit(0)
         elif self.fault == "changes the query":
             episodes.query.mul_(-1)
         elif self.fault == "changes the points":
@@ -172,6 +182,13 @@ def test_a_faulty_strategy_is_named_with_its_fault(fault: str) -> None:
     bank = make_bank()
     with pytest.raises((InputError, RuntimeError), match=f"strategy mine: .*{fault}"):
         evaluate({"mine": Faulty(fault)}, bank, TaskSampler(bank.labels, query=10), 20)  # type: ignore[dict-item]
+
+
+def test_a_strategy_without_transform_is_named() -> None:
+    bank = make_bank()
+    for strategy in (object(), Faulty("", transform="XX")):
+        with pytest.raises(InputError, match="strategy mine: needs"):
+            evaluate({"mine": strategy}, bank, TaskSampler(bank.labels, query=10), 20)  # type: ignore[dict-item]
 
 
 def test_a_strategy_may_transform_for_itself() -> None:

@@ -227,6 +227,8 @@ def test_a_task_file_of_another_shape_is_refused(trained, tiny_arguments, tmp_pa
     [
         (["tasks"], "FILE"),
         (["tasks", "a", "b"], "FILE"),
+        (["tasks", "."], "is no file"),
+        (["tasks", "mine.txt"], "older task list"),
         (["tasks", "no/such/folder/t.safetensors"], "no/such/folder"),
         (["tasks", "t.safetensors", "shot=1,5"], "one value"),
         (["table"], "table"),
@@ -236,6 +238,7 @@ def test_a_task_file_of_another_shape_is_refused(trained, tiny_arguments, tmp_pa
 )
 def test_mistakes(trained, tmp_path, tiny_arguments, arguments, words, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.txt").write_text("mine")
     common = [*tiny_arguments, f"results={trained.root}"] if arguments[0] == "tasks" else []
     assert main([*arguments, *common]) == 2
     assert words in capsys.readouterr().err

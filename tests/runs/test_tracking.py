@@ -255,3 +255,30 @@ def test_a_store_by_another_name_is_the_same_store(tracker, store, tmp_path):
     (tmp_path / "link").symlink_to(store.root)
     start(Tracker(Store(tmp_path / "link"))).finish()
     assert len(tracker.search("evaluate/")) == 2
+
+
+@pytest.mark.parametrize("kind", ["empty", "foreign", "folder", "text"])
+def test_what_is_no_record_is_left_as_it_is(tmp_path, kind):
+    """MLflow would fill an empty or foreign database with its own tables, and earlier runs would seem lost."""
+    import sqlite3
+
+    store = Store(tmp_path)
+    if kind == "folder":
+        store.database.mkdir()
+    elif kind == "foreign":
+        with sqlite3.connect(store.database) as connection:
+            connection.execute("create table a (b)")
+        connection.close()
+    else:
+        store.database.write_bytes(b"" if kind == "empty" else b"some text, long enough to be looked at")
+    before = None if kind == "folder" else store.database.read_bytes()
+    with pytest.raises(InputError, match=r"mlflow\.db"):
+        assert Tracker(store).client
+    assert kind == "folder" or store.database.read_bytes() == before
+
+
+def test_a_database_in_a_folder_that_is_not_there_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path}/no/such/x.db")
+    with pytest.raises(InputError, match="no folder"):
+        Tracker(Store(tmp_path))
+    assert not (tmp_path / "no").exists()
