@@ -3,8 +3,11 @@
     UN    z = x
     L2N   z = x / ||x||
     CL2N  z = (x - base_mean) / ||x - base_mean||
+    PT    z = (x + 1e-6)^(1/2), coordinate by coordinate, then z / ||z||; for x >= 0, as after a ReLU
 
-`base_mean` is the mean of the raw features of all base-class images, never of novel data. A zero vector stays zero.
+`base_mean` is the mean of the raw features of all base-class images, never of novel data. A zero vector stays zero,
+but for PT. PT is the power transform of PT-MAP (Hu, Gripon and Pateux 2021), which makes the skewed features of a ReLU
+more like Gaussians.
 """
 
 from typing import Literal
@@ -14,7 +17,9 @@ from torch.nn.functional import normalize
 
 from clustering.errors import InputError
 
-Transform = Literal["UN", "L2N", "CL2N"]
+Transform = Literal["UN", "L2N", "CL2N", "PT"]
+
+_SMALL = 1e-6  # of the power transform
 
 
 def transform_features(features: Tensor, transform: Transform, base_mean: Tensor | None = None) -> Tensor:
@@ -22,14 +27,14 @@ def transform_features(features: Tensor, transform: Transform, base_mean: Tensor
 
     Args:
         features: (..., D) raw features.
-        transform: UN, L2N or CL2N.
+        transform: UN, L2N, CL2N or PT.
         base_mean: (D,) or (B, 1, D), needed by CL2N.
 
     Returns:
         (..., D), of the same dtype.
 
     Raises:
-        InputError: CL2N without a base mean.
+        InputError: CL2N without a base mean, or PT of negative features.
     """
     if transform == "UN":
         return features
@@ -37,4 +42,12 @@ def transform_features(features: Tensor, transform: Transform, base_mean: Tensor
         if base_mean is None:
             raise InputError("transform CL2N needs the mean of the base-class features; give base_mean, or use L2N")
         features = features - base_mean
+    if transform == "PT":
+        lowest = float(features.min())
+        if lowest < 0:
+            raise InputError(
+                f"transform PT is a power of the features and needs non-negative ones, but the lowest is {lowest:.4g}; "
+                "take them from after the last ReLU, not centred or normalised by mean, or choose transform=L2N or CL2N"
+            )
+        features = (features + _SMALL).sqrt_()
     return normalize(features, dim=-1, eps=1e-12)

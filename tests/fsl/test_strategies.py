@@ -3,6 +3,7 @@ is checked by being there."""
 
 import dataclasses
 import inspect
+import typing
 
 import pytest
 import torch
@@ -15,7 +16,7 @@ from fsl.episodes import Episodes, Predictions, Strategy
 from fsl.gathering import GatheredEpisodes
 from fsl.strategies import STRATEGIES
 from fsl.tasks import TaskSampler
-from fsl.transforms import transform_features
+from fsl.transforms import Transform, transform_features
 
 MARGIN = 1e-5
 """Queries whose two best probabilities are closer than this may go either way by rounding."""
@@ -70,7 +71,7 @@ def test_it_is_a_frozen_dataclass_that_declares_itself(strategy: Strategy) -> No
     assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
     assert isinstance(strategy.transductive, bool)
     assert isinstance(strategy.assumes_balance, bool)
-    assert strategy.transform in ("UN", "L2N", "CL2N")
+    assert strategy.transform in typing.get_args(Transform)
     documentation = inspect.getdoc(kind) or ""
     for field in dataclasses.fields(kind):
         assert f"{field.name}: " in documentation, f"{kind.__name__}.{field.name} is not documented"

@@ -12,6 +12,8 @@ def transform(x: Array, name: str, base_mean: Array | None) -> Array:
     if name == "CL2N":
         assert base_mean is not None
         x = x - base_mean
+    if name == "PT":
+        x = np.array([[np.sqrt(value + 1e-6) for value in row] for row in x])
     return np.array([row / max(np.linalg.norm(row), 1e-12) for row in x])
 
 
