@@ -119,9 +119,14 @@ def neighbours(
     weights = nearest(dissimilarities, k - 1 if include_self else k, valid=valid)
     if valid is not None:
         weights *= valid[:, :, None]
+    return symmetrised(weights, symmetry)
+
+
+def symmetrised(arcs: Tensor, symmetry: Symmetry) -> DenseGraph:
+    """The graph of directed arcs (B, N, N), see `Symmetry`."""
     if symmetry == "directed":
-        return DenseGraph(weights, symmetric=False)
+        return DenseGraph(arcs, symmetric=False)
     if symmetry == "average":
-        return DenseGraph(torch.add(weights, weights.mT).mul_(0.5))
+        return DenseGraph(torch.add(arcs, arcs.mT).mul_(0.5))
     combine = torch.maximum if symmetry == "union" else torch.minimum
-    return DenseGraph(combine(weights, weights.mT))
+    return DenseGraph(combine(arcs, arcs.mT))

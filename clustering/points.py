@@ -30,8 +30,16 @@ class Points(Protocol):
         were before any was moved: ordered within a row as the distances are."""
         ...
 
+    def pairwise(self) -> Tensor:
+        """(B, M, M) inner products of all points, a tensor of their own or one that is shared: not to be written to."""
+        ...
+
     def moved(self, which: Tensor, direction: Tensor) -> "Points":
         """The points with sum_j d_j x_j added to some: `which` (B, M) of 0 and 1, `direction` (B, M) of d."""
+        ...
+
+    def select(self, problems: Tensor) -> "Points":
+        """The points of some problems of the batch, given by their indices."""
         ...
 
 
@@ -52,9 +60,15 @@ class Features:
         values = self.values[:, first:]
         return torch.baddbmm(values.square().sum(2)[:, None], values, values.mT, alpha=-2)
 
+    def pairwise(self) -> Tensor:
+        return torch.bmm(self.values, self.values.mT)
+
     def moved(self, which: Tensor, direction: Tensor) -> "Features":
         step = torch.bmm(direction[:, None], self.values)
         return Features(self.values + which[:, :, None] * step)
+
+    def select(self, problems: Tensor) -> "Features":
+        return Features(self.values[problems])
 
 
 @dataclass(frozen=True)
@@ -96,11 +110,21 @@ class Gram:
         values = self.values[:, first:, first:]
         return torch.sub(values.diagonal(dim1=1, dim2=2)[:, None], values, alpha=2)
 
+    def pairwise(self) -> Tensor:
+        if self.which is None or self.products is None or self.squared_step is None:
+            return self.values
+        rows = torch.stack([self.which, self.products + self.which * self.squared_step], dim=2)
+        return torch.baddbmm(self.values, rows, torch.stack([self.products, self.which], dim=1))
+
     def moved(self, which: Tensor, direction: Tensor) -> "Gram":
         if self.which is not None:
             raise ValueError("points that were moved once cannot be moved again")
         products = torch.bmm(self.values, direction[:, :, None])[..., 0]
         return Gram(self.values, which, products, (products * direction).sum(1, keepdim=True))
+
+    def select(self, problems: Tensor) -> "Gram":
+        parts = (self.values, self.which, self.products, self.squared_step)
+        return Gram(*(None if part is None else part[problems] for part in parts))  # type: ignore[arg-type]
 
 
 def squared_distances(points: Points, coefficients: Tensor) -> Tensor:
@@ -108,6 +132,12 @@ def squared_distances(points: Points, coefficients: Tensor) -> Tensor:
     inner = points.inner(coefficients)
     prototype_norms = (inner * coefficients).sum(dim=2, keepdim=True)
     return (points.squared_norms[:, None] - 2 * inner + prototype_norms).clamp_min_(0)
+
+
+def squared_pairwise(points: Points) -> Tensor:
+    """(B, M, M) squared Euclidean distances between the points, clamped at 0. A tensor of its own."""
+    norms = points.squared_norms
+    return torch.sub(norms[:, :, None] + norms[:, None], points.pairwise(), alpha=2).clamp_min_(0)
 
 
 def cosines(points: Points, coefficients: Tensor) -> Tensor:
