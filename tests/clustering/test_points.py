@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.points import Features, Gram, Points, cosines, squared_distances
+from clustering.points import Features, Gram, Points, cosines, squared_distances, squared_pairwise
 
 
 def two_forms(seed: int) -> tuple[Points, Points, torch.Tensor, torch.Tensor]:
@@ -29,6 +29,10 @@ def test_both_forms_agree_with_the_definition(seed: int) -> None:
         torch.testing.assert_close(points.inner(coefficients), prototypes @ x.mT)
         torch.testing.assert_close(squared_distances(points, coefficients), expected)
         torch.testing.assert_close(cosines(points, coefficients), angle)
+        torch.testing.assert_close(points.pairwise(), x @ x.mT)
+        torch.testing.assert_close(squared_pairwise(points), ((x[:, :, None] - x[:, None]) ** 2).sum(-1))
+        some = torch.tensor([2, 0])
+        torch.testing.assert_close(points.select(some).inner(coefficients[some]), points.inner(coefficients)[some])
 
 
 @settings(deadline=None, max_examples=20)
