@@ -1,0 +1,51 @@
+"""The head of Matching Networks (Vinyals, Blundell, Lillicrap, Kavukcuoglu and Wierstra 2016)."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from torch import Tensor
+
+from clustering.parameters import Above, validate
+from fsl.episodes import Episodes, Predictions
+from fsl.support_products import by_query, support_norms
+from fsl.transforms import Transform
+
+
+@dataclass(frozen=True)
+class MatchingNet:
+    """Attention over the support examples, without the full-context embeddings of the paper, which are trained.
+
+        P(k | x_q) = sum_{s: y_s = k} softmax_s( temperature cos(x_q, x_s) )
+
+    The softmax is over the examples of all classes, so a class with more shots gets more.
+
+    Attributes:
+        transform: per-feature transform; without CL2N's centre, the cosine does not see it.
+        temperature: factor of the cosine, 1 in the paper (eq. 1 and section 2.1.1).
+    """
+
+    transductive: ClassVar[bool] = False
+    assumes_balance: ClassVar[bool] = False
+
+    transform: Transform = "L2N"
+    temperature: Annotated[float, Above(0)] = 1.0
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def predict(self, episodes: Episodes) -> Predictions:
+        """Class probabilities of the queries; nothing is iterated."""
+        episodes = episodes.transformed(self.transform)
+        norms = support_norms(episodes)[..., None].clamp_min(0).sqrt()
+        classes = episodes.support_one_hot.mT
+
+        def head(products: Tensor, query_norms: Tensor) -> Tensor:
+            lengths = (norms * query_norms[:, None].clamp_min(0).sqrt()).clamp_min(1e-12)
+            logits = self.temperature * products / lengths
+            if episodes.support_mask is not None:
+                logits = logits.masked_fill(~episodes.support_mask[..., None], -torch.inf)
+            return torch.bmm(classes, torch.softmax(logits, dim=1))
+
+        found = by_query(episodes, head)
+        return Predictions(found.mT, torch.zeros(len(found), dtype=torch.int64, device=found.device))
