@@ -8,7 +8,9 @@ import errno
 import importlib
 import io
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
@@ -54,6 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
     _mend_streams()
+    _end_as_by_ctrl_c()
     console = Console()
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # where strategy=mymodule:MyStrategy is looked for, after everything installed
@@ -77,6 +80,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if code == FAILED and not debug:
                 console.error("Run it again with --debug to see where this happened.")
             return code
+
+
+def _end_as_by_ctrl_c() -> None:
+    """Being terminated, by a job scheduler or a closed terminal, ends as Ctrl-C does: runs are marked, children end."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if (
+            number is not None
+            and threading.current_thread() is threading.main_thread()
+            and signal.getsignal(number) is signal.SIG_DFL
+        ):
+            signal.signal(number, interrupt)
 
 
 def _mend_streams() -> None:

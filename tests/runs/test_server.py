@@ -63,7 +63,8 @@ def server(tmp_path_factory, child_environment):
         yield child, port, folder
 
 
-def test_transduce_ui_until_control_c(server, store, child_environment, tmp_path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_transduce_ui_until_it_is_ended(server, store, child_environment, tmp_path, number):
     port = free_port()
     command = [sys.executable, "-m", "runs.cli", "ui", f"port={port}", f"results={store.root}"]
     log = tmp_path / "log"
@@ -76,7 +77,7 @@ def test_transduce_ui_until_control_c(server, store, child_environment, tmp_path
         assert f"MLflow UI: http://127.0.0.1:{port} (Ctrl-C ends it)" in log.read_text()
         with pytest.raises(InputError, match=f"port {port}: Address already in use"):
             served(Tracker(store), port=port).__enter__()
-        child.send_signal(signal.SIGINT)
+        child.send_signal(number)
         assert child.wait(60) == 0
         assert "Traceback" not in log.read_text()
     with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
