@@ -1,6 +1,12 @@
-"""Optimal transport to classes, entry by entry. Shares no line with what it judges."""
+"""Optimal transport to classes and the few-shot methods on it, one task and one entry at a time. Shares no line with
+what it judges."""
 
 import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
 
 
 def sinkhorn(scores: list[list[float]], rows: list[float], columns: list[float], rounds: int) -> list[list[float]]:
@@ -20,3 +26,169 @@ def sinkhorn(scores: list[list[float]], rows: list[float], columns: list[float],
 def log_sum(values: list[float]) -> float:
     top = max(values)
     return top + math.log(sum(math.exp(value - top) for value in values))
+
+
+def balanced(scores: Array) -> Array:
+    """One transport of N points to K classes of N / K, until nothing moves."""
+    n, k = scores.shape
+    kernel = np.exp(scores - scores.max(axis=1, keepdims=True))
+    for _ in range(3000):
+        kernel = kernel / kernel.sum(axis=1, keepdims=True)
+        if np.abs(kernel.sum(axis=0) - n / k).max() < 1e-13 * n:
+            break
+        kernel = kernel / kernel.sum(axis=0, keepdims=True) * (n / k)
+    return np.asarray(kernel / kernel.sum(axis=1, keepdims=True))
+
+
+def power(x: Array) -> Array:
+    return unit(np.sqrt(x + 1e-6))
+
+
+def unit(x: Array) -> Array:
+    return np.array([row / np.linalg.norm(row) for row in x])
+
+
+def centre(support: Array, query: Array, how: str) -> tuple[Array, Array]:
+    if how == "apart":
+        support, query = support - support.mean(0), query - query.mean(0)
+    elif how == "together":
+        mean = np.concatenate([support, query]).mean(0)
+        support, query = support - mean, query - mean
+    return unit(support), unit(query)
+
+
+def means_of(support: Array, labels: list[int], way: int) -> Array:
+    return np.array([np.mean([x for x, y in zip(support, labels, strict=True) if y == k], axis=0) for k in range(way)])
+
+
+def distances(query: Array, prototypes: Array) -> Array:
+    return np.array([[((q - m) ** 2).sum() for m in prototypes] for q in query])
+
+
+def pt_map(
+    support: Array,
+    labels: list[int],
+    query: Array,
+    way: int,
+    *,
+    centring: str,
+    beta: float,
+    rate: float,
+    iterations: int,
+) -> Array:
+    support, query = centre(power(support), power(query), centring)
+    prototypes = means_of(support, labels, way)
+    for _ in range(iterations):
+        P = balanced(-beta * distances(query, prototypes))
+        for k in range(way):
+            members = [x for x, y in zip(support, labels, strict=True) if y == k]
+            total = np.sum(members, axis=0) + np.sum([p[k] * q for p, q in zip(P, query, strict=True)], axis=0)
+            estimate = total / (len(members) + P[:, k].sum())
+            prototypes[k] = prototypes[k] + rate * (estimate - prototypes[k])
+    return balanced(-beta * distances(query, prototypes))
+
+
+def protolp(
+    support: Array,
+    labels: list[int],
+    query: Array,
+    way: int,
+    *,
+    dimensions: int,
+    centring: str,
+    beta: float,
+    laplacian: str,
+    gamma: float,
+    mix: float,
+    rate: float,
+    iterations: int,
+) -> Array:
+    everything = np.concatenate([power(support), power(query)])
+    everything = everything @ np.linalg.svd(everything, full_matrices=False)[2][:dimensions].T
+    support, query = centre(everything[: len(support)], everything[len(support) :], centring)
+    everything = np.concatenate([support, query])
+    T = np.eye(way)[labels]
+    prototypes = unit(means_of(support, labels, way))
+    for _ in range(iterations):
+        Z = np.concatenate([T, balanced(-beta * distances(query, prototypes))])
+        walk = Z.T @ Z @ np.diag(1 / Z.sum(0))
+        L = np.eye(way) - walk if laplacian == "random_walk" else Z.T @ Z - walk @ Z.T @ Z
+        A = np.linalg.inv(T.T @ T + gamma * L) @ T.T @ T
+        F = np.concatenate([T, balanced(np.log(Z[len(T) :] @ A))])
+        weights = mix * F + (1 - mix) * Z
+        for k in range(way):
+            estimate = sum(w * x for w, x in zip(weights[:, k], everything, strict=True)) / weights[:, k].sum()
+            prototypes[k] = prototypes[k] + rate * (estimate - prototypes[k])
+    return balanced(-beta * distances(query, prototypes))
+
+
+def ilpc(
+    support: Array,
+    labels: list[int],
+    query: Array,
+    way: int,
+    *,
+    centring: str,
+    neighbours: int,
+    alpha: float,
+    power_of_labels: float,
+    keep: int,
+    steps: int,
+    rate: float,
+    decay: float,
+) -> list[int]:
+    """Labels of the queries."""
+    support, query = centre(power(support), power(query), centring)
+    x = np.concatenate([support, query])
+    n, answers = len(x), dict(enumerate(labels))
+    W = np.zeros((n, n))
+    for i in range(n):
+        for j in sorted((j for j in range(n) if j != i), key=lambda j: (-(x[i] @ x[j]), j))[:neighbours]:
+            W[i, j] += max(x[i] @ x[j], 0) ** 3
+            W[j, i] += max(x[i] @ x[j], 0) ** 3
+    degree = [row.sum() or 1.0 for row in W]
+    W = np.array([[W[i, j] / math.sqrt(degree[i] * degree[j]) for j in range(n)] for i in range(n)])
+    quota = [len(query) / way] * way
+    while left := [i for i in range(n) if i not in answers]:
+        Y = np.zeros((n, way))
+        for i, y in answers.items():
+            Y[i, y] = 1
+        F = np.maximum(np.linalg.solve(np.eye(n) - alpha * W, Y), 0)
+        F = np.array([row / max(row.sum(), 1e-24) for row in F])
+        mass = sum(quota)
+        scores = [[power_of_labels * math.log(max(F[i, k], 1e-24)) for k in range(way)] for i in left]
+        columns = [max(q * len(left) / mass, 1e-300) for q in quota]
+        P = np.array(sinkhorn(scores, [1.0] * len(left), columns, 400))
+        guess = {i: int(np.argmax(p)) for i, p in zip(left, P, strict=True)}
+        losses = training_losses(x, answers, {**answers, **guess}, way, steps, rate, decay)
+        chosen = []
+        for k in range(way):
+            chosen += sorted((i for i in left if guess[i] == k), key=lambda i: (losses[i], i))[:keep]
+        if len(chosen) < way:
+            answers.update(guess)
+            break
+        for i in chosen:
+            answers[i] = guess[i]
+            quota[guess[i]] = max(quota[guess[i]] - 1, 0)
+    return [answers[i] for i in range(len(support), n)]
+
+
+def training_losses(
+    x: Array, known: dict[int, int], labels: dict[int, int], way: int, steps: int, rate: float, decay: float
+) -> list[float]:
+    w = unit(np.array([np.mean([x[i] for i, y in known.items() if y == k], axis=0) for k in range(way)]))
+    b = np.zeros(way)
+    w_step, b_step = np.zeros_like(w), np.zeros_like(b)
+    totals = [0.0] * len(x)
+    for _ in range(steps):
+        w_gradient, b_gradient = decay * w, decay * b
+        for i in range(len(x)):
+            scores = w @ x[i] + b
+            error = np.exp(scores - log_sum(scores.tolist()))
+            totals[i] += log_sum(scores.tolist()) - scores[labels[i]]
+            error[labels[i]] -= 1
+            w_gradient = w_gradient + np.outer(error, x[i]) / len(x)
+            b_gradient = b_gradient + error / len(x)
+        w_step, b_step = 0.9 * w_step + w_gradient, 0.9 * b_step + b_gradient
+        w, b = w - rate * w_step, b - rate * b_step
+    return [total / steps for total in totals]

@@ -1,0 +1,54 @@
+"""How hard labels are to learn: losses of a linear classifier while it is trained on them (O2U-Net, Huang et al. 2019;
+taken up by iLPC, Lazarou et al. 2021, section 3.4)."""
+
+import torch
+from torch import Tensor
+
+
+def mean_losses(
+    products: Tensor,
+    given: Tensor,
+    labels: Tensor,
+    valid: Tensor,
+    *,
+    steps: int = 1000,
+    rate: float = 0.1,
+    decay: float = 5e-4,
+    momentum: float = 0.9,
+) -> Tensor:
+    """(B, M) cross-entropy of every point's label, averaged over the steps of training.
+
+    The classifier starts with the normalised class means of `given` and a bias of 0, and takes full-batch steps of
+    gradient descent with momentum and weight decay. Its weights stay sums of the points, so that its scores are all
+    that is kept of it.
+
+    Args:
+        products: (B, M, M) inner products of the points.
+        given: (B, K, M) one-hot labels of the points that the classifier starts with, 0 elsewhere.
+        labels: (B, K, M) one-hot labels of all points.
+        valid: (B, M) bool, False for padded points, which weigh nothing.
+        steps: of training.
+        rate: learning rate.
+        decay: weight decay, of the weights and the bias.
+        momentum: of the steps.
+    """
+    means = given / given.sum(dim=2, keepdim=True).clamp_min(1)
+    along = torch.bmm(means, products)
+    norms = (along * means).sum(dim=2, keepdim=True).clamp_min(1e-24).sqrt()
+    along, bias = along / norms, torch.zeros_like(norms)  # <w_k, x_i> and b_k
+    along_step, bias_step = torch.zeros_like(along), torch.zeros_like(bias)
+    share = (valid / valid.sum(dim=1, keepdim=True)).to(products.dtype)[:, None]
+    targets = labels * share
+    # One product gives the gradient along every point, and with a column of ones that of the bias.
+    with_ones = torch.cat([products, torch.ones_like(products[:, :, :1])], dim=2)
+    total = torch.zeros_like(along)
+    for _ in range(steps):
+        log_probabilities = torch.log_softmax(along + bias, dim=1)
+        total += log_probabilities
+        errors = log_probabilities.exp().mul_(share).sub_(targets)
+        gradient = torch.bmm(errors, with_ones)
+        along_step.mul_(momentum).add_(gradient[:, :, :-1]).add_(along, alpha=decay)
+        bias_step.mul_(momentum).add_(gradient[:, :, -1:]).add_(bias, alpha=decay)
+        along = along.sub_(along_step, alpha=rate)
+        bias = bias.sub_(bias_step, alpha=rate)
+    return -(total * labels).sum(dim=1) / steps

@@ -1,0 +1,133 @@
+"""iLPC: iterative label cleaning (Lazarou, Stathaki and Avrithis 2021)."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import torch
+from torch import Tensor
+
+from clustering.graph import nearest
+from clustering.parameters import Above, AtLeast, Within, validate
+from clustering.pseudo_labels import sinkhorn
+from fsl.centring import Centring, centred
+from fsl.denoising import mean_losses
+from fsl.episodes import Episodes, Predictions
+from fsl.transforms import Transform
+
+
+@dataclass(frozen=True)
+class ILPC:
+    """Round by round, labels are propagated to the queries, balanced by optimal transport, and the ones that a linear
+    classifier finds easiest to learn are kept, as if those queries were support.
+
+    1. F = (I - alpha W)^-1 Y, Y the labels that are given or kept, W the normalised graph of cosines^3 between
+       nearest neighbours; rows sum to one
+    2. P = Sinkhorn(F^power) over the queries left, columns the number of queries that each class still lacks
+    3. losses of all labels, P's largest among them, averaged while a linear classifier is trained on them
+    4. of every class, the `keep` queries of lowest loss keep their label; with fewer than K of them, all that is left
+       keeps its label and the task ends
+
+    F is solved exactly, where the public code takes 20 steps of conjugate gradients; a negative cosine is no edge
+    (there it can make a degree negative); the classifier's bias starts at 0 (there at random); and a class that got
+    more than its share lacks none.
+
+    Attributes:
+        transform: per-feature transform; PT is published for WRN features.
+        centring: "together" as published, "apart" or "none", see `fsl.centring`; then unit length.
+        neighbours: k of the graph; 20 published for WRN, 15 for ResNet-12, other numbers for other settings.
+        alpha: share of the neighbours in the propagation, 0.8 in most published commands.
+        power: sharpens the labels before the transport.
+        keep: queries per class and round.
+        steps: of the classifier's training.
+        rate: its learning rate, with momentum 0.9.
+        decay: its weight decay.
+        tolerance: largest error of a class's mass in the transport, as a share of the queries.
+        max_rounds: Sinkhorn rounds at most, in tens.
+    """
+
+    transductive: ClassVar[bool] = True
+    assumes_balance: ClassVar[bool] = True
+    needs: ClassVar[str] = "non-negative features"
+
+    transform: Transform = "PT"
+    centring: Centring = "together"
+    neighbours: Annotated[int, AtLeast(1)] = 20
+    alpha: Annotated[float, Within(0, 0.9999)] = 0.8
+    power: Annotated[float, Above(0)] = 3.0
+    keep: Annotated[int, AtLeast(1)] = 3
+    steps: Annotated[int, AtLeast(1)] = 1000
+    rate: Annotated[float, Above(0)] = 0.1
+    decay: Annotated[float, AtLeast(0)] = 5e-4
+    tolerance: Annotated[float, AtLeast(0)] = 1e-6
+    max_rounds: Annotated[int, AtLeast(1)] = 1000
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def predict(self, episodes: Episodes) -> Predictions:
+        """Class probabilities of the queries: the transport by which each got its label. Iterations are rounds."""
+        episodes = episodes.transformed(self.transform)
+        products = centred(episodes, episodes.points, self.centring).pairwise()
+        valid, S = episodes.valid, episodes.support_size
+        propagation = self._propagation(products, valid)
+        labels = torch.cat(
+            [episodes.support_one_hot.mT, products.new_zeros(len(valid), episodes.way, valid.shape[1] - S)], 2
+        )
+        left = valid.clone()
+        left[:, :S] = False
+        lacking = (left.sum(1, keepdim=True) / episodes.way).to(labels.dtype).expand(-1, episodes.way)
+        probabilities = torch.full_like(labels, 1 / episodes.way)
+        rounds = torch.zeros(len(valid), dtype=torch.int64, device=valid.device)
+        while (tasks := left.any(dim=1).nonzero()[:, 0]).numel():
+            found = self._balanced(propagation[tasks], labels[tasks], left[tasks], lacking[tasks])
+            one_hot = _one_hot(found) * left[tasks][:, None]
+            probabilities[tasks] = torch.where(left[tasks][:, None], found, probabilities[tasks])
+            losses = mean_losses(
+                products[tasks],
+                labels[tasks],
+                labels[tasks] + one_hot,
+                valid[tasks],
+                steps=self.steps,
+                rate=self.rate,
+                decay=self.decay,
+            )
+            kept = self._kept(losses, one_hot)
+            last = kept.sum((1, 2)) < episodes.way
+            labels[tasks] += kept
+            left[tasks] &= ~(kept.sum(1) > 0) & ~last[:, None]
+            lacking = lacking.index_copy(0, tasks, (lacking[tasks] - kept.sum(2)).clamp_min(0))
+            rounds[tasks] += 1
+        return Predictions(probabilities[:, :, S:].mT, rounds)
+
+    def _propagation(self, products: Tensor, valid: Tensor) -> Tensor:
+        """(B, M, M) (I - alpha W)^-1."""
+        pairs = nearest(-products, self.neighbours, valid=valid) * valid[:, :, None]
+        weights = pairs * products.clamp_min(0) ** 3
+        weights = weights + weights.mT
+        degree = weights.sum(dim=2)
+        scale = torch.where(degree > 0, degree.clamp_min(1e-24).rsqrt(), 0.0)
+        weights = weights * scale[:, :, None] * scale[:, None, :]
+        eye = torch.eye(weights.shape[1], dtype=weights.dtype, device=weights.device)
+        inverse: Tensor = torch.linalg.inv(eye - self.alpha * weights)
+        return inverse
+
+    def _balanced(self, propagation: Tensor, labels: Tensor, left: Tensor, lacking: Tensor) -> Tensor:
+        """(B, K, M) class probabilities of the points that are left."""
+        spread = torch.bmm(labels, propagation).clamp_min(0)
+        spread = spread / spread.sum(dim=1, keepdim=True).clamp_min(1e-24)
+        scores = self.power * spread.clamp_min(1e-24).log()
+        rows = left.to(labels.dtype)
+        found = sinkhorn(scores.mT, rows, lacking, tolerance=self.tolerance, max_rounds=self.max_rounds)
+        return found.assignments.mT
+
+    def _kept(self, losses: Tensor, one_hot: Tensor) -> Tensor:
+        """(B, K, M) 1 for the points of lowest loss in each class, ties to the lowest index."""
+        ranked = torch.where(one_hot > 0, losses[:, None], torch.inf)
+        order = ranked.sort(dim=2, stable=True).indices[:, :, : self.keep]
+        return torch.zeros_like(one_hot).scatter_(2, order, 1.0) * one_hot
+
+
+def _one_hot(probabilities: Tensor) -> Tensor:
+    """(B, K, M) 1 for the class of highest probability, ties to the lowest."""
+    classes = torch.arange(probabilities.shape[1], device=probabilities.device)[:, None]
+    return (probabilities.max(dim=1, keepdim=True).indices == classes).to(probabilities.dtype)
