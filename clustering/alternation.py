@@ -1,0 +1,272 @@
+"""Alternate prototypes and assignments: the outer loop of K-means, K-modes and the SLK methods.
+
+S <- argmin_S R(S, M)         by `clustering.descent`
+M <- prototypes of S          by `clustering.prototypes`
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import partial
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from clustering.descent import Descent, Step, descend
+from clustering.objective import Term
+from clustering.prototypes import Prototypes
+
+Members = Literal["hard", "soft"]
+"""What points weigh in the prototypes: one in the class of their largest assignment, or their assignments."""
+
+Clamp = tuple[Tensor, Tensor]
+
+_CROWD = 0.75  # share of the problems at hand that are still active, from which on the others are left behind
+_UNMOVED = 1e-6  # change of a prototype's coefficients, summed: it moved by no more than this times the points' size
+
+
+class Outcome(IntEnum):
+    """Why a problem stopped."""
+
+    MAX_ITERATIONS = 0
+    CONVERGED = 1
+    """The prototypes stay, or the objective does."""
+    EMPTIED = 2
+    """A class lost its last member, so that the step was taken back."""
+
+
+class Alternation(NamedTuple):
+    """What `alternate` found.
+
+    Attributes:
+        assignments: (B, N, K) S, rows sum to one.
+        coefficients: (B, K, N) prototypes over the points.
+        objective: (B,) R(S, M) of the last assignment step, float64.
+        iterations: (B,) outer steps, int64.
+        outcome: (B,) values of `Outcome`, int64.
+        trace: (T, B) R(S, M) after each assignment step, NaN after a problem has stopped, float64.
+    """
+
+    assignments: Tensor
+    coefficients: Tensor
+    objective: Tensor
+    iterations: Tensor
+    outcome: Tensor
+    trace: Tensor
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """How each assignment step is done.
+
+    Attributes:
+        step: see `descend`.
+        max_iterations: sweeps at most.
+        tolerance: relative change of R at which it ends.
+        warm: start from the assignments of the step before, instead of softmax(-cost); R(S, M) then falls from step
+            to step wherever each half of it does, which journal Algorithm 1 takes for granted but does not ensure.
+        double: sweep in double precision, in which the terms must be; for tolerances below single's rounding.
+    """
+
+    step: Step = "monotone"
+    max_iterations: int = 100
+    tolerance: float = 1e-6
+    warm: bool = True
+    double: bool = False
+
+
+def alternate(
+    prototypes: Prototypes,
+    start: Tensor,
+    terms: Sequence[Term] = (),
+    *,
+    clamp: Clamp | None = None,
+    hint: Clamp | None = None,
+    valid: Tensor | None = None,
+    temperature: float = 1.0,
+    members: Members = "soft",
+    sweeps: Sweeps = Sweeps(),
+    max_iterations: int = 100,
+    tolerance: float = 1e-6,
+) -> Alternation:
+    """Minimise R(S, M) = <S, cost(M)> + sum_t f_t(S) + T <S, log S> over assignments and prototypes in turn.
+
+    With soft members, warm sweeps of the monotone step, and prototypes that minimise or lower <S, cost(M)> (means,
+    mean-shift modes), R falls from step to step. Hard members follow the largest assignments instead: no objective
+    is known to fall then, except that of K-means and K-modes where there are no terms.
+
+    Problems stop one by one, and the result of one does not depend on the batch around it.
+
+    Args:
+        prototypes: how they follow from the assignments.
+        start: (B, K, N) coefficients of the first prototypes.
+        terms: terms of the objective beside the cost and the entropy. Without any, S = softmax(-cost / T).
+        clamp: (mask (B, N), labels (B, N)) of rows that are kept one-hot, see `descend`.
+        hint: likewise, rows that only begin one-hot whenever sweeps begin anew, and then move.
+        valid: (B, N) bool, False for padding, which must be clamped and then weighs nothing.
+        temperature: T > 0, weight of the entropy.
+        members: what points weigh in the prototypes.
+        sweeps: how each assignment step is done.
+        max_iterations: assignment steps at most.
+        tolerance: stop when |R+ - R| <= tolerance |R|, from the third step on, or when the prototypes stay.
+    """
+    work = _Work.begin(prototypes, start, terms, clamp, hint, valid)
+    result = _Result.empty(start)
+    trace = []
+    for iteration in range(max_iterations):
+        cost = work.cost().to(torch.float64 if sweeps.double else start.dtype)
+        begun = torch.softmax(cost / -temperature, dim=1)
+        before = work.assignments if iteration else begun
+        found = descend(
+            cost.mT,
+            work.terms,
+            start=(before if sweeps.warm and iteration else work.hinted(begun)).mT if terms else None,
+            clamp=work.clamp,
+            temperature=temperature,
+            step=sweeps.step,
+            max_iterations=sweeps.max_iterations if terms else 0,
+            tolerance=sweeps.tolerance,
+        )
+        weights = work.weights(found.assignments.mT.to(start.dtype), members)
+        emptied = (weights.amax(dim=2) == 0).any(dim=1)
+        if emptied.any():
+            weights = torch.where(emptied[:, None, None], 1.0, weights)  # of no consequence, but finite
+        new = work.prototypes.update(
+            work.coefficients, weights, partial(work.logits, cost, found, temperature, start.dtype)
+        )
+        stay = (new - work.coefficients).abs().sum(dim=2).amax(dim=1) <= _UNMOVED
+        fixed = (found.objective - work.objective).abs() <= tolerance * found.objective.abs()
+        work.step(found, before, taken=~emptied)
+        trace.append(result.spread(work))
+        work.stop(emptied, Outcome.EMPTIED)
+        work.stop(stay | (fixed & (work.iterations > 2)), Outcome.CONVERGED)
+        work.coefficients = torch.where(work.active[:, None, None], new, work.coefficients)
+        left = int(work.active.sum())
+        if left == 0:
+            break
+        if left <= _CROWD * len(work.active):
+            result.take(work)
+            work = work.select(work.active.nonzero()[:, 0])
+    result.take(work)
+    return Alternation(
+        result.assignments.mT,
+        result.coefficients,
+        result.objective,
+        result.iterations,
+        result.outcome,
+        torch.stack(trace),
+    )
+
+
+@dataclass
+class _Work:
+    """The problems that are being worked on. One that has stopped is frozen, and left behind with others."""
+
+    prototypes: Prototypes
+    terms: Sequence[Term]
+    coefficients: Tensor  # (b, K, N)
+    assignments: Tensor  # (b, K, N)
+    clamp: Clamp | None
+    hint: Clamp | None
+    valid: Tensor | None
+    places: Tensor  # (b,) where they stand in the whole batch
+    active: Tensor
+    objective: Tensor  # (b,) float64
+    iterations: Tensor
+    outcome: Tensor
+
+    @classmethod
+    def begin(
+        cls,
+        prototypes: Prototypes,
+        start: Tensor,
+        terms: Sequence[Term],
+        clamp: Clamp | None,
+        hint: Clamp | None,
+        valid: Tensor | None,
+    ) -> "_Work":
+        places = torch.arange(len(start), device=start.device)
+        active, objective = (
+            torch.ones_like(places, dtype=torch.bool),
+            torch.full_like(places, torch.inf, dtype=torch.float64),
+        )
+        rest = places, active, objective, torch.zeros_like(places), torch.zeros_like(places)
+        return cls(prototypes, terms, start, start, clamp, hint, valid, *rest)
+
+    def cost(self) -> Tensor:
+        cost = self.prototypes.cost(self.coefficients)
+        return cost if self.valid is None else cost.mul_(self.valid[:, None])
+
+    def hinted(self, begun: Tensor) -> Tensor:
+        if self.hint is None:
+            return begun
+        mask, labels = self.hint
+        return torch.where(mask[:, None], self._one_hot(labels).to(begun.dtype), begun)
+
+    def weights(self, assignments: Tensor, members: Members) -> Tensor:
+        """(b, K, N) what points weigh in the prototypes; padding nothing."""
+        if members == "hard":
+            assignments = self._one_hot(assignments.max(dim=1).indices).to(assignments.dtype)
+        return assignments if self.valid is None else assignments * self.valid[:, None]
+
+    def logits(self, cost: Tensor, found: Descent, temperature: float, dtype: torch.dtype) -> Tensor:
+        for term in self.terms:
+            cost = cost + term.value_and_gradient(found.assignments)[1].mT
+        return (cost / -temperature).to(dtype)
+
+    def step(self, found: Descent, before: Tensor, taken: Tensor) -> None:
+        """Take the assignments that were found, or keep those from before; frozen problems keep theirs anyway."""
+        new = torch.where(taken[:, None, None], found.assignments.mT, before)
+        self.assignments = torch.where(self.active[:, None, None], new, self.assignments)
+        self.objective = torch.where(self.active, found.objective, self.objective)
+        self.iterations += self.active
+
+    def stop(self, which: Tensor, why: Outcome) -> None:
+        self.outcome = torch.where(which & self.active, int(why), self.outcome)
+        self.active = self.active & ~which
+
+    def select(self, problems: Tensor) -> "_Work":
+        return _Work(
+            self.prototypes.select(problems),
+            [term.select(problems) for term in self.terms],
+            self.coefficients[problems],
+            self.assignments[problems],
+            None if self.clamp is None else (self.clamp[0][problems], self.clamp[1][problems]),
+            None if self.hint is None else (self.hint[0][problems], self.hint[1][problems]),
+            None if self.valid is None else self.valid[problems],
+            self.places[problems],
+            self.active[problems],
+            self.objective[problems],
+            self.iterations[problems],
+            self.outcome[problems],
+        )
+
+    def _one_hot(self, labels: Tensor) -> Tensor:
+        classes = torch.arange(self.coefficients.shape[1], device=labels.device)
+        return labels[:, None] == classes[:, None]
+
+
+@dataclass
+class _Result:
+    """Where all problems ended, collected as they are left behind."""
+
+    assignments: Tensor
+    coefficients: Tensor
+    objective: Tensor
+    iterations: Tensor
+    outcome: Tensor
+
+    @classmethod
+    def empty(cls, start: Tensor) -> "_Result":
+        counts = torch.zeros(len(start), dtype=torch.int64, device=start.device)
+        return cls(torch.empty_like(start), torch.empty_like(start), counts.double(), counts.clone(), counts.clone())
+
+    def take(self, work: _Work) -> None:
+        for mine, ended in zip(vars(self).values(), (getattr(work, name) for name in vars(self)), strict=True):
+            mine[work.places] = ended.to(mine.dtype)
+
+    def spread(self, work: _Work) -> Tensor:
+        """The objectives of the active problems at their places in the whole batch, NaN elsewhere."""
+        missing = torch.full_like(self.objective, torch.nan)
+        return missing.index_copy_(0, work.places[work.active], work.objective[work.active])
