@@ -1,14 +1,13 @@
 """Assignment steps of the few-shot methods, in the log domain: pseudo-labels from a model's class probabilities, or
 by optimal transport to classes of given size."""
 
-import math
 from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-_BLOCK = 10
-"""Sinkhorn rounds between two computations of the plan from logarithms."""
+_BLOCK = 3
+"""Sinkhorn rounds before Newton steps are tried, and between two computations of the plan from logarithms."""
 
 
 def adm(
@@ -17,7 +16,7 @@ def adm(
     marginal: float = 1.0,
     conditional: float = 1.0,
     divergence: float = 1.0,
-    valid: Tensor | None = None,
+    weights: Tensor | None = None,
     corrections: int = 0,
 ) -> Tensor:
     """Pseudo-labels of the alternating direction method (Jabi et al. 2019; TIM-ADM, Boudiaf et al. 2020, section 2.3).
@@ -34,40 +33,41 @@ def adm(
     which is no minimiser, but near. `corrections` go on from there to a stationary point.
 
     Args:
-        log_probabilities: (..., N, K) log p, finite, rows normalised.
+        log_probabilities: (…, N, K) log p, finite, rows normalised.
         marginal: >= 0, weight of the entropy of the mean.
         conditional: >= 0, weight of the cross-entropy.
         divergence: > 0, weight of the divergence; 1 in the papers.
-        valid: (..., N) bool, False for padded points, which weigh nothing in the mean.
+        weights: (…, N) >= 0, not all 0, what each point counts for in the means, up to a factor; 0 for padding. All
+            alike where None.
         corrections: fixed-point steps for qbar, damped by 1 / (1 + r); 0 is the papers' closed form.
 
     Returns:
-        (..., N, K) log q, rows normalised.
+        (…, N, K) q, rows sum to one.
     """
-    # Classes before points: softmax over a strided axis is many times faster than over the last.
-    powers = (1 + conditional / divergence) * log_probabilities.mT
+    # Classes before points: sums over a strided axis are many times faster than over the last.
+    log_p, power = log_probabilities.mT, 1 + conditional / divergence
     if marginal == 0:
-        return torch.log_softmax(powers, dim=-2).mT
+        return torch.softmax(power * log_p, dim=-2).mT
+    if weights is None:
+        weights = torch.ones_like(log_p[..., 0, :])
     ratio = marginal / divergence
-    log_mean = _log_mass(powers, valid) / (1 + ratio)
-    log_q = torch.log_softmax(powers - ratio * log_mean, dim=-2)
+    q = (power * log_p).exp_()
+    mass = torch.matmul(q, weights[..., None])
+    if float(mass.min()) > _SMALLEST_MASS and not corrections:
+        q *= mass.pow_(-ratio / (1 + ratio))
+        return q.div_(q.sum(dim=-2, keepdim=True)).mT
+    # A class that is far from every point, or means that are wanted exactly: all in the logarithms.
+    powers, log_weights = power * log_p, (weights / weights.sum(dim=-1, keepdim=True)).log()[..., None, :]
+    log_mean = torch.logsumexp(powers + log_weights, dim=-1, keepdim=True) / (1 + ratio)
     for _ in range(corrections):
-        log_mean = (ratio * log_mean + _log_mass(log_q, valid) - _log_count(log_q, valid)) / (1 + ratio)
         log_q = torch.log_softmax(powers - ratio * log_mean, dim=-2)
-    return log_q.mT
+        mean = torch.logsumexp(log_q + log_weights, dim=-1, keepdim=True)
+        log_mean = (ratio * log_mean + mean) / (1 + ratio)
+    return torch.softmax(powers - ratio * log_mean, dim=-2).mT
 
 
-def _log_mass(logs: Tensor, valid: Tensor | None) -> Tensor:
-    """(..., K, 1) log of the sum over points."""
-    if valid is not None:
-        logs = logs.masked_fill(~valid[..., None, :], -torch.inf)
-    largest = logs.amax(dim=-1, keepdim=True)
-    return (logs - largest).exp_().sum(dim=-1, keepdim=True).log_().add_(largest)
-
-
-def _log_count(logs: Tensor, valid: Tensor | None) -> Tensor | float:
-    """Log of the number of points."""
-    return math.log(logs.shape[-1]) if valid is None else valid.sum(dim=-1)[..., None, None].to(logs.dtype).log()
+_SMALLEST_MASS = 1e-30
+"""Mass of a class up to which its logarithm is taken from a plain sum; float32 ends at 1e-38."""
 
 
 class Transport(NamedTuple):
@@ -98,9 +98,10 @@ def sinkhorn(
     """Entropic optimal transport between points and classes (Cuturi 2013): the plan P = diag(u) exp(scores) diag(v)
     with given row and column sums, minimising <P, log P - scores>.
 
-    A round scales the rows and then the columns, problem by problem until its columns fit; the rows fit exactly. Every
-    ten rounds the scales go into the logarithms, from where the plan is computed anew, so that scores of any size
-    neither overflow nor lose a column.
+    A round scales the rows and then the columns, problem by problem until its columns fit; the rows fit exactly. Where
+    a few rounds are not enough, Newton steps follow on the logarithms of the column scales, whose dual is smooth and
+    convex, as long as each halves the error at least; then rounds again. Plans are computed anew from the logarithms
+    every few rounds, so that scores of any size neither overflow nor lose a column.
 
     Args:
         scores: (…, N, K) finite, greater is closer.
@@ -108,7 +109,7 @@ def sinkhorn(
         columns: (…, K) >= 0 mass of the classes, in proportion: scaled to the rows' total.
         start: (…, K) log-scales of the columns to begin with; default 0, the plan softmax(scores).
         tolerance: largest error of a column's sum, as a share of the total mass.
-        max_rounds: rounds at most, in tens.
+        max_rounds: rounds at most, Newton steps not counted.
     """
     batch, shape = scores.shape[:-2], scores.shape
     S = scores.mT.reshape(-1, shape[-1], shape[-2]).contiguous()  # classes before points: sums over long rows
@@ -121,12 +122,11 @@ def sinkhorn(
     rounds = torch.zeros(len(S), dtype=torch.int64, device=S.device)
     active = torch.ones_like(total, dtype=torch.bool)
     plan = torch.softmax(S + g, dim=1)
-    for _ in range(0, max_rounds, _BLOCK):
+    for done in range(0, max_rounds, _BLOCK):
         v, weights = torch.ones_like(c), r
-        for _ in range(_BLOCK):
+        for _ in range(min(_BLOCK, max_rounds - done)):
             mass = torch.bmm(plan, weights)
-            error = (v * mass - c).abs().amax(1, keepdim=True)
-            active = active & (error > tolerance * total)
+            active = active & ((v * mass - c).abs().amax(1, keepdim=True) > tolerance * total)
             if not active.any():
                 break
             rounds += active[:, 0, 0]
@@ -141,6 +141,35 @@ def sinkhorn(
         plan = torch.softmax(S + g, dim=1)
         if not active.any():
             break
+        error = torch.bmm(plan, r) - c
+        while True:
+            size = error.abs().amax(1, keepdim=True)
+            active = active & (size > tolerance * total)
+            if not active.any():
+                break
+            trial = g + _newton(plan, r, error)
+            trial_plan = torch.softmax(S + trial, dim=1)
+            trial_error = torch.bmm(trial_plan, r) - c
+            better = active & (trial_error.abs().amax(1, keepdim=True) < 0.5 * size)
+            if not better.any():
+                break
+            g, plan, error = (
+                torch.where(better, *pair) for pair in ((trial, g), (trial_plan, plan), (trial_error, error))
+            )
+            rounds += better[:, 0, 0]
     return Transport(
         plan.mT.reshape(shape), g.reshape(*batch, shape[-1]), rounds.reshape(batch), ~active.reshape(batch)
     )
+
+
+def _newton(plan: Tensor, rows: Tensor, error: Tensor) -> Tensor:
+    """(B, K, 1) Newton step on the log-scales, for column errors of that size. The Hessian is the Laplacian of the
+    graph that joins classes by the points that they share, written as such so that nothing cancels; scaling all
+    columns alike changes nothing, and is held."""
+    shared = torch.bmm(plan * rows.mT, plan.mT)
+    shared.diagonal(dim1=1, dim2=2).zero_()
+    degree = shared.sum(2)
+    hold = degree.mean(1).clamp_min(1e-30)[:, None, None] / degree.shape[1]
+    system = torch.diag_embed(degree * (1 + 1e-6) + 1e-6 * hold[..., 0]) - shared + hold
+    step: Tensor = torch.linalg.solve_ex(system, -error).result
+    return step

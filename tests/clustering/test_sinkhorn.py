@@ -17,16 +17,28 @@ def draw(seed: int, scale: float = 3.0, batch: int = 3, points: int = 8, classes
     return [scores, rows, columns * (rows.sum(1) / columns.sum(1))[:, None]]
 
 
-@settings(deadline=None, max_examples=40)
-@given(seed=st.integers(0, 100_000), scale=st.sampled_from([0.1, 3.0, 10.0]), points=st.integers(1, 9))
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 100_000), scale=st.sampled_from([0.1, 1.0]), points=st.integers(1, 9))
 def test_it_agrees_with_loops(seed: int, scale: float, points: int) -> None:
     scores, rows, columns = draw(seed, scale, points=points)
-    found = sinkhorn(scores, rows, columns, tolerance=0.0, max_rounds=40)
+    found = sinkhorn(scores, rows, columns, tolerance=1e-13)
     for i in range(3):
-        expected = oracle.sinkhorn(scores[i].tolist(), rows[i].tolist(), columns[i].tolist(), 40)
+        expected = oracle.sinkhorn(scores[i].tolist(), rows[i].tolist(), columns[i].tolist(), 200)
         plan = found.assignments[i] * rows[i][:, None]
         torch.testing.assert_close(plan, torch.tensor(expected, dtype=torch.float64), atol=1e-9, rtol=1e-6)
-    assert bool((found.rounds <= 40).all())
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 100_000), scale=st.sampled_from([0.1, 3.0, 15.0]), points=st.integers(1, 9))
+def test_the_plan_is_the_scores_with_scaled_rows_and_columns(seed: int, scale: float, points: int) -> None:
+    """Which, with the right sums, there is one of."""
+    scores, rows, columns = draw(seed, scale, points=points)
+    found = sinkhorn(scores, rows, columns)
+    assert bool(found.converged.all())
+    expected = torch.softmax(scores + found.log_scales[:, None], dim=2)
+    torch.testing.assert_close(found.assignments, expected)
+    masses = (found.assignments * rows[..., None]).sum(1)
+    assert float((masses - columns).abs().max()) <= 1.1e-6 * float(rows.sum(1).max())
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -83,5 +95,5 @@ def test_a_warm_start_ends_at_once_in_the_same_plan() -> None:
     cold = sinkhorn(scores, rows, columns)
     warm = sinkhorn(scores, rows, columns, start=cold.log_scales)
     assert int(warm.rounds.max()) <= 1
-    assert int(cold.rounds.max()) > 5
+    assert int(cold.rounds.min()) > 2
     torch.testing.assert_close(warm.assignments, cold.assignments, atol=1e-5, rtol=0)
