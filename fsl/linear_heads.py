@@ -101,26 +101,25 @@ def train(
     Returns:
         The trained state, and the (B,) int64 steps taken: a task with few examples takes fewer steps per epoch.
     """
-    size = draw.positions.shape[2]
-    places = torch.arange(-(-size // schedule.batch), device=state.device)[:, None, None, None]
-    momentum: Tensor | None = None
+    places = torch.arange(-(-draw.positions.shape[2] // schedule.batch), device=state.device)[:, None, None, None]
+    fraction = 1 - schedule.dampening if schedule.momentum > 0 else 1.0
+    velocity: Tensor | None = None
     steps = torch.zeros(len(state), dtype=torch.int64, device=state.device)
-    for position in (draw.positions // schedule.batch).unbind(1):
-        chosen = (position[:, None] == places).to(state.dtype)  # (batches, B, 1, S)
+    for batches in (draw.positions // schedule.batch).unbind(1):
+        chosen = batches[:, None] == places  # (batches, B, 1, S)
         if support_mask is not None:
-            chosen = chosen * support_mask[:, None]
-        count = chosen.sum(dim=3, keepdim=True)
-        for share, active in zip(chosen / count.clamp_min(1), count > 0, strict=True):
+            chosen &= support_mask[:, None]
+        counts = chosen.sum(dim=3, keepdim=True)
+        shares = chosen / counts.to(state.dtype).clamp_min(1)
+        steps += (counts > 0).sum(dim=(0, 2, 3))
+        for share, active in zip(shares, counts > 0, strict=True):
             change = gradient(state, share).add_(state, alpha=schedule.weight_decay)
-            if momentum is None:
-                fresh = change
-            else:
-                fresh = (schedule.momentum * momentum).add_(change, alpha=1 - schedule.dampening)
-            if support_mask is not None and momentum is not None:  # a batch of padding is no step
-                fresh = torch.where(active, fresh, momentum)
-            momentum = fresh
-            state = state - schedule.learning_rate * (momentum if support_mask is None else momentum * active)
-            steps += active[:, 0, 0]
+            fresh = change if velocity is None else (schedule.momentum * velocity).add_(change, alpha=fraction)
+            if support_mask is not None and velocity is not None:  # a batch of padding is no step
+                fresh = torch.where(active, fresh, velocity)
+            velocity = fresh
+            moved = torch.add(state, velocity, alpha=-schedule.learning_rate)
+            state = moved if support_mask is None else torch.where(active, moved, state)
     return state, steps
 
 

@@ -60,8 +60,9 @@ class Baseline:
 
         def gradient(state: torch.Tensor, share: torch.Tensor) -> torch.Tensor:
             logits = torch.addcmul(torch.bmm(state[:, :, 1:], products), state[:, :, :1], initial)
-            errors = (torch.softmax(logits, dim=1) - targets) * share
-            return torch.nn.functional.pad(errors, (1, 0))
+            change = torch.zeros_like(state)
+            torch.mul(torch.softmax(logits, dim=1) - targets, share, out=change[:, :, 1:])
+            return change
 
         start = torch.nn.functional.pad(torch.zeros_like(initial), (1, 0))  # a, then c
         start[:, :, 0] = 1

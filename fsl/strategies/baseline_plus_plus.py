@@ -91,4 +91,5 @@ class BaselinePlusPlus:
 
 
 def _unit(features: Tensor) -> Tensor:
-    return features / (torch.linalg.vector_norm(features, dim=2, keepdim=True) + _LENGTH)
+    lengths: Tensor = torch.linalg.vector_norm(features, dim=2, keepdim=True)
+    return features / (lengths + _LENGTH)

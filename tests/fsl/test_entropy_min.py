@@ -1,0 +1,62 @@
+"""Entropy minimisation of the head against autograd, and its limits."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from fsl.strategies.entropy_min import EntropyMin
+from fsl.strategies.simpleshot import SimpleShot
+from tests.oracles import heads_loops as oracle
+from tests.oracles.small_tasks import as_arrays, draw
+
+
+@settings(deadline=None, max_examples=15)
+@given(
+    seed=st.integers(0, 100_000),
+    transform=st.sampled_from(["UN", "L2N", "CL2N"]),
+    temperature=st.floats(1, 20),
+    weight=st.floats(0, 3),
+    learning_rate=st.floats(1e-5, 0.05),
+)
+def test_it_agrees_with_autograd(
+    seed: int, transform: str, temperature: float, weight: float, learning_rate: float
+) -> None:
+    episodes = draw(seed)
+    options = {"temperature": temperature, "weight": weight, "learning_rate": learning_rate, "iterations": 12}
+    found = EntropyMin(transform=transform, **options).predict(episodes)  # type: ignore[arg-type]
+    assert found.trace is not None
+    for i, task in enumerate(as_arrays(episodes, transform)):
+        expected, losses = oracle.entropy_min(*task, 3, **options)  # type: ignore[arg-type]
+        torch.testing.assert_close(found.probabilities[i], torch.from_numpy(expected), atol=1e-4, rtol=1e-4)
+        assert found.trace[: len(losses), i].tolist() == pytest.approx(losses, abs=1e-4, rel=1e-4)
+
+
+def test_the_loss_falls() -> None:
+    """By small steps in each of them."""
+    trace = EntropyMin(iterations=50).predict(draw(1, batch=8)).trace
+    assert trace is not None
+    assert bool((trace[1:] < trace[:-1]).all())
+
+
+def test_without_steps_it_is_simpleshot() -> None:
+    episodes = draw(5)
+    found = EntropyMin(iterations=0).predict(episodes).probabilities
+    torch.testing.assert_close(found, SimpleShot(transform="L2N", beta=7.5).predict(episodes).probabilities)
+
+
+def test_the_entropy_of_the_queries_falls() -> None:
+    episodes = draw(6, batch=8)
+
+    def entropies(weight: float) -> torch.Tensor:
+        p = EntropyMin(weight=weight, learning_rate=1e-3).predict(episodes).probabilities
+        return -torch.xlogy(p, p).sum(-1).mean(-1)
+
+    assert bool((entropies(5.0) < entropies(0.0)).all())
+
+
+@pytest.mark.parametrize(("field", "value"), [("temperature", 0.0), ("weight", -1.0), ("iterations", -1)])
+def test_wrong_values_name_the_field(field: str, value: object) -> None:
+    with pytest.raises(InputError, match=field):
+        EntropyMin(**{field: value})  # type: ignore[arg-type]

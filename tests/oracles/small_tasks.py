@@ -1,0 +1,39 @@
+"""Small random tasks in float64, and the same as arrays for the loop-written oracles."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from fsl.episodes import Episodes
+from tests.oracles import fewshot_loops
+
+Array = NDArray[np.float64]
+
+
+def draw(
+    seed: int, batch: int = 3, way: int = 3, shot: int = 2, queries: int = 9, dim: int = 6, noise: float = 0.7
+) -> Episodes:
+    """Tasks around random centres."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(way).repeat_interleave(shot).expand(batch, -1)
+    hidden = torch.randint(0, way, (batch, queries), generator=generator)
+    centres = torch.randn(batch, way, dim, generator=generator, dtype=torch.float64)
+    around = torch.randn(batch, way * shot + queries, dim, generator=generator, dtype=torch.float64)
+    places = torch.cat([labels, hidden], dim=1)[..., None].expand(-1, -1, dim)
+    features = centres.gather(1, places) + noise * around
+    mean = torch.full((dim,), 0.1, dtype=torch.float64)
+    return Episodes(features[:, : way * shot], labels, features[:, way * shot :], way, base_mean=mean)
+
+
+def as_arrays(episodes: Episodes, transform: str) -> Iterator[tuple[Array, list[int], Array]]:
+    """Transformed support, labels and transformed queries of each task, padding left out."""
+    assert episodes.base_mean is not None
+    for i, (support, labels, query) in enumerate(
+        zip(episodes.support, episodes.support_labels, episodes.query, strict=True)
+    ):
+        if episodes.support_mask is not None:
+            support, labels = support[episodes.support_mask[i]], labels[episodes.support_mask[i]]
+        x, q = (fewshot_loops.transform(f.numpy(), transform, episodes.base_mean.numpy()) for f in (support, query))
+        yield x, labels.tolist(), q
