@@ -1,0 +1,246 @@
+"""K-means, K-modes, SLK-Means, SLK-MS and SLK-BO against loops, the identities between them, and descent."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from fsl.episodes import Episodes
+from fsl.strategies.kmeans import KMeans
+from fsl.strategies.kmodes import KModes
+from fsl.strategies.laplacianshot import LaplacianShot
+from fsl.strategies.simpleshot import SimpleShot
+from fsl.strategies.slk_bo import SLKBO
+from fsl.strategies.slk_means import SLKMeans
+from fsl.strategies.slk_ms import SLKMS
+from tests.oracles import constrained_clustering_loops as loops
+from tests.oracles import fewshot_loops as oracle
+
+KINDS = {SLKMeans: "means", SLKMS: "modes", SLKBO: "points", KMeans: "means", KModes: "modes"}
+NOT_OF_THE_LOOPS = {"transform", "step", "max_iterations", "tolerance", "max_sweeps", "sweep_tolerance"}
+
+
+def draw(seed: int, batch: int = 3, way: int = 3, shot: int = 2, queries: int = 9, dim: int = 6) -> Episodes:
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(way).repeat_interleave(shot).expand(batch, -1)
+    centres = torch.randn(batch, way, dim, generator=generator, dtype=torch.float64)
+    hidden = torch.randint(0, way, (batch, queries), generator=generator)
+    noise = torch.randn(batch, way * shot + queries, dim, generator=generator, dtype=torch.float64)
+    support = centres.gather(1, labels[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, : way * shot]
+    query = centres.gather(1, hidden[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, way * shot :]
+    return Episodes(support, labels, query, way, base_mean=torch.full((dim,), 0.1, dtype=torch.float64))
+
+
+def by_loops(episodes: Episodes, strategy: Any, i: int, outer: int) -> torch.Tensor:
+    assert episodes.base_mean is not None
+    support, query = (
+        oracle.transform(x[i].numpy(), strategy.transform, episodes.base_mean.numpy())
+        for x in (episodes.support, episodes.query)
+    )
+    options = {f.name: getattr(strategy, f.name) for f in dataclasses.fields(strategy)}
+    options = {name: value for name, value in options.items() if name not in NOT_OF_THE_LOOPS}
+    sweeps = getattr(strategy, "max_sweeps", 0)
+    labels = episodes.support_labels[i].tolist()
+    found = loops.cluster(
+        support, labels, query, episodes.way, kind=KINDS[type(strategy)], outer=outer, sweeps=sweeps, **options
+    )
+    return torch.from_numpy(found)
+
+
+def agrees(strategy: Any, episodes: Episodes) -> None:
+    """Where the strategy stops early its prototypes stay, so that the loops' last steps change nothing."""
+    found = strategy.predict(episodes)
+    for i in range(len(episodes.support)):
+        try:
+            expected = by_loops(episodes, strategy, i, int(found.iterations[i]))
+        except ValueError:  # a class lost its members, which the loops do not handle
+            continue
+        torch.testing.assert_close(found.probabilities[i], expected, atol=1e-4, rtol=0)
+
+
+shared = {
+    "transform": st.sampled_from(["UN", "L2N", "CL2N"]),
+    "weight": st.floats(0.1, 1),
+    "neighbours": st.integers(1, 4),
+    "graph": st.sampled_from(["average", "union", "mutual", "directed"]),
+    "include_self": st.booleans(),
+    "shift": st.booleans(),
+    "beta": st.sampled_from([0.5, 1.0, 3.0]),
+    "clamp": st.sampled_from(["always", "start"]),
+    "first": st.sampled_from(["assignments", "prototypes"]),
+    "warm_start": st.booleans(),
+    "max_iterations": st.integers(1, 4),
+}
+members = st.sampled_from(["hard", "soft"])
+rules = st.sampled_from(["mean", "published"])
+plain = [name for name in shared if name not in ("weight", "neighbours", "graph", "include_self", "warm_start")]
+published_sweeps: dict[str, Any] = {"step": "published", "max_sweeps": 40, "tolerance": 0.0, "sweep_tolerance": 0.0}
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "members": members}))
+def test_slk_means_agrees_with_loops(seed: int, options: dict[str, Any]) -> None:
+    agrees(SLKMeans(**options, **published_sweeps), draw(seed))
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "members": members, "sigma_rule": rules}))
+def test_slk_ms_agrees_with_loops(seed: int, options: dict[str, Any]) -> None:
+    options["neighbours"] += options["include_self"]  # or there is no neighbour for sigma
+    agrees(SLKMS(**options, **published_sweeps), draw(seed))
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "sigma_rule": rules}))
+def test_slk_bo_agrees_with_loops(seed: int, options: dict[str, Any]) -> None:
+    options["neighbours"] += options["include_self"]
+    agrees(SLKBO(**options, **published_sweeps), draw(seed))
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 100_000),
+    options=st.fixed_dictionaries({**{name: shared[name] for name in plain}, "members": members}),
+)
+def test_kmeans_and_kmodes_agree_with_loops(seed: int, options: dict[str, Any]) -> None:
+    agrees(KMeans(**options, tolerance=0.0), draw(seed))
+    agrees(KModes(**options, tolerance=0.0), draw(seed))
+    agrees(KModes(**options, sigma_rule="published", include_self=True, tolerance=0.0), draw(seed))
+
+
+SLK = pytest.mark.parametrize("kind", [SLKMeans, SLKMS, SLKBO])
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    seed=st.integers(0, 100_000),
+    weight=st.floats(0, 20),
+    beta=st.sampled_from([1.0, 5.0]),
+    clamp=st.sampled_from(["always", "start"]),
+    symmetry=st.sampled_from(["average", "union", "mutual"]),
+)
+@pytest.mark.parametrize("kind", [SLKMeans, SLKMS])
+def test_the_objective_never_rises_over_outer_steps(kind: Any, seed: int, symmetry: str, **options: Any) -> None:
+    """With soft members, a warm start and the monotone step: the descent that the journal's Algorithm 1 claims."""
+    strategy = kind(graph=symmetry, members="soft", max_sweeps=7, **options)
+    trace = strategy.predict(draw(seed, queries=20)).trace
+    steps = trace[1:] - trace[:-1]
+    assert bool((steps[~steps.isnan()] <= 1e-9 * trace.nan_to_num().abs().max()).all())
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 100_000), transform=st.sampled_from(["UN", "L2N", "CL2N"]), kind=st.sampled_from([KMeans]))
+def test_lloyds_energy_never_rises(seed: int, transform: Any, kind: Any) -> None:
+    """Clamped hard K-means: the sum of squared distances of all points to the mean of their class."""
+    episodes, before = draw(seed, queries=20), torch.full((3,), torch.inf, dtype=torch.float64)
+    assert episodes.base_mean is not None
+    features = episodes.transformed(transform)
+    delta = features.support.mean(1, keepdim=True) - features.query.mean(1, keepdim=True)
+    points = torch.cat([features.support, features.query + delta], dim=1)
+    for steps in range(1, 6):
+        labels = kind(transform=transform, max_iterations=steps).predict(episodes).labels
+        one_hot = torch.nn.functional.one_hot(torch.cat([episodes.support_labels, labels], dim=1), 3).double()
+        means = one_hot.mT @ points / one_hot.sum(1)[..., None]
+        energy = (points - one_hot @ means).square().sum((1, 2))
+        assert bool((energy <= before + 1e-9).all())
+        before = energy
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 100_000), shift=st.booleans(), members=members)
+def test_one_step_of_kmeans_from_the_support_is_simpleshot(seed: int, shift: bool, members: Any) -> None:
+    episodes = draw(seed)
+    delta = episodes.support.mean(1, keepdim=True) - episodes.query.mean(1, keepdim=True)
+    moved = dataclasses.replace(episodes, query=episodes.query + delta) if shift else episodes
+    found = KMeans(transform="UN", shift=shift, members=members, max_iterations=1).predict(episodes)
+    torch.testing.assert_close(found.probabilities, SimpleShot(transform="UN").predict(moved).probabilities)
+
+
+@settings(deadline=None, max_examples=20)
+@given(
+    seed=st.integers(0, 100_000), clamp=st.sampled_from(["always", "start"]), transform=st.sampled_from(["UN", "L2N"])
+)
+def test_without_weight_slk_is_kmeans_and_kmodes(seed: int, **options: Any) -> None:
+    episodes = draw(seed)
+    for laplacian, without in ((SLKMeans, KMeans), (SLKMS, KModes)):
+        first, second = laplacian(weight=0, **options).predict(episodes), without(**options).predict(episodes)
+        assert torch.equal(first.probabilities, second.probabilities)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 100_000), weight=st.floats(0.1, 1.0))
+def test_slk_means_of_one_step_without_arcs_to_the_support_is_laplacianshot(seed: int, weight: float) -> None:
+    """Support far from the queries is nobody's neighbour; with one distance to all of them it changes no decision."""
+    generator = torch.Generator().manual_seed(seed)
+    query = torch.cat([torch.randn(1, 12, 5, generator=generator), torch.zeros(1, 12, 3)], dim=2).double()
+    support = torch.cat([torch.zeros(1, 3, 5), 30 * torch.eye(3)[None]], dim=2).double()
+    support[..., :5] = torch.randn(3, 5, generator=generator) / 30
+    episodes = Episodes(support, torch.arange(3)[None], query, 3)
+    options: dict[str, Any] = {
+        "transform": "UN",
+        "weight": weight,
+        "shift": False,
+        "neighbours": 2,
+        "graph": "directed",
+    }
+    options |= {"step": "published", "tolerance": 0.0}
+    found = SLKMeans(max_iterations=1, sweep_tolerance=0.0, **options).predict(episodes)
+    expected = LaplacianShot(rectify=False, **options).predict(episodes)
+    torch.testing.assert_close(found.probabilities, expected.probabilities)
+
+
+@SLK
+def test_rotations_and_translations_change_nothing(kind: Any) -> None:
+    episodes = draw(9)
+    assert episodes.base_mean is not None
+    rotation = torch.linalg.qr(torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))).Q
+    turned = dataclasses.replace(
+        episodes,
+        support=(episodes.support + 3) @ rotation,
+        query=(episodes.query + 3) @ rotation,
+        base_mean=(episodes.base_mean + 3) @ rotation,
+    )
+    for strategy in (kind(), kind.as_published()):
+        found, expected = strategy.predict(turned).probabilities, strategy.predict(episodes).probabilities
+        torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
+
+
+def test_by_product_modes_move_though_the_support_is_clamped() -> None:
+    """fewshot.md 4.5: clamped rows would win every argmax, and the answer would be that of the first step."""
+    episodes = draw(3, queries=30)
+    first = SLKBO(max_iterations=1, beta=5.0).predict(episodes).probabilities
+    assert not torch.equal(first, SLKBO(beta=5.0).predict(episodes).probabilities)
+
+
+def test_a_class_that_loses_its_members_takes_the_step_back() -> None:
+    """Public code: where the support is not clamped, previous labels are restored when a class vanishes."""
+    support = torch.tensor([[[0.0, 0.0], [0.2, 0.0], [5.0, 5.0]]])
+    query = torch.tensor([[[0.1, 0.0], [0.1, 0.1], [5.0, 5.1], [0.05, 0.0]]])
+    episodes = Episodes(support, torch.tensor([[0, 1, 2]]), query, 3)
+    strategy = SLKMeans.as_published(transform="UN", shift=False, weight=50.0, neighbours=5)
+    found = strategy.predict(episodes)
+    assert bool(found.probabilities.isfinite().all())
+    assert int(found.iterations) == 1
+    expected = SimpleShot(transform="UN").predict(episodes)
+    assert torch.equal(found.labels, expected.labels)
+
+
+@SLK
+def test_a_directed_graph_has_no_objective_to_descend(kind: Any) -> None:
+    with pytest.raises(InputError, match=f"{kind.__name__}.*graph=average"):
+        kind(graph="directed")
+    assert kind(graph="directed", weight=0).graph == "directed"
+
+
+@pytest.mark.parametrize("kind", [SLKMeans, SLKMS, SLKBO, KMeans, KModes])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("beta", 0.0), ("clamp", "never"), ("first", "M"), ("shift", "yes"), ("max_iterations", 0), ("tolerance", None)],
+)
+def test_wrong_values_name_the_field(kind: Any, field: str, value: object) -> None:
+    with pytest.raises(InputError, match=field):
+        kind(**{field: value})
