@@ -9,6 +9,9 @@ from torch import Tensor
 _BLOCK = 3
 """Sinkhorn rounds before Newton steps are tried, and between two computations of the plan from logarithms."""
 
+_LARGEST_SYSTEM = 1024
+"""Columns up to which Newton steps are tried."""
+
 
 def adm(
     log_probabilities: Tensor,
@@ -141,6 +144,8 @@ def sinkhorn(
         plan = torch.softmax(S + g, dim=1)
         if not active.any():
             break
+        if c.shape[1] > _LARGEST_SYSTEM:
+            continue
         error = torch.bmm(plan, r) - c
         while True:
             size = error.abs().amax(1, keepdim=True)

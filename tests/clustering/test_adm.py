@@ -1,0 +1,71 @@
+"""ADM pseudo-labels: agreement with loops, the exact stationary point, weights, classes far from every point."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering.pseudo_labels import adm
+from tests.oracles import information_loops as oracle
+
+
+def draw(seed: int, batch: int = 2, points: int = 7, classes: int = 3, scale: float = 2.0) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    scores = scale * torch.randn(batch, points, classes, generator=generator, dtype=torch.float64)
+    return torch.log_softmax(scores, dim=-1)
+
+
+some_weights = {"marginal": st.floats(0, 10), "conditional": st.floats(0, 3), "divergence": st.floats(0.3, 3)}
+
+
+@settings(deadline=None, max_examples=40)
+@given(seed=st.integers(0, 100_000), **some_weights)
+def test_it_agrees_with_loops(seed: int, **weights: float) -> None:
+    log_p = draw(seed)
+    found = adm(log_p, **weights)
+    expected = [oracle.adm(task.exp().tolist(), **weights) for task in log_p]
+    torch.testing.assert_close(found, torch.tensor(expected, dtype=torch.float64))
+    torch.testing.assert_close(adm(log_p[0], **weights), found[0])
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 100_000), **some_weights)
+def test_corrections_end_in_the_minimum(seed: int, **weights: float) -> None:
+    """At the stationary point all log q - a log p + r log qbar of a row are alike; it is below the closed form."""
+    log_p = draw(seed)
+    q = adm(log_p, corrections=500, **weights)
+    a, r = 1 + weights["conditional"] / weights["divergence"], weights["marginal"] / weights["divergence"]
+    residual = q.log() - a * log_p + r * q.mean(dim=-2, keepdim=True).log()
+    assert float((residual - residual.mean(-1, keepdim=True)).abs().max()) < 1e-6
+    for i in range(2):
+        p = log_p[i].exp().tolist()
+        best, near = (oracle.adm_objective(p, found[i].tolist(), **weights) for found in (q, adm(log_p, **weights)))
+        assert best <= near + 1e-9
+
+
+@pytest.mark.parametrize("corrections", [0, 20])
+def test_weights_count_points(corrections: int) -> None:
+    log_p = draw(3, points=9)
+    weights = torch.tensor([1.0, 1, 2, 0, 1, 0, 1, 1, 0], dtype=torch.float64).expand(2, -1)
+    twice = torch.tensor([0, 1, 2, 2, 4, 6, 7])
+    found = adm(log_p, weights=weights, corrections=corrections)
+    expected = adm(log_p[:, twice], corrections=corrections)
+    torch.testing.assert_close(found[:, twice], expected)
+    torch.testing.assert_close(adm(log_p, weights=7 * weights, corrections=corrections), found)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_class_far_from_every_point(dtype: torch.dtype) -> None:
+    """exp(-1000) is 0 in every precision; with a heavy marginal term the class is filled all the same."""
+    scores = torch.zeros(1, 6, 3, dtype=dtype)
+    scores[..., 2] = -1000 - torch.arange(6)
+    found = adm(torch.log_softmax(scores, -1), marginal=1e6, conditional=0.0)
+    torch.testing.assert_close(found.sum(-1), torch.ones(1, 6, dtype=dtype))
+    assert float(found[0, 0, 2]) > 0.4
+    assert bool(adm(torch.log_softmax(scores, -1)).isfinite().all())
+
+
+def test_without_weights_it_keeps_the_probabilities_and_one_class_stays_one() -> None:
+    log_p = draw(5)
+    torch.testing.assert_close(adm(log_p, marginal=0.0, conditional=0.0), log_p.exp())
+    assert torch.equal(adm(log_p[..., :1] * 0), torch.ones(2, 7, 1, dtype=torch.float64))

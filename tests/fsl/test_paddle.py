@@ -1,0 +1,139 @@
+"""PADDLE and soft K-means: loops, descent, limits, scaling."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from clustering.points import Features, squared_distances
+from fsl.episodes import Episodes
+from fsl.scaling import min_max_points
+from fsl.strategies.paddle import PADDLE
+from fsl.strategies.soft_kmeans import SoftKMeans
+from tests.oracles import paddle_loops as oracle
+
+
+def draw(seed: int, batch: int = 2, way: int = 3, shot: int = 2, queries: int = 7, dim: int = 4) -> Episodes:
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(way).repeat_interleave(shot).expand(batch, -1)
+    centres = torch.randn(batch, way, dim, generator=generator, dtype=torch.float64)
+    hidden = torch.randint(0, way, (batch, queries), generator=generator)
+    noise = torch.randn(batch, way * shot + queries, dim, generator=generator, dtype=torch.float64)
+    support = centres.gather(1, labels[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, : way * shot]
+    query = centres.gather(1, hidden[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, way * shot :]
+    return Episodes(support, labels, query, way)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 100_000),
+    weight=st.sampled_from([0.0, 0.3, 1.0, 2.0]),
+    rounds=st.integers(1, 9),
+    scale=st.booleans(),
+)
+def test_it_agrees_with_loops(seed: int, weight: float, rounds: int, scale: bool) -> None:
+    episodes = draw(seed)
+    strategy = PADDLE(scaling="min-max" if scale else "none", weight=weight, rounds=rounds, tolerance=0)
+    found = strategy.predict(episodes)
+    assert found.trace is not None
+    for i, labels in enumerate(episodes.support_labels.tolist()):
+        support, query = episodes.support[i].tolist(), episodes.query[i].tolist()
+        if scale:
+            support, query = oracle.min_max(support, query)
+        expected, objectives = oracle.paddle(support, labels, query, 3, weight, rounds)
+        torch.testing.assert_close(found.probabilities[i], torch.tensor(expected).double(), atol=1e-6, rtol=0)
+        steps = found.trace[~found.trace[:, i].isnan(), i]  # may be fewer where nothing changes any more
+        objective = torch.tensor(objectives, dtype=torch.float64)[: len(steps)]
+        torch.testing.assert_close(steps - steps[0], objective - objective[0], atol=1e-7, rtol=0)
+    if weight == 0:
+        soft = SoftKMeans(scaling=strategy.scaling, rounds=rounds, tolerance=0).predict(episodes)
+        torch.testing.assert_close(soft.probabilities, found.probabilities)
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 100_000), weight=st.floats(0, 5), single=st.booleans())
+def test_the_objective_never_rises(seed: int, weight: float, single: bool) -> None:
+    episodes = draw(seed, batch=4, queries=25, way=5)
+    if single:
+        episodes = dataclasses.replace(episodes, support=episodes.support.float(), query=episodes.query.float())
+    found = PADDLE(weight=weight, tolerance=0).predict(episodes)
+    assert found.trace is not None
+    steps = found.trace[1:] - found.trace[:-1]
+    assert bool((steps[~steps.isnan()] <= (1e-4 if single else 1e-9)).all())
+    assert bool((found.iterations <= 100).all())
+
+
+def test_no_query_is_wanted_by_classes_that_are_not_there() -> None:
+    """Twelve ways, two of them present: PADDLE's own setting. Its proportions are sparser than soft K-means'."""
+    generator = torch.Generator().manual_seed(0)
+    centres = 1.2 * torch.randn(8, 12, 16, generator=generator)
+    labels = torch.arange(12).expand(8, -1)
+    hidden = torch.arange(2).repeat_interleave(15).expand(8, -1)
+    support = centres + torch.randn(8, 12, 16, generator=generator)
+    query = centres.gather(1, hidden[..., None].expand(-1, -1, 16)) + torch.randn(8, 30, 16, generator=generator)
+    episodes = Episodes(support, labels, query, 12)
+    used = []
+    for strategy in (PADDLE(), SoftKMeans()):
+        shares = strategy.predict(episodes).probabilities.mean(1)
+        used.append(float((-torch.xlogy(shares, shares)).sum(1).exp().mean()))
+    assert used[0] < used[1]
+    assert used[0] < 3.5
+
+
+def test_the_default_stops_near_the_end_of_all_rounds() -> None:
+    episodes = draw(3, batch=30, queries=30, way=5, dim=8)
+    for strategy in (PADDLE(), SoftKMeans()):
+        whole = dataclasses.replace(strategy, tolerance=0).predict(episodes)
+        assert float((strategy.predict(episodes).labels == whole.labels).double().mean()) > 0.99
+
+
+def test_scaling_and_translation_of_channels_change_nothing() -> None:
+    episodes = draw(4)
+    by, move = torch.tensor([0.1, 3.0, 40.0, 1.0]).double(), torch.tensor([5.0, -3.0, 0.0, 1.0]).double()
+    moved = dataclasses.replace(episodes, support=episodes.support * by + move, query=episodes.query * by + move)
+    torch.testing.assert_close(PADDLE().predict(moved).probabilities, PADDLE().predict(episodes).probabilities)
+
+
+def test_without_scaling_a_rotation_changes_nothing() -> None:
+    episodes = draw(5)
+    rotation = torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64)).Q
+    turned = dataclasses.replace(episodes, support=episodes.support @ rotation, query=episodes.query @ rotation)
+    strategy = PADDLE(scaling="none")
+    torch.testing.assert_close(strategy.predict(turned).probabilities, strategy.predict(episodes).probabilities)
+
+
+@pytest.mark.parametrize("limit", [1, 1024])
+@pytest.mark.parametrize("masked", [False, True])
+def test_scaled_points_have_the_public_code_distances(
+    limit: int, masked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In blocks of one task; a channel that is constant over the queries is left as wide as it is."""
+    monkeypatch.setattr("fsl.scaling.LARGEST_GRAM", limit)
+    monkeypatch.setattr("fsl.scaling._CACHED", 1)
+    episodes = draw(6, batch=3)
+    query, keep = episodes.query.clone(), torch.ones(3, 7, dtype=torch.bool)
+    query[..., 1] = 2.0
+    if masked:
+        keep[0, 5:] = False
+        query[0, 5:] = 100.0
+    episodes = dataclasses.replace(episodes, query=query, query_mask=keep if masked else None)
+    points = min_max_points(episodes)
+    assert isinstance(points, Features) == (limit == 1)
+    found = squared_distances(points, episodes.class_means)
+    for i in range(3):
+        support, real = oracle.min_max(episodes.support[i].tolist(), query[i, keep[i]].tolist())
+        means = oracle.centres(support, episodes.support_labels[i].tolist(), real, 3, [[0.0] * 3] * len(real))
+        expected = [[oracle.distance(x, w) for x in support + real] for w in means]
+        torch.testing.assert_close(found[i, :, : len(expected[0])], torch.tensor(expected).double())
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("weight", -1.0), ("scaling", "minmax"), ("rounds", 0), ("tolerance", "no")]
+)
+def test_wrong_values_name_the_field(field: str, value: Any) -> None:
+    with pytest.raises(InputError, match=field):
+        PADDLE(**{field: value})

@@ -1,0 +1,207 @@
+"""TIM-GD, alpha-TIM and TIM-ADM: loops, gradients by finite differences, limits."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from fsl.episodes import Episodes
+from fsl.information import InformationLoss
+from fsl.strategies.alpha_tim import AlphaTIM
+from fsl.strategies.simpleshot import SimpleShot
+from fsl.strategies.tim_adm import TIMADM
+from fsl.strategies.tim_gd import TIMGD
+from tests.oracles import information_loops as oracle
+
+
+def draw(seed: int, batch: int = 2, way: int = 3, shot: int = 2, queries: int = 7, dim: int = 4) -> Episodes:
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.arange(way).repeat_interleave(shot).expand(batch, -1)
+    centres = torch.randn(batch, way, dim, generator=generator, dtype=torch.float64)
+    hidden = torch.randint(0, way, (batch, queries), generator=generator)
+    noise = torch.randn(batch, way * shot + queries, dim, generator=generator, dtype=torch.float64)
+    support = centres.gather(1, labels[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, : way * shot]
+    query = centres.gather(1, hidden[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, way * shot :]
+    return Episodes(support, labels, query, way)
+
+
+def tasks(episodes: Episodes) -> list[tuple[list[list[float]], list[int], list[list[float]]]]:
+    parts = zip(episodes.support, episodes.support_labels, episodes.query, strict=True)
+    return [(support.tolist(), labels.tolist(), query.tolist()) for support, labels, query in parts]
+
+
+def loss_of(episodes: Episodes, **options: Any) -> InformationLoss:
+    even = torch.ones(len(episodes.support), 1, 1, dtype=torch.float64)
+    size, queries = episodes.support_size, episodes.query_size
+    return InformationLoss(
+        episodes.features,
+        episodes.support_one_hot.mT.contiguous(),
+        even.expand(-1, 1, size) / size,
+        even.expand(-1, 1, queries) / queries,
+        **options,
+    )
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 100_000),
+    alpha=st.sampled_from([0.5, 1.0, 1.001, 2.0, 5.0, 7.0]),
+    weights=st.tuples(st.floats(0, 2), st.floats(0, 2), st.floats(0, 2)),
+    temperature=st.sampled_from([1.0, 5.0]),
+)
+def test_the_loss_is_that_of_loops_and_the_gradient_its_slope(
+    seed: int, alpha: float, weights: tuple[float, float, float], temperature: float
+) -> None:
+    episodes = draw(seed)
+    names = ("cross_entropy", "marginal", "conditional")
+    loss = loss_of(episodes, alpha=alpha, temperature=temperature, **dict(zip(names, weights, strict=True)))
+    w = loss.start + 0.1 * torch.randn(loss.start.shape, generator=torch.Generator().manual_seed(seed)).double()
+    value, gradient = loss.value_and_gradient(w)
+    for i, (support, labels, query) in enumerate(tasks(episodes)):
+        expected = oracle.loss(support, labels, query, w[i].tolist(), weights, temperature, alpha)
+        # Below alpha = 1 what is held back at p = 1e-12 can be seen.
+        close = 1.0 if alpha >= 1 else 1e4
+        torch.testing.assert_close(float(value[i]), expected, rtol=1e-8, atol=1e-9 * close)
+        k, d = seed % 3, seed % 4
+        ends = []
+        for step in (1e-5, -1e-5):
+            moved = w[i].clone()
+            moved[k, d] += step
+            ends.append(oracle.loss(support, labels, query, moved.tolist(), weights, temperature, alpha))
+        torch.testing.assert_close(float(gradient[i, k, d]), (ends[0] - ends[1]) / 2e-5, rtol=1e-5, atol=1e-7 * close)
+
+
+def test_the_gradient_is_that_of_autograd_where_alpha_differs_by_task() -> None:
+    loss = loss_of(draw(5), alpha=torch.tensor([2.0, 7.0], dtype=torch.float64)[:, None, None], temperature=4.0)
+    w = loss.start.clone().requires_grad_()
+    log_p = loss.log_probabilities(w)
+    p, mean = log_p.exp()[:, :, 6:], log_p.exp()[:, :, 6:].mean(2)
+    a = torch.tensor([2.0, 7.0], dtype=torch.float64)
+    entropy = lambda q, a: (1 - (q ** a[:, None]).sum(1)) / (a - 1)  # noqa: E731
+    conditional = torch.stack([entropy(p[:, :, q], a) for q in range(7)]).mean(0)
+    cross = -(loss.targets * log_p[:, :, :6]).sum((1, 2)) / 6
+    (0.1 * cross - entropy(mean, a) + 0.1 * conditional).sum().backward()  # type: ignore[no-untyped-call]
+    torch.testing.assert_close(loss.value_and_gradient(w.detach())[1], w.grad)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "alpha"),
+    [
+        (TIMGD(transform="UN", temperature=3.0, rate=0.02, iterations=6), 1.0),
+        (AlphaTIM(transform="UN", temperature=3.0, rate=0.02, iterations=6, alpha=2.0), 2.0),
+        (AlphaTIM(transform="UN", temperature=3.0, rate=0.02, iterations=6), 5.0),
+    ],
+    ids=["TIM-GD", "alpha-TIM", "alpha by shots"],
+)
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_adam_agrees_with_loops(strategy: TIMGD | AlphaTIM, alpha: float, seed: int) -> None:
+    episodes = draw(seed)
+    found = strategy.predict(episodes)
+    weights = (strategy.cross_entropy, strategy.marginal, strategy.conditional)
+    for i, task in enumerate(tasks(episodes)):
+        expected = oracle.tim_gd(*task, 3, weights, strategy.temperature, alpha, strategy.rate, 6)
+        torch.testing.assert_close(found.probabilities[i], torch.tensor(expected).double(), atol=1e-5, rtol=0)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 100_000), weights=st.tuples(st.floats(0.05, 1), st.floats(0, 2), st.floats(0, 1)))
+def test_tim_adm_agrees_with_loops(seed: int, weights: tuple[float, float, float]) -> None:
+    """In inner products, as the paper's formula is in features."""
+    episodes = draw(seed)
+    strategy = TIMADM("UN", 3.0, *weights, iterations=8)
+    found = strategy.predict(episodes).probabilities
+    for i, task in enumerate(tasks(episodes)):
+        expected = oracle.tim_adm(*task, 3, weights, 3.0, 8)
+        torch.testing.assert_close(found[i], torch.tensor(expected, dtype=torch.float64), atol=1e-8, rtol=0)
+
+
+@pytest.mark.parametrize("seed", [8, 9])
+def test_the_prototype_step_of_tim_adm_goes_down_the_loss_with_pseudo_labels_held(seed: int) -> None:
+    """It is a gradient step of length 1 / (temperature sum_i c_i z_ik): where it rests, the gradient is zero."""
+    weights, temperature = (0.6, 0.8, 0.3), 1.5
+    for support, labels, query in tasks(draw(seed)):
+        old, new = (oracle.tim_adm_prototypes(support, labels, query, 3, weights, temperature, n) for n in (4, 5))
+        q = oracle.adm([oracle.probabilities(x, old, temperature) for x in query], weights[1], weights[2])
+        for k in range(3):
+            mass = weights[0] * labels.count(k) / 6 + (1 + weights[2]) * sum(row[k] for row in q) / 7
+            for d in range(4):
+                ends = []
+                for step in (1e-5, -1e-5):
+                    moved = [list(row) for row in old]
+                    moved[k][d] += step
+                    ends.append(oracle.tim_adm_loss(support, labels, query, moved, q, weights, temperature))
+                gradient = (ends[0] - ends[1]) / 2e-5
+                assert abs(new[k][d] - old[k][d] + gradient / (temperature * mass)) < 1e-7
+
+
+@pytest.mark.parametrize("kind", [TIMGD, TIMADM, AlphaTIM])
+def test_without_iterations_it_is_simpleshot(kind: Any) -> None:
+    episodes = draw(3, queries=30)
+    found = kind(iterations=0).predict(episodes)
+    expected = SimpleShot(transform="L2N", beta=7.5).predict(episodes)
+    torch.testing.assert_close(found.probabilities, expected.probabilities)
+    assert torch.equal(found.labels, expected.labels)
+
+
+def test_alpha_one_is_shannon() -> None:
+    episodes = draw(4)
+    shannon = TIMGD(cross_entropy=1, marginal=1, conditional=1, iterations=30, rate=0.01).predict(episodes)
+    for alpha in (1, 1.0, 1.0001):
+        found = AlphaTIM(alpha=alpha, iterations=30, rate=0.01).predict(episodes)
+        torch.testing.assert_close(found.probabilities, shannon.probabilities, atol=2e-3 * (alpha != 1) + 1e-9, rtol=0)
+
+
+@pytest.mark.parametrize(("shot", "alpha"), [(1, 2.0), (3, 5.0), (5, 7.0), (6, 7.0)])
+def test_alpha_goes_by_the_shots(shot: int, alpha: float) -> None:
+    episodes = draw(6, shot=shot)
+    found, expected = AlphaTIM(iterations=40).predict(episodes), AlphaTIM(alpha=alpha, iterations=40).predict(episodes)
+    torch.testing.assert_close(found.probabilities, expected.probabilities)
+
+
+@pytest.mark.parametrize("strategy", [TIMGD(iterations=200), AlphaTIM(iterations=200)], ids=["TIM-GD", "alpha-TIM"])
+@settings(deadline=None, max_examples=10)
+@given(seed=st.integers(0, 100_000))
+def test_the_loss_falls(strategy: TIMGD, seed: int) -> None:
+    trace = strategy.predict(draw(seed, batch=5, queries=20)).trace
+    assert trace is not None
+    assert trace.shape == (200, 5)
+    assert bool((trace[1:] <= trace[:-1] + 1e-6).all())
+
+
+def test_blocks_of_tasks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    episodes = draw(7, batch=5)
+    together = AlphaTIM(iterations=20).predict(episodes)
+    monkeypatch.setattr("fsl.information._CACHED", 2 * 13 * 4)
+    found = AlphaTIM(iterations=20).predict(episodes)
+    torch.testing.assert_close(found.probabilities, together.probabilities)
+    torch.testing.assert_close(found.trace, together.trace)
+
+
+def test_tim_adm_is_no_function_of_the_axes() -> None:
+    episodes = draw(9)
+    rotation = torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64)).Q
+    turned = dataclasses.replace(episodes, support=episodes.support @ rotation, query=episodes.query @ rotation)
+    torch.testing.assert_close(TIMADM().predict(turned).probabilities, TIMADM().predict(episodes).probabilities)
+
+
+def test_tim_adm_finds_what_adam_finds() -> None:
+    """Near minimisers of one loss: on clear tasks the same labels."""
+    episodes = draw(10, batch=20, queries=15, dim=12)
+    first = TIMADM().predict(episodes).labels
+    second = TIMGD(rate=1e-3, iterations=500).predict(episodes).labels
+    assert float((first == second).double().mean()) > 0.9
+
+
+@pytest.mark.parametrize("kind", [TIMGD, TIMADM, AlphaTIM])
+@pytest.mark.parametrize(
+    ("field", "value"), [("temperature", 0), ("marginal", -1.0), ("iterations", 1.5), ("cross_entropy", None)]
+)
+def test_wrong_values_name_the_field(kind: Any, field: str, value: object) -> None:
+    with pytest.raises(InputError, match=field):
+        kind(**{field: value})
+    with pytest.raises(InputError, match="alpha"):
+        AlphaTIM(alpha=0)

@@ -1,0 +1,166 @@
+"""TIM-GD, alpha-TIM, TIM-ADM and their losses, one task, one point, one coordinate at a time. Shares no line with what
+it judges."""
+
+import math
+
+Matrix = list[list[float]]
+
+
+def probabilities(x: list[float], prototypes: Matrix, temperature: float) -> list[float]:
+    scores = [-0.5 * temperature * sum((a - b) ** 2 for a, b in zip(x, w, strict=True)) for w in prototypes]
+    top = max(scores)
+    e = [math.exp(score - top) for score in scores]
+    return [value / sum(e) for value in e]
+
+
+def entropy(p: list[float], alpha: float) -> float:
+    if alpha == 1:
+        return -sum(value * math.log(max(value, 1e-12)) for value in p)
+    return (1 - sum(value**alpha for value in p)) / (alpha - 1)
+
+
+def loss(
+    support: Matrix,
+    labels: list[int],
+    query: Matrix,
+    prototypes: Matrix,
+    weights: tuple[float, float, float],
+    temperature: float,
+    alpha: float,
+) -> float:
+    cross = [-math.log(probabilities(x, prototypes, temperature)[y]) for x, y in zip(support, labels, strict=True)]
+    p = [probabilities(x, prototypes, temperature) for x in query]
+    mean = [sum(row[k] for row in p) / len(p) for k in range(len(prototypes))]
+    conditional = sum(entropy(row, alpha) for row in p) / len(p)
+    return weights[0] * sum(cross) / len(cross) - weights[1] * entropy(mean, alpha) + weights[2] * conditional
+
+
+def means(support: Matrix, labels: list[int], way: int) -> Matrix:
+    result = []
+    for k in range(way):
+        own = [x for x, y in zip(support, labels, strict=True) if y == k]
+        result.append([sum(column) / len(own) for column in zip(*own, strict=True)])
+    return result
+
+
+def tim_gd(
+    support: Matrix,
+    labels: list[int],
+    query: Matrix,
+    way: int,
+    weights: tuple[float, float, float],
+    temperature: float,
+    alpha: float,
+    rate: float,
+    iterations: int,
+) -> Matrix:
+    """Query probabilities after Adam on a gradient by central differences."""
+    w = means(support, labels, way)
+    first = [[0.0] * len(row) for row in w]
+    second = [[0.0] * len(row) for row in w]
+    for t in range(1, iterations + 1):
+        gradient = []
+        for k in range(way):
+            gradient.append([])
+            for d in range(len(w[k])):
+                ends = []
+                for step in (1e-5, -1e-5):
+                    moved = [list(row) for row in w]
+                    moved[k][d] += step
+                    ends.append(loss(support, labels, query, moved, weights, temperature, alpha))
+                gradient[k].append((ends[0] - ends[1]) / 2e-5)
+        for k in range(way):
+            for d, g in enumerate(gradient[k]):
+                first[k][d] = 0.9 * first[k][d] + 0.1 * g
+                second[k][d] = 0.999 * second[k][d] + 0.001 * g * g
+                mean, square = first[k][d] / (1 - 0.9**t), second[k][d] / (1 - 0.999**t)
+                w[k][d] -= rate * mean / (math.sqrt(square) + 1e-8)
+    return [probabilities(x, w, temperature) for x in query]
+
+
+def adm(p: Matrix, marginal: float, conditional: float, divergence: float = 1.0) -> Matrix:
+    a, b = 1 + conditional / divergence, marginal / (marginal + divergence)
+    q = []
+    for row in p:
+        new = [row[k] ** a / sum(other[k] ** a for other in p) ** b for k in range(len(row))]
+        q.append([value / sum(new) for value in new])
+    return q
+
+
+def adm_objective(p: Matrix, q: Matrix, marginal: float, conditional: float, divergence: float = 1.0) -> float:
+    """What the pseudo-labels q stand to minimise."""
+    n, way = len(p), len(p[0])
+    mean = [sum(row[k] for row in q) / n for k in range(way)]
+    total = marginal * sum(m * math.log(m) for m in mean)
+    for mine, given in zip(q, p, strict=True):
+        for k in range(way):
+            total -= conditional * mine[k] * math.log(given[k]) / n
+            total += divergence * mine[k] * math.log(mine[k] / given[k]) / n
+    return total
+
+
+def tim_adm_prototypes(
+    support: Matrix,
+    labels: list[int],
+    query: Matrix,
+    way: int,
+    weights: tuple[float, float, float],
+    temperature: float,
+    iterations: int,
+) -> Matrix:
+    """In features, with the weights as the paper writes them."""
+    w = means(support, labels, way)
+    l0, l1, l2 = weights
+    at_support, at_query = l0 / (1 + l2), len(support) / len(query)
+    for _ in range(iterations):
+        p_s = [probabilities(x, w, temperature) for x in support]
+        p_q = [probabilities(x, w, temperature) for x in query]
+        q = adm(p_q, l1, l2)
+        new = []
+        for k in range(way):
+            top, bottom = [0.0] * len(w[k]), 0.0
+            for x, y, p in zip(support, labels, p_s, strict=True):
+                given = 1.0 if y == k else 0.0
+                bottom += at_support * given
+                for d in range(len(top)):
+                    top[d] += at_support * (given * x[d] + p[k] * (w[k][d] - x[d]))
+            for x, mine, p in zip(query, q, p_q, strict=True):
+                bottom += at_query * mine[k]
+                for d in range(len(top)):
+                    top[d] += at_query * (mine[k] * x[d] + p[k] * (w[k][d] - x[d]))
+            new.append([value / bottom for value in top])
+        w = new
+    return w
+
+
+def tim_adm(
+    support: Matrix,
+    labels: list[int],
+    query: Matrix,
+    way: int,
+    weights: tuple[float, float, float],
+    temperature: float,
+    iterations: int,
+) -> Matrix:
+    """Query probabilities."""
+    w = tim_adm_prototypes(support, labels, query, way, weights, temperature, iterations)
+    return [probabilities(x, w, temperature) for x in query]
+
+
+def tim_adm_loss(
+    support: Matrix,
+    labels: list[int],
+    query: Matrix,
+    prototypes: Matrix,
+    q: Matrix,
+    weights: tuple[float, float, float],
+    temperature: float,
+) -> float:
+    """What the prototypes are fitted to with the pseudo-labels q held, less what does not depend on them."""
+    total = 0.0
+    for x, y in zip(support, labels, strict=True):
+        total -= weights[0] * math.log(probabilities(x, prototypes, temperature)[y]) / len(support)
+    for x, mine in zip(query, q, strict=True):
+        p = probabilities(x, prototypes, temperature)
+        total -= (1 + weights[2]) * sum(a * math.log(b) for a, b in zip(mine, p, strict=True)) / len(query)
+    return total
