@@ -42,7 +42,7 @@ class ILPC:
         rate: its learning rate, with momentum 0.9.
         decay: its weight decay.
         tolerance: largest error of a class's mass in the transport, as a share of the queries.
-        max_rounds: Sinkhorn rounds at most, in tens.
+        max_rounds: Sinkhorn rounds at most.
     """
 
     transductive: ClassVar[bool] = True

@@ -38,7 +38,7 @@ class ProtoLP:
         rate: step of the prototypes.
         iterations: steps of the prototypes.
         tolerance: largest error of a class's mass, as a share of all queries.
-        max_rounds: Sinkhorn rounds at most, in tens.
+        max_rounds: Sinkhorn rounds at most.
     """
 
     transductive: ClassVar[bool] = True

@@ -34,7 +34,7 @@ class PTMAP:
         rate: alpha of the paper, step of the prototypes; 0.2 for balanced tasks in the public code.
         iterations: steps of the prototypes.
         tolerance: largest error of a class's mass, as a share of all queries.
-        max_rounds: Sinkhorn rounds at most, in tens.
+        max_rounds: Sinkhorn rounds at most.
     """
 
     transductive: ClassVar[bool] = True
@@ -55,7 +55,10 @@ class PTMAP:
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the last transport."""
         episodes = episodes.transformed(self.transform)
-        points = centred(episodes, episodes.points, self.centring)
+        return self.predict_from(episodes, centred(episodes, episodes.points, self.centring))
+
+    def predict_from(self, episodes: Episodes, points: Points) -> Predictions:
+        """The same, of points that went through every preparation."""
         prototypes = episodes.class_means
         support, queries = episodes.support_one_hot.mT, episodes.valid[:, episodes.support_size :].to(episodes.dtype)
         assignments, scales = self._transport(points, prototypes, queries, None)

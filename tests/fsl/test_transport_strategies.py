@@ -1,4 +1,4 @@
-"""PT-MAP, protoLP and iLPC against loops, and what optimal transport to balanced classes implies."""
+"""PT-MAP, BPA, protoLP and iLPC against loops, and what optimal transport to balanced classes implies."""
 
 from typing import Any
 
@@ -10,15 +10,18 @@ from hypothesis import strategies as st
 
 import fsl.episodes
 from clustering.errors import InputError
+from clustering.points import Features
+from fsl.affinities import affinities
 from fsl.centring import centred, leading
 from fsl.denoising import mean_losses
 from fsl.episodes import Episodes
+from fsl.strategies.bpa import BPA
 from fsl.strategies.ilpc import ILPC
 from fsl.strategies.protolp import ProtoLP
 from fsl.strategies.pt_map import PTMAP
 from tests.oracles import transport_loops as oracle
 
-THREE = [PTMAP(iterations=5), ProtoLP(iterations=5), ILPC(steps=20)]
+ALL = [PTMAP(iterations=5), BPA(iterations=5), ProtoLP(iterations=5), ILPC(steps=20)]
 
 
 def draw(
@@ -58,6 +61,32 @@ def test_pt_map_agrees_with_loops(seed: int, shot: int, **given_options: Any) ->
     chosen = options(strategy, "centring", "beta", "rate", "iterations")
     expected = np.stack([oracle.pt_map(*task, **chosen) for task in each_task(episodes)])
     torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=1e-6, rtol=0)
+
+
+@settings(deadline=None, max_examples=8)
+@given(seed=st.integers(0, 100_000), shot=st.integers(1, 2), regularisation=st.sampled_from([0.3, 1.0]))
+def test_bpa_agrees_with_loops(seed: int, shot: int, regularisation: float) -> None:
+    strategy = BPA(beta=1.0, iterations=3, regularisation=regularisation, tolerance=1e-12, max_rounds=3000)
+    episodes = draw(seed, shot=shot)
+    chosen = options(strategy, "regularisation", "beta", "rate", "iterations")
+    expected = np.stack([oracle.bpa(*task, **chosen) for task in each_task(episodes)])
+    torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=1e-5, rtol=0)
+
+
+def test_affinities_are_symmetric_and_balanced() -> None:
+    episodes = draw(1)
+    valid = torch.ones(2, 15, dtype=torch.bool)
+    valid[0, 11:] = False
+    found = affinities(centred(episodes, episodes.points, "apart"), valid, regularisation=0.5, tolerance=1e-9)
+    torch.testing.assert_close(found, found.mT, atol=1e-6, rtol=0)
+    torch.testing.assert_close(found.sum(1), valid.double(), atol=1e-6, rtol=0)
+    torch.testing.assert_close(found.sum(2), valid.double(), atol=1e-6, rtol=0)
+    assert float(found.diagonal(dim1=1, dim2=2).abs().max()) == 0
+
+
+def test_affinities_of_too_many_points_are_refused() -> None:
+    with pytest.raises(InputError, match="fewer queries"):
+        affinities(Features(torch.zeros(1, 20_000, 1)), torch.ones(1, 20_000, dtype=torch.bool), regularisation=0.1)
 
 
 @settings(deadline=None, max_examples=12)
@@ -118,7 +147,7 @@ def test_centring_by_products_equals_centring_of_features(centring: Any, monkeyp
     torch.testing.assert_close(centred(again, again.points, centring).pairwise(), products)
 
 
-@pytest.mark.parametrize("strategy", THREE, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("strategy", ALL, ids=lambda s: type(s).__name__)
 def test_many_points_are_treated_by_their_features_alike(strategy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     episodes = draw(8, queries=12)
     expected = strategy.predict(episodes).probabilities
@@ -138,14 +167,14 @@ def test_leading_directions_keep_the_largest_part() -> None:
 @given(seed=st.integers(0, 100_000), queries=st.sampled_from([6, 10, 13]))
 def test_every_class_gets_its_share(seed: int, queries: int) -> None:
     """Even where the queries cannot be divided evenly: Q / K is a real number."""
-    for strategy in (PTMAP(beta=2.5), ProtoLP(beta=2.5, iterations=10)):
+    for strategy in (PTMAP(beta=2.5), BPA(beta=2.5), ProtoLP(beta=2.5, iterations=10)):
         found = strategy.predict(draw(seed, queries=queries)).probabilities
         torch.testing.assert_close(
             found.sum(1), torch.full((2, 3), queries / 3, dtype=torch.float64), atol=1e-4, rtol=0
         )
 
 
-@pytest.mark.parametrize("strategy", THREE, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("strategy", ALL, ids=lambda s: type(s).__name__)
 def test_a_rotation_after_the_transform_changes_nothing(strategy: Any) -> None:
     episodes = draw(9).transformed("PT")
     rotation = torch.linalg.qr(torch.randn(8, 8, dtype=torch.float64, generator=torch.Generator().manual_seed(0))).Q
@@ -161,7 +190,7 @@ def test_with_no_step_pt_map_is_one_transport_to_the_support_means() -> None:
     torch.testing.assert_close(PTMAP(beta=2.5, rate=0.0).predict(episodes).probabilities, first, atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("strategy", THREE, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("strategy", ALL, ids=lambda s: type(s).__name__)
 def test_negative_features_are_refused_and_other_transforms_take_them(strategy: Any) -> None:
     episodes = draw(2)
     moved = Episodes(episodes.support - 0.5, episodes.support_labels, episodes.query - 0.5, 3)

@@ -65,6 +65,28 @@ def distances(query: Array, prototypes: Array) -> Array:
     return np.array([[((q - m) ** 2).sum() for m in prototypes] for q in query])
 
 
+def affinities(support: Array, query: Array, regularisation: float) -> tuple[Array, Array]:
+    """Rows of the balanced affinity matrix, of support and queries."""
+    x = np.concatenate([support, query])
+    n = len(x)
+    W = np.array(
+        [[0.0 if i == j else math.exp((x[i] @ x[j] - 1) / regularisation) for j in range(n)] for i in range(n)]
+    )
+    for _ in range(2000):
+        W = W / W.sum(axis=0, keepdims=True)
+        W = W / W.sum(axis=1, keepdims=True)
+    W = W / W.max()
+    for i in range(n):
+        W[i, i] = 1
+    return W[: len(support)], W[len(support) :]
+
+
+def bpa(support: Array, labels: list[int], query: Array, way: int, *, regularisation: float, **options: float) -> Array:
+    """Both centred on their own, then PT-MAP on the affinities."""
+    support, query = affinities(*centre(power(support), power(query), "apart"), regularisation)
+    return pt_map_from(support, labels, query, way, **options)  # type: ignore[arg-type]
+
+
 def pt_map(
     support: Array,
     labels: list[int],
@@ -77,6 +99,12 @@ def pt_map(
     iterations: int,
 ) -> Array:
     support, query = centre(power(support), power(query), centring)
+    return pt_map_from(support, labels, query, way, beta=beta, rate=rate, iterations=iterations)
+
+
+def pt_map_from(
+    support: Array, labels: list[int], query: Array, way: int, *, beta: float, rate: float, iterations: int
+) -> Array:
     prototypes = means_of(support, labels, way)
     for _ in range(iterations):
         P = balanced(-beta * distances(query, prototypes))
