@@ -33,22 +33,17 @@ def mean_losses(
         momentum: of the steps.
     """
     means = given / given.sum(dim=2, keepdim=True).clamp_min(1)
-    along = torch.bmm(means, products)
-    norms = (along * means).sum(dim=2, keepdim=True).clamp_min(1e-24).sqrt()
-    along, bias = along / norms, torch.zeros_like(norms)  # <w_k, x_i> and b_k
-    along_step, bias_step = torch.zeros_like(along), torch.zeros_like(bias)
+    scores = torch.bmm(means, products)
+    norms = (scores * means).sum(dim=2, keepdim=True).clamp_min(1e-24).sqrt()
+    scores = scores / norms
+    products = products + 1  # the bias is the weight of one more feature, which is 1 for every point
     share = (valid / valid.sum(dim=1, keepdim=True)).to(products.dtype)[:, None]
     targets = labels * share
-    # One product gives the gradient along every point, and with a column of ones that of the bias.
-    with_ones = torch.cat([products, torch.ones_like(products[:, :, :1])], dim=2)
-    total = torch.zeros_like(along)
+    total, step = torch.zeros_like(scores), torch.zeros_like(scores)
     for _ in range(steps):
-        log_probabilities = torch.log_softmax(along + bias, dim=1)
+        log_probabilities = torch.log_softmax(scores, dim=1)
         total += log_probabilities
-        errors = log_probabilities.exp().mul_(share).sub_(targets)
-        gradient = torch.bmm(errors, with_ones)
-        along_step.mul_(momentum).add_(gradient[:, :, :-1]).add_(along, alpha=decay)
-        bias_step.mul_(momentum).add_(gradient[:, :, -1:]).add_(bias, alpha=decay)
-        along = along.sub_(along_step, alpha=rate)
-        bias = bias.sub_(bias_step, alpha=rate)
+        errors = log_probabilities.exp_().mul_(share).sub_(targets)
+        step = torch.baddbmm(step, errors, products, beta=momentum).add_(scores, alpha=decay)
+        scores = scores.sub_(step, alpha=rate)
     return -(total * labels).sum(dim=1) / steps
