@@ -10,23 +10,25 @@ from clustering.points import Points
 
 @dataclass(frozen=True)
 class Scatter:
-    """f(S) = min over prototypes m of sum_pk z_pk (||x_p - m_k||^2 - ||x_p||^2) / 2, z the labelled rows and then S.
+    """f(S) = min over prototypes m of (weight / 2) sum_pk z_pk (||x_p - m_k||^2 - ||x_p||^2), z labelled rows, then S.
 
-    The minimum is at the means of the classes, f(S) = -sum_k mass_k ||m_k||^2 / 2. As a minimum of functions that are
-    linear in S it is concave, so that the pure bound step lowers the objective. The gradient is half the squared
-    distance to the mean, less ||x_p||^2 / 2: the step softmax(-gradient) is one round of soft K-means, means first.
-    What does not depend on S is left out, lest the rest drown in its rounding; for the same reason the points should
-    lie around the origin.
+    The minimum is at the means of the classes, f(S) = -(weight / 2) sum_k mass_k ||m_k||^2. As a minimum of functions
+    that are linear in S it is concave, so that the pure bound step lowers the objective. The gradient is weight / 2
+    times the squared distance to the mean, less what no class sees: the step softmax(-gradient) is one round of soft
+    K-means, means first. What does not depend on S is left out, lest the rest drown in its rounding; for the same
+    reason the points should lie around the origin.
 
     Attributes:
         points: labelled points first, then those that S assigns.
         labelled: (B, K, n) weights of the labelled points in the classes; n may be 0.
         valid: (B, 1, N) 1, and 0 in rows of S that are padding and weigh nothing; None where all are real.
+        weight: >= 0; multiplies the sum over points.
     """
 
     points: Points
     labelled: Tensor
     valid: Tensor | None = None
+    weight: float = 1.0
 
     def value_and_gradient(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
         rows = assignments.mT if self.valid is None else assignments.mT * self.valid
@@ -35,8 +37,8 @@ class Scatter:
         means /= mass.clamp_min(1e-12)
         products = self.points.inner(means)
         norms = torch.linalg.vecdot(products, means)[..., None]
-        value = (mass * norms).sum((1, 2)).mul_(-0.5).double()
-        gradient = torch.sub(0.5 * norms, products[:, :, self.labelled.shape[2] :])
+        value = (mass * norms).sum((1, 2)).mul_(-0.5 * self.weight).double()
+        gradient = torch.sub(0.5 * norms, products[:, :, self.labelled.shape[2] :]).mul_(self.weight)
         return value, (gradient if self.valid is None else gradient * self.valid).mT
 
     def curvature(self, assignments: Tensor) -> Tensor:

@@ -24,7 +24,8 @@ class TIMADM:
         w_k <- sum_i c_i ((z_ik - p_ik) x_i + p_ik w_k) / sum_i c_i z_ik,
 
     z the support's labels and the queries' q, c_i = cross_entropy / S for support points and (1 + conditional) / Q for
-    queries: a gradient step of length 1 / (temperature sum_i c_i z_ik). Works on inner products; neither step is an exact minimiser, so the loss need not fall in every step.
+    queries: a gradient step of length 1 / (temperature sum_i c_i z_ik). Works on inner products. Neither step is an
+    exact minimiser, so the loss need not fall in every step, and 150 steps are short of convergence (1-shot).
     The marginal term is largest where all classes have equally many queries: it assumes balance.
 
     Attributes:

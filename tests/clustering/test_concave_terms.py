@@ -22,7 +22,7 @@ def draw(seed: int, kind: str, *, gram: bool = True, masked: bool = False) -> tu
     valid[0, 0, 4:] = 0
     mask = valid if masked else None
     points = Gram(torch.bmm(x, x.mT)) if gram else Features(x)
-    term: Term = Scatter(points, labelled, mask) if kind == "scatter" else ProportionEntropy(0.7, mask)
+    term: Term = Scatter(points, labelled, mask, weight=1.7) if kind == "scatter" else ProportionEntropy(0.7, mask)
     scores = 2 * torch.randn(2, B, N, K, generator=generator, dtype=torch.float64)
     return term, list(torch.softmax(scores, dim=-1))
 

@@ -37,7 +37,7 @@ def draw(seed: int, batch: int = 2, way: int = 3, shot: int = 2, queries: int = 
 )
 def test_it_agrees_with_loops(seed: int, weight: float, rounds: int, scale: bool) -> None:
     episodes = draw(seed)
-    strategy = PADDLE(scaling="min-max" if scale else "none", weight=weight, rounds=rounds, tolerance=0)
+    strategy = PADDLE(scaling="min-max" if scale else "none", beta=1.0, weight=weight, rounds=rounds, tolerance=0)
     found = strategy.predict(episodes)
     assert found.trace is not None
     for i, labels in enumerate(episodes.support_labels.tolist()):
@@ -50,7 +50,7 @@ def test_it_agrees_with_loops(seed: int, weight: float, rounds: int, scale: bool
         objective = torch.tensor(objectives, dtype=torch.float64)[: len(steps)]
         torch.testing.assert_close(steps - steps[0], objective - objective[0], atol=1e-7, rtol=0)
     if weight == 0:
-        soft = SoftKMeans(scaling=strategy.scaling, rounds=rounds, tolerance=0).predict(episodes)
+        soft = SoftKMeans(scaling=strategy.scaling, beta=1.0, rounds=rounds, tolerance=0).predict(episodes)
         torch.testing.assert_close(soft.probabilities, found.probabilities)
 
 
@@ -63,7 +63,8 @@ def test_the_objective_never_rises(seed: int, weight: float, single: bool) -> No
     found = PADDLE(weight=weight, tolerance=0).predict(episodes)
     assert found.trace is not None
     steps = found.trace[1:] - found.trace[:-1]
-    assert bool((steps[~steps.isnan()] <= (1e-4 if single else 1e-9)).all())
+    rounding = (2e-6 if single else 1e-12) * (1 + found.trace.nan_to_num().abs().amax())
+    assert bool((steps[~steps.isnan()] <= rounding).all())
     assert bool((found.iterations <= 100).all())
 
 
@@ -81,7 +82,7 @@ def test_no_query_is_wanted_by_classes_that_are_not_there() -> None:
         shares = strategy.predict(episodes).probabilities.mean(1)
         used.append(float((-torch.xlogy(shares, shares)).sum(1).exp().mean()))
     assert used[0] < used[1]
-    assert used[0] < 3.5
+    assert used[0] < 5
 
 
 def test_the_default_stops_near_the_end_of_all_rounds() -> None:
@@ -91,9 +92,21 @@ def test_the_default_stops_near_the_end_of_all_rounds() -> None:
         assert float((strategy.predict(episodes).labels == whole.labels).double().mean()) > 0.99
 
 
+def test_beta_is_the_square_of_a_factor_of_the_features() -> None:
+    episodes = draw(7)
+    longer = dataclasses.replace(episodes, support=1.5 * episodes.support, query=1.5 * episodes.query)
+    for kind in (PADDLE, SoftKMeans):
+        found = kind(scaling="none", beta=2.25).predict(episodes)
+        torch.testing.assert_close(found.probabilities, kind(scaling="none").predict(longer).probabilities)
+        copies = dataclasses.replace(
+            episodes, support=episodes.support.repeat(1, 1, 3), query=episodes.query.repeat(1, 1, 3)
+        )
+        torch.testing.assert_close(kind().predict(copies).probabilities, kind().predict(episodes).probabilities)
+
+
 def test_scaling_and_translation_of_channels_change_nothing() -> None:
     episodes = draw(4)
-    by, move = torch.tensor([0.1, 3.0, 40.0, 1.0]).double(), torch.tensor([5.0, -3.0, 0.0, 1.0]).double()
+    by, move = torch.tensor([0.5, 3.0, 4.0, 1.0]).double(), torch.tensor([5.0, -3.0, 0.0, 1.0]).double()
     moved = dataclasses.replace(episodes, support=episodes.support * by + move, query=episodes.query * by + move)
     torch.testing.assert_close(PADDLE().predict(moved).probabilities, PADDLE().predict(episodes).probabilities)
 
@@ -111,12 +124,14 @@ def test_without_scaling_a_rotation_changes_nothing() -> None:
 def test_scaled_points_have_the_public_code_distances(
     limit: int, masked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In blocks of one task; a channel that is constant over the queries is left as wide as it is."""
+    """In blocks of one task; the public code leaves a channel that is constant over the queries as wide as it is."""
     monkeypatch.setattr("fsl.scaling.LARGEST_GRAM", limit)
     monkeypatch.setattr("fsl.scaling._CACHED", 1)
     episodes = draw(6, batch=3)
     query, keep = episodes.query.clone(), torch.ones(3, 7, dtype=torch.bool)
     query[..., 1] = 2.0
+    episodes = dataclasses.replace(episodes, support=episodes.support.clone())
+    episodes.support[..., 1] = 2.0
     if masked:
         keep[0, 5:] = False
         query[0, 5:] = 100.0
@@ -129,6 +144,20 @@ def test_scaled_points_have_the_public_code_distances(
         means = oracle.centres(support, episodes.support_labels[i].tolist(), real, 3, [[0.0] * 3] * len(real))
         expected = [[oracle.distance(x, w) for x in support + real] for w in means]
         torch.testing.assert_close(found[i, :, : len(expected[0])], torch.tensor(expected).double())
+
+
+def test_a_channel_of_mere_noise_is_not_made_as_wide_as_the_rest() -> None:
+    episodes = draw(8)
+    narrow = torch.tensor([1.0, 1e-4, 1.0, 1.0]).double()
+    episodes = dataclasses.replace(episodes, support=episodes.support * narrow, query=episodes.query * narrow)
+    points = min_max_points(episodes)
+    without = dataclasses.replace(
+        episodes, support=episodes.support[..., [0, 2, 3]], query=episodes.query[..., [0, 2, 3]]
+    )
+    means = episodes.class_means
+    torch.testing.assert_close(
+        squared_distances(points, means), squared_distances(min_max_points(without), means), atol=1e-2, rtol=0
+    )
 
 
 @pytest.mark.parametrize(
