@@ -55,18 +55,16 @@ class TIMADM:
         episodes = episodes.transformed(self.transform)
         points, first = episodes.points, episodes.support_size
         support, query = self._point_weights(episodes)
-        prototypes, weights = episodes.class_means, support + query
+        prototypes, weights, counting = episodes.class_means, support + query, query[:, 0]
         labelled = torch.zeros_like(prototypes)
         labelled[:, :, :first] = episodes.support_one_hot.mT * support[:, :, :first]
-        members = torch.empty_like(prototypes)
         for _ in range(self.iterations):
             log_p = self._log_probabilities(points, prototypes)
-            q = adm(log_p.mT, marginal=self.marginal, conditional=self.conditional, weights=query[:, 0]).mT
-            torch.addcmul(labelled, q, query, out=members)
+            q = adm(log_p.mT, marginal=self.marginal, conditional=self.conditional, weights=counting).mT
+            members = torch.addcmul(labelled, q, query, out=q)
             old = log_p.exp_().mul_(weights)
             mass = members.sum(2, keepdim=True)
-            pull = members.sub_(old).addcmul_(old.sum(2, keepdim=True), prototypes)
-            prototypes = pull * mass.reciprocal_()
+            prototypes = members.sub_(old).addcmul_(old.sum(2, keepdim=True), prototypes).div_(mass)
         log_p = self._log_probabilities(points, prototypes)
         return Predictions(
             probabilities=log_p[:, :, first:].exp().mT,
