@@ -124,24 +124,25 @@ def mean_shift(
         start: (B, K, N) coefficients of the first m.
         weights: (B, K, N) z >= 0, some of them positive for every class.
         variance: (B, 1, 1) sigma^2 of w.
-        tolerance: a problem is done when none of its m moves by more than this share of the longest of them (1e-5 in
-            the public code, of the largest coordinate).
+        tolerance: a problem is done when none of its m moves by more than this share of the longest that it began
+            with (in the public code 1e-5 of the largest coordinate).
         max_iterations: steps at most.
 
     Returns:
         (B, K, N) coefficients of the modes.
     """
     # ||m||^2 is the same for all points, so that softmax over the points does not see it.
-    offset = torch.addcdiv(weights.log(), points.squared_norms[:, None], variance, value=-0.5)
+    logs = torch.where(weights > 0, weights.clamp_min(torch.finfo(weights.dtype).tiny).log(), -torch.inf)
+    offset = torch.addcdiv(logs, points.squared_norms[:, None], variance, value=-0.5)
     coefficients, inner = start, points.inner(start)
+    allowed = tolerance**2 * torch.linalg.vecdot(coefficients, inner).amax(1)
     moving = torch.ones_like(variance, dtype=torch.bool)
     for _ in range(max_iterations):
         new = torch.softmax(torch.addcdiv(offset, inner, variance), dim=2)
         new_inner = points.inner(new)
         moved = torch.linalg.vecdot(new - coefficients, new_inner - inner).amax(1)
-        length = torch.linalg.vecdot(new, new_inner).amax(1)
         coefficients, inner = torch.where(moving, new, coefficients), new_inner
-        moving = moving & (moved > tolerance**2 * length)[:, None, None]
+        moving = moving & (moved > allowed)[:, None, None]
         if not moving.any():
             break
     return coefficients

@@ -12,7 +12,7 @@ from clustering.alternation import Members, Sweeps, alternate
 from clustering.descent import Step
 from clustering.errors import InputError
 from clustering.graph import Symmetry, neighbours, symmetrised
-from clustering.points import Points, squared_pairwise
+from clustering.points import Gram, Points, squared_pairwise
 from clustering.prototypes import Prototypes
 from clustering.terms import Laplacian
 from fsl.episodes import Episodes, Predictions
@@ -65,6 +65,13 @@ def check(settings: Settings) -> None:
             f"{type(settings).__name__}: a directed graph has no objective that a monotone step could lower; "
             "set graph=average, or step=published"
         )
+
+
+def points_of(episodes: Episodes, *, shift: bool) -> Points:
+    """Support and queries, moved by the cross-class shift where asked for. Displaced inner products are written out
+    once, which is cheaper than to correct every product with prototypes."""
+    points = episodes.shifted_points if shift else episodes.points
+    return Gram(points.pairwise()) if isinstance(points, Gram) else points
 
 
 @dataclass(frozen=True)

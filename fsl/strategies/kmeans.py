@@ -29,8 +29,8 @@ class KMeans:
         first: what is updated first: the "assignments" (journal Algorithm 1) or, from the nearest support means, the
             "prototypes" (public code).
         max_iterations: outer steps at most (100 in the public code).
-        tolerance: relative change of the objective at which a task stops; it stops too when its prototypes stay (1e-4
-            and the change alone in the public code).
+        tolerance: relative change of the objective at which a task stops, from its third step on (1e-4 in the public
+            code); it stops too when its prototypes stay.
     """
 
     transductive: ClassVar[bool] = True
@@ -43,7 +43,7 @@ class KMeans:
     clamp: SupportClamp = "always"
     first: First = "assignments"
     max_iterations: Annotated[int, AtLeast(1)] = 100
-    tolerance: Annotated[float, AtLeast(0)] = 1e-6
+    tolerance: Annotated[float, AtLeast(0)] = 1e-4
 
     def __post_init__(self) -> None:
         validate(self)
@@ -54,7 +54,6 @@ class KMeans:
         published = {
             "clamp": "start",
             "first": "prototypes",
-            "tolerance": 1e-4,
         }
         return cls(**{**published, **changes})
 

@@ -8,7 +8,7 @@ from clustering.descent import Step
 from clustering.graph import Symmetry
 from clustering.parameters import Above, AtLeast, validate
 from clustering.prototypes import ByProductModes
-from fsl.constrained_clustering import First, Neighbours, SigmaRule, SupportClamp, check, cluster
+from fsl.constrained_clustering import First, Neighbours, SigmaRule, SupportClamp, check, cluster, points_of
 from fsl.episodes import Episodes, Predictions
 from fsl.transforms import Transform
 
@@ -19,7 +19,8 @@ class SLKBO:
 
     Support points compete by the assignment that they would have were they not clamped: clamped ones would win always,
     and the modes never move. Updating such modes is no descent step, and they may return to points they have left, so
-    that a task may stop at `max_iterations` only.
+    that a task may stop at `max_iterations` only. Mostly they stay where they are, the larger beta the more: a mode is
+    its own nearest point, which only a stronger vote of the neighbours outweighs.
 
     No paper reports it for few-shot inference and the public code of that mode does not run; `as_published` has the
     settings that it would run with.
@@ -44,8 +45,8 @@ class SLKBO:
             published, which voids the descent over outer steps.
         step: of the sweeps, "monotone" or "published", see `clustering.descent.descend`.
         max_iterations: outer steps at most (100 in the public code).
-        tolerance: relative change of the objective at which a task stops; it stops too when its prototypes stay (1e-4
-            and the change alone in the public code).
+        tolerance: relative change of the objective at which a task stops, from its third step on (1e-4 in the public
+            code); it stops too when its prototypes stay.
         max_sweeps: sweeps of an outer step at most (600 in the public code).
         sweep_tolerance: relative change of the objective at which the sweeps of an outer step end (1e-7 in the public
             code). Below 1e-6 they are done in double precision.
@@ -67,9 +68,9 @@ class SLKBO:
     warm_start: bool = True
     step: Step = "monotone"
     max_iterations: Annotated[int, AtLeast(1)] = 100
-    tolerance: Annotated[float, AtLeast(0)] = 1e-6
+    tolerance: Annotated[float, AtLeast(0)] = 1e-4
     max_sweeps: Annotated[int, AtLeast(1)] = 100
-    sweep_tolerance: Annotated[float, AtLeast(0)] = 1e-6
+    sweep_tolerance: Annotated[float, AtLeast(0)] = 1e-7
 
     def __post_init__(self) -> None:
         validate(self)
@@ -85,9 +86,7 @@ class SLKBO:
             "first": "prototypes",
             "warm_start": False,
             "step": "published",
-            "tolerance": 1e-4,
             "max_sweeps": 600,
-            "sweep_tolerance": 1e-7,
             "sigma_rule": "published",
         }
         return cls(**{**published, **changes})
@@ -95,7 +94,7 @@ class SLKBO:
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; iterations are the outer ones, and the trace R after each of them."""
         episodes = episodes.transformed(self.transform)
-        points = episodes.shifted_points if self.shift else episodes.points
+        points = points_of(episodes, shift=self.shift)
         near = Neighbours.of(episodes, points, self.neighbours, include_self=self.include_self)
         prototypes = ByProductModes(points, near.variance(self.sigma_rule), self.beta)
         return cluster(self, episodes, prototypes, near.terms(self), "hard")

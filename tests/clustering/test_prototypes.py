@@ -35,8 +35,8 @@ def test_no_step_of_mean_shift_lowers_the_density(seed: int, variance: float, st
 @settings(deadline=None, max_examples=30)
 @given(seed=st.integers(0, 10_000))
 def test_modes_are_fixed_points_alike_by_features_and_products_alone_and_in_a_batch(seed: int) -> None:
-    x, weights = 3 * random(seed, 3, 9, 3), (random(seed + 1, 3, 2, 9) > 0.4).double()
-    weights[:, :, 0] = 1
+    x, weights = 3 * random(seed, 3, 9, 3), (random(seed + 1, 3, 2, 9) - 0.4).relu()
+    weights[:, :, 0] = 1  # uneven, or the start may be a stationary point that rounding leaves either way
     widths = random(seed + 2, 3, 1, 1) + 0.3
     found = mean_shift(Features(x), weighted_means(weights), weights, widths, tolerance=1e-9)
     again = mean_shift(Features(x), found, weights, widths, tolerance=0, max_iterations=1)

@@ -91,7 +91,8 @@ def test_slk_means_agrees_with_loops(seed: int, options: dict[str, Any]) -> None
 @given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "members": members, "sigma_rule": rules}))
 def test_slk_ms_agrees_with_loops(seed: int, options: dict[str, Any]) -> None:
     options["neighbours"] += options["include_self"]  # or there is no neighbour for sigma
-    agrees(SLKMS(**options, **published_sweeps), draw(seed))
+    # Of three shots: the mean of a class of two points is a saddle of its density, which rounding leaves either way.
+    agrees(SLKMS(**options, **published_sweeps), draw(seed, shot=3))
 
 
 @settings(deadline=None, max_examples=40)
@@ -108,8 +109,8 @@ def test_slk_bo_agrees_with_loops(seed: int, options: dict[str, Any]) -> None:
 )
 def test_kmeans_and_kmodes_agree_with_loops(seed: int, options: dict[str, Any]) -> None:
     agrees(KMeans(**options, tolerance=0.0), draw(seed))
-    agrees(KModes(**options, tolerance=0.0), draw(seed))
-    agrees(KModes(**options, sigma_rule="published", include_self=True, tolerance=0.0), draw(seed))
+    agrees(KModes(**options, tolerance=0.0), draw(seed, shot=3))
+    agrees(KModes(**options, sigma_rule="published", include_self=True, tolerance=0.0), draw(seed, shot=3))
 
 
 SLK = pytest.mark.parametrize("kind", [SLKMeans, SLKMS, SLKBO])
@@ -167,7 +168,7 @@ def test_one_step_of_kmeans_from_the_support_is_simpleshot(seed: int, shift: boo
 def test_without_weight_slk_is_kmeans_and_kmodes(seed: int, **options: Any) -> None:
     episodes = draw(seed)
     for laplacian, without in ((SLKMeans, KMeans), (SLKMS, KModes)):
-        first, second = laplacian(weight=0, **options).predict(episodes), without(**options).predict(episodes)
+        first, second = laplacian(weight=0, beta=1.0, **options).predict(episodes), without(**options).predict(episodes)
         assert torch.equal(first.probabilities, second.probabilities)
 
 
@@ -188,7 +189,7 @@ def test_slk_means_of_one_step_without_arcs_to_the_support_is_laplacianshot(seed
         "graph": "directed",
     }
     options |= {"step": "published", "tolerance": 0.0}
-    found = SLKMeans(max_iterations=1, sweep_tolerance=0.0, **options).predict(episodes)
+    found = SLKMeans(beta=1.0, max_iterations=1, sweep_tolerance=0.0, **options).predict(episodes)
     expected = LaplacianShot(rectify=False, **options).predict(episodes)
     torch.testing.assert_close(found.probabilities, expected.probabilities)
 

@@ -61,7 +61,8 @@ def cluster(
         return a
 
     def shifted(modes: list[Array], z: Array) -> list[Array]:
-        """All modes together, until none of them moves by more than 1e-5 of the longest."""
+        """All modes together, until none of them moves by more than 1e-5 of the longest one of the start."""
+        longest = max(np.linalg.norm(m) for m in modes)
         for _ in range(1000):
             after = []
             for k in range(way):
@@ -69,7 +70,7 @@ def cluster(
                 after.append(np.asarray(sum(w[p] * x[p] for p in range(n)) / sum(w)))
             step = max(np.linalg.norm(new - old) for new, old in zip(after, modes, strict=True))
             modes = after
-            if step <= 1e-5 * max(np.linalg.norm(m) for m in modes):
+            if step <= 1e-5 * longest:
                 break
         return modes
 
