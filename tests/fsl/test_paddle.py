@@ -134,7 +134,7 @@ def test_scaled_points_have_the_public_code_distances(
     episodes.support[..., 1] = 2.0
     if masked:
         keep[0, 5:] = False
-        query[0, 5:] = 100.0
+        query[0, 5], query[0, 6] = 100.0, -100.0
     episodes = dataclasses.replace(episodes, query=query, query_mask=keep if masked else None)
     points = min_max_points(episodes)
     assert isinstance(points, Features) == (limit == 1)
