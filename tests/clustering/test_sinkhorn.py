@@ -29,7 +29,7 @@ def test_it_agrees_with_loops(seed: int, scale: float, points: int) -> None:
 
 
 @settings(deadline=None, max_examples=40)
-@given(seed=st.integers(0, 100_000), scale=st.sampled_from([0.1, 3.0, 15.0]), points=st.integers(1, 9))
+@given(seed=st.integers(0, 100_000), scale=st.sampled_from([0.1, 1.0, 3.0]), points=st.integers(1, 9))
 def test_the_plan_is_the_scores_with_scaled_rows_and_columns(seed: int, scale: float, points: int) -> None:
     """Which, with the right sums, there is one of."""
     scores, rows, columns = draw(seed, scale, points=points)
@@ -60,6 +60,7 @@ def test_a_column_far_from_every_point_is_reached(dtype: torch.dtype) -> None:
     scores[..., 2] = torch.linspace(-3000, -2990, 6, dtype=dtype)
     found = sinkhorn(scores, torch.ones(1, 6, dtype=dtype), torch.full((1, 3), 2.0, dtype=dtype))
     assert bool(found.converged.all())
+    assert int(found.rounds) < 20
     torch.testing.assert_close(found.assignments.sum(1), torch.full((1, 3), 2.0, dtype=dtype), atol=1e-4, rtol=0)
 
 
