@@ -116,12 +116,13 @@ def alternate(
     trace = []
     for iteration in range(max_iterations):
         cost = work.cost().to(torch.float64 if sweeps.double else start.dtype)
-        begun = torch.softmax(cost / -temperature, dim=1)
-        before = work.assignments if iteration else begun
+        if iteration == 0:
+            work.assignments = torch.softmax(cost / -temperature, dim=1)
+        before = work.assignments
         found = descend(
             cost.mT,
             work.terms,
-            start=(before if sweeps.warm and iteration else work.hinted(begun)).mT if terms else None,
+            start=(before if sweeps.warm and iteration else work.begun(cost, temperature)).mT if terms else None,
             clamp=work.clamp,
             temperature=temperature,
             step=sweeps.step,
@@ -198,7 +199,9 @@ class _Work:
         cost = self.prototypes.cost(self.coefficients)
         return cost if self.valid is None else cost.mul_(self.valid[:, None])
 
-    def hinted(self, begun: Tensor) -> Tensor:
+    def begun(self, cost: Tensor, temperature: float) -> Tensor:
+        """(b, K, N) assignments from which sweeps begin anew."""
+        begun = torch.softmax(cost / -temperature, dim=1)
         if self.hint is None:
             return begun
         mask, labels = self.hint
