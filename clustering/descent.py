@@ -135,7 +135,7 @@ def descend(
         if guarded and work.settled.any():
             # Of a pure step, the predicted decrease is the gap.
             gap = -predicted if rho is None and temperature > 0 else problem.gap(now)
-            work.settled &= gap <= gap_tolerance * now.R.abs() + rounding
+            work.settled &= gap <= torch.maximum(gap_tolerance * now.R.abs(), rounding / 8)
         work.stop(work.settled, Status.CONVERGED)
         left = int(work.active.sum())
         if left == 0 or iteration == max_iterations:
@@ -146,7 +146,7 @@ def descend(
         if guarded:
             accepted = work.active & (new.R <= now.R + SUFFICIENT_DECREASE * predicted + rounding)
             work.adapt(accepted, well=new.R <= now.R + predicted, hopeless=-predicted <= rounding)
-        small = (new.R - now.R).abs() <= tolerance * new.R.abs() + rounding
+        small = (new.R - now.R).abs() <= torch.maximum(tolerance * new.R.abs(), rounding / 8)
         work.settled = accepted & small & (work.iterations > 2)
         work.now = _where(accepted, new, now)
         if trace:
