@@ -7,10 +7,7 @@ building the network, one validation and two files on disk. With OMP_NUM_THREADS
 """
 
 import argparse
-import os
-import platform
 import statistics
-import subprocess
 import tempfile
 import time
 from dataclasses import dataclass
@@ -18,6 +15,7 @@ from pathlib import Path
 from typing import ClassVar, NamedTuple
 
 import torch
+from machine import describe
 from torch.nn import functional
 
 from fsl.augmentation import Augmentation, normalise
@@ -96,19 +94,6 @@ def ours(images: ImageSet, validation: ImageSet, training: Training, seed: int, 
         return Speed(trained.images_per_second, trained.images / (time.process_time() - used))
 
 
-def machine() -> str:
-    processor = platform.processor() or platform.machine()
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        names = [line.split(":")[1].strip() for line in info.read_text().splitlines() if "model name" in line]
-        processor = names[0] if names else processor
-    commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False).stdout
-    return (
-        f"{processor}, {os.cpu_count()} cores, {torch.get_num_threads()} threads, "
-        f"torch {torch.__version__}, commit {commit.strip() or 'unknown'}"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, default=7)
@@ -119,7 +104,7 @@ def main() -> None:
     device = resolve_device(options.device)
     images, validation = noise(options.images, 64), noise(100, 5)
     training = Training(epochs=1, batch_size=128, schedule="cosine", validation_tasks=1)
-    print(machine())
+    print(describe())
     ours(images, validation, training, 0, options.device)  # the first turn pays for imports and for warming up
     bare(images, training, device)
     ratios: list[Speed] = []

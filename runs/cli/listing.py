@@ -67,6 +67,7 @@ def _strategies() -> list[dict[str, Any]]:
                 "name": name,
                 "transductive": getattr(kind, "transductive", None),
                 "assumes_balance": getattr(kind, "assumes_balance", None),
+                "needs": getattr(kind, "needs", ""),
                 "about": _comment("strategy", name) or about,
             }
         )
