@@ -131,7 +131,7 @@ class EvaluateConfig(TrainConfig):
     audit: Literal["none", "best_permutation"] = key(
         "none", "measure this too, beside the accuracy: best_permutation is how the thesis scored LaplacianShot"
     )
-    batch: Annotated[int, AtLeast(1)] = key(64, "tasks worked on at once", execution=True)
+    batch: Annotated[int, AtLeast(1)] = key(256, "tasks worked on at once", execution=True)
 
     def result_keys(self) -> dict[str, Any]:
         """As for training; a file of tasks counts by its content.
