@@ -123,7 +123,9 @@ def main(count: int = 10_000) -> None:
     sides: dict[str, Callable[[], object]] = {
         **{f"floor, batch {b}": lambda b=b: floor(features, tasks, b) for b in (16, 64, 256)},
         **{f"floor by core, batch {b}": lambda b=b: floor_by_core(features, tasks, b) for b in (16, 64, 256)},
-        **{f"LaplacianShot, batch {b}": lambda b=b: evaluate({"l": strategy}, bank, tasks, batch=b) for b in (128, 256)},
+        **{
+            f"LaplacianShot, batch {b}": lambda b=b: evaluate({"l": strategy}, bank, tasks, batch=b) for b in (128, 256)
+        },
         "loop, all cores": lambda: loop(features, tasks[: count // 10]),
         "loop, one core": lambda: loop_on_one_core(features, tasks[: count // 10]),
     }

@@ -205,7 +205,8 @@ def test_padded_support_and_queries_weigh_nothing(strategy: Strategy) -> None:
             base_mean=episodes.base_mean,
         )
         expected = strategy.predict(alone).probabilities[0]
-        torch.testing.assert_close(found[i, keep_query[i]], expected, atol=1e-4, rtol=0)
+        # Sums of another length round otherwise, and an iteration may then stop a step earlier or later.
+        torch.testing.assert_close(found[i, keep_query[i]], expected, atol=2e-3, rtol=0)
 
 
 @every_strategy

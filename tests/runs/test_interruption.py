@@ -46,6 +46,11 @@ sys.exit(main(["evaluate", *sys.argv[2:]]))
 """
 
 
+def heed_control_c():
+    """A shell that runs tests in the background lets its children ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture
 def interrupted(store, child_environment, tiny_arguments):
     """Runs the command until it stands at a place, then sends it a signal; gives its exit code and messages."""
@@ -58,6 +63,7 @@ def interrupted(store, child_environment, tiny_arguments):
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            preexec_fn=heed_control_c,
         )
         try:
             said = child.stdout.readline()

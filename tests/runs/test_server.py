@@ -42,7 +42,14 @@ def wait_for(child, port):
 def in_background(command, environment, log):
     with log.open("wb") as output:
         child = subprocess.Popen(
-            command, env=environment, stdout=output, stderr=output, cwd=log.parent, start_new_session=True
+            command,
+            env=environment,
+            stdout=output,
+            stderr=output,
+            cwd=log.parent,
+            start_new_session=True,
+            # a shell that runs tests in the background lets its children ignore Ctrl-C
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         )
     try:
         yield child
