@@ -1,6 +1,5 @@
 """Features of a whole split: extracted once, kept on disk, memory-mapped when read."""
 
-import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -91,10 +90,6 @@ class FeatureBank:
         except InputError as error:
             raise InputError(f"{path}: {error}; {remedy}") from error
         return bank
-
-    def with_base_mean(self, base_mean: Tensor) -> "FeatureBank":
-        """The same bank with another base mean."""
-        return dataclasses.replace(self, base_mean=base_mean)
 
 
 def _check(bank: FeatureBank, what: str) -> None:

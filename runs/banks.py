@@ -23,7 +23,6 @@ def features(
     tracker: Tracker,
     *,
     progress: Progress = quiet,
-    force: bool = False,
 ) -> "FeatureBank":
     """Features of a split with the base mean, extracted where they are not there; trains first where it must.
 
@@ -35,7 +34,7 @@ def features(
     key = lineage.bank(split)
     trained = store.peek("checkpoints", lineage.checkpoint)
     with store.lock("features", key, f"the features of {train_name(config)} {split}", progress.note):
-        entry = None if force else store.find("features", key, progress.note)
+        entry = store.find("features", key, progress.note)
         if entry and (trained is None or entry.facts.get("checkpoint") == trained.fingerprint):
             try:
                 return FeatureBank.load(entry.path / BANK)

@@ -54,7 +54,7 @@ class TrainConfig:
                 raise InputError(f"{field.name} must be {problem}, not {value!r}")
         if self.results == "":
             raise InputError("results= is empty; give a folder, or leave it out")
-        if not re.fullmatch(r"auto|cpu|mps|cuda(:\d+)?", self.device):
+        if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device):
             raise InputError(f"device must be auto, cpu, cuda or cuda:N, not {self.device!r}")
 
     def choices(self) -> dict[str, Choice]:

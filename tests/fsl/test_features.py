@@ -1,5 +1,6 @@
 """Feature banks: what is saved comes back, what is damaged is refused by name."""
 
+import dataclasses
 import errno
 from pathlib import Path
 
@@ -51,7 +52,7 @@ def test_fingerprint_sees_every_part() -> None:
         FeatureBank(one.features, one.labels.flip(0), one.class_names, one.base_mean),
         FeatureBank(one.features, one.labels, (*one.class_names[:-1], "x"), one.base_mean),
         FeatureBank(one.features, one.labels, one.class_names),
-        one.with_base_mean(torch.zeros(8)),
+        dataclasses.replace(one, base_mean=torch.zeros(8)),
     ]
     assert len({one.fingerprint(), *(other.fingerprint() for other in others)}) == len(others) + 1
     assert one.fingerprint() == FeatureBank(one.features, one.labels, one.class_names, one.base_mean).fingerprint()
