@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from clustering.errors import InputError
 from fsl.augmentation import normalise
+from fsl.closed_splits import check_open
 from fsl.machine import resolve_device
 from fsl.progress import Progress, quiet
 from fsl.tensor_files import read_tensors, write_tensors
@@ -77,6 +78,7 @@ class FeatureBank:
 
         Raises:
             InputError: names the file: missing, truncated, of another format, or with wrong contents.
+            ClosedSplitError: its provenance names a split that is closed, see `fsl.closed_splits`.
         """
         path = Path(path)
         remedy = "remove it, so that the features are extracted again"
@@ -89,6 +91,7 @@ class FeatureBank:
             raise InputError(f"{path}: lacks {error}, so it is no feature bank; {remedy}") from error
         except InputError as error:
             raise InputError(f"{path}: {error}; {remedy}") from error
+        check_open(str(provenance.get("split", "")))
         return bank
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 from clustering.code import code_fingerprint
 from clustering.errors import InputError, unknown
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Split, fingerprint
+from fsl.closed_splits import check_open
 from fsl.progress import Progress, quiet
 from fsl.tensor_files import read_tensors, write_tensors
 
@@ -56,9 +57,11 @@ def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progr
 
     Raises:
         InputError: for an unknown split, missing data, or a benchmark that breaks its own description.
+        ClosedSplitError: see `fsl.closed_splits`.
     """
     if split not in SPLITS:
         raise unknown("split", split, SPLITS)
+    check_open(split)
     progress = progress or quiet
     folder = Path(cache) / f"images-{benchmark.name}-{images_source(benchmark)}"
     folder.mkdir(parents=True, exist_ok=True)
