@@ -6,6 +6,7 @@ BENCHMARKS = Plugins(
     kind="benchmark",
     table={
         "glyphs": "fsl.benchmarks.glyphs:Glyphs",
+        "mini": "fsl.benchmarks.mini:MiniImageNet",
         "omniglot": "fsl.benchmarks.omniglot:Omniglot",
     },
     group="transduce.benchmarks",

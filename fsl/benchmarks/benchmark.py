@@ -13,6 +13,17 @@ Split = Literal["base", "validation", "novel"]
 SPLITS: tuple[Split, ...] = get_args(Split)
 
 
+class Pictures(Protocol):
+    """Images (N, C, H, W) of which a part can be had: a numpy array, or what decodes them when they are asked for."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __getitem__(self, part: slice, /) -> NDArray[np.uint8]:
+        """The images start..stop; from several threads at once."""
+        ...
+
+
 class Decoded(NamedTuple):
     """A split as a benchmark reads it.
 
@@ -22,7 +33,7 @@ class Decoded(NamedTuple):
         class_names: K names.
     """
 
-    images: NDArray[np.uint8]
+    images: Pictures
     labels: NDArray[np.int64]
     class_names: tuple[str, ...]
 
@@ -64,12 +75,36 @@ class Benchmark(Protocol):
         ...
 
 
-def fingerprint(*parts: bytes | bytearray | memoryview | str | int) -> str:
-    """First 16 hexadecimal digits of the SHA-256 of the parts, each set apart by its length."""
-    digest = hashlib.sha256()
-    for part in parts:
+Part = bytes | bytearray | memoryview | str | int
+
+
+class Fingerprint:
+    """SHA-256 of parts, each set apart by its length; `str` gives its first 16 hexadecimal digits, at any time."""
+
+    def __init__(self, *parts: Part) -> None:
+        self._digest = hashlib.sha256()
+        for part in parts:
+            self.add(part)
+
+    def __str__(self) -> str:
+        return self._digest.hexdigest()[:16]
+
+    def add(self, part: Part) -> None:
+        """One more part."""
         data = part if isinstance(part, (bytes, bytearray, memoryview)) else str(part).encode()
         size = data.nbytes if isinstance(data, memoryview) else len(data)
-        digest.update(size.to_bytes(8, "big"))
-        digest.update(data)
-    return digest.hexdigest()[:16]
+        self.begin(size)
+        self.go_on(data)
+
+    def begin(self, size: int) -> None:
+        """One more part, of that many bytes, which come piece by piece."""
+        self._digest.update(size.to_bytes(8, "big"))
+
+    def go_on(self, piece: bytes | bytearray | memoryview) -> None:
+        """The next piece of the part that was begun."""
+        self._digest.update(piece)
+
+
+def fingerprint(*parts: Part) -> str:
+    """First 16 hexadecimal digits of the SHA-256 of the parts, each set apart by its length."""
+    return str(Fingerprint(*parts))

@@ -3,21 +3,27 @@
 import dataclasses
 import errno
 import json
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 from filelock import FileLock
+from numpy.typing import NDArray
 from torch import Tensor
 
 from clustering.code import code_fingerprint
 from clustering.errors import InputError, unknown
-from fsl.benchmarks.benchmark import SPLITS, Benchmark, Split, fingerprint
+from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Pictures, Split, fingerprint
 from fsl.closed_splits import check_open
 from fsl.progress import Progress, quiet
-from fsl.tensor_files import read_tensors, write_tensors
+from fsl.tensor_files import read_tensors, write_blocks
 
 FORMAT = "transduce images 1"
+BLOCK_BYTES = 4 << 20  # of images decoded at once
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,34 +75,68 @@ def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progr
     with FileLock(folder / f"{split}.lock"):
         images = _load(path, progress) if path.exists() else None
         if images is None:
-            with progress.track(f"images of {benchmark.name}, {split}", 1) as advance:
-                made = _read(benchmark, split)
-                _check_disjoint(benchmark, split, made.class_names, folder)
-                header = {"class_names": json.dumps(made.class_names), "fingerprint": made.fingerprint}
-                write_tensors(path, {"images": made.images, "labels": made.labels}, {"format": FORMAT, **header})
-                advance(1)
+            found = benchmark.read(split)
+            _check(benchmark, split, found)
+            _check_disjoint(benchmark, split, found.class_names, folder)
+            _write(benchmark, split, found, path, progress)
             images = _load(path, progress)
     if images is None:
         raise OSError(errno.EIO, "what was written cannot be read back", str(path))
     return images
 
 
-def _read(benchmark: Benchmark, split: Split) -> ImageSet:
-    images, labels, class_names = benchmark.read(split)
-    pixels, targets = torch.from_numpy(images).contiguous(), torch.from_numpy(labels)
-    shape = (len(targets), benchmark.channels, benchmark.size, benchmark.size)
-    if pixels.dtype != torch.uint8 or tuple(pixels.shape) != shape or len(targets) == 0:
+def _check(benchmark: Benchmark, split: Split, found: Decoded) -> None:
+    shape = (len(found.labels), benchmark.channels, benchmark.size, benchmark.size)
+    if tuple(found.images.shape) != shape or len(found.labels) == 0:
         raise InputError(
             f"benchmark {benchmark.name}: images of {split} must be uint8 of shape {shape}, at least one, "
-            f"not {pixels.dtype} of shape {tuple(pixels.shape)}; mend its read()"
+            f"not of shape {tuple(found.images.shape)}; mend its read()"
         )
-    classes = len(class_names)
-    if targets.dtype != torch.int64 or not torch.equal(torch.unique(targets), torch.arange(classes)):
+    classes = len(found.class_names)
+    if found.labels.dtype != np.int64 or not np.array_equal(np.unique(found.labels), np.arange(classes)):
         raise InputError(
             f"benchmark {benchmark.name}: labels of {split} must be int64 and use each of 0..{classes - 1}, "
             "one for each class name; mend its read()"
         )
-    return ImageSet(pixels, targets, class_names, _checksum(pixels, targets, class_names))
+
+
+def _write(benchmark: Benchmark, split: Split, found: Decoded, path: Path, progress: Progress) -> None:
+    """Decode a split into its file, a few blocks at a time."""
+    labels = torch.from_numpy(found.labels)
+    size = int(np.prod(found.images.shape))
+    checksum = Fingerprint(json.dumps(list(found.images.shape)))
+    checksum.begin(size)
+
+    def header() -> dict[str, str]:
+        return {"format": FORMAT, "class_names": json.dumps(found.class_names), "fingerprint": str(checksum)}
+
+    def blocks() -> Iterator[NDArray[np.uint8]]:
+        with progress.track(f"images of {benchmark.name}, {split}", len(labels)) as advance:
+            for block in _decoded(found.images, max(1, BLOCK_BYTES * len(labels) // size)):
+                if block.dtype != np.uint8:
+                    problem = f"images of {split} must be uint8, not {block.dtype}"
+                    raise InputError(f"benchmark {benchmark.name}: {problem}; mend its read()")
+                block = np.ascontiguousarray(block)
+                checksum.go_on(block.data)
+                yield block
+                advance(len(block))
+        for rest in (found.labels.data, json.dumps(found.class_names)):
+            checksum.add(rest)
+
+    write_blocks(path, {"labels": labels}, "images", found.images.shape, blocks(), header)
+
+
+def _decoded(images: Pictures, count: int) -> Iterator[NDArray[np.uint8]]:
+    """The images in blocks of `count`, in order; each core decodes blocks of its own, a few ahead."""
+    cores = torch.get_num_threads()
+    with ThreadPoolExecutor(cores) as pool:
+        waiting: deque[Future[NDArray[np.uint8]]] = deque()
+        for start in range(0, images.shape[0], count):
+            waiting.append(pool.submit(images.__getitem__, slice(start, start + count)))
+            if len(waiting) > 2 * cores:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
 
 def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, ...], folder: Path) -> None:

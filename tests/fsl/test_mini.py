@@ -1,0 +1,221 @@
+"""mini-ImageNet: its classes, and the layouts in which people have it, on the real files where they are at hand."""
+
+import gzip
+import io
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from clustering.errors import InputError
+from fsl.benchmarks import mini
+from fsl.benchmarks.benchmark import SPLITS
+from fsl.benchmarks.images import open_images
+from fsl.benchmarks.mini import CLASSES, MiniImageNet
+
+SHARDS = {"base-0": "base", "base-1": "base", "val": "validation", "novel": "novel"}
+
+
+def picture(synset, number, size=84, kind="PNG"):
+    """A file whose picture tells its class and number: two grey levels beside each other."""
+    pixels = np.empty((size, size, 3), np.uint8)
+    pixels[:, : size // 2], pixels[:, size // 2 :] = int(synset[1:]) % 251, 40 * number
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, kind)
+    return file.getvalue()
+
+
+def write_shards(folder, names=SHARDS, **changed):
+    """Three pictures of each class; the base classes are spread over two archives."""
+    for name in names:
+        classes = np.array(CLASSES[SHARDS[name]])
+        mine = np.arange(len(classes))
+        mine = mine[mine < 30] if name == "base-0" else mine[mine >= 30] if name == "base-1" else mine
+        files = [picture(classes[label], number) for label in mine for number in (1, 2, 3)]
+        arrays = {
+            "blob": np.frombuffer(b"".join(files), np.uint8),
+            "offset": np.cumsum([0, *map(len, files)]).astype(np.uint32),
+            "label": np.repeat(mine, 3).astype(np.uint8),
+            "image_id": np.tile([1, 2, 3], len(mine)).astype(np.uint16),
+            "classes": classes,
+        }
+        np.savez(folder / f"{name}.npz", **(arrays | changed))
+
+
+def write_files(folder, place):
+    for names in CLASSES.values():
+        for synset in names:
+            for number in (1, 2, 3):
+                path = folder / place.format(synset=synset, number=number)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(picture(synset, number))
+
+
+@pytest.fixture
+def three(monkeypatch):
+    monkeypatch.setattr(mini, "PER_CLASS", 3)
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("mini")
+    write_shards(folder)
+    return folder
+
+
+def whole(decoded):
+    return decoded.images[0 : decoded.images.shape[0]]
+
+
+def test_the_classes_are_64_16_and_20_different_ones():
+    assert [len(CLASSES[split]) for split in SPLITS] == [64, 16, 20]
+    assert len({name for split in SPLITS for name in CLASSES[split]}) == 100
+    assert all(list(names) == sorted(names) for names in CLASSES.values())
+
+
+@pytest.mark.usefixtures("three")
+class TestLayouts:
+    @pytest.mark.parametrize("split", SPLITS)
+    def test_shards(self, shards, split):
+        found = MiniImageNet(str(shards)).read(split)
+        images, names = whole(found), CLASSES[split]
+        assert found.class_names == names
+        assert found.labels.tolist() == np.repeat(np.arange(len(names)), 3).tolist()
+        assert images.shape == found.images.shape == (3 * len(names), 3, 84, 84)
+        assert images.dtype == np.uint8
+        assert images[:, 0, 0, 0].tolist() == [int(names[label][1:]) % 251 for label in found.labels]
+        assert images[:, 2, 83, 83].tolist() == [40, 80, 120] * len(names)
+        assert np.array_equal(found.images[5:9], images[5:9])
+
+    @pytest.mark.parametrize(
+        "place",
+        ["{synset}/{number}.png", "train/{synset}/x{number}.png", "images/{synset}{number:08d}.png"],
+    )
+    def test_folders_of_pictures_give_what_the_shards_give(self, shards, tmp_path, place):
+        write_files(tmp_path, place)
+        (tmp_path / "readme.txt").write_text("not a picture")
+        (tmp_path / "n00000000").mkdir()
+        (tmp_path / "n00000000" / "1.png").write_bytes(b"of no class of these")
+        for split in SPLITS:
+            want, found = MiniImageNet(str(shards)).read(split), MiniImageNet(str(tmp_path)).read(split)
+            assert np.array_equal(whole(found), whole(want))
+            assert np.array_equal(found.labels, want.labels)
+            assert found.class_names == want.class_names
+
+    def test_the_cache_decodes_in_blocks_what_read_gives(self, shards, tmp_path, monkeypatch):
+        import torch
+
+        monkeypatch.setattr("fsl.benchmarks.images.BLOCK_BYTES", 100_000)  # four pictures, so many blocks
+        threads = torch.get_num_threads()
+        torch.set_num_threads(3)
+        try:
+            found = open_images(MiniImageNet(str(shards)), "novel", tmp_path)
+        finally:
+            torch.set_num_threads(threads)
+        want = MiniImageNet(str(shards)).read("novel")
+        assert np.array_equal(found.images.numpy(), whole(want))
+        assert np.array_equal(found.labels.numpy(), want.labels)
+
+    def test_a_picture_of_another_size_or_mode_is_made_to_fit(self, tmp_path):
+        write_files(tmp_path, "{synset}/{number}.png")
+        synset = CLASSES["novel"][0]
+        (tmp_path / synset / "1.png").write_bytes(picture(synset, 1, size=200))
+        Image.new("L", (300, 120), 77).save(tmp_path / synset / "2.png")
+        images = MiniImageNet(str(tmp_path)).read("novel").images[0:2]
+        assert images[0, :, :, :30].std() == 0
+        assert images[0, 0, 0, 0] == int(synset[1:]) % 251
+        assert (images[1] == 77).all()
+
+    def test_source_tells_contents_but_not_the_place(self, shards, tmp_path):
+        source = MiniImageNet(str(shards)).source()
+        for path in shards.iterdir():
+            shutil.copy(path, tmp_path)
+        assert MiniImageNet(str(tmp_path)).source() == source
+        write_shards(tmp_path, ["val"], image_id=np.tile([1, 2, 4], 16))
+        assert MiniImageNet(str(tmp_path)).source() != source
+
+    def test_a_missing_picture_is_counted(self, tmp_path):
+        write_files(tmp_path, "{synset}/{number}.png")
+        synset = CLASSES["validation"][3]
+        (tmp_path / synset / "2.png").unlink()
+        shutil.rmtree(tmp_path / CLASSES["validation"][5])
+        with pytest.raises(InputError, match=rf"2 pictures of the validation class {synset} \(2 classes .*not 3"):
+            MiniImageNet(str(tmp_path)).read("validation")
+
+    def test_a_missing_shard_is_named(self, tmp_path):
+        write_shards(tmp_path, ["base-0", "val"])
+        with pytest.raises(InputError, match=r"holds no novel\.npz"):
+            MiniImageNet(str(tmp_path)).source()
+        write_shards(tmp_path, ["novel"])
+        with pytest.raises(InputError, match="0 pictures of the base class"):  # base-1 is not there
+            MiniImageNet(str(tmp_path)).read("base")
+
+    def test_a_broken_picture_is_named_and_leaves_no_cache(self, tmp_path):
+        write_files(tmp_path, "{synset}/{number}.png")
+        path = tmp_path / CLASSES["novel"][4] / "3.png"
+        path.write_bytes(path.read_bytes()[:60])
+        with pytest.raises(InputError, match=rf"{path.parent.name}/3\.png: cannot be decoded .*fetch it again"):
+            open_images(MiniImageNet(str(tmp_path)), "novel", tmp_path / "cache")
+        assert not list((tmp_path / "cache").rglob("*.safetensors*"))
+
+    def test_a_broken_picture_of_a_shard_is_named(self, tmp_path):
+        write_shards(tmp_path)
+        blob = np.load(tmp_path / "val.npz")["blob"].copy()
+        blob[:40] = 0
+        write_shards(tmp_path, ["val"], blob=blob)
+        found = MiniImageNet(str(tmp_path)).read("validation")
+        with pytest.raises(InputError, match=r"val\.npz: n0185567200000001\.jpg: cannot be decoded \(no picture\)"):
+            found.images[0:1]
+
+    @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"rubbish"])
+    def test_a_file_that_is_no_shard_is_named(self, tmp_path, content):
+        write_shards(tmp_path)
+        (tmp_path / "novel.npz").write_bytes(content)
+        with pytest.raises(InputError, match=r"novel\.npz: damaged, or no shard of mini-ImageNet"):
+            MiniImageNet(str(tmp_path)).read("novel")
+
+    @pytest.mark.parametrize(
+        "changed",
+        [
+            {"offset": np.arange(10, dtype=np.uint32)},
+            {"offset": np.arange(61, dtype=np.uint32)[::-1]},
+            {"offset": np.arange(61, dtype=np.uint32) * 100_000},
+            {"image_id": np.arange(7)},
+        ],
+    )
+    def test_a_shard_whose_parts_do_not_fit_is_named(self, tmp_path, changed):
+        write_shards(tmp_path)
+        write_shards(tmp_path, ["novel"], **changed)
+        with pytest.raises(InputError, match=r"novel\.npz: its pictures, labels and names do not fit"):
+            MiniImageNet(str(tmp_path)).read("novel")
+
+    def test_the_other_split_of_the_same_name_is_not_taken(self, tmp_path):
+        write_shards(tmp_path)
+        write_shards(tmp_path, ["novel"], classes=np.array(CLASSES["base"][:20]))
+        with pytest.raises(InputError, match=r"novel\.npz: holds n01532829, which is no novel class of Ravi"):
+            MiniImageNet(str(tmp_path)).read("novel")
+
+
+@pytest.mark.parametrize("root", [None, "nowhere", "."])
+def test_a_folder_without_it_says_what_is_wanted(tmp_path, monkeypatch, root):
+    monkeypatch.chdir(tmp_path)
+    for asked in (MiniImageNet(root).source, lambda: MiniImageNet(root).read("base")):
+        with pytest.raises(InputError, match=r"root=FOLDER with the shards base-0\.npz .* a folder of pictures"):
+            asked()
+
+
+@pytest.mark.parametrize(("split", "list_name"), [("base", "train"), ("validation", "val"), ("novel", "test")])
+def test_classes_are_those_of_the_published_lists(reference_data, split, list_name):
+    lines = gzip.decompress((reference_data / f"mini_imagenet/{list_name}.csv.gz").read_bytes()).decode().split()
+    assert CLASSES[split] == tuple(sorted({line.partition(",")[2] for line in lines[1:]}))
+
+
+def test_the_real_pictures(reference_data):
+    found = MiniImageNet(str(reference_data / "mini_imagenet")).read("novel")
+    lines = gzip.decompress((reference_data / "mini_imagenet/test.csv.gz").read_bytes()).decode().split()[1:]
+    assert [name.rpartition(": ")[2] for name in found.images.names] == sorted(line[:21] for line in lines)
+    assert found.labels.tolist() == np.repeat(np.arange(20), 600).tolist()
+    some = np.concatenate([found.images[i : i + 10] for i in range(0, 12_000, 600)]).astype(float) / 255
+    assert some.mean((0, 2, 3)) == pytest.approx(MiniImageNet.mean, abs=0.06)
+    assert some.std((0, 2, 3)) == pytest.approx(MiniImageNet.std, abs=0.06)
