@@ -20,9 +20,10 @@ from torch import Tensor
 from fsl.evaluation import evaluate
 from fsl.features import FeatureBank
 from fsl.machine import keep_freed_memory
+from fsl.samplers.balanced import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
-from fsl.tasks import Tasks, TaskSampler
+from fsl.tasks import Tasks
 from fsl.transforms import transform_features
 
 WEIGHT, NEIGHBOURS, ROUNDS = 0.7, 3, 5
@@ -111,7 +112,7 @@ def main(count: int = 10_000) -> None:
     print(describe())
     keep_freed_memory()
     bank = make_bank()
-    tasks = TaskSampler(bank.labels).first(count)
+    tasks = Balanced().tasks(bank.labels).first(count)
     features = transform_features(bank.features, "CL2N", bank.base_mean)
     strategy = LaplacianShot(weight=WEIGHT, neighbours=NEIGHBOURS)
     evaluate({"l": strategy}, bank, tasks)

@@ -16,8 +16,9 @@ from fsl.classification import Classification, Job
 from fsl.evaluation import evaluate
 from fsl.features import FeatureBank, extract
 from fsl.progress import Advance
+from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
-from fsl.tasks import TaskSampler
+from fsl.tasks import TaskSource
 from fsl.training import Log
 
 WINDOW = 50  # steps between looks at the loss: on a GPU each look waits for the device
@@ -52,7 +53,7 @@ class Bookkeeping(lightning.Callback):
         self._shown: dict[str, float] = {}
         self._losses: list[Tensor] = []
         self._means: list[tuple[int, float]] = []
-        self._sampler: TaskSampler | None = None
+        self._tasks: TaskSource | None = None
 
     def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
         self._losses, self._means = [], []
@@ -133,10 +134,10 @@ class Bookkeeping(lightning.Callback):
             device=str(module.device),
         )
         bank = FeatureBank(features, job.validation.labels, job.validation.class_names)
-        if self._sampler is None:
-            self._sampler = validation_tasks(job)
+        if self._tasks is None:
+            self._tasks = validation_tasks(job)
         count = job.training.validation_tasks
-        result = evaluate({"prototypes": SimpleShot(transform="L2N")}, bank, self._sampler, count)
+        result = evaluate({"prototypes": SimpleShot(transform="L2N")}, bank, self._tasks, count)
         return result["prototypes"].accuracy
 
     def _judge(self, module: Classification, epoch: int, accuracy: float) -> None:
@@ -164,16 +165,12 @@ class Bookkeeping(lightning.Callback):
         )
 
 
-def validation_tasks(job: Job) -> TaskSampler:
+def validation_tasks(job: Job) -> TaskSource:
     """5-way 1-shot tasks with 15 queries a class, or as near as the validation classes allow."""
     counts = torch.bincount(job.validation.labels)
     if len(counts) < 2 or int(counts.min()) < 2:
         raise InputError(
             f"benchmark {job.benchmark.name}: validation needs 2 classes or more with 2 images or more each"
         )
-    return TaskSampler(
-        job.validation.labels,
-        way=min(5, len(counts)),
-        query=min(15, int(counts.min()) - 1),
-        seed=stream_key(job.seed, "training", "validation"),
-    )
+    sampler = Balanced(way=min(5, len(counts)), query=min(15, int(counts.min()) - 1))
+    return sampler.tasks(job.validation.labels, stream_key(job.seed, "training", "validation"))

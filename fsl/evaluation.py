@@ -17,7 +17,7 @@ from fsl.episodes import Predictions, Strategy
 from fsl.features import FeatureBank
 from fsl.gathering import GatheredEpisodes
 from fsl.progress import Progress, quiet
-from fsl.tasks import Tasks, TaskSampler
+from fsl.tasks import Tasks, TaskSource
 from fsl.transforms import Transform, transform_features
 
 BATCH = 256
@@ -58,7 +58,7 @@ class Evaluation:
 def evaluate(
     strategies: Mapping[str, Strategy],
     bank: FeatureBank,
-    tasks: TaskSampler | Tasks,
+    tasks: TaskSource | Tasks,
     count: int | None = None,
     *,
     batch: int = BATCH,
@@ -73,8 +73,8 @@ def evaluate(
     Args:
         strategies: by name. Those of one transform share what their episodes hold, such as the inner products.
         bank: features of the split that the tasks index.
-        tasks: a sampler, or tasks drawn before.
-        count: how many tasks; all of them where `tasks` is a list.
+        tasks: what a sampler draws (`fsl.samplers`), or tasks drawn before.
+        count: how many tasks; None: all that there are.
         batch: tasks at a time; changes no result beyond rounding.
         device: where the strategies run.
         progress: reports tasks done.
@@ -84,11 +84,11 @@ def evaluate(
         InputError: no tasks or fewer than asked for, tasks that index beyond the bank, CL2N on a bank without base
             mean, or a strategy that returns what it should not or changes its episodes.
     """
-    total = count if count is not None else len(tasks) if isinstance(tasks, Tasks) else 0
-    if total < 1:
-        raise InputError(f"the number of tasks must be at least 1, not {total}")
-    if isinstance(tasks, Tasks) and total > len(tasks):
-        raise InputError(f"{total} tasks are asked for, but the list holds {len(tasks)}")
+    source = tasks.source if isinstance(tasks, Tasks) else tasks
+    total = count if count is not None else source.limit
+    if total is None:
+        raise InputError("say how many tasks: these have no end")
+    blocks = source.blocks(total)
     for name, strategy in strategies.items():
         if getattr(strategy, "transform", None) not in get_args(Transform) or not callable(
             getattr(strategy, "predict", None)
@@ -97,7 +97,7 @@ def evaluate(
             raise InputError(f"strategy {name}: needs a method predict and a field transform, one of {known}")
     banks = {s.transform: _transformed(bank, s.transform).to(device) for s in strategies.values()}
     scores = {name: _Score(total, audit) for name in strategies}
-    batches = _batches(tasks, total, batch, bank)
+    batches = _batches(blocks, batch, bank)
     work = functools.partial(_predict, strategies, banks, bank.base_mean)
     with progress.track("evaluating", total) as advance:
         for start, part, found in _each(work, batches, parallel=torch.device(device).type == "cpu"):
@@ -219,10 +219,10 @@ class _Score:
         return Evaluation(self.accuracies, self.iterations, self.seconds / self.done, self.trace, self.best)
 
 
-def _batches(tasks: TaskSampler | Tasks, total: int, batch: int, bank: FeatureBank) -> Iterator[tuple[int, Tasks]]:
+def _batches(blocks: Iterator[Tasks], batch: int, bank: FeatureBank) -> Iterator[tuple[int, Tasks]]:
     """Consecutive batches with the index of their first task."""
     start = 0
-    for block in [tasks[:total]] if isinstance(tasks, Tasks) else tasks.blocks(total):
+    for block in blocks:
         for first in range(0, len(block), batch):
             part = block[first : first + batch]
             _check_range(part, bank)

@@ -2,8 +2,8 @@
 
     parse(EvaluateConfig, ["benchmark=omniglot", "strategy=simpleshot,laplacianshot", "shot=1,5"])  # four
 
-Keys are top-level fields (`shot`), groups (`strategy`), fields of what a group chose (`strategy.weight`), or
-such a field without its group (`weight`) where only one chosen group has it. `experiment=NAME` puts the lines
+Keys are top-level fields (`seed`), groups (`strategy`), fields of what a group chose (`strategy.weight`), or
+such a field without its group (`weight`, `shot`) where only one chosen group has it. `experiment=NAME` puts the lines
 of `configs/experiment/NAME.yaml` (or of a YAML file given by its path) before those of the command line.
 Nothing here imports torch or MLflow; `Choice.build` does.
 """
@@ -27,6 +27,8 @@ from runs.overrides import write
 C = TypeVar("C", bound="TrainConfig")
 YAML_WORDS = r"true|false|yes|no|on|off|y|n|null|nan|inf"
 PLACES = ("root",)  # fields of a group that say where files are; what is in them is fingerprinted apart
+FILES = ("path",)  # fields of a group that name a file: it counts by its content
+TASKS = 10_000  # how many are drawn when nothing is said
 
 
 def key(default: Any, about: str, *, execution: bool = False) -> Any:
@@ -119,30 +121,35 @@ class TrainConfig:
 
 @dataclass(frozen=True, kw_only=True)
 class EvaluateConfig(TrainConfig):
-    """One evaluation of one strategy on tasks of one shape: `transduce evaluate`."""
+    """One evaluation of one strategy on the tasks of one sampler: `transduce evaluate`."""
 
     strategy: Choice
-    way: Annotated[int, AtLeast(2)] = key(5, "classes of a task")
-    shot: Annotated[int, AtLeast(1)] = key(1, "labelled images of each class")
-    query: Annotated[int, AtLeast(1)] = key(15, "images of each class to be labelled")
-    tasks: Annotated[int, Within(1, 10_000_000)] = key(10_000, "number of tasks")
+    sampler: Choice
+    tasks: Annotated[int, Within(1, 10_000_000)] | None = key(
+        None, f"number of tasks; null: {TASKS:,}, or all where there are fewer"
+    )
     split: Literal["base", "validation", "novel"] = key("novel", "classes the tasks are made of")
-    task_file: str | None = key(None, "file of tasks to use instead of drawing them")
     audit: Literal["none", "best_permutation"] = key(
         "none", "measure this too, beside the accuracy: best_permutation is how the thesis scored LaplacianShot"
     )
     batch: Annotated[int, AtLeast(1)] = key(256, "tasks worked on at once", execution=True)
 
     def result_keys(self) -> dict[str, Any]:
-        """As for training; a file of tasks counts by its content.
+        """As for training; a file of tasks counts by its content, and so do the tasks that null stands for.
 
         Raises:
             InputError: where the file of tasks is not there.
         """
         kept = super().result_keys()
-        if self.task_file is not None:
-            kept["task_file"] = _content(self.task_file)
+        for field in FILES:
+            if self.sampler.options.get(field) is not None:
+                kept[f"sampler.{field}"] = _content(f"sampler.{field}", self.sampler.options[field])
+        kept["tasks"] = self.count()
         return kept
+
+    def count(self, limit: int | None = None) -> int:
+        """How many tasks, where there are no more than `limit`."""
+        return self.tasks or min(TASKS, limit or TASKS)
 
 
 SCHEMAS: Mapping[str, type[TrainConfig]] = {"train": TrainConfig, "evaluate": EvaluateConfig}
@@ -199,11 +206,11 @@ def _yaml(value: Any) -> str:
     return re.sub(control, lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
-def _content(path: str) -> str:
+def _content(key: str, path: str) -> str:
     try:
         return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()[:16]
     except OSError as error:
-        raise InputError(f"task_file={path}: cannot be read ({error.strerror}); give a file of tasks") from error
+        raise InputError(f"{key}={path}: cannot be read ({error.strerror}); give a file of tasks") from error
 
 
 __all__ = [

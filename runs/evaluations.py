@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,9 +24,11 @@ from runs.tracking import Tracker
 
 if TYPE_CHECKING:
     from fsl.features import FeatureBank
-    from fsl.tasks import Tasks, TaskSampler
+    from fsl.samplers.sampler import Sampler
+    from fsl.tasks import TaskSource
 
 PER_TASK = "per_task.npz"
+TASK_TAGS = ("way", "shot", "query")
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +84,8 @@ class _Job:
     def shape(self) -> tuple[Any, ...]:
         """Configs of equal shape have the same features and the same tasks."""
         config = self.config
-        tasks = (config.way, config.shot, config.query, config.tasks, config.seed, config.task_file, config.audit)
+        sampler = (config.sampler.plugin, *config.sampler.options.items())
+        tasks = (sampler, config.count(), config.seed, config.audit)
         return (self.lineage.bank(config.split), *tasks, config.batch, config.device)
 
 
@@ -143,33 +146,23 @@ def _check_tasks(job: _Job, store: Store, progress: Progress) -> None:
     if entry:
         with contextlib.suppress(InputError):  # a damaged bank is made again later
             bank = FeatureBank.load(entry.path / BANK)
-            _tasks(job.config, bank)
+            tasks_of(job.config, bank)
             return
-    _tasks(job.config, images_of(job.lineage.benchmark, job.config.split, store, progress))
+    tasks_of(job.config, images_of(job.lineage.benchmark, job.config.split, store, progress))
 
 
-def _tasks(config: EvaluateConfig, split: Any) -> "Tasks | TaskSampler":
-    """The tasks of a config on a split (a feature bank or an image set)."""
-    import torch
+def tasks_of(config: EvaluateConfig, split: Any) -> "TaskSource":
+    """The tasks of a config on a split (a feature bank or an image set).
 
-    from fsl.tasks import Tasks, TaskSampler
-
-    if config.task_file is None:
-        return TaskSampler(split.labels, config.way, config.shot, config.query, config.seed, split.class_names)
-    tasks = Tasks.load(Path(config.task_file))
-    highest = max(int(tasks.support.max()), int(tasks.query.max()))
-    if highest >= len(split.labels):
-        raise InputError(
-            f"{config.task_file}: names image {highest}, but the split {config.split} has "
-            f"{len(split.labels)}; give the tasks of this benchmark and split"
-        )
-    sizes = {"way": tasks.way, "shot": tasks.support.shape[1] / tasks.way, "query": tasks.query.shape[1] / tasks.way}
-    wrong = {name: size for name, size in {**sizes, "tasks": len(tasks)}.items() if size != getattr(config, name)}
-    if wrong:
-        keys = " ".join(f"{name}={size:g}" for name, size in wrong.items())
-        raise InputError(f"{config.task_file} holds other tasks than the keys say; give {keys} with it")
-    if not torch.equal(split.labels[tasks.support], tasks.classes.gather(1, tasks.support_labels)):
-        raise InputError(f"{config.task_file}: its labels are not those of the split {config.split} of this benchmark")
+    Raises:
+        InputError: tasks that the split cannot give, or fewer than asked for.
+    """
+    sampler = cast("Sampler", config.sampler.build())
+    try:
+        tasks = sampler.tasks(split.labels, config.seed, split.class_names)
+        tasks.blocks(config.count(tasks.limit))
+    except InputError as error:
+        raise InputError(f"sampler={config.sampler.name} on the {config.split} classes: {error}") from error
     return tasks
 
 
@@ -203,11 +196,12 @@ def _run(
     with contextlib.ExitStack() as stack:
         features_tag = bank.fingerprint()
         runs = [stack.enter_context(_start(job, bank, features_tag, tracker).guarded()) for job in jobs]
+        tasks = tasks_of(config, bank)
         found = evaluate(
             {label: job.config.strategy.build() for label, job in zip(labels, jobs, strict=True)},
             bank,
-            _tasks(config, bank),
-            config.tasks,
+            tasks,
+            config.count(tasks.limit),
             batch=config.batch,
             device=resolve_device(config.device),
             progress=progress,
@@ -244,9 +238,8 @@ def _start(job: _Job, bank: "FeatureBank", fingerprint: str, tracker: Tracker) -
         tags=common_tags(config, job.lineage)
         | {
             "strategy": config.strategy.name,
-            "way": config.way,
-            "shot": config.shot,
-            "query": config.query,
+            "sampler": config.sampler.name,
+            **{name: config.sampler.options[name] for name in TASK_TAGS if name in config.sampler.options},
             "split": config.split,
             "checkpoint": bank.provenance.get("checkpoint", ""),
             "features": fingerprint,

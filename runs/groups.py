@@ -1,4 +1,4 @@
-"""Groups of the config: what `benchmark=`, `backbone=`, `training=` and `strategy=` may name.
+"""Groups of the config: what `benchmark=`, `backbone=`, `training=`, `strategy=` and `sampler=` may name.
 
 An option is a YAML file in `configs/<group>/` that lists every field of the dataclass it stands for, so that
 names, keys and kinds are checked without importing torch. A plug-in without a file gets its fields from its
@@ -17,6 +17,7 @@ from typing import Any
 from clustering.errors import InputError, unknown
 from clustering.plugins import Plugins
 from fsl.benchmarks import BENCHMARKS
+from fsl.samplers import SAMPLERS
 from fsl.strategies import STRATEGIES
 
 REQUIRED = "???"  # OmegaConf's word for a value that the user has to give
@@ -53,6 +54,7 @@ GROUPS: dict[str, Group] = {
             "simpleshot,laplacianshot",
             plugins=STRATEGIES,
         ),
+        Group("sampler", "how tasks are drawn from the classes", "balanced", plugins=SAMPLERS),
     )
 }
 
@@ -78,7 +80,7 @@ class Choice:
             object.__setattr__(self, "plugin", self.name)
 
     def build(self) -> Any:
-        """The object itself: a strategy, a benchmark, a `Training`; for a backbone the name that timm knows.
+        """The object itself: a strategy, a sampler, a benchmark, a `Training`; for a backbone the name that timm knows.
 
         Raises:
             InputError: names the field whose value cannot be.

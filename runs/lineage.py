@@ -64,7 +64,11 @@ class Lineage:
 
     def evaluation(self, config: EvaluateConfig) -> str:
         """Identity of an evaluation on these features."""
-        code = code_fingerprint("fsl.evaluation", "fsl.tasks", type(config.strategy.build()).__module__)
+        code = code_fingerprint(
+            "fsl.evaluation",
+            "fsl.tasks",
+            *(type(choice.build()).__module__ for choice in (config.strategy, config.sampler)),
+        )
         keys = config.result_keys()
         return identity("evaluation", config=keys, bank=self.bank(config.split), code=code)
 
@@ -107,4 +111,4 @@ def train_name(config: TrainConfig) -> str:
 
 def evaluate_name(config: EvaluateConfig) -> str:
     """What a person calls the evaluation, such as `laplacianshot 5w1s omniglot/conv4 s0`."""
-    return f"{short(config.strategy)} {config.way}w{config.shot}s {train_name(config)}"
+    return f"{short(config.strategy)} {config.sampler.build().label} {train_name(config)}"

@@ -148,14 +148,14 @@ def _target(schema: type[TrainConfig], item: Assignment, candidates: Sequence[Ch
 
 
 def _unknown(schema: type[TrainConfig], item: Assignment, candidates: Sequence[Choice]) -> InputError:
+    first = item.key.partition(".")[0]
     verbs = [
         verb
         for verb, other in SCHEMAS.items()
-        if other is not schema
-        and item.key.partition(".")[0] in {*group_names(other), *(f.name for f in top_level(other))}
+        if other is not schema and first in {*group_names(other), *(f.name for f in top_level(other))}
     ]
     if verbs:
-        return InputError(f"{item} is a key of `transduce {verbs[0]}`, not of this verb; leave it out here")
+        return _of_another_verb(item, verbs[0])
     other_options = [
         choice
         for group in group_names(schema)
@@ -169,6 +169,10 @@ def _unknown(schema: type[TrainConfig], item: Assignment, candidates: Sequence[C
             f"unknown key {str(item)!r}: a field of {owner.group} {owner.name}, which is not chosen; "
             f"add {owner.group}={owner.name}"
         )
+    for verb, other in SCHEMAS.items():
+        for group in set(group_names(other)) - set(group_names(schema)):
+            if any(item.key in choice.options for choice in _files(group)):
+                return _of_another_verb(item, verb)
     bare = [name for choice in candidates for name in choice.options]
     dotted = [f"{choice.group}.{name}" for choice in candidates for name in choice.options]
     top = [*group_names(schema), *(field.name for field in top_level(schema)), "experiment"]
@@ -180,6 +184,10 @@ def _unknown(schema: type[TrainConfig], item: Assignment, candidates: Sequence[C
                 else InputError(f"{item}: {unknown('key', item.key, known)}")
             )
     return InputError(f"unknown key {str(item)!r}; known: {', '.join(top)}, and fields of the groups (see --help)")
+
+
+def _of_another_verb(item: Assignment, verb: str) -> InputError:
+    return InputError(f"{item} is a key of `transduce {verb}`, not of this verb; leave it out here")
 
 
 def _files(group: str) -> list[Choice]:

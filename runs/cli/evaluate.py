@@ -1,10 +1,15 @@
 """`transduce evaluate`: strategies on few-shot tasks."""
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from runs.cli.flags import Flags
 from runs.config import EvaluateConfig, parse
 from runs.console import Console
+from runs.lineage import short
+
+if TYPE_CHECKING:
+    from runs.evaluations import Result
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
@@ -70,24 +75,31 @@ def run(flags: Flags, console: Console) -> int:
                 }
                 for result, best in ((result, result.best_permutation) for result in results)
             ],
-            title=_title(configs),
+            title=_title(results),
             right=("accuracy", "ms/task"),
         )
     session.close()
     return 0
 
 
-def _title(configs: Sequence[EvaluateConfig]) -> str:
-    """What the configs have in common; the interval is over tasks."""
-    first = configs[0]
-    parts = [f"{first.benchmark.name}/{first.backbone.name}"]
-    if len({(config.benchmark.name, config.backbone.name) for config in configs}) > 1:
-        parts = []
-    for name, word in (("way", "way"), ("shot", "shot"), ("query", "queries a class"), ("split", "classes")):
-        values = {getattr(config, name) for config in configs}
-        if len(values) == 1:
-            parts.append(f"{values.pop()}{'-' if name in ('way', 'shot') else ' '}{word}")
-    tasks = {config.tasks for config in configs}
-    if len(tasks) == 1:
-        parts.append(f"{tasks.pop():,} tasks")
+def _title(results: "Sequence[Result]") -> str:
+    """What the results have in common; the interval is over tasks."""
+    configs = [result.config for result in results]
+    parts = []
+    if len({(config.benchmark.name, config.backbone.name) for config in configs}) == 1:
+        parts.append(f"{configs[0].benchmark.name}/{configs[0].backbone.name}")
+    shapes = [config.sampler.options for config in configs]
+    for name, word in (("way", "-way"), ("shot", "-shot"), ("query", " queries a class")):
+        values = {shape.get(name) for shape in shapes}
+        if len(values) == 1 and None not in values:
+            parts.append(f"{values.pop()}{word}")
+    samplers = {short(config.sampler) for config in configs}
+    if len(samplers) == 1 and samplers != {"balanced"}:
+        parts.append(samplers.pop())
+    splits = {config.split for config in configs}
+    if len(splits) == 1:
+        parts.append(f"{splits.pop()} classes")
+    counts = {len(result.accuracies) for result in results}
+    if len(counts) == 1:
+        parts.append(f"{counts.pop():,} tasks")
     return ", ".join([*parts, "95 % interval over tasks"])

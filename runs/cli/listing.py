@@ -74,10 +74,9 @@ def _strategies() -> list[dict[str, Any]]:
     return rows
 
 
-def _benchmarks() -> list[dict[str, Any]]:
-    return [
-        {"name": name, "about": _comment("benchmark", name) or _class("benchmark", name)[1]}
-        for name in groups.names("benchmark")
+def _plugins(group: str) -> Callable[[], list[dict[str, Any]]]:
+    return lambda: [
+        {"name": name, "about": _comment(group, name) or _class(group, name)[1]} for name in groups.names(group)
     ]
 
 
@@ -112,13 +111,15 @@ def _first_line(text: str | None) -> str:
 
 KINDS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "strategies": _strategies,
-    "benchmarks": _benchmarks,
+    "samplers": _plugins("sampler"),
+    "benchmarks": _plugins("benchmark"),
     "backbones": _files("backbone"),
     "trainings": _files("training"),
     "experiments": _files("experiment"),
 }
 ALSO = {  # what else a kind may be called; every experiment is a table, too
     "strategies": ("strategy",),
+    "samplers": ("sampler",),
     "benchmarks": ("benchmark",),
     "backbones": ("backbone",),
     "trainings": ("training",),

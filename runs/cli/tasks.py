@@ -1,4 +1,4 @@
-"""`transduce tasks`: the tasks of a config as a file, for other programs and for `task_file=`."""
+"""`transduce tasks`: the tasks of a config as a file, for other programs and for `sampler=file`."""
 
 import os
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from runs.console import Console
 FLAGS = ()
 ABOUT = """\
 Write the tasks that `evaluate` draws for these keys to a safetensors file: which images of the split are support
-and query, with their labels. `task_file=FILE` evaluates on exactly these. The file comes first."""
+and query, with their labels. `sampler=file path=FILE` evaluates on exactly these. The file comes first."""
 EXAMPLES = ("tasks.safetensors benchmark=glyphs shot=5 tasks=1000",)
 
 
@@ -35,16 +35,17 @@ def run(flags: Flags, console: Console) -> int:
     if len(configs) > 1:
         raise InputError("tasks are of one config; give each key one value")
 
-    from fsl.tasks import TaskSampler
+    from runs.evaluations import tasks_of
     from runs.lineage import Lineage, images_of
     from runs.store import Store
 
     config, path = configs[0], Path(files[0])
     _check_place(path)
     images = images_of(Lineage.of(config).benchmark, config.split, Store(config.results), console)
-    sampler = TaskSampler(images.labels, config.way, config.shot, config.query, config.seed, images.class_names)
-    sampler.first(config.tasks).save(path)
-    console.note(f"saved: {config.tasks:,} tasks in {path}")
+    source = tasks_of(config, images)
+    tasks = source.first(config.count(source.limit))
+    tasks.save(path)
+    console.note(f"saved: {len(tasks):,} tasks in {path}")
     return 0
 
 

@@ -34,7 +34,7 @@ def markdown(table: Table) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-FIELDS = ("table", "strategy", "shot", "seeds", "tasks", "accuracy", "accuracy_ci95", "runs")
+FIELDS = ("table", "strategy", "column", "sampler", "shot", "seeds", "tasks", "accuracy", "accuracy_ci95", "runs")
 
 
 def records(table: Table) -> list[dict[str, Any]]:
@@ -43,14 +43,16 @@ def records(table: Table) -> list[dict[str, Any]]:
         {
             "table": table.name,
             "strategy": row,
-            "shot": cell.config.shot,
+            "column": column,
+            "sampler": cell.config.sampler.name,
+            "shot": cell.config.sampler.options.get("shot"),
             "seeds": len(cell.results),
             "tasks": cell.tasks,
             "accuracy": cell.accuracy if cell.results else None,
             "accuracy_ci95": cell.ci95 if cell.results else None,
             "runs": [result.run_id for result in cell.results],
         }
-        for (row, _), cell in table.cells.items()
+        for (row, column), cell in table.cells.items()
     ]
 
 

@@ -1,4 +1,4 @@
-"""A grid of configs read back from the record: strategies by shots, mean over seeds.
+"""A grid of configs read back from the record: strategies by kinds of tasks, mean over seeds.
 
 Nothing is evaluated here. A run fills a cell only if every key that can change its result agrees with the cell's
 config, the seed aside; tags only pre-filter.
@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runs.config import PLACES, EvaluateConfig, top_level
+from runs.config import PLACES, TASKS, EvaluateConfig, top_level
 from runs.lineage import Lineage, short, short_name
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Table:
         name: the experiment's name, or of its file without its ending.
         title: what all cells have in common.
         rows: names of the strategies, in the order of the experiment.
-        columns: such as "1-shot".
+        columns: such as "1-shot" and "1-shot dirichlet".
         cells: (row, column) -> cell.
         notes: what the reader should know: runs left aside and why.
     """
@@ -86,7 +86,8 @@ class Table:
 def read_table(name: str, configs: Sequence[EvaluateConfig], tracker: "Tracker") -> Table:
     """The table of an experiment's configs, filled from the finished runs of the record.
 
-    Columns are shots. Rows are strategies, with the keys besides shot and seed that differ between the configs.
+    Columns are what the samplers draw. Rows are strategies, with the other keys besides the seed that differ between
+    the configs.
     """
     runs = []
     for benchmark in dict.fromkeys(short(config.benchmark) for config in configs):
@@ -96,12 +97,12 @@ def read_table(name: str, configs: Sequence[EvaluateConfig], tracker: "Tracker")
         by_keys.setdefault(_signature(run.data.params), []).append(run)
     cells: dict[tuple[str, str], Cell] = {}
     notes: list[str] = []
-    rows = _rows(configs)
-    for config, row in zip(configs, rows, strict=True):
-        place = (row, f"{config.shot}-shot")
+    rows, columns = _rows(configs), _columns(configs)
+    for config, row, column in zip(configs, rows, columns, strict=True):
+        place = (row, column)
         if place not in cells:  # else it differs by seed only
             found = by_keys.get(_signature(config.flat()), [])
-            cells[place] = Cell(config, _one_by_seed(config, found, f"{row}, {place[1]}", notes.append))
+            cells[place] = Cell(config, _one_by_seed(config, found, f"{row}, {column}", notes.append))
     return Table(
         name,
         _title(configs, cells),
@@ -121,9 +122,30 @@ def _rows(configs: Sequence[EvaluateConfig]) -> list[str]:
         varying = [
             f"{key.rpartition('.')[2]}={value}"
             for key, value in flat.items()
-            if key not in ("shot", "seed") and len({str(other.get(key)) for other in alike}) > 1
+            if key != "seed"
+            and key.partition(".")[0] != "sampler"
+            and len({str(other.get(key)) for other in alike}) > 1
         ]
         names.append(" ".join([short_name(flat["strategy"]), *varying]))
+    return names
+
+
+def _columns(configs: Sequence[EvaluateConfig]) -> list[str]:
+    """What each config's column is called: its shots, its sampler where there are several, and what else differs
+    between configs of that sampler."""
+    samplers = [config.sampler for config in configs]
+    names = []
+    for sampler in samplers:
+        alike = [other.options for other in samplers if other.name == sampler.name]
+        parts = [f"{sampler.options['shot']}-shot"] if "shot" in sampler.options else []
+        if not parts or (len(alike) < len(samplers) and sampler.name != "balanced"):
+            parts.append(short(sampler))
+        parts += [
+            f"{key}={value}"
+            for key, value in sampler.options.items()
+            if key != "shot" and len({other[key] for other in alike}) > 1
+        ]
+        names.append(" ".join(parts))
     return names
 
 
@@ -151,9 +173,12 @@ def _one_by_seed(
 def _signature(keys: Mapping[str, Any]) -> str:
     """What a config's flat keys, or a run's parameters, say about the result, less the seed. A preset counts by its
     values, as it does in identities."""
-    ignored = {"seed", "strategy", "training"} | {f.name for f in top_level(EvaluateConfig) if f.metadata["execution"]}
+    presets = ("strategy", "sampler")
+    ignored = {"seed", "training", *presets} | {f.name for f in top_level(EvaluateConfig) if f.metadata["execution"]}
     kept = {n: str(v) for n, v in keys.items() if n not in ignored and n.partition(".")[2] not in PLACES}
-    kept["strategy.name"] = str(keys.get("strategy.name", keys["strategy"]))
+    kept |= {f"{group}.name": str(keys.get(f"{group}.name", keys[group])) for group in presets}
+    if kept["tasks"] == str(None):
+        kept["tasks"] = str(TASKS)
     return "\n".join(f"{name}={kept[name]}" for name in sorted(kept))
 
 
@@ -165,14 +190,17 @@ def _title(configs: Sequence[EvaluateConfig], cells: Mapping[tuple[str, str], Ce
     """What the cells have in common; what differs between them stands in the rows."""
     flats = [config.flat() for config in configs]
     same = {key: value for key, value in flats[0].items() if all(flat.get(key) == value for flat in flats)}
+    counts = {result.tasks for cell in cells.values() for result in cell.results}
+    counts = counts or {config.tasks for config in configs if config.tasks}
     parts = [
         f"{short_name(same['benchmark'])}/{short_name(same['backbone'])}"
         if "benchmark" in same and "backbone" in same
         else "",
-        f"{same['way']}-way" if "way" in same else "",
-        f"{same['query']} queries a class" if "query" in same else "",
+        f"{same['sampler.way']}-way" if "sampler.way" in same else "",
+        f"{same['sampler.query']} queries a class" if "sampler.query" in same else "",
+        short_name(same["sampler"]) if same.get("sampler", "balanced") != "balanced" else "",
         f"{same['split']} classes" if "split" in same else "",
-        f"{same['tasks']:,} tasks a seed" if "tasks" in same else "",
+        f"{counts.pop():,} tasks a seed" if len(counts) == 1 else "",
     ]
     seeds = max((len(cell.results) for cell in cells.values()), default=0)
     spread = "over tasks" if seeds < 2 else "over seeds"

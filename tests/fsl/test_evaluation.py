@@ -16,9 +16,9 @@ from fsl.episodes import Episodes, Predictions
 from fsl.evaluation import Evaluation, evaluate
 from fsl.features import FeatureBank
 from fsl.gathering import GatheredEpisodes
+from fsl.samplers.balanced import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
-from fsl.tasks import TaskSampler
 
 
 def make_bank(seed: int = 0, classes: int = 8, each: int = 25, dim: int = 12) -> FeatureBank:
@@ -34,7 +34,7 @@ STRATEGIES = {"simple": SimpleShot(), "raw": SimpleShot(transform="UN"), "laplac
 
 def test_the_same_config_gives_equal_accuracies_and_another_seed_other_tasks() -> None:
     bank = make_bank()
-    runs = [evaluate(STRATEGIES, bank, TaskSampler(bank.labels, query=10, seed=s), 300) for s in (1, 1, 2)]
+    runs = [evaluate(STRATEGIES, bank, Balanced(query=10).tasks(bank.labels, s), 300) for s in (1, 1, 2)]
     for name in STRATEGIES:
         assert torch.equal(runs[0][name].accuracies, runs[1][name].accuracies)
         assert not torch.equal(runs[0][name].accuracies, runs[2][name].accuracies)
@@ -43,7 +43,7 @@ def test_the_same_config_gives_equal_accuracies_and_another_seed_other_tasks() -
 @pytest.mark.parametrize("batch", [1, 7, 300])
 def test_the_batch_size_changes_nothing_but_ties(batch: int) -> None:
     bank = make_bank()
-    sampler = TaskSampler(bank.labels, query=10)
+    sampler = Balanced(query=10).tasks(bank.labels)
     whole = evaluate(STRATEGIES, bank, sampler, 100)
     parts = evaluate(STRATEGIES, bank, sampler, 100, batch=batch)
     for name in STRATEGIES:
@@ -53,7 +53,7 @@ def test_the_batch_size_changes_nothing_but_ties(batch: int) -> None:
 
 def test_together_or_alone_is_the_same() -> None:
     bank = make_bank()
-    sampler = TaskSampler(bank.labels, query=10)
+    sampler = Balanced(query=10).tasks(bank.labels)
     together = evaluate(STRATEGIES, bank, sampler, 80)
     for name, strategy in STRATEGIES.items():
         alone = evaluate({name: strategy}, bank, sampler, 80)[name]
@@ -62,7 +62,7 @@ def test_together_or_alone_is_the_same() -> None:
 
 def test_accuracy_by_hand() -> None:
     bank = make_bank()
-    tasks = TaskSampler(bank.labels, query=10).first(5)
+    tasks = Balanced(query=10).tasks(bank.labels).first(5)
     found = evaluate({"s": SimpleShot(transform="UN")}, bank, tasks)["s"]
     for i in range(5):
         support, query = bank.features[tasks.support[i]], bank.features[tasks.query[i]]
@@ -73,7 +73,7 @@ def test_accuracy_by_hand() -> None:
 
 def test_shuffled_hidden_labels_change_no_prediction() -> None:
     bank = make_bank()
-    tasks = TaskSampler(bank.labels, query=10).first(40)
+    tasks = Balanced(query=10).tasks(bank.labels).first(40)
     shuffled = dataclasses.replace(tasks, query_labels=tasks.query_labels.flip(1))
     for strategy in STRATEGIES.values():
         first, second = (GatheredEpisodes(bank.features, t, strategy.transform) for t in (tasks, shuffled))
@@ -107,7 +107,7 @@ def test_best_permutation_by_trying_all(seed: int, way: int) -> None:
 
 def test_the_audit_is_beside_the_accuracy_and_never_below_it() -> None:
     bank = make_bank()
-    sampler = TaskSampler(bank.labels, query=10)
+    sampler = Balanced(query=10).tasks(bank.labels)
     audited = evaluate(STRATEGIES, bank, sampler, 60, audit=True)
     plain = evaluate(STRATEGIES, bank, sampler, 60)
     for name in STRATEGIES:
@@ -120,7 +120,7 @@ def test_the_audit_is_beside_the_accuracy_and_never_below_it() -> None:
 
 def test_tasks_of_another_split_are_refused() -> None:
     bank = make_bank()
-    tasks = TaskSampler(torch.arange(8).repeat_interleave(40), query=10).first(5)
+    tasks = Balanced(query=10).tasks(torch.arange(8).repeat_interleave(40)).first(5)
     with pytest.raises(InputError, match="another split"):
         evaluate(STRATEGIES, bank, tasks)
 
@@ -128,13 +128,13 @@ def test_tasks_of_another_split_are_refused() -> None:
 def test_no_tasks_are_refused() -> None:
     bank = make_bank()
     with pytest.raises(InputError, match="number of tasks"):
-        evaluate(STRATEGIES, bank, TaskSampler(bank.labels, query=10), 0)
+        evaluate(STRATEGIES, bank, Balanced(query=10).tasks(bank.labels), 0)
 
 
 def test_more_tasks_than_the_list_holds_are_refused() -> None:
     bank = make_bank()
-    tasks = TaskSampler(bank.labels, query=10).first(5)
-    with pytest.raises(InputError, match="holds 5"):
+    tasks = Balanced(query=10).tasks(bank.labels).first(5)
+    with pytest.raises(InputError, match="there are 5"):
         evaluate(STRATEGIES, bank, tasks, 6)
 
 
@@ -181,19 +181,19 @@ class Faulty:
 def test_a_faulty_strategy_is_named_with_its_fault(fault: str) -> None:
     bank = make_bank()
     with pytest.raises((InputError, RuntimeError), match=f"strategy mine: .*{fault}"):
-        evaluate({"mine": Faulty(fault)}, bank, TaskSampler(bank.labels, query=10), 20)  # type: ignore[dict-item]
+        evaluate({"mine": Faulty(fault)}, bank, Balanced(query=10).tasks(bank.labels), 20)  # type: ignore[dict-item]
 
 
 def test_a_strategy_without_transform_is_named() -> None:
     bank = make_bank()
     for strategy in (object(), Faulty("", transform="XX")):
         with pytest.raises(InputError, match="strategy mine: needs"):
-            evaluate({"mine": strategy}, bank, TaskSampler(bank.labels, query=10), 20)  # type: ignore[dict-item]
+            evaluate({"mine": strategy}, bank, Balanced(query=10).tasks(bank.labels), 20)  # type: ignore[dict-item]
 
 
 def test_a_strategy_may_transform_for_itself() -> None:
     bank = make_bank()
-    tasks = TaskSampler(bank.labels, query=10).first(6)
+    tasks = Balanced(query=10).tasks(bank.labels).first(6)
     gathered = GatheredEpisodes(bank.features, tasks, "UN", bank.base_mean)
     expected = Episodes(
         bank.features[tasks.support], tasks.support_labels, bank.features[tasks.query], 5, base_mean=bank.base_mean

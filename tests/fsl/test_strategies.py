@@ -14,8 +14,8 @@ from clustering.errors import InputError
 from clustering.points import Gram
 from fsl.episodes import Episodes, Predictions, Strategy
 from fsl.gathering import GatheredEpisodes
+from fsl.samplers.balanced import Balanced
 from fsl.strategies import STRATEGIES
-from fsl.tasks import TaskSampler
 from fsl.transforms import Transform, transform_features
 
 MARGIN = 1e-5
@@ -169,7 +169,7 @@ def test_gathering_from_a_bank_changes_nothing(strategy: Strategy) -> None:
     generator = torch.Generator().manual_seed(8)
     bank = torch.rand(200, 12, generator=generator)
     mean = bank.mean(0)
-    tasks = TaskSampler(torch.arange(10).repeat_interleave(20), way=3, shot=2, query=4).block(0)[:7]
+    tasks = Balanced(3, 2, 4).tasks(torch.arange(10).repeat_interleave(20)).block(0)[:7]
     given_features = Episodes(bank[tasks.support], tasks.support_labels, bank[tasks.query], 3, base_mean=mean)
     transformed = transform_features(bank, strategy.transform, mean)
     gathered = GatheredEpisodes(transformed, tasks, strategy.transform)

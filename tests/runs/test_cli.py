@@ -73,8 +73,9 @@ def test_help_lists_keys_defaults_options_and_fields(capsys):
     main(["evaluate", "--help"])
     text = capsys.readouterr().out
     for word in (
-        "shot=1",
-        "tasks=10000",
+        "sampler.shot=1",
+        "tasks=null",
+        "10,000",
         "laplacianshot_as_published",
         "omniglot",
         "strategy.weight=0.7",
@@ -104,7 +105,7 @@ def test_a_table_on_standard_output_and_the_rest_on_standard_error(evaluated, ca
     assert shown.err.rstrip().splitlines()[-1].startswith("runs: ")
     assert "\x1b" not in shown.out + shown.err
     ((configs, force),) = evaluated
-    assert [(config.strategy.name, config.shot) for config in configs] == [
+    assert [(config.strategy.name, config.sampler.options["shot"]) for config in configs] == [
         ("simpleshot", 1),
         ("simpleshot", 5),
         ("laplacianshot", 1),
@@ -195,6 +196,11 @@ def test_what_a_dry_run_shows_can_be_run(capsys, tmp_path):
         (["evaluate", "beta=-1", "strategy=simpleshot"], ["beta", "above 0"]),
         (["evaluate", "transform=zscore"], ["transform", "CL2N"]),
         (["evaluate", "strategy=laplacianshot", "graph=directed"], ["graph", "published"]),
+        (["evaluate", "shot=0"], ["shot", "at least 1"]),
+        (["evaluate", "shot=null"], ["shot", "an integer"]),
+        (["evaluate", "way=1"], ["way", "at least 2"]),
+        (["evaluate", "sampler=balansed"], ["'balanced'"]),
+        (["evaluate", "sampler=file"], ["add path=VALUE"]),
         (["train", "samples=0"], ["samples", "at least 1"]),
     ],
 )
@@ -281,7 +287,7 @@ def test_a_strategy_of_ones_own_in_the_working_folder(tmp_path):
     assert "strategy.patience=4" in done.stdout
 
 
-@pytest.mark.parametrize("kind", ["strategies", "benchmarks", "backbones", "trainings", "experiments"])
+@pytest.mark.parametrize("kind", ["strategies", "samplers", "benchmarks", "backbones", "trainings", "experiments"])
 def test_list_tells_what_each_is(kind, capsys):
     assert main(["list", kind, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)[kind]

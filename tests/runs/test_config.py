@@ -40,6 +40,8 @@ def config_folder(tmp_path, monkeypatch):
         "strategy/simpleshot": "transform: CL2N\nbeta: 1.0\n",
         "strategy/laplacianshot": "transform: CL2N\nweight: 0.7\nneighbours: 3\n",
         "strategy/preset": "name: laplacianshot\ntransform: CL2N\nweight: 0.7\nneighbours: 2\n",
+        "sampler/balanced": "way: 5\nshot: 1\nquery: 15\n",
+        "sampler/file": "path: ???\n",
         "experiment/both": "strategy: simpleshot,laplacianshot\nshot: 1,5\nseed: 3\n",
         "experiment/heavy": "strategy: laplacianshot\nstrategy.weight: 5\n",
     }
@@ -61,7 +63,8 @@ class TestResolution:
         assert first.benchmark == Choice("benchmark", "glyphs", {"samples": 30, "seed": 0})
         assert first.training.name == "default"
         assert first.training.options["milestones"] == (45, 66)
-        assert (first.way, first.shot, first.query, first.tasks, first.split) == (5, 1, 15, 10_000, "novel")
+        assert first.sampler == Choice("sampler", "balanced", {"way": 5, "shot": 1, "query": 15})
+        assert (first.count(), first.split) == (10_000, "novel")
         assert len(parse(TrainConfig, [])) == 1
 
     @pytest.mark.parametrize(("benchmark", "training"), [("omniglot", "omniglot"), ("rotated", "omniglot")])
@@ -75,7 +78,7 @@ class TestResolution:
 
     def test_the_last_typed_key_is_fastest(self):
         found = parse(EvaluateConfig, ["shot=1,5", "strategy=laplacianshot", "seed=0,1"])
-        assert [(config.shot, config.seed) for config in found] == [(1, 0), (1, 1), (5, 0), (5, 1)]
+        assert [(config.sampler.options["shot"], config.seed) for config in found] == [(1, 0), (1, 1), (5, 0), (5, 1)]
 
     def test_fields_with_and_without_their_group(self):
         bare, dotted = (
@@ -109,7 +112,7 @@ class TestResolution:
     def test_experiments_are_put_before_what_is_typed(self):
         assert len(parse(EvaluateConfig, ["experiment=both"])) == 4
         found = parse(EvaluateConfig, ["shot=10", "experiment=both"])
-        assert [(config.shot, config.seed) for config in found] == [(10, 3)] * 2
+        assert [(config.sampler.options["shot"], config.seed) for config in found] == [(10, 3)] * 2
         (config,) = parse(EvaluateConfig, ["experiment=heavy", "weight=6"])
         assert config.strategy.options["weight"] == 6
         assert len(parse(EvaluateConfig, ["experiment=both,heavy"])) == 5
@@ -132,13 +135,11 @@ class TestResolution:
             (["weigth=1"], ["'weigth'", "'weight'"]),
             (["strategy.weigth=1"], ["weigth", "strategy.weight"]),
             (["strategy.zzz=1"], ["zzz", "neighbours", "transform"]),
-            (["zzzzzz=1"], ["zzzzzz", "shot", "strategy"]),
+            (["zzzzzz=1"], ["zzzzzz", "sampler", "strategy"]),
             (["stratgy.weight=1"], ["stratgy.weight", "strategy.weight"]),
             (["shot=one"], ["shot", "integer", "'one'"]),
-            (["shot=0"], ["shot", "at least 1"]),
             (["shot=1.5"], ["shot", "integer"]),
             (["shot=true"], ["shot", "integer"]),
-            (["shot=null"], ["shot", "integer"]),
             (["shot=[1, 5]"], ["shot", "integer"]),
             (["seed=-1"], ["seed", "at least 0"]),
             (["split=test"], ["split", "novel"]),
@@ -214,7 +215,7 @@ class TestResolution:
             for key, found in (("seed", seeds), ("shot", shots), ("weight", weights))
         ]
         found = parse(EvaluateConfig, ["strategy=laplacianshot", *arguments])
-        assert [(c.seed, c.shot, c.strategy.options["weight"]) for c in found] == list(
+        assert [(c.seed, c.sampler.options["shot"], c.strategy.options["weight"]) for c in found] == list(
             itertools.product(seeds, shots, weights)
         )
 
@@ -270,15 +271,15 @@ class TestResolution:
         first.write_bytes(b"tasks")
         second.write_bytes(b"tasks")
         keys = [
-            parse(EvaluateConfig, ["strategy=laplacianshot", f"task_file={path}"])[0].result_keys()
+            parse(EvaluateConfig, ["strategy=laplacianshot", "sampler=file", f"path={path}"])[0].result_keys()
             for path in (first, second)
         ]
         assert keys[0] == keys[1]
         second.write_bytes(b"other tasks")
-        (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", f"task_file={second}"])
+        (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", "sampler=file", f"path={second}"])
         assert config.result_keys() != keys[0]
         second.unlink()
-        with pytest.raises(InputError, match="task_file"):
+        with pytest.raises(InputError, match=r"sampler\.path"):
             config.result_keys()
 
 
@@ -321,13 +322,15 @@ def test_a_file_lists_every_field_of_its_class_with_values_it_takes(group, name)
     choice.build()
 
 
-NAMESAKES = [(g, f) for g, f in FILES if g in ("strategy", "benchmark") and f in groups.GROUPS[g].plugins.table]
+PLUGINS = ("strategy", "sampler", "benchmark")
+NAMESAKES = [(g, f) for g, f in FILES if g in PLUGINS and f in groups.GROUPS[g].plugins.table]
 
 
 @pytest.mark.parametrize(("group", "name"), [*NAMESAKES, ("training", "default")])
 def test_a_file_named_like_its_class_holds_its_defaults(group, name):
     choice = groups.option(group, name)
-    assert choice.build() == groups.load(groups.GROUPS[group], choice.plugin)()
+    given = {field: value for field, value in choice.options.items() if value == groups.REQUIRED}
+    assert choice.build() == groups.load(groups.GROUPS[group], choice.plugin)(**given)
 
 
 def test_as_published_is_the_preset_of_the_code():

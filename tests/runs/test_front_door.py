@@ -28,7 +28,7 @@ LINES = {
     "evaluate benchmark=glyphs backbone=conv5": (2, "conv4"),
     "evaluate benchmark=glyphs shots=1": (2, "shot"),
     "evaluate benchmark=glyphs shot=one": (2, "shot"),
-    "evaluate benchmark=glyphs shot=0": (2, "shot"),
+    "evaluate benchmark=glyphs sampler=balansed": (2, "balanced"),
     "evaluate benchmark=glyphs strategy.no_such_field=3": (2, "no_such_field"),
     "evaluate benchmark=glyphs weight=heavy": (2, "weight"),
     "evaluate benchmark glyphs": (2, "benchmark=glyphs"),

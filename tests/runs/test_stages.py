@@ -89,7 +89,7 @@ def test_reused_and_new_are_told_apart(trained, evaluate, configs, notes):
     np.testing.assert_array_equal(both[0].accuracies, first[0].accuracies)
     np.testing.assert_array_equal(both[0].iterations, first[0].iterations)
     assert both[0].run_id == first[0].run_id
-    assert [result.config.shot for result in both] == [1, 5]
+    assert [result.config.sampler.options["shot"] for result in both] == [1, 5]
 
 
 def test_force_evaluates_again_with_equal_results_in_a_new_run(trained, evaluate, configs, tracker):
@@ -285,18 +285,23 @@ def test_impossible_tasks_are_refused_before_anything_is_trained(store, tracker,
     assert not any(path.name.startswith("evaluation") for path in store.locks.iterdir())
 
 
-def test_a_task_file(trained, tracker, configs, evaluate, tmp_path):
-    from fsl.tasks import TaskSampler
+def test_a_file_of_tasks(trained, tracker, tiny_arguments, configs, evaluate, tmp_path):
+    def configs_of_file(name):
+        kept = [item for item in tiny_arguments if not item.startswith(("query", "tasks"))]
+        given = ["strategy=simpleshot", "sampler=file", f"path={tmp_path}/{name}.safetensors"]
+        return parse(EvaluateConfig, [*kept, *given])
+
+    from fsl.samplers.balanced import Balanced
 
     (config,) = configs()
     bank = features(config, "novel", trained, tracker)
-    TaskSampler(bank.labels, 5, 1, 5, seed=0).first(40).save(tmp_path / "tasks.safetensors")
-    (drawn,), (read,) = evaluate([config]), evaluate(configs(f"task_file={tmp_path}/tasks.safetensors"))
+    Balanced(5, 1, 5).tasks(bank.labels).first(40).save(tmp_path / "tasks.safetensors")
+    (drawn,), (read,) = evaluate([config]), evaluate(configs_of_file("tasks"))
     np.testing.assert_array_equal(drawn.accuracies, read.accuracies)
     assert read.identity != drawn.identity
-    TaskSampler(torch.arange(300) % 10, 5, 1, 5, seed=0).first(40).save(tmp_path / "other.safetensors")
+    Balanced(5, 1, 5).tasks(torch.arange(300) % 10).first(40).save(tmp_path / "other.safetensors")
     with pytest.raises(InputError, match=r"other\.safetensors: names image"):
-        evaluate(configs(f"task_file={tmp_path}/other.safetensors"))
+        evaluate(configs_of_file("other"))
 
 
 def test_a_failing_strategy_marks_its_run_and_leaves_the_others(trained, evaluate, configs, tracker, monkeypatch):

@@ -33,7 +33,11 @@ def grid(tiny_arguments):
 def recorded(trained, tracker, grid, notes):
     """A store with the four runs of the grid at seed 0."""
     results = evaluation(grid(), trained, tracker, progress=notes)
-    return {(r.config.strategy.name, f"{r.config.shot}-shot"): r for r in results}
+    return {(r.config.strategy.name, f"{r.config.sampler.options['shot']}-shot"): r for r in results}
+
+
+def missing(table):
+    return [(cell.config.strategy.name, cell.config.sampler.options["shot"]) for cell in table.missing]
 
 
 def test_each_cell_holds_its_run(recorded, tracker, grid):
@@ -71,7 +75,7 @@ def test_deleted_and_failed_runs_fill_nothing(recorded, tracker, grid):
     tracker.client.delete_run(recorded["simpleshot", "1-shot"].run_id)
     tracker.client.set_terminated(recorded["laplacianshot", "3-shot"].run_id, "FAILED")
     table = read_table("tiny", grid(), tracker)
-    assert [(c.config.strategy.name, c.config.shot) for c in table.missing] == [("simpleshot", 1), ("laplacianshot", 3)]
+    assert missing(table) == [("simpleshot", 1), ("laplacianshot", 3)]
 
 
 def test_a_run_of_other_code_or_other_images_is_left_aside_by_name(recorded, tracker, grid):
@@ -79,7 +83,7 @@ def test_a_run_of_other_code_or_other_images_is_left_aside_by_name(recorded, tra
     tracker.client.set_tag(stale, "identity", "0123456789abcdef")
     tracker.client.set_tag(moved, "data", "fedcba9876543210")
     table = read_table("tiny", grid(), tracker)
-    assert [(c.config.strategy.name, c.config.shot) for c in table.missing] == [("simpleshot", 1), ("laplacianshot", 3)]
+    assert missing(table) == [("simpleshot", 1), ("laplacianshot", 3)]
     assert any(stale in note and "code has changed" in note for note in table.notes)
     assert any(moved in note for note in table.notes)
 
@@ -91,7 +95,7 @@ def test_what_varies_besides_shot_and_seed_names_the_rows(tracker, tiny_argument
     table = read_table("tiny", configs, tracker)
     assert table.rows == ("simpleshot", "laplacianshot weight=0.1", "laplacianshot weight=0.7")
     ways = parse(EvaluateConfig, [*tiny_arguments, "strategy=simpleshot", "way=2,3"])
-    assert read_table("tiny", ways, tracker).rows == ("simpleshot way=2", "simpleshot way=3")
+    assert read_table("tiny", ways, tracker).columns == ("1-shot way=2", "1-shot way=3")
     assert "way" not in read_table("tiny", ways, tracker).title
 
 
@@ -201,25 +205,23 @@ def test_quickstart_ends_with_table_and_pictures(trained, tiny_arguments, capsys
 
 def test_tasks_are_written_and_evaluated(trained, tiny_arguments, tmp_path, capsys):
     path = tmp_path / "tasks.safetensors"
-    common = [*tiny_arguments, f"results={trained.root}"]
+    common = [*tiny_arguments, f"results={trained.root}", "strategy=simpleshot"]
     assert main(["tasks", str(path), *common]) == 0
-    assert main(["evaluate", *common, "strategy=simpleshot", "--json"]) == 0
+    assert main(["evaluate", *common, "--json"]) == 0
     drawn = json.loads(capsys.readouterr().out)
-    assert main(["evaluate", *common, "strategy=simpleshot", f"task_file={path}", "--json"]) == 0
+    from_file = [item for item in common if not item.startswith(("query", "tasks"))] + ["sampler=file", f"path={path}"]
+    assert main(["evaluate", *from_file, "--json"]) == 0
     read = json.loads(capsys.readouterr().out)
     assert read[0]["accuracy"] == drawn[0]["accuracy"]
+    assert read[0]["tasks"] == 40
     assert not read[0]["reused"]
-
-
-@pytest.mark.parametrize("change", ["shot=3", "way=3", "query=4", "tasks=39"])
-def test_a_task_file_of_another_shape_is_refused(trained, tiny_arguments, tmp_path, change, capsys):
-    path = tmp_path / "tasks.safetensors"
-    common = [*tiny_arguments, f"results={trained.root}"]
-    assert main(["tasks", str(path), *common]) == 0
-    key = change.partition("=")[0]
-    others = [item for item in common if item.partition("=")[0] != key]
-    assert main(["evaluate", *others, "strategy=simpleshot", f"task_file={path}", change]) == 2
-    assert f"{key}=" in capsys.readouterr().err
+    for change, word in (
+        ("tasks=41", "give tasks=40"),
+        ("split=validation", "benchmark and split"),
+        ("shot=1", "balanced"),
+    ):
+        assert main(["evaluate", *from_file, change]) == 2
+        assert word in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
