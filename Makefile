@@ -7,6 +7,7 @@ export MLFLOW_DISABLE_TELEMETRY = true
 export DO_NOT_TRACK = true
 export GIT_PYTHON_REFRESH = quiet
 BIN = .venv/bin
+BENCHMARKS ?= strategies laplacianshot training_overhead
 
 .PHONY: quickstart test lint types bench ui environment clean
 quickstart: environment
@@ -22,7 +23,7 @@ types: environment
 	$(BIN)/mypy
 
 bench: environment
-	for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+	for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 ui: environment
 	$(BIN)/transduce ui
