@@ -75,7 +75,7 @@ def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progr
     with FileLock(folder / f"{split}.lock"):
         images = _load(path, progress) if path.exists() else None
         if images is None:
-            found = benchmark.read(split)
+            found = Decoded(*benchmark.read(split))
             _check(benchmark, split, found)
             _check_disjoint(benchmark, split, found.class_names, folder)
             _write(benchmark, split, found, path, progress)
