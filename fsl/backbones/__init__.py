@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 # Name -> the module that registers it with timm. To add one: a file in this folder and a line here.
-OWN = {"conv4": "fsl.backbones.conv4"}
+OWN = {"conv4": "fsl.backbones.conv4", "conv6": "fsl.backbones.conv4"}
 
 
 def backbone_names() -> list[str]:

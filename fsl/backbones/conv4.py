@@ -1,4 +1,4 @@
-"""Conv4 (64-64-64-64): the small network of few-shot learning since Vinyals et al., 2016."""
+"""Conv4 (64-64-64-64), the small network of few-shot learning since Vinyals et al. 2016, and the deeper Conv6."""
 
 from typing import Any
 
@@ -6,8 +6,8 @@ from timm.models import register_model
 from torch import Tensor, nn
 
 
-class Conv4(nn.Module):
-    """Four blocks of 3x3 convolution, batch normalisation, max-pooling by 2 and ReLU, then flattened.
+class ConvNet(nn.Module):
+    """Blocks of 3x3 convolution, batch normalisation, max-pooling by 2 (the first four) and ReLU, then flattened.
 
     Pooling before ReLU gives the same numbers as after it, because ReLU is monotone, for less work.
 
@@ -15,14 +15,15 @@ class Conv4(nn.Module):
         in_chans: channels of the images.
         num_classes: outputs of a linear classifier on top; 0 for the features themselves.
         width: channels of every block.
+        depth: how many blocks.
 
     Shapes: (N, in_chans, H, W) -> (N, width * (H // 16) * (W // 16)): 64 features at 28 pixels, 1600 at 84.
     """
 
-    def __init__(self, in_chans: int = 3, num_classes: int = 0, width: int = 64) -> None:
+    def __init__(self, in_chans: int = 3, num_classes: int = 0, width: int = 64, depth: int = 4) -> None:
         super().__init__()
         self.num_classes = num_classes
-        self.blocks = nn.Sequential(*(_block(width if i else in_chans, width) for i in range(4)))
+        self.blocks = nn.Sequential(*(_block(width if i else in_chans, width, pool=i < 4) for i in range(depth)))
         self.head = nn.LazyLinear(num_classes) if num_classes else nn.Identity()
         for module in self.modules():
             if isinstance(module, nn.Conv2d):
@@ -33,15 +34,25 @@ class Conv4(nn.Module):
         return features
 
 
-def _block(inputs: int, outputs: int) -> nn.Sequential:
+def _block(inputs: int, outputs: int, *, pool: bool) -> nn.Sequential:
     # no bias: batch normalisation would remove it
     convolution = nn.Conv2d(inputs, outputs, kernel_size=3, padding=1, bias=False)
-    return nn.Sequential(convolution, nn.BatchNorm2d(outputs), nn.MaxPool2d(2), nn.ReLU())
+    smaller = [nn.MaxPool2d(2)] if pool else []
+    return nn.Sequential(convolution, nn.BatchNorm2d(outputs), *smaller, nn.ReLU())
 
 
 @register_model  # type: ignore[untyped-decorator]
-def conv4(pretrained: bool = False, **options: Any) -> Conv4:
-    """Conv4 with 64 channels. There are no published weights to load."""
-    for key in ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir"):
-        options.pop(key, None)
-    return Conv4(**options)
+def conv4(pretrained: bool = False, **options: Any) -> ConvNet:
+    """Four blocks of 64 channels."""
+    return _made(4, options)
+
+
+@register_model  # type: ignore[untyped-decorator]
+def conv6(pretrained: bool = False, **options: Any) -> ConvNet:
+    """Six blocks of 64 channels, of which the last two do not pool (Chen et al. 2019)."""
+    return _made(6, options)
+
+
+def _made(depth: int, options: dict[str, Any]) -> ConvNet:
+    of_timm = ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir")
+    return ConvNet(depth=depth, **{key: value for key, value in options.items() if key not in of_timm})

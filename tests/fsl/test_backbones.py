@@ -13,8 +13,9 @@ from fsl.backbones import OWN, backbone_names, create_backbone
 
 
 @pytest.mark.parametrize(("channels", "size", "features"), [(1, 28, 64), (3, 84, 1600), (1, 16, 64)])
-def test_conv4_shapes(channels: int, size: int, features: int) -> None:
-    backbone = create_backbone("conv4", channels=channels, size=size)
+@pytest.mark.parametrize("name", OWN)
+def test_shapes_of_the_small_networks(name: str, channels: int, size: int, features: int) -> None:
+    backbone = create_backbone(name, channels=channels, size=size)
     assert backbone.feature_size == features
     assert backbone(torch.rand(3, channels, size, size)).shape == (3, features)
 

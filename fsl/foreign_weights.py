@@ -1,0 +1,91 @@
+"""Weights that another program wrote: read without running anything in the file, put under a network's own names."""
+
+import pickle
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors
+import torch
+from torch import Tensor, nn
+
+from clustering.errors import InputError
+from fsl.backbones import create_backbone
+from fsl.key_matching import Unmatched, match_keys
+
+TORCH = (".pth", ".pt", ".tar", ".ckpt", ".bin")
+CONTAINERS = ("state_dict", "state", "model", "params", "model_state_dict", "net", "network", "weights")
+
+
+def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Module:
+    """A network with the weights of a file that people have of it, without its classifier, in evaluation mode.
+
+    Args:
+        path: .safetensors, .npz (an array for each name), or what `torch.save` wrote of a state dict, by itself or
+            under one of `CONTAINERS`.
+        name: of the network, see `create_backbone`.
+        channels, size: of the images that it will get.
+
+    Raises:
+        InputError: names the file: missing, damaged, holding objects that only running code could build, or weights
+            of another network, each of which is named.
+    """
+    path = Path(path)
+    with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced at once
+        backbone = create_backbone(name, channels=channels, size=size)
+    try:
+        backbone.load_state_dict(match_keys(read_weights(path), backbone.state_dict()))
+    except Unmatched as error:
+        raise InputError(
+            f"{path}: not the weights of backbone {name} for images of {channels} x {size} x {size}: {error}; "
+            "say in which network they were trained with backbone=NAME"
+        ) from error
+    return backbone.eval()
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """The tensors of a file by name, in its order.
+
+    Raises:
+        InputError: names the file: missing, damaged, without tensors, or holding objects that are not loaded.
+    """
+    if not path.is_file():
+        raise InputError(f"{path}: no such file; give a file of weights with checkpoint=FILE")
+    if path.suffix not in (".npz", ".safetensors", *TORCH):
+        raise InputError(f"{path}: weights are read from .safetensors, .npz, {', '.join(TORCH)}; convert the file")
+    try:
+        if path.suffix == ".safetensors":
+            with safetensors.safe_open(path, framework="pt") as file:
+                found = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+        elif path.suffix == ".npz":
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
+                found = {key: torch.from_numpy(arrays[key]) for key in arrays.files}
+        else:
+            found = _state_dict(torch.load(path, map_location="cpu", weights_only=True), path)
+    except InputError:
+        raise
+    except Exception as error:  # what these three raise for a damaged file cannot be listed
+        forbidden = re.search(r"GLOBAL (\S+)", str(error)) if isinstance(error, pickle.UnpicklingError) else None
+        if forbidden:
+            raise InputError(
+                f"{path}: holds {forbidden[1]}, which only running code could build, so the file is not loaded; "
+                "save its weights alone, with torch.save(model.state_dict(), FILE)"
+            ) from error
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
+        raise InputError(f"{path}: damaged, or no file of weights ({reason}); fetch it again") from error
+    return {key: tensor.float() if tensor.is_floating_point() else tensor for key, tensor in found.items()}
+
+
+def _state_dict(content: Any, path: Path) -> dict[str, Tensor]:
+    """The tensors of a state dict, which may lie in a dict beside the epoch, the optimiser and so on."""
+    if isinstance(content, Mapping):
+        for name in CONTAINERS:
+            if isinstance(content.get(name), Mapping):
+                return _state_dict(content[name], path)
+        found = {str(key): value.detach() for key, value in content.items() if isinstance(value, Tensor)}
+        if found:
+            return found
+    holds = f"a dict of {', '.join(map(str, content))}" if isinstance(content, Mapping) else type(content).__name__
+    raise InputError(f"{path}: holds {holds}, and no state dict; save model.state_dict() in it")

@@ -1,0 +1,134 @@
+"""Which of a file's tensors is which of a network's: by name, else by order."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+Weights = Mapping[str, Tensor]
+HEADS = ("fc", "classifier", "head", "linear", "last_linear", "logits")  # what classifiers are called
+COUNTER = "num_batches_tracked"  # which older files lack, and evaluation does not use
+
+
+class Unmatched(ValueError):
+    """Tensors of the network that are not in the file, or of the file that have no place; each is named."""
+
+
+@dataclass(frozen=True)
+class _Pairing:
+    """Own name -> file's name, and the names on both sides that found none."""
+
+    pairs: Mapping[str, str]
+    missing: Sequence[str]
+    surplus: Sequence[str]
+
+
+def match_keys(weights: Weights, own: Weights) -> dict[str, Tensor]:
+    """The file's tensors under the network's own names: a state dict to load.
+
+    Wrappers' prefixes (`module.`, `encoder.` ...) do not count. Where the names are another program's altogether, the
+    layers are matched in order, if each is of the same kind and shape. A classifier's tensors are left out. A
+    convolution's bias that the network leaves to the normalisation after it is taken off that one's running mean,
+    which comes to the same.
+
+    Args:
+        weights: name -> tensor, of the file, in its order.
+        own: the network's state dict.
+
+    Raises:
+        Unmatched: names each tensor that found no counterpart.
+    """
+    weights = {key: tensor for key, tensor in weights.items() if not key.endswith(COUNTER)}
+    wanted = {key: tensor for key, tensor in own.items() if not key.endswith(COUNTER)}
+    tries = [_by_name(weights, wanted), _by_order(weights, wanted), _by_order(_once(weights), wanted)]
+    whole = [pairing for pairing in tries if not pairing.missing and not pairing.surplus]
+    if not whole:
+        raise Unmatched(_spell(max(tries, key=lambda pairing: len(pairing.pairs)), weights, wanted))
+    pairs = whole[0].pairs
+    found = {key: weights[pairs[key]] if key in pairs else torch.zeros_like(own[key]) for key in own}
+    for convolution, norm in _normalised(wanted).items():
+        bias = f"{_layer(pairs[f'{convolution}.weight'])}.bias"
+        if bias in weights:
+            found[f"{norm}.running_mean"] = found[f"{norm}.running_mean"] - weights[bias]
+    return found
+
+
+def _by_name(weights: Weights, own: Weights) -> _Pairing:
+    """Equal names behind one prefix, the one under which the most are found; what is elsewhere has no part in it."""
+    prefixes = {""} | {key[: i + 1] for key in weights for i, letter in enumerate(key) if letter == "."}
+    prefix = max(sorted(prefixes), key=lambda prefix: sum(prefix + key in weights for key in own))
+    pairs = {
+        key: prefix + key for key in own if prefix + key in weights and weights[prefix + key].shape == own[key].shape
+    }
+    taken = {*pairs.values(), *(f"{prefix}{convolution}.bias" for convolution in _normalised(own))}
+    rest = [key for key in weights if key.startswith(prefix) and key not in taken and not _is_head(key)]
+    return _Pairing(pairs, [key for key in own if key not in pairs], rest)
+
+
+def _by_order(weights: Weights, own: Weights) -> _Pairing:
+    """Layer by layer, as long as they are alike."""
+    mine, theirs = _layers(own), _layers({key: value for key, value in weights.items() if not _is_head(key)})
+    normalised = _normalised(own)
+    pairs: dict[str, str] = {}
+    rest = dict(theirs)
+    for (name, leaves), (other, others) in zip(mine.items(), theirs.items(), strict=False):
+        alike = all(leaf in others and others[leaf].shape == tensor.shape for leaf, tensor in leaves.items())
+        if not alike or others.keys() - leaves.keys() - ({"bias"} if name in normalised else set()):
+            break
+        pairs |= {f"{name}.{leaf}": f"{other}.{leaf}" for leaf in leaves}
+        del rest[other]
+    surplus = [f"{name}.{leaf}" for name, leaves in rest.items() for leaf in leaves]
+    return _Pairing(pairs, [key for key in own if key not in pairs], surplus)
+
+
+def _layers(weights: Weights) -> dict[str, dict[str, Tensor]]:
+    """Tensors by layer, then by their own name in it: {"conv1.0": {"weight": ..., "bias": ...}}."""
+    found: dict[str, dict[str, Tensor]] = {}
+    for key, tensor in weights.items():
+        found.setdefault(_layer(key), {})[key.rpartition(".")[2]] = tensor
+    return found
+
+
+def _layer(key: str) -> str:
+    return key.rpartition(".")[0]
+
+
+def _once(weights: Weights) -> Weights:
+    """Without layers equal to an earlier one: some programs keep each layer under several names."""
+    kept: dict[str, dict[str, Tensor]] = {}
+    for name, leaves in _layers(weights).items():
+        if not any(
+            leaves.keys() == others.keys() and all(torch.equal(leaves[leaf], others[leaf]) for leaf in leaves)
+            for others in kept.values()
+        ):
+            kept[name] = leaves
+    return {f"{name}.{leaf}": tensor for name, leaves in kept.items() for leaf, tensor in leaves.items()}
+
+
+def _normalised(own: Weights) -> dict[str, str]:
+    """Convolutions without bias, each with the batch normalisation right behind it in the same block."""
+    layers = _layers(own)
+    return {
+        name: norm
+        for name, norm in itertools.pairwise(layers)
+        if layers[name].keys() == {"weight"}
+        and "running_mean" in layers[norm]
+        and _layer(name) == _layer(norm)
+        and len(layers[name]["weight"]) == len(layers[norm]["running_mean"])
+    }
+
+
+def _is_head(key: str) -> bool:
+    return not set(HEADS).isdisjoint(key.split("."))
+
+
+def _spell(pairing: _Pairing, weights: Weights, own: Weights) -> str:
+    lists = {"the network's": (pairing.missing, own), "the file's": (pairing.surplus, weights)}
+    parts = [
+        f"{whose} {', '.join(f'{key} {tuple(tensors[key].shape)}' for key in keys)}"
+        for whose, (keys, tensors) in lists.items()
+        if keys
+    ]
+    return f"no counterpart for {' and for '.join(parts)}"
