@@ -51,8 +51,8 @@ class Episodes:
         trusted: skip the checks; for features that were checked when they were loaded.
 
     Raises:
-        InputError: shapes that do not fit, labels outside 0..way-1, a class without support, NaN or infinite
-            features (the first bad task and row are named).
+        InputError: shapes that do not fit, labels outside 0..way-1, a class without support, a task without query, NaN,
+            infinite or huge features (the first bad task and row are named).
     """
 
     support: Tensor
@@ -167,10 +167,14 @@ class Episodes:
 
     def _check_values(self) -> None:
         for name, features in (("support", self.support), ("query", self.query)):
-            bad = ~torch.isfinite(features).all(dim=-1)
+            bad = ~features.square().sum(dim=-1).isfinite()  # huge ones too, whose distances would be infinite
             if bad.any():
                 task, row = (int(i) for i in bad.nonzero()[0])
-                raise InputError(f"{name} features of task {task}, row {row}, are NaN or infinite")
+                raise InputError(
+                    f"{name} features of task {task}, row {row}, are NaN or infinite, or too large to be squared"
+                )
+        if self.base_mean is not None and not bool(self.base_mean.isfinite().all()):
+            raise InputError("base_mean is NaN or infinite")
 
     def _check_shapes(self) -> None:
         for name, tensor in vars(self).items():
@@ -190,8 +194,10 @@ class Episodes:
                 f"support {tuple(self.support.shape)}, support_labels {tuple(self.support_labels.shape)} and query "
                 f"{tuple(self.query.shape)} do not agree in B and S"
             )
-        if self.query.shape[1] == 0:
-            raise InputError("there is no query: Q is 0")
+        sizes = {"task: B": len(self.query), "support: S": self.support_size, "query: Q": self.query_size}
+        for what, size in sizes.items():
+            if size == 0:
+                raise InputError(f"there is no {what} is 0")
         if self.support.dtype not in (torch.float32, torch.float64) or self.query.dtype != self.support.dtype:
             raise InputError(
                 f"features must be float32, or float64, all alike: support is {self.support.dtype}, query "
@@ -201,8 +207,14 @@ class Episodes:
         for name, (mask, features) in masks.items():
             if mask is not None and (mask.dtype != torch.bool or mask.shape != features.shape[:2]):
                 raise InputError(f"{name} must be bool of shape {tuple(features.shape[:2])}, not {tuple(mask.shape)}")
-        if self.base_mean is not None and self.base_mean.shape[-1] != self.support.shape[2]:
-            raise InputError(f"base_mean has {self.base_mean.shape[-1]} dimensions, features {self.support.shape[2]}")
+        if self.query_mask is not None and not bool(self.query_mask.any(dim=1).all()):
+            task = int((~self.query_mask.any(dim=1)).nonzero()[0])
+            raise InputError(f"task {task} has no query: all of them are masked")
+        if self.base_mean is not None and self.base_mean.shape != self.support.shape[2:]:
+            raise InputError(
+                f"base_mean must be of shape {tuple(self.support.shape[2:])}, as the features, not "
+                f"{tuple(self.base_mean.shape)}"
+            )
 
     def _check_labels(self) -> None:
         if self.way < 1:

@@ -109,10 +109,10 @@ def _check(bank: FeatureBank, what: str) -> None:
     if mean is not None and not mean.isfinite().all():
         raise InputError(f"{what}: NaN or infinite values in base_mean")
     for start in range(0, len(features), _ROWS):
-        finite = features[start : start + _ROWS].isfinite().all(dim=1)
+        finite = features[start : start + _ROWS].square().sum(dim=1).isfinite()
         if not finite.all():
             row = start + int((~finite).nonzero()[0])
-            raise InputError(f"{what}: NaN or infinite values in features, first in row {row}")
+            raise InputError(f"{what}: NaN or infinite values in features, or too large to be squared: row {row}")
 
 
 def _describe(tensor: Tensor) -> str:

@@ -28,7 +28,7 @@ def transform_features(features: Tensor, transform: Transform, base_mean: Tensor
     Args:
         features: (..., D) raw features.
         transform: UN, L2N, CL2N or PT.
-        base_mean: (D,) or (B, 1, D), needed by CL2N.
+        base_mean: (D,), needed by CL2N.
 
     Returns:
         (..., D), of the same dtype.

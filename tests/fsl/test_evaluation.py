@@ -217,10 +217,18 @@ def episode_parts() -> dict[str, object]:
         ({"query": torch.rand(2, 5, 4)}, "4"),
         ({"query": torch.rand(3, 5, 3)}, "do not agree"),
         ({"query": torch.rand(2, 0, 3)}, "no query"),
+        ({"query_mask": torch.tensor([[True] * 5, [False] * 5])}, "task 1 has no query"),
+        ({"support": torch.rand(2, 0, 3), "support_labels": torch.zeros(2, 0).long()}, "no support: S is 0"),
+        (
+            {"support": torch.rand(0, 4, 3), "support_labels": torch.zeros(0, 4).long(), "query": torch.rand(0, 5, 3)},
+            "no task: B is 0",
+        ),
         ({"way": 0}, "way"),
         ({"way": 3}, "class 2 of task 0 has no support"),
         ({"support_labels": torch.tensor([[0, 0, 1, 2]] * 2)}, r"0\.\.2"),
-        ({"base_mean": torch.rand(4)}, "base_mean"),
+        ({"base_mean": torch.rand(4)}, r"base_mean must be of shape \(3,\).*\(4,\)"),
+        ({"base_mean": torch.rand(2, 3)}, r"base_mean must be of shape \(3,\)"),
+        ({"base_mean": torch.tensor([0.0, torch.nan, 0.0])}, "base_mean is NaN"),
         ({"query": np.zeros((2, 5, 3))}, "query must be a torch tensor"),
         ({"query": torch.rand(2, 5, 3).double()}, "all alike"),
         ({"support": torch.rand(2, 4, 3).half(), "query": torch.rand(2, 5, 3).half()}, "float32"),
@@ -232,6 +240,7 @@ def episode_parts() -> dict[str, object]:
             {"support": torch.rand(2, 4, 3).index_fill(1, torch.tensor([1]), torch.inf)},
             "support features of task 0, row 1",
         ),
+        ({"query": torch.full((2, 5, 3), 1e20)}, "query features of task 0, row 0.*too large"),
     ],
 )
 def test_bad_episodes_are_refused(changes: dict[str, object], words: str) -> None:

@@ -155,6 +155,7 @@ FEATURES, LABELS, NAMES = torch.zeros(4, 3), torch.tensor([0, 1, 0, 1]), ("a", "
             "NaN or infinite values in features.*row 1",
         ),
         (torch.full((4, 3), float("inf")), LABELS, None, "NaN or infinite values in features"),
+        (torch.full((4, 3), 1e20), LABELS, None, "too large to be squared: row 0"),
         (FEATURES, torch.tensor([0, 1, 2, 1]), None, "labels run from 0 to 2.*2 class names"),
         (FEATURES, torch.tensor([0, 1, -1, 1]), None, "labels run from -1"),
         (FEATURES, torch.tensor([0, 1, 1]), None, r"labels must be int64 of shape \(4,\)"),
