@@ -1,22 +1,23 @@
 """Strategies on tasks: per-task accuracies first, everything else derived from them."""
 
 import functools
-import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import get_args
+from dataclasses import dataclass, field
+from typing import NamedTuple, get_args
 
 import torch
 from torch import Tensor
 
 from clustering.errors import InputError
+from fsl.audits import AUDITS, check_audits
 from fsl.episodes import Predictions, Strategy
 from fsl.features import FeatureBank
 from fsl.gathering import GatheredEpisodes
 from fsl.progress import Progress, quiet
+from fsl.scores import ClassScores, half_width
 from fsl.tasks import Tasks, TaskSource
 from fsl.transforms import Transform, transform_features
 
@@ -26,23 +27,28 @@ BATCH = 256
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How one strategy did on T tasks.
+    """How one strategy did on T tasks over a split of C classes.
 
     Attributes:
         accuracies: (T,) float64, share of each task's queries that got their true class.
         iterations: (T,) int64 steps of the strategy.
         seconds_per_task: mean time in `predict`, on one core where it ran on the CPU. What strategies evaluated
             together share (features at hand, inner products) is counted for the first that needs it.
+        classes: right answers by class of the split.
+        query_right: (Q,) bool, whether each query of the task got its true class, where there is one task only; None
+            where there are several.
         trace: (steps, b) objective of the first batch of tasks, NaN after a task has stopped; None where the
             strategy has none.
-        best_permutation: (T,) audit, see `fsl.audits`; None unless asked for.
+        audits: (T,) float64 by name of the audit, see `fsl.audits`: never the accuracy.
     """
 
     accuracies: Tensor
     iterations: Tensor
     seconds_per_task: float
+    classes: ClassScores
+    query_right: Tensor | None = None
     trace: Tensor | None = None
-    best_permutation: Tensor | None = None
+    audits: Mapping[str, Tensor] = field(default_factory=dict)
 
     @property
     def accuracy(self) -> float:
@@ -51,8 +57,8 @@ class Evaluation:
 
     @property
     def ci95(self) -> float:
-        """Half-width of the 95 % interval of the mean: 1.96 std / sqrt(T), with the population's std."""
-        return 1.96 * float(self.accuracies.std(correction=0)) / math.sqrt(len(self.accuracies))
+        """Half-width of the 95 % interval of the mean over tasks; of one task, over its queries."""
+        return half_width((self.accuracies if self.query_right is None else self.query_right).numpy())
 
 
 def evaluate(
@@ -64,7 +70,8 @@ def evaluate(
     batch: int = BATCH,
     device: str | torch.device = "cpu",
     progress: Progress = quiet,
-    audit: bool = False,
+    audits: Sequence[str] = (),
+    failures: dict[str, Exception] | None = None,
 ) -> dict[str, Evaluation]:
     """Evaluate strategies on the same tasks. Memory does not grow with the number of tasks, but for their results.
 
@@ -78,11 +85,17 @@ def evaluate(
         batch: tasks at a time; changes no result beyond rounding.
         device: where the strategies run.
         progress: reports tasks done.
-        audit: also score by best permutation.
+        audits: names of `fsl.audits.AUDITS` to measure beside the accuracy.
+        failures: takes the error of each strategy that fails, while the others go on; without it the first error is
+            raised.
+
+    Returns:
+        By name, without the strategies that failed.
 
     Raises:
         InputError: no tasks or fewer than asked for, tasks that index beyond the bank, CL2N on a bank without base
-            mean, or a strategy that returns what it should not or changes its episodes.
+            mean, an audit that a strategy cannot have, or a strategy that returns what it should not or changes its
+            episodes.
     """
     source = tasks.source if isinstance(tasks, Tasks) else tasks
     total = count if count is not None else source.limit
@@ -95,38 +108,85 @@ def evaluate(
         ):
             known = ", ".join(get_args(Transform))
             raise InputError(f"strategy {name}: needs a method predict and a field transform, one of {known}")
+        check_audits(audits, name, strategy)
     banks = {s.transform: _transformed(bank, s.transform).to(device) for s in strategies.values()}
-    scores = {name: _Score(total, audit) for name in strategies}
+    predictor = _Predictor(banks, bank.base_mean, failures)
+    scores = {name: _Score(total, bank, audits) for name in strategies}
+    work = functools.partial(_work, strategies, predictor, audits)
     batches = _batches(blocks, batch, bank)
-    work = functools.partial(_predict, strategies, banks, bank.base_mean)
     with progress.track("evaluating", total) as advance:
         for start, part, found in _each(work, batches, parallel=torch.device(device).type == "cpu"):
-            for name, (predictions, seconds) in found.items():
-                scores[name].add(start, part, predictions, seconds)
-            advance(len(part), **{name: score.mean for name, score in scores.items()})
-    return {name: score.result() for name, score in scores.items()}
+            going = {name: scores[name] for name in strategies if not failures or name not in failures}
+            for name, score in going.items():
+                score.add(start, part, *found[name])
+            if not going:
+                return {}
+            advance(len(part), **{name: score.mean for name, score in going.items()})
+    return {name: score.result() for name, score in going.items()}
 
 
-Found = dict[str, tuple[Predictions, float]]
+class _Found(NamedTuple):
+    """What a strategy gave for a batch."""
+
+    predictions: Predictions
+    seconds: float
+    audits: dict[str, Tensor]
 
 
-def _predict(
-    strategies: Mapping[str, Strategy], banks: Mapping[Transform, Tensor], base_mean: Tensor | None, tasks: Tasks
-) -> Found:
-    """Predictions and seconds of every strategy on one batch."""
-    mean = None if base_mean is None else base_mean.to(next(iter(banks.values())).device)
-    shared = {transform: GatheredEpisodes(features, tasks, transform, mean) for transform, features in banks.items()}
-    found = {}
-    for name, strategy in strategies.items():
-        episodes = shared[strategy.transform]
-        # A thread's own time on the CPU, which other threads do not lengthen.
-        clock = time.perf_counter if episodes.bank.is_cuda else time.thread_time
-        began = clock()
-        predictions = _checked(name, strategy, episodes)
-        if episodes.bank.is_cuda:
-            torch.cuda.synchronize()
-        found[name] = predictions, clock() - began
-    return found
+def _work(
+    strategies: Mapping[str, Strategy], predictor: "_Predictor", audits: Sequence[str], tasks: Tasks
+) -> dict[str, _Found]:
+    """Predictions, seconds and audits of every strategy on one batch."""
+    found = predictor.timed(strategies, tasks)
+    labels = {name: predictions.labels.cpu() for name, (predictions, _) in found.items()}
+    audited = {audit: AUDITS[audit](strategies, labels, tasks, predictor) for audit in audits}
+    return {
+        name: _Found(*found[name], {audit: of[name] for audit, of in audited.items() if name in of}) for name in found
+    }
+
+
+@dataclass(frozen=True)
+class _Predictor:
+    """Strategies on batches of tasks over one bank, given in the transforms that they need.
+
+    Attributes:
+        failures: takes the errors of strategies, which are left out from then on; None raises them.
+    """
+
+    banks: Mapping[Transform, Tensor]
+    base_mean: Tensor | None
+    failures: dict[str, Exception] | None = None
+
+    def __call__(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, Tensor]:
+        """(B, Q) labels that each strategy predicts."""
+        return {name: found.labels.cpu() for name, (found, _) in self.timed(strategies, tasks).items()}
+
+    def timed(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, tuple[Predictions, float]]:
+        """Predictions and seconds of each strategy."""
+        device = next(iter(self.banks.values())).device
+        mean = None if self.base_mean is None else self.base_mean.to(device)
+        shared = {
+            transform: GatheredEpisodes(self.banks[transform], tasks, transform, mean)
+            for transform in {strategy.transform for strategy in strategies.values()}
+        }
+        found = {}
+        for name, strategy in strategies.items():
+            if self.failures is not None and name in self.failures:
+                continue
+            # A thread's own time on the CPU, which other threads do not lengthen.
+            clock = time.perf_counter if device.type == "cuda" else time.thread_time
+            began = clock()
+            try:
+                predictions = _checked(name, strategy, shared[strategy.transform])
+            except Exception as error:
+                if self.failures is None:
+                    raise
+                self.failures[name] = error
+                continue
+            if device.type == "cuda":
+                torch.cuda.synchronize()
+            found[name] = predictions, clock() - began
+        return found
 
 
 def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predictions:
@@ -159,8 +219,8 @@ def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predi
 
 
 def _each(
-    work: Callable[[Tasks], Found], batches: Iterator[tuple[int, Tasks]], *, parallel: bool
-) -> Iterator[tuple[int, Tasks, Found]]:
+    work: Callable[[Tasks], dict[str, _Found]], batches: Iterator[tuple[int, Tasks]], *, parallel: bool
+) -> Iterator[tuple[int, Tasks, dict[str, _Found]]]:
     """The work done on every batch, in order.
 
     The tensors of a batch are too small to be shared between cores, so on the CPU each core takes batches of its own.
@@ -174,7 +234,7 @@ def _each(
     torch.set_num_threads(1)
     try:
         with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            waiting: deque[tuple[int, Tasks, Future[Found]]] = deque()
+            waiting: deque[tuple[int, Tasks, Future[dict[str, _Found]]]] = deque()
             for start, part in batches:
                 waiting.append((start, part, pool.submit(work, part)))
                 if len(waiting) > 2 * cores:
@@ -189,34 +249,53 @@ def _each(
 class _Score:
     """Collects one strategy's results, batch by batch."""
 
-    def __init__(self, total: int, audit: bool) -> None:
+    def __init__(self, total: int, bank: FeatureBank, audits: Sequence[str]) -> None:
+        self.labels, classes = bank.labels, len(bank.class_names)
         self.accuracies = torch.zeros(total, dtype=torch.float64)
         self.iterations = torch.zeros(total, dtype=torch.int64)
-        self.best = torch.zeros(total, dtype=torch.float64) if audit else None
+        self.asked, self.right = torch.zeros(2, classes, dtype=torch.int64)
+        self.audits = {audit: torch.zeros(total, dtype=torch.float64) for audit in audits}
+        self.query_right: Tensor | None = None
         self.trace: Tensor | None = None
         self.done, self.seconds = 0, 0.0
 
-    def add(self, start: int, tasks: Tasks, predictions: Predictions, seconds: float) -> None:
-        labels = predictions.labels.cpu()
-        right = (labels == tasks.query_labels).double()
-        mask = torch.ones_like(right) if tasks.query_mask is None else tasks.query_mask.double()
-        span = slice(start, start + len(labels))
-        self.accuracies[span] = (right * mask).sum(1) / mask.sum(1)
+    def add(
+        self, start: int, tasks: Tasks, predictions: Predictions, seconds: float, audits: dict[str, Tensor]
+    ) -> None:
+        right = predictions.labels.cpu() == tasks.query_labels
+        mask = torch.ones_like(right) if tasks.query_mask is None else tasks.query_mask
+        right &= mask
+        span = slice(start, start + len(right))
+        self.accuracies[span] = right.sum(1).double() / mask.sum(1)
         self.iterations[span] = predictions.iterations.cpu()
-        if self.best is not None:
-            from fsl.audits import best_permutation_accuracy
-
-            self.best[span] = best_permutation_accuracy(labels, tasks.query_labels, tasks.way, tasks.query_mask)
+        self.asked += self._by_class(tasks.query[mask])
+        self.right += self._by_class(tasks.query[right])
+        for audit, values in audits.items():
+            self.audits[audit][span] = values
+        if len(self.accuracies) == 1:
+            self.query_right = right[mask]
         if start == 0 and predictions.trace is not None:
             self.trace = predictions.trace.cpu()
         self.done, self.seconds = span.stop, self.seconds + seconds
+
+    def _by_class(self, samples: Tensor) -> Tensor:
+        """(C,) how many of some samples there are of each class of the split."""
+        return torch.bincount(self.labels[samples], minlength=len(self.asked))
 
     @property
     def mean(self) -> float:
         return float(self.accuracies[: self.done].mean())
 
     def result(self) -> Evaluation:
-        return Evaluation(self.accuracies, self.iterations, self.seconds / self.done, self.trace, self.best)
+        return Evaluation(
+            self.accuracies,
+            self.iterations,
+            self.seconds / self.done,
+            ClassScores(self.asked.numpy(), self.right.numpy()),
+            self.query_right,
+            self.trace,
+            self.audits,
+        )
 
 
 def _batches(blocks: Iterator[Tasks], batch: int, bank: FeatureBank) -> Iterator[tuple[int, Tasks]]:

@@ -129,10 +129,14 @@ class EvaluateConfig(TrainConfig):
         None, f"number of tasks; null: {TASKS:,}, or all where there are fewer"
     )
     split: Literal["base", "validation", "novel"] = key("novel", "classes the tasks are made of")
-    audit: Literal["none", "best_permutation"] = key(
-        "none", "measure this too, beside the accuracy: best_permutation is how the thesis scored LaplacianShot"
+    audit: tuple[Literal["best_permutation", "per_true_class", "directed_with_self"], ...] = key(
+        (), "ways to measure too much, beside the accuracy: best_permutation, per_true_class, directed_with_self"
     )
     batch: Annotated[int, AtLeast(1)] = key(256, "tasks worked on at once", execution=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "audit", tuple(sorted(set(self.audit))))  # they are a set
 
     def result_keys(self) -> dict[str, Any]:
         """As for training; a file of tasks counts by its content, and so do the tasks that null stands for.

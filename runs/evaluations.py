@@ -10,62 +10,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from clustering.errors import InputError
 from fsl.progress import Progress, quiet
 from runs.banks import BANK, features
 from runs.config import EvaluateConfig
 from runs.lineage import Lineage, common_tags, evaluate_name, images_of, short
+from runs.results import PER_TASK, Result, Scores
 from runs.store import Store
 from runs.tracked_run import TrackedRun
 from runs.tracking import Tracker
 
 if TYPE_CHECKING:
+    from fsl.evaluation import Evaluation
     from fsl.features import FeatureBank
     from fsl.samplers.sampler import Sampler
     from fsl.tasks import TaskSource
 
-PER_TASK = "per_task.npz"
 TASK_TAGS = ("way", "shot", "query")
-
-
-@dataclass(frozen=True, eq=False)
-class Result:
-    """One evaluated config.
-
-    Attributes:
-        config: what was evaluated.
-        identity: of the evaluation.
-        run_id: the MLflow run that holds it.
-        reused: it was there already.
-        accuracies: (T,) fraction of right labels, one per task.
-        iterations: (T,) steps of the strategy, one per task.
-        seconds_per_task: measured when it was computed.
-        trace: (steps, b) objective of the first b tasks, NaN after a task has stopped, or None.
-        best_permutation: (T,) audit, see `fsl.audits`; None unless asked for.
-    """
-
-    config: EvaluateConfig
-    identity: str
-    run_id: str
-    reused: bool
-    accuracies: NDArray[np.float64]
-    iterations: NDArray[np.int64]
-    seconds_per_task: float
-    trace: NDArray[np.floating[Any]] | None = None
-    best_permutation: NDArray[np.float64] | None = None
-
-    @property
-    def accuracy(self) -> float:
-        """Mean over tasks, a fraction."""
-        return float(self.accuracies.mean(dtype=np.float64))
-
-    @property
-    def ci95(self) -> float:
-        """Half width of the 95 % interval of the mean over tasks."""
-        return 1.96 * float(self.accuracies.std(dtype=np.float64)) / math.sqrt(len(self.accuracies))
 
 
 @dataclass(frozen=True)
@@ -105,7 +66,8 @@ def evaluation(
         force: evaluate again, even what is in the record.
 
     Raises:
-        InputError: wrong values, and tasks that the classes cannot give, before anything is trained.
+        InputError: before anything is trained, wrong values, an audit that a strategy cannot have, tasks that the
+            classes cannot give.
     """
     jobs = _jobs(configs)
     results: dict[str, Result] = {}
@@ -129,9 +91,12 @@ def evaluation(
 
 
 def _jobs(configs: Sequence[EvaluateConfig]) -> list[_Job]:
+    from fsl.audits import check_audits
+
     known: dict[str, Lineage] = {}  # of one training there are many evaluations
     jobs = []
     for config in configs:
+        check_audits(config.audit, config.strategy.name, config.strategy.build())
         key = json.dumps(config.training_config().flat(), sort_keys=True)
         lineage = known[key] if key in known else known.setdefault(key, Lineage.of(config))
         jobs.append(_Job(config, lineage, lineage.evaluation(config)))
@@ -205,24 +170,38 @@ def _run(
             batch=config.batch,
             device=resolve_device(config.device),
             progress=progress,
-            audit=config.audit == "best_permutation",
+            audits=config.audit,
         )
         results = {}
         for label, job, run in zip(labels, jobs, runs, strict=True):
-            done = found[label]
-            results[job.identity] = Result(
-                job.config,
-                job.identity,
-                run.run_id,
-                False,
-                done.accuracies.numpy(),
-                done.iterations.numpy(),
-                done.seconds_per_task,
-                None if done.trace is None else done.trace.numpy(),
-                None if done.best_permutation is None else done.best_permutation.numpy(),
-            )
+            scores, seconds = _scores(found[label], bank), found[label].seconds_per_task
+            results[job.identity] = _result(job, scores, run.run_id, seconds, reused=False)
             _record(run, results[job.identity], store)
     return results
+
+
+def _scores(found: "Evaluation", bank: "FeatureBank") -> Scores:
+    """What was found, without torch."""
+    return Scores(
+        found.accuracies.numpy(),
+        found.iterations.numpy(),
+        found.classes,
+        bank.class_names,
+        None if found.query_right is None else found.query_right.numpy(),
+        None if found.trace is None else found.trace.numpy(),
+        {name: values.numpy() for name, values in found.audits.items()},
+    )
+
+
+def _result(job: _Job, scores: Scores, run_id: str, seconds: float, *, reused: bool) -> Result:
+    return Result(
+        **vars(scores),
+        config=job.config,
+        identity=job.identity,
+        run_id=run_id,
+        reused=reused,
+        seconds_per_task=seconds,
+    )
 
 
 def _start(job: _Job, bank: "FeatureBank", fingerprint: str, tracker: Tracker) -> TrackedRun:
@@ -253,25 +232,12 @@ def _record(run: TrackedRun, result: Result, store: Store) -> None:
     """Everything of an evaluation, then the mark."""
     with store.watched(), tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / PER_TASK
-        arrays = {"accuracies": result.accuracies, "iterations": result.iterations}
-        if result.trace is not None:
-            arrays["trace"] = result.trace
-        if result.best_permutation is not None:
-            arrays["best_permutation"] = result.best_permutation
-        np.savez_compressed(path, **arrays)  # type: ignore[arg-type]
+        result.save(path)
         run.artifact(path)
-    best = result.best_permutation
-    audited = {} if best is None else {"audit_best_permutation": float(best.mean())}
+    tasks = len(result.accuracies)
     run.log(
-        metrics={
-            "accuracy": result.accuracy,
-            "accuracy_ci95": result.ci95,
-            "seconds_per_task": result.seconds_per_task,
-            "iterations_mean": float(result.iterations.mean()),
-            "seconds": result.seconds_per_task * len(result.accuracies),
-            "tasks": len(result.accuracies),
-            **audited,
-        }
+        metrics=result.metrics() | {"seconds": result.seconds_per_task * tasks, "tasks": tasks},
+        tags={"interval": f"over {result.units}"},
     )
     run.finish()
 
@@ -290,15 +256,9 @@ def _finished(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> 
         try:
             if path is None:
                 raise ValueError("missing")
-            with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-                accuracies, iterations, trace, best = (
-                    arrays["accuracies"],
-                    arrays["iterations"],
-                    arrays.get("trace"),
-                    arrays.get("best_permutation"),
-                )
+            scores = Scores.load(path)
             seconds = float(run.data.metrics["seconds_per_task"])
-            if not np.isclose(accuracies.mean(dtype=np.float64), run.data.metrics["accuracy"]):
+            if not math.isclose(scores.accuracy, run.data.metrics["accuracy"], rel_tol=1e-6):
                 raise ValueError("changed")
         except Exception as error:  # zipfile, numpy and the artefact stores each raise their own
             progress.note(
@@ -306,4 +266,4 @@ def _finished(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> 
                 f"({error}): evaluating it again"
             )
             return None
-    return Result(job.config, job.identity, run.info.run_id, True, accuracies, iterations, seconds, trace, best)
+    return _result(job, scores, run.info.run_id, seconds, reused=True)

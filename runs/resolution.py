@@ -199,23 +199,31 @@ def _files(group: str) -> list[Choice]:
 
 def _values(schema: type[TrainConfig], item: Assignment, target: Target, candidates: Sequence[Choice]) -> list[Any]:
     if not target.group:
-        return [_top_level(schema, item, value, candidates) for value in overrides.values(item.key, item.text)]
+        fields = {field.name: field for field in top_level(schema)}
+        text = _as_list(item) if isinstance(fields[item.key].default, tuple) else item.text
+        return [_top_level(schema, item, value, candidates) for value in overrides.values(item.key, text)]
     defaults = [
         choice.options[target.field]
         for choice in candidates
         if choice.group == target.group and target.field in choice.options
     ]
-    text = item.text
-    if isinstance(defaults[0], tuple) and len(overrides.values(item.key, text)) > 1 and "[" not in text:
-        text = f"[{text}]"  # a,b for a field that holds a list is the list
+    several = len(overrides.values(item.key, item.text)) > 1
+    text = _as_list(item) if isinstance(defaults[0], tuple) and several else item.text
     values = overrides.values(item.key, text)
     default = None if defaults[0] == REQUIRED else defaults[0]
     return [groups.freeze(overrides.coerce(str(item), value, default)) for value in values]
 
 
+def _as_list(item: Assignment) -> str:
+    """a,b for a field that holds a list is the list; null is the empty one."""
+    if item.text.lower() in ("null", "none"):
+        return "[]"
+    return item.text if "[" in item.text else f"[{item.text}]"
+
+
 def _top_level(schema: type[TrainConfig], item: Assignment, given: Value, candidates: Sequence[Choice]) -> Any:
     hint = typing.get_type_hints(schema, include_extras=True)[item.key]
-    value = given.value
+    value = groups.freeze(given.value)
     if value is not None and not isinstance(value, str) and mismatch("", hint) is None:
         value = given.text  # a field for text takes 2024 as it is written
     problem = mismatch(value, hint)

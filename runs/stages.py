@@ -6,7 +6,8 @@ half-done counts: a folder of the cache is renamed into place, a run is marked F
 
 from runs.banks import features
 from runs.checkpoints import Checkpoint, checkpoint
-from runs.evaluations import Result, evaluation
+from runs.evaluations import evaluation
 from runs.planning import Plan, Step, plan
+from runs.results import Result
 
 __all__ = ["Checkpoint", "Plan", "Result", "Step", "checkpoint", "evaluation", "features", "plan"]

@@ -9,7 +9,7 @@ from runs.console import Console
 from runs.lineage import short
 
 if TYPE_CHECKING:
-    from runs.evaluations import Result
+    from runs.results import Result
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
@@ -49,17 +49,14 @@ def run(flags: Flags, console: Console) -> int:
             [
                 {
                     "config": result.config.flat(),
-                    "accuracy": result.accuracy,
-                    "accuracy_ci95": result.ci95,
+                    **result.metrics(),
+                    "interval": f"over {result.units}",
                     "tasks": len(result.accuracies),
-                    **({} if best is None else {"audit_best_permutation": float(best.mean())}),
-                    "seconds_per_task": result.seconds_per_task,
-                    "iterations_mean": float(result.iterations.mean()),
                     "identity": result.identity,
                     "run": result.run_id,
                     "reused": result.reused,
                 }
-                for result, best in ((result, result.best_permutation) for result in results)
+                for result in results
             ]
         )
     else:
@@ -68,22 +65,34 @@ def run(flags: Flags, console: Console) -> int:
                 {
                     "strategy": result.config.strategy.name,
                     **session.varying(result.config, leave_out=("strategy",)),
-                    "accuracy": f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} %",
-                    **({} if best is None else {"audit: best permutation": f"{100 * best.mean():.2f} %"}),
+                    **_scores(result),
                     "ms/task": f"{1000 * result.seconds_per_task:.3g}",
                     "": "reused" if result.reused else "new",
                 }
-                for result, best in ((result, result.best_permutation) for result in results)
+                for result in results
             ],
             title=_title(results),
-            right=("accuracy", "ms/task"),
+            right=("accuracy", "per class", *map(_audited, configs[0].audit), "ms/task"),
         )
     session.close()
     return 0
 
 
+def _scores(result: "Result") -> dict[str, str]:
+    """In percent. Of one task, as of iNat's, also the mean over its classes ("Mean" and "Per Class" of Table 4.3)."""
+    found = {"accuracy": f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} %"}
+    if result.units == "queries":
+        found["per class"] = f"{100 * result.classes.mean:.2f} ± {100 * result.classes.half_width:.2f} %"
+    return found | {_audited(name): f"{100 * values.mean():.2f} %" for name, values in result.audits.items()}
+
+
+def _audited(name: str) -> str:
+    """The column of an audit."""
+    return f"audit: {name.replace('_', ' ')}"
+
+
 def _title(results: "Sequence[Result]") -> str:
-    """What the results have in common; the interval is over tasks."""
+    """What the results have in common, and what their intervals are over."""
     configs = [result.config for result in results]
     parts = []
     if len({(config.benchmark.name, config.backbone.name) for config in configs}) == 1:
@@ -102,4 +111,5 @@ def _title(results: "Sequence[Result]") -> str:
     counts = {len(result.accuracies) for result in results}
     if len(counts) == 1:
         parts.append(f"{counts.pop():,} tasks")
-    return ", ".join([*parts, "95 % interval over tasks"])
+    units = sorted({result.units for result in results}, reverse=True)
+    return ", ".join([*parts, f"95 % interval over {' or '.join(units)}"])

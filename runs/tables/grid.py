@@ -42,7 +42,8 @@ class Cell:
 
     @property
     def ci95(self) -> float:
-        """Half-width of the 95 % interval: over tasks for one seed, over seeds (Student's t) for several."""
+        """Half-width of the 95 % interval: over seeds (Student's t) where there are several, else over tasks, or
+        the queries of the only one."""
         if len(self.results) < 2:
             return self.results[0].ci95 if self.results else math.nan
         from scipy.stats import t
@@ -203,5 +204,6 @@ def _title(configs: Sequence[EvaluateConfig], cells: Mapping[tuple[str, str], Ce
         f"{counts.pop():,} tasks a seed" if len(counts) == 1 else "",
     ]
     seeds = max((len(cell.results) for cell in cells.values()), default=0)
-    spread = "over tasks" if seeds < 2 else "over seeds"
+    one_task = any(result.tasks == 1 for cell in cells.values() for result in cell.results)
+    spread = "over seeds" if seeds > 1 else "over queries" if one_task else "over tasks"
     return f"{', '.join(part for part in parts if part)}; accuracy in %, 95 % interval {spread}"

@@ -1,4 +1,4 @@
-"""Evaluation: the same tasks for all, no leak of labels, intervals, audits kept apart."""
+"""Evaluation: the same tasks for all, no leak of labels, intervals, classes, failures."""
 
 import dataclasses
 import itertools
@@ -7,18 +7,18 @@ from typing import ClassVar
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from clustering.errors import InputError
-from fsl.audits import best_permutation_accuracy
 from fsl.episodes import Episodes, Predictions
 from fsl.evaluation import Evaluation, evaluate
 from fsl.features import FeatureBank
 from fsl.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced
+from fsl.scores import ClassScores
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
+from fsl.tasks import Tasks
+from fsl.transforms import transform_features
 
 
 def make_bank(seed: int = 0, classes: int = 8, each: int = 25, dim: int = 12) -> FeatureBank:
@@ -84,38 +84,76 @@ def test_shuffled_hidden_labels_change_no_prediction() -> None:
 
 def test_mean_and_interval() -> None:
     scores = torch.tensor([0.5, 0.7, 0.6, 0.8], dtype=torch.float64)
-    found = Evaluation(scores, torch.zeros(4, dtype=torch.int64), 0.0)
+    found = Evaluation(scores, torch.zeros(4, dtype=torch.int64), 0.0, ClassScores(np.array([4]), np.array([2])))
     assert found.accuracy == pytest.approx(0.65)
     assert found.ci95 == pytest.approx(1.96 * 0.0125**0.5 / 2)  # population variance 0.0125
 
 
-@settings(deadline=None, max_examples=40)
-@given(seed=st.integers(0, 10_000), way=st.integers(1, 4))
-def test_best_permutation_by_trying_all(seed: int, way: int) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    predicted, labels = (torch.randint(0, way, (3, 14), generator=generator) for _ in range(2))
-    mask = torch.arange(14) < 12  # two padded queries
-    found = best_permutation_accuracy(predicted, labels, way, mask.expand(3, -1))
-    predicted, labels = predicted[:, :12], labels[:, :12]
-    for i in range(3):
-        best = max(
-            float((torch.tensor(order)[predicted[i]] == labels[i]).double().mean())
-            for order in itertools.permutations(range(way))
-        )
-        assert float(found[i]) == pytest.approx(best)
+def unequal(tasks: Tasks) -> Tasks:
+    """The same tasks with some of their queries taken out at random, so that classes differ in theirs."""
+    keep = torch.rand(tasks.query.shape, generator=torch.Generator().manual_seed(1)) < 0.6
+    return dataclasses.replace(tasks, query_mask=keep | (torch.arange(keep.shape[1]) == 0))
 
 
-def test_the_audit_is_beside_the_accuracy_and_never_below_it() -> None:
+def test_right_answers_by_class() -> None:
+    """Counted one query at a time. Tasks of 5 of the 8 classes, and of 3 of them, so that some are never asked."""
+    bank = make_bank()
+    for tasks in (
+        unequal(Balanced(query=10).tasks(bank.labels).first(30)),
+        unequal(Balanced(way=2, query=10).tasks(bank.labels[:75]).first(7)),
+    ):
+        found = evaluate({"s": SimpleShot()}, bank, tasks, batch=8)["s"]
+        predicted = SimpleShot().predict(GatheredEpisodes(features_of(bank), tasks, "CL2N")).labels
+        asked, right = [0] * 8, [0] * 8
+        for i, query in itertools.product(range(len(tasks)), range(tasks.query.shape[1])):
+            if tasks.query_mask is not None and tasks.query_mask[i, query]:
+                label = int(bank.labels[tasks.query[i, query]])
+                asked[label] += 1
+                right[label] += int(predicted[i, query] == tasks.query_labels[i, query])
+        assert found.classes.asked.tolist() == asked
+        assert found.classes.right.tolist() == right
+        shares = [r / n for r, n in zip(right, asked, strict=True) if n]
+        assert found.classes.mean == pytest.approx(sum(shares) / len(shares))
+        assert [bool(np.isnan(share)) for share in found.classes.accuracies] == [n == 0 for n in asked]
+
+
+def features_of(bank: FeatureBank) -> torch.Tensor:
+    return transform_features(bank.features, "CL2N", bank.base_mean)
+
+
+def test_balanced_tasks_of_all_classes_count_classes_and_queries_alike() -> None:
+    bank = make_bank()
+    found = evaluate(STRATEGIES, bank, Balanced(way=8, query=10).tasks(bank.labels), 20)
+    for evaluation in found.values():
+        assert evaluation.classes.mean == pytest.approx(evaluation.accuracy)
+
+
+def test_the_interval_of_one_task_is_over_its_queries() -> None:
+    bank = make_bank()
+    tasks = unequal(Balanced(way=8, query=15).tasks(bank.labels).first(2))
+    one, two = evaluate({"s": SimpleShot()}, bank, tasks[:1])["s"], evaluate({"s": SimpleShot()}, bank, tasks)["s"]
+    assert two.query_right is None
+    assert one.query_right is not None
+    assert one.query_right.double().mean() == pytest.approx(one.accuracy)
+    draws = np.random.default_rng(0).choice(one.query_right.numpy(), (4000, len(one.query_right))).mean(1)
+    assert one.ci95 == pytest.approx(1.96 * draws.std(), rel=0.1)  # what a bootstrap over the queries finds
+    # Within each class, for the mean over classes.
+    redrawn = np.random.default_rng(0).binomial(one.classes.asked, one.classes.accuracies, (4000, 8))
+    assert one.classes.half_width == pytest.approx(1.96 * (redrawn / one.classes.asked).mean(1).std(), rel=0.1)
+
+
+def test_the_others_go_on_where_a_strategy_fails() -> None:
     bank = make_bank()
     sampler = Balanced(query=10).tasks(bank.labels)
-    audited = evaluate(STRATEGIES, bank, sampler, 60, audit=True)
-    plain = evaluate(STRATEGIES, bank, sampler, 60)
-    for name in STRATEGIES:
-        assert torch.equal(audited[name].accuracies, plain[name].accuracies)
-        best = audited[name].best_permutation
-        assert best is not None
-        assert bool((best >= audited[name].accuracies - 1e-12).all())
-        assert plain[name].best_permutation is None
+    failures: dict[str, Exception] = {}
+    mixed = {"mine": Faulty("NaN"), **STRATEGIES}
+    found = evaluate(mixed, bank, sampler, 40, batch=16, audits=["per_true_class"], failures=failures)  # type: ignore[arg-type]
+    assert list(found) == list(STRATEGIES)
+    assert "strategy mine" in str(failures.pop("mine"))
+    assert not failures
+    for name, alone in evaluate(STRATEGIES, bank, sampler, 40, batch=16).items():
+        assert torch.equal(found[name].accuracies, alone.accuracies)
+    assert evaluate({"mine": Faulty("NaN")}, bank, sampler, 40, batch=4, failures=failures) == {}  # type: ignore[dict-item]
 
 
 def test_tasks_of_another_split_are_refused() -> None:

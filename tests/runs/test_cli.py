@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from clustering.errors import InputError
+from fsl.scores import ClassScores
 from runs import cli, console, stages
 from runs.cli import main
 from runs.config import parse
@@ -38,8 +39,19 @@ def evaluated(monkeypatch):
         with progress.track("evaluating", 10) as advance:
             advance(10, accuracy=0.5)
         accuracies = np.array([0.25, 0.75], dtype=np.float32)
+        scores = {"accuracies": accuracies, "iterations": np.array([3, 4])}
+        classes = ClassScores(asked=np.array([4, 0, 4]), right=np.array([4, 0, 1]))
         return [
-            Result(config, f"id{i}", f"run{i}", bool(i), accuracies, np.array([3, 4]), 0.002)
+            Result(
+                **scores,
+                classes=classes,
+                class_names=("a", "b", "c"),
+                config=config,
+                identity=f"id{i}",
+                run_id=f"run{i}",
+                reused=bool(i),
+                seconds_per_task=0.002,
+            )
             for i, config in enumerate(configs)
         ]
 

@@ -109,6 +109,22 @@ class TestResolution:
         found = parse(TrainConfig, ["milestones=[1, 2],[3]"])
         assert [config.training.options["milestones"] for config in found] == [(1, 2), (3,)]
 
+    def test_audits_are_one_set(self):
+        forms = {
+            "best_permutation": 1,
+            "[best_permutation]": 1,
+            "per_true_class,best_permutation": 2,
+            "[best_permutation, per_true_class, best_permutation]": 2,
+            "none": 0,
+            "null": 0,
+            "[]": 0,
+        }
+        for text, count in forms.items():
+            (config,) = parse(EvaluateConfig, ["strategy=simpleshot", f"audit={text}"])
+            assert config.audit == ("best_permutation", "per_true_class")[:count]
+        found = parse(EvaluateConfig, ["strategy=simpleshot", "audit=[],[per_true_class]"])
+        assert [config.audit for config in found] == [(), ("per_true_class",)]
+
     def test_experiments_are_put_before_what_is_typed(self):
         assert len(parse(EvaluateConfig, ["experiment=both"])) == 4
         found = parse(EvaluateConfig, ["shot=10", "experiment=both"])
@@ -143,6 +159,7 @@ class TestResolution:
             (["shot=[1, 5]"], ["shot", "integer"]),
             (["seed=-1"], ["seed", "at least 0"]),
             (["split=test"], ["split", "novel"]),
+            (["audit=permutation"], ["audit", "best_permutation"]),
             (["benchmark=omniglot", "split=background"], ["split", "benchmark.split"]),
             (["device=gpu"], ["device", "cuda"]),
             (["weight=much"], ["weight", "a number", "much"]),

@@ -34,8 +34,8 @@ elif where == "extraction":
     import fsl.features
     fsl.features.extract = stand
 elif where == "recording":
-    import runs.evaluations
-    runs.evaluations.np.savez_compressed = stand
+    import runs.results
+    runs.results.np.savez_compressed = stand
 elif where == "evaluation":
     import fsl.evaluation
     fsl.evaluation.evaluate = stand

@@ -1,0 +1,116 @@
+"""One evaluated config: what the strategy scored, task by task and class by class, and the file that keeps it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fsl.scores import ClassScores, half_width
+from runs.config import EvaluateConfig
+
+PER_TASK = "per_task.npz"
+AUDIT = "audit_"  # before an audit's name, wherever it is written down
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What a strategy scored on T tasks over a split of C classes.
+
+    Attributes:
+        accuracies: (T,) fraction of right labels, one per task.
+        iterations: (T,) steps of the strategy, one per task.
+        classes: right answers by class of the split.
+        class_names: C names.
+        query_right: (Q,) bool, whether each query got its true class, where there is one task only; else None.
+        trace: (steps, b) objective of the first b tasks, NaN after a task has stopped, or None.
+        audits: (T,) by name, see `fsl.audits`; never the accuracy.
+    """
+
+    accuracies: NDArray[np.float64]
+    iterations: NDArray[np.int64]
+    classes: ClassScores
+    class_names: tuple[str, ...]
+    query_right: NDArray[np.bool_] | None = None
+    trace: NDArray[np.floating[Any]] | None = None
+    audits: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+
+    @property
+    def accuracy(self) -> float:
+        """Mean over tasks, a fraction."""
+        return float(self.accuracies.mean(dtype=np.float64))
+
+    @property
+    def units(self) -> str:
+        """What the interval of the accuracy is over: "tasks", or the "queries" of the only one."""
+        return "tasks" if self.query_right is None else "queries"
+
+    @property
+    def ci95(self) -> float:
+        """Half-width of the 95 % interval of the mean over its units."""
+        return half_width(self.accuracies if self.query_right is None else self.query_right)
+
+    def metrics(self) -> dict[str, float]:
+        """Their means and intervals, by the names that these have everywhere."""
+        found = {
+            "accuracy": self.accuracy,
+            "accuracy_ci95": self.ci95,
+            "accuracy_per_class": self.classes.mean,
+            "iterations_mean": float(self.iterations.mean()),
+        }
+        if self.units == "queries":
+            found["accuracy_per_class_ci95"] = self.classes.half_width
+        return found | {AUDIT + name: float(values.mean()) for name, values in self.audits.items()}
+
+    def save(self, path: Path) -> None:
+        """Write them to a compressed .npz file."""
+        arrays = {
+            "accuracies": self.accuracies,
+            "iterations": self.iterations,
+            "class_asked": self.classes.asked,
+            "class_right": self.classes.right,
+            "class_names": np.array(self.class_names),
+            "query_right": self.query_right,
+            "trace": self.trace,
+            **{AUDIT + name: values for name, values in self.audits.items()},
+        }
+        present = {name: array for name, array in arrays.items() if array is not None}
+        np.savez_compressed(path, **present)  # type: ignore[arg-type]
+
+    @classmethod
+    def load(cls, path: Path) -> "Scores":
+        """Read what `save` wrote. A file that is damaged raises whatever zipfile or numpy make of it."""
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            return cls(
+                arrays["accuracies"],
+                arrays["iterations"],
+                ClassScores(arrays["class_asked"], arrays["class_right"]),
+                tuple(arrays["class_names"].tolist()),
+                arrays.get("query_right"),
+                arrays.get("trace"),
+                {name.removeprefix(AUDIT): arrays[name] for name in arrays if name.startswith(AUDIT)},
+            )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Result(Scores):
+    """One evaluated config, with its scores.
+
+    Attributes:
+        config: what was evaluated.
+        identity: of the evaluation.
+        run_id: the MLflow run that holds it.
+        reused: it was there already.
+        seconds_per_task: measured when it was computed.
+    """
+
+    config: EvaluateConfig
+    identity: str
+    run_id: str
+    reused: bool
+    seconds_per_task: float
+
+    def metrics(self) -> dict[str, float]:
+        return super().metrics() | {"seconds_per_task": self.seconds_per_task}
