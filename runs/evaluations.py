@@ -60,7 +60,8 @@ def evaluation(
 ) -> list[Result]:
     """The result of each config, in order; finished ones are taken from the record.
 
-    Strategies on the same tasks share the gathered features. Each config is a run of its own.
+    Strategies on the same tasks share the gathered features. Each config is a run of its own. Where a strategy fails,
+    the others are evaluated and recorded before its error is raised.
 
     Args:
         force: evaluate again, even what is in the record.
@@ -85,8 +86,11 @@ def evaluation(
         groups.setdefault(job.shape, []).append(job)
     for group in groups.values():
         _check_tasks(group[0], store, progress)
+    failures: list[Exception] = []
     for group in groups.values():
-        results |= _evaluate(group, store, tracker, progress, force)
+        results |= _evaluate(group, store, tracker, progress, force, failures)
+    if failures:
+        raise failures[0]
     return [dataclasses.replace(results[job.identity], config=job.config) for job in jobs]
 
 
@@ -131,8 +135,10 @@ def tasks_of(config: EvaluateConfig, split: Any) -> "TaskSource":
     return tasks
 
 
-def _evaluate(group: list[_Job], store: Store, tracker: Tracker, progress: Progress, force: bool) -> dict[str, Result]:
-    """Evaluate configs of one shape together."""
+def _evaluate(
+    group: list[_Job], store: Store, tracker: Tracker, progress: Progress, force: bool, failures: list[Exception]
+) -> dict[str, Result]:
+    """Evaluate configs of one shape together; errors of their strategies are added to `failures`."""
     config = group[0].config
     bank = features(config, config.split, store, tracker, progress=progress)
     with contextlib.ExitStack() as stack:
@@ -146,11 +152,16 @@ def _evaluate(group: list[_Job], store: Store, tracker: Tracker, progress: Progr
             if not force and (found := _finished(job, store, tracker, progress)):
                 results[job.identity] = found  # another process was at it
         todo = [job for job in group if job.identity not in results]
-        return results | (_run(todo, bank, store, tracker, progress) if todo else {})
+        return results | (_run(todo, bank, store, tracker, progress, failures) if todo else {})
 
 
 def _run(
-    jobs: list[_Job], bank: "FeatureBank", store: Store, tracker: Tracker, progress: Progress
+    jobs: list[_Job],
+    bank: "FeatureBank",
+    store: Store,
+    tracker: Tracker,
+    progress: Progress,
+    failures: list[Exception],
 ) -> dict[str, Result]:
     from fsl.evaluation import evaluate
     from fsl.machine import resolve_device
@@ -162,6 +173,7 @@ def _run(
         features_tag = bank.fingerprint()
         runs = [stack.enter_context(_start(job, bank, features_tag, tracker).guarded()) for job in jobs]
         tasks = tasks_of(config, bank)
+        failed: dict[str, Exception] = {}
         found = evaluate(
             {label: job.config.strategy.build() for label, job in zip(labels, jobs, strict=True)},
             bank,
@@ -171,12 +183,18 @@ def _run(
             device=resolve_device(config.device),
             progress=progress,
             audits=config.audit,
+            failures=failed,
         )
         results = {}
         for label, job, run in zip(labels, jobs, runs, strict=True):
+            if label in failed:
+                run.stop("FAILED", f"{type(failed[label]).__name__}: {failed[label]}")
+                progress.note(f"failed: {evaluate_name(job.config)}; the others are kept")
+                continue
             scores, seconds = _scores(found[label], bank), found[label].seconds_per_task
             results[job.identity] = _result(job, scores, run.run_id, seconds, reused=False)
             _record(run, results[job.identity], store)
+    failures += failed.values()
     return results
 
 

@@ -321,6 +321,16 @@ def test_a_failing_strategy_marks_its_run_and_leaves_the_others(trained, evaluat
     assert [result.reused for result in evaluate(configs("shot=1,2"))] == [True, False]
 
 
+def test_a_strategy_that_fails_leaves_the_others_of_its_group_recorded(trained, evaluate, configs, tracker, notes):
+    mixed = ["strategy=simpleshot,tiny_plugins:Failing", "shot=1,2"]
+    with pytest.raises(RuntimeError, match="Failing: ZeroDivisionError: on purpose"):
+        evaluate(configs(*mixed))
+    states = {(run.data.params["strategy"], run.info.status) for run in runs_of(tracker, "evaluate/Tiny")}
+    assert states == {("simpleshot", "FINISHED"), ("tiny_plugins:Failing", "FAILED")}
+    assert "failed: Failing 5w1s" in notes
+    assert [result.reused for result in evaluate(configs("shot=1,2"))] == [True, True]
+
+
 def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkeypatch):
     def full(*_, **__):
         raise OSError(28, "No space left on device")

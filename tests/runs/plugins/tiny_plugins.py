@@ -36,3 +36,16 @@ class Tiny:
         labels = np.repeat(np.arange(classes), 20)
         names = tuple(f"{split} {i}" for i in range(classes))
         return images.clip(0, 255).astype(np.uint8).reshape(-1, 1, 16, 16), labels, names
+
+
+@dataclass(frozen=True)
+class Failing:
+    """A strategy that fails on every batch."""
+
+    transform: str = "UN"
+
+    transductive: ClassVar[bool] = False
+    assumes_balance: ClassVar[bool] = False
+
+    def predict(self, episodes):
+        raise ZeroDivisionError("on purpose")
