@@ -5,12 +5,16 @@ over the M points. Distances to prototypes then need either the features (`Featu
 inner products (`Gram`), in which the D of the features has vanished: the cheaper form for tasks of a hundred points.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import torch
 from torch import Tensor
+
+_AT_ONCE = 1 << 24
+"""Distances at a time where there are many points: 64 MiB in float32."""
 
 
 class Points(Protocol):
@@ -65,7 +69,7 @@ class Features:
 
     def moved(self, which: Tensor, direction: Tensor) -> "Features":
         step = torch.bmm(direction[:, None], self.values)
-        return Features(self.values + which[:, :, None] * step)
+        return Features(torch.addcmul(self.values, which[:, :, None], step))
 
     def select(self, problems: Tensor) -> "Features":
         return Features(self.values[problems])
@@ -138,6 +142,19 @@ def squared_pairwise(points: Points) -> Tensor:
     """(B, M, M) squared Euclidean distances between the points, clamped at 0. A tensor of its own."""
     norms = points.squared_norms
     return torch.sub(norms[:, :, None] + norms[:, None], points.pairwise(), alpha=2).clamp_min_(0)
+
+
+def squared_distances_by_block(points: Points) -> Iterator[Tensor]:
+    """(B, M, m) squared Euclidean distances, clamped at 0, of all points to some of them at a time, in order: at once
+    where all inner products are at hand."""
+    if not isinstance(points, Features):
+        yield squared_pairwise(points)
+        return
+    norms, values = points.squared_norms, points.values
+    at_once = max(1, _AT_ONCE // norms.numel())
+    for some, lengths in zip(torch.split(values, at_once, 1), torch.split(norms, at_once, 1), strict=True):
+        products = torch.bmm(values, some.mT)
+        yield torch.sub(norms[:, :, None] + lengths[:, None], products, alpha=2).clamp_min_(0)
 
 
 def cosines(points: Points, coefficients: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from clustering.points import Points, squared_distances, squared_pairwise
+from clustering.points import Points, squared_distances, squared_distances_by_block
 
 Logits = Callable[[], Tensor]
 """(B, K, N) logits of the assignments as they would be were no row clamped; computed when asked for."""
@@ -87,8 +87,7 @@ class ByProductModes(Modes):
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
         members = (weights == weights.amax(dim=1, keepdim=True)) & (weights > 0)
         if logits is None:
-            kernel = gaussian(squared_pairwise(self.points), self.variance)
-            return best_members(torch.bmm(weights, kernel), members)
+            return best_members(densities(self.points, weights, self.variance), members)
         return best_members(log_odds(logits(), members), members)
 
     def select(self, problems: Tensor) -> "ByProductModes":
@@ -98,6 +97,12 @@ class ByProductModes(Modes):
 def gaussian(squared_distances: Tensor, variance: Tensor) -> Tensor:
     """w = exp(-d^2 / (2 sigma^2)), a tensor of its own."""
     return torch.mul(squared_distances, -0.5 / variance).exp_()
+
+
+def densities(points: Points, weights: Tensor, variance: Tensor) -> Tensor:
+    """(B, K, N) kernel densities sum_p z_kp w(x_p, x_q) of every class at every point."""
+    parts = [torch.bmm(weights, gaussian(squared, variance)) for squared in squared_distances_by_block(points)]
+    return torch.cat(parts, dim=2)
 
 
 def weighted_means(weights: Tensor) -> Tensor:

@@ -11,8 +11,9 @@ from torch import Tensor
 from clustering.alternation import Members, Sweeps, alternate
 from clustering.descent import Step
 from clustering.errors import InputError
-from clustering.graph import Symmetry, neighbours, symmetrised
-from clustering.points import Gram, Points, squared_pairwise
+from clustering.graph import Symmetry
+from clustering.neighbourhood import Arcs, nearest_arcs
+from clustering.points import Gram, Points
 from clustering.prototypes import Prototypes
 from clustering.terms import Laplacian
 from fsl.episodes import Episodes, Predictions
@@ -79,43 +80,37 @@ class Neighbours:
     """The k nearest neighbours of support and queries among themselves.
 
     Attributes:
-        arcs: (B, N, N) 1 from each point to its neighbours.
-        sums: (B, 1, 1) of the squared distances along the arcs.
-        count: (B, 1, 1) points, padding left out.
-        smallest: (B, 1, 1) variance below which all points are equal up to rounding.
+        arcs: from each point to its neighbours.
+        count: (B,) points, padding left out.
+        smallest: (B,) variance below which all points are equal up to rounding.
     """
 
-    arcs: Tensor
-    sums: Tensor
+    arcs: Arcs
     count: Tensor
     smallest: Tensor
 
     @classmethod
     def of(cls, episodes: Episodes, points: Points, k: int, *, include_self: bool) -> "Neighbours":
         """`include_self` counts the point among its own k, as published: k - 1 real ones."""
-        distances = squared_pairwise(points)
         valid = None if episodes.support_mask is None and episodes.query_mask is None else episodes.valid
-        arcs = neighbours(distances, k, symmetry="directed", include_self=include_self, valid=valid).weights
-        size = points.squared_norms.amax(dim=1)[:, None, None]
+        arcs = nearest_arcs(points, k, include_self=include_self, valid=valid)
+        size = points.squared_norms.amax(dim=1)
         return cls(
-            arcs,
-            torch.linalg.vecdot(arcs.flatten(1), distances.flatten(1))[:, None, None],
-            episodes.valid.sum(dim=1).to(arcs.dtype)[:, None, None],
-            (64 * torch.finfo(arcs.dtype).eps * size).clamp_min(1e-12),
+            arcs, episodes.valid.sum(dim=1).to(size.dtype), (64 * torch.finfo(size.dtype).eps * size).clamp_min(1e-12)
         )
 
     def variance(self, rule: SigmaRule) -> Tensor:
         """(B, 1, 1) sigma^2; infinite, so that all kernel values are 1, where all points are equal."""
-        per_point = 5.0 if rule == "published" else self.arcs.sum(dim=(1, 2), keepdim=True) / self.count
-        variance = self.sums / (self.count * per_point).clamp_min(1.0)
-        return torch.where(variance > self.smallest, variance, torch.inf)
+        per_point = 5.0 if rule == "published" else self.arcs.number / self.count
+        variance = self.arcs.squared_lengths / (self.count * per_point).clamp_min(1.0)
+        return torch.where(variance > self.smallest, variance, torch.inf)[:, None, None]
 
     def terms(self, settings: Settings) -> list[Laplacian]:
         """The Laplacian term on their graph, if it has a weight."""
         if settings.weight == 0:
             return []
-        arcs = self.arcs.double() if _double(settings) else self.arcs
-        return [Laplacian(symmetrised(arcs, settings.graph), settings.weight)]
+        dtype = torch.float64 if _double(settings) else self.count.dtype
+        return [Laplacian(self.arcs.graph(settings.graph, dtype), settings.weight)]
 
 
 def cluster(

@@ -7,7 +7,8 @@ from torch import Tensor
 
 from clustering.descent import Step, descend
 from clustering.errors import InputError
-from clustering.graph import DenseGraph, Symmetry, neighbours
+from clustering.graph import Graph, Symmetry
+from clustering.neighbourhood import neighbour_graph
 from clustering.parameters import Above, AtLeast, validate
 from clustering.points import Points, squared_distances
 from clustering.terms import Laplacian
@@ -116,11 +117,12 @@ class LaplacianShot:
         cost = squared_distances(points, prototypes)[:, :, episodes.support_size :].mT
         return cost if episodes.query_mask is None else cost * episodes.query_mask[..., None]
 
-    def _query_graph(self, episodes: Episodes) -> DenseGraph:
+    def _query_graph(self, episodes: Episodes) -> Graph:
         """The kNN graph of the queries; moving them all alike does not change it."""
-        return neighbours(
-            episodes.points.dissimilarities(first=episodes.support_size),
+        return neighbour_graph(
+            episodes.points,
             self.neighbours,
+            first=episodes.support_size,
             symmetry=self.graph,
             include_self=self.include_self,
             valid=episodes.query_mask,

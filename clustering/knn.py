@@ -1,0 +1,95 @@
+"""Nearest neighbours among many points: exact, and without the matrix of all pairs.
+
+A block of rows at a time is one matrix product and a selection. That is as fast as the flat index of faiss where its
+BLAS knows the processor, several times faster where it does not (`benchmarks/large_task.py` measures both), and runs
+on the device of the points and in their precision.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+_BLOCK = 1 << 24
+"""Distances at a time: 64 MiB in float32."""
+
+_GATHERED = 1 << 22
+"""Coordinates of candidates at a time: 16 MiB in float32."""
+
+_SPARE = 4
+"""Candidates beyond k. All are ranked anew by exact differences, since a product's rounding swaps points that are
+nearly equally far."""
+
+
+class Nearest(NamedTuple):
+    """The k nearest others of every point, nearest first, ties to the lowest index.
+
+    Attributes:
+        indices: (B, N, k) int64 places among the N points; -1 where a point has fewer neighbours.
+        squared_distances: (B, N, k) squared Euclidean distances; 0 where there is no neighbour.
+    """
+
+    indices: Tensor
+    squared_distances: Tensor
+
+    @property
+    def present(self) -> Tensor:
+        """(B, N, k) bool, False where a point has fewer neighbours."""
+        return self.indices >= 0
+
+
+def nearest_neighbours(x: Tensor, k: int, *, valid: Tensor | None = None) -> Nearest:
+    """The k nearest others of every point by Euclidean distance.
+
+    Duplicates of a point are neighbours of it like others; where more than k + 4 points are equally far, which of them
+    are found is up to rounding, the same in every run. Costs N^2 D multiply-adds a problem, and memory for N rows of
+    k + 4 besides the block at hand.
+
+    Args:
+        x: (B, N, D) finite points.
+        k: >= 0 neighbours besides the point itself, which is left out by its index; N - 1 where there are fewer.
+        valid: (B, N) bool, False for padded points, which neither have nor are neighbours.
+    """
+    x = x.contiguous()
+    batch, points, _ = x.shape
+    k = min(k, points - 1)
+    candidates = min(k + _SPARE, points - 1)
+    norms = x.square().sum(dim=2)
+    if valid is not None:
+        norms = norms.masked_fill(~valid, torch.inf)
+    indices = torch.empty(batch, points, k, dtype=torch.int64, device=x.device)
+    distances = x.new_empty(batch, points, k)
+    rows = max(1, _BLOCK // (batch * points))
+    for first in range(0, points, rows):
+        block = slice(first, first + rows)
+        # ||x_j||^2 - 2 <x_i, x_j>: in a row ordered as the distances are
+        far = torch.baddbmm(norms[:, None], x[:, block], x.mT, alpha=-2)
+        far.diagonal(offset=first, dim1=1, dim2=2).fill_(torch.inf)
+        found = far.topk(candidates, dim=2, largest=False, sorted=False)
+        indices[:, block], distances[:, block] = _ranked(x, first, found.indices, found.values < torch.inf, k)
+    if valid is not None:
+        missing = (indices < 0) | ~valid[:, :, None]
+        indices, distances = indices.masked_fill(missing, -1), distances.masked_fill(missing, 0.0)
+    return Nearest(indices, distances)
+
+
+def _ranked(x: Tensor, first: int, candidates: Tensor, present: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """Indices and distances (B, n, k) of the nearest of candidates (B, n, c), of the n points from `first` on."""
+    batch, points, dimension = x.shape
+    candidates, order = candidates.sort(dim=2)  # then a stable sort by distance leaves ties to the lowest index
+    present = present.gather(2, order)
+    places = candidates + points * torch.arange(batch, device=x.device)[:, None, None]
+    distances = x.new_empty(candidates.shape)
+    rows = max(1, _GATHERED // (batch * max(1, candidates.shape[2]) * dimension))
+    for start in range(0, candidates.shape[1], rows):
+        part = slice(start, start + rows)
+        others = x.reshape(-1, dimension)[places[:, part]]
+        others -= x[:, first + start : first + start + rows][:, : others.shape[1], None]
+        distances[:, part] = others.square_().sum(dim=3)
+    distances = distances.masked_fill_(~present, torch.inf)
+    distances, order = distances.sort(dim=2, stable=True)
+    missing = distances[:, :, :k] == torch.inf
+    return (
+        candidates.gather(2, order)[:, :, :k].masked_fill(missing, -1),
+        distances[:, :, :k].masked_fill(missing, 0.0),
+    )

@@ -1,0 +1,73 @@
+"""Nearest neighbours against a loop, with ties, duplicates, padding, and however the rows fall into blocks."""
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering import knn
+from clustering.knn import nearest_neighbours
+
+
+def by_loops(x: torch.Tensor, k: int, valid: torch.Tensor) -> list[list[list[tuple[float, int]]]]:
+    """(squared distance, index) of the nearest of every point, one at a time."""
+    found = []
+    for b in range(len(x)):
+        found.append([])
+        for p in range(x.shape[1]):
+            others = [q for q in range(x.shape[1]) if q != p and valid[b, q] and valid[b, p]]
+            found[b].append(sorted((float(((x[b, p] - x[b, q]) ** 2).sum()), q) for q in others)[:k])
+    return found
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    points=st.integers(1, 9),
+    k=st.integers(0, 12),
+    block=st.sampled_from([1, 40, 1 << 24]),
+    integers=st.booleans(),
+    pad=st.booleans(),
+)
+def test_nearest_neighbours_agree_with_a_loop(
+    seed: int, points: int, k: int, block: int, integers: bool, pad: bool
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    x = torch.randn(3, points, 2, generator=generator, dtype=torch.float64)
+    if integers:  # exact ties and duplicates, fewer of them than would fill the spare candidates
+        x = x.mul(4).round()
+    valid = torch.rand(3, points, generator=generator) < 0.7 if pad else torch.ones(3, points, dtype=torch.bool)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(knn, "_BLOCK", block)
+        patch.setattr(knn, "_GATHERED", block)
+        found = nearest_neighbours(x, k, valid=valid if pad else None)
+    assert found.indices.shape == found.squared_distances.shape == (3, points, min(k, points - 1))
+    for b, tasks in enumerate(by_loops(x, k, valid)):
+        for p, expected in enumerate(tasks):
+            here = found.present[b, p]
+            assert found.indices[b, p][here].tolist() == [q for _, q in expected]
+            distances = torch.tensor([distance for distance, _ in expected], dtype=torch.float64)
+            torch.testing.assert_close(found.squared_distances[b, p][here], distances)
+            assert not found.squared_distances[b, p][~here].any()
+
+
+def test_many_duplicates_are_each_others_neighbours_and_never_their_own() -> None:
+    """More of them than candidates are looked at: found by distance 0, and the point itself is not among them."""
+    x = torch.randn(1, 60, 7, generator=torch.Generator().manual_seed(0))
+    x[:, 10:40] = x[:, 10:11]
+    found = nearest_neighbours(x, 5)
+    assert bool((found.indices != torch.arange(60)[:, None]).all())
+    assert bool((found.squared_distances[:, 10:40] == 0).all())
+    assert bool(((found.indices[:, 10:40] >= 10) & (found.indices[:, 10:40] < 40)).all())
+    distinct = found.indices.sort(dim=2).values.diff(dim=2)
+    assert bool((distinct > 0).all())
+
+
+def test_single_precision_distances_are_those_of_differences() -> None:
+    """Points far from the origin and near each other, whose squared norms leave no digits for the distance."""
+    centre = torch.full((5,), 300.0)
+    x = (centre + 0.01 * torch.randn(1, 6, 5, generator=torch.Generator().manual_seed(1))).float()
+    found = nearest_neighbours(x, 3)
+    exact = nearest_neighbours(x.double(), 3)
+    assert torch.equal(found.indices, exact.indices)
+    torch.testing.assert_close(found.squared_distances.double(), exact.squared_distances)

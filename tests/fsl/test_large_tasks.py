@@ -1,0 +1,45 @@
+"""Tasks of many points, which are handled by their features and a sparse graph: the same predictions as by the matrix
+of inner products, and no matrix of all pairs."""
+
+import dataclasses
+
+import pytest
+import torch
+
+from clustering.points import Features, Gram
+from fsl import affinities, episodes, gathering, scaling, support_products
+from fsl.episodes import Episodes, Strategy
+from tests.fsl.test_strategies import draw, every_strategy, same_predictions
+
+
+@pytest.fixture(autouse=True)
+def _small_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From 25 points on a task is a large one."""
+    for module in (episodes, gathering, scaling, support_products, affinities):
+        monkeypatch.setattr(module, "LARGEST_GRAM", 24)
+
+
+def without_limit(strategy: Strategy, tasks: Episodes) -> torch.Tensor:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (episodes, gathering, scaling, support_products, affinities):
+            patch.setattr(module, "LARGEST_GRAM", 1024)
+        tasks = dataclasses.replace(tasks)
+        assert isinstance(tasks.points, Gram)
+        return strategy.predict(tasks).probabilities
+
+
+@every_strategy
+def test_large_tasks_are_predicted_as_small_ones(strategy: Strategy) -> None:
+    tasks = draw(1, batch=2, queries=40)
+    assert isinstance(tasks.points, Features)
+    assert same_predictions(strategy.predict(tasks).probabilities, without_limit(strategy, tasks))
+
+
+@every_strategy
+def test_padding_of_large_tasks_weighs_nothing(strategy: Strategy) -> None:
+    tasks = draw(6, batch=2, queries=40, spread=3.0)
+    keep_support, keep_query = torch.ones(2, 8, dtype=torch.bool), torch.ones(2, 40, dtype=torch.bool)
+    keep_support[0, 1] = keep_query[0, 31:] = keep_query[1, :5] = False
+    padded = dataclasses.replace(tasks, support_mask=keep_support, query_mask=keep_query)
+    found, expected = strategy.predict(padded).probabilities, without_limit(strategy, padded)
+    assert same_predictions(found[keep_query], expected[keep_query])
