@@ -6,6 +6,10 @@ SAMPLERS = Plugins(
     kind="sampler",
     table={
         "balanced": "fsl.samplers.balanced:Balanced",
+        "dirichlet": "fsl.samplers.dirichlet:Dirichlet",
+        "few_classes": "fsl.samplers.few_classes:FewClasses",
+        "unequal_shots": "fsl.samplers.unequal_shots:UnequalShots",
+        "whole_split": "fsl.samplers.whole_split:WholeSplit",
         "file": "fsl.samplers.file:File",
     },
     group="transduce.samplers",

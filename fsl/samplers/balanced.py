@@ -5,12 +5,11 @@ from functools import partial
 from typing import Annotated
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from clustering.parameters import AtLeast, validate
 from clustering.streams import stream
-from fsl.samplers.pool import Pool, shuffled
+from fsl.samplers.pool import Pool, assemble
 from fsl.tasks import BLOCK, Tasks, TaskSource
 
 
@@ -50,14 +49,6 @@ class Balanced:
         random = stream(seed, "tasks", self.way, self.shot, self.query, index)
         classes = pool.classes(random, BLOCK, self.way)
         samples = pool.samples(random, classes, self.shot + self.query)
-        support, query = samples[..., : self.shot], samples[..., self.shot :]
-        positions = np.arange(self.way)
-        query_labels = np.broadcast_to(np.repeat(positions, self.query), (BLOCK, self.way * self.query))
-        query, query_labels = shuffled(random, query.reshape(BLOCK, -1), query_labels)
-        return Tasks(
-            support=torch.from_numpy(support.reshape(BLOCK, -1)),
-            support_labels=torch.from_numpy(np.repeat(positions, self.shot)).expand(BLOCK, -1),
-            query=torch.from_numpy(query),
-            query_labels=torch.from_numpy(query_labels),
-            classes=torch.from_numpy(classes),
-        )
+        query = samples[..., self.shot :].reshape(BLOCK, -1)
+        query_labels = np.broadcast_to(np.arange(self.way).repeat(self.query), query.shape)
+        return assemble(random, classes, samples[..., : self.shot], query, query_labels)

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from clustering.errors import InputError
+from fsl.tasks import Tasks
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +52,21 @@ class Pool:
         if short:
             worst = int(np.argmin(self.counts))
             raise InputError(
-                f"{reason} need {each} images of each class, but class {self.names[worst]!r} has "
+                f"{reason}: that takes {each} images of each class, but class {self.names[worst]!r} has "
                 f"{self.counts[worst]} ({short} of {len(self.counts)} classes have too few); {remedy}"
+            )
+
+    def require_queries(self, classes: int, shot: int, queries: int, remedy: str) -> None:
+        """That any `classes` classes have `queries` samples in all, besides `shot` of each.
+
+        Raises:
+            InputError: the smallest classes have fewer.
+        """
+        left = int(np.sort(self.counts - shot)[:classes].sum())
+        if left < queries:
+            raise InputError(
+                f"a task has {queries} queries of {classes} classes, but the smallest {classes} classes have only "
+                f"{left} images besides their support; {remedy}"
             )
 
     def classes(self, random: np.random.Generator, tasks: int, way: int) -> NDArray[np.int64]:
@@ -69,10 +84,37 @@ class Pool:
         return self.members[classes[..., None], smallest(keys, size)]
 
 
-def shuffled(random: np.random.Generator, *rows: NDArray[np.int64]) -> list[NDArray[np.int64]]:
-    """The arrays (tasks, n) with the entries of each row in one random order, so that the order tells nothing."""
-    order = np.argsort(random.random(rows[0].shape), axis=1)
-    return [np.take_along_axis(row, order, axis=1) for row in rows]
+def assemble(
+    random: np.random.Generator,
+    classes: NDArray[np.int64],
+    support: NDArray[np.int64],
+    query: NDArray[np.int64],
+    query_labels: NDArray[np.int64],
+    given: NDArray[np.bool_] | None = None,
+) -> Tasks:
+    """Tasks of what was drawn. The queries are shuffled, so that their order tells nothing about their classes.
+
+    Args:
+        classes: (B, way).
+        support: (B, way, shot) samples.
+        query: (B, Q) samples.
+        query_labels: (B, Q) in 0..way-1.
+        given: (B, way, shot) bool, False where there is no support sample; None where all are there.
+    """
+    tasks, way, shot = support.shape
+    support_labels = np.empty_like(support)
+    support_labels[:] = np.arange(way)[:, None]
+    if given is not None:
+        support, support_labels = np.where(given, support, 0), np.where(given, support_labels, 0)
+    order = np.argsort(random.random(query.shape), axis=1)
+    return Tasks(
+        support=torch.from_numpy(support.reshape(tasks, -1)),
+        support_labels=torch.from_numpy(support_labels.reshape(tasks, way * shot)),
+        query=torch.from_numpy(np.take_along_axis(query, order, axis=1)),
+        query_labels=torch.from_numpy(np.take_along_axis(query_labels, order, axis=1)),
+        classes=torch.from_numpy(classes),
+        support_mask=None if given is None else torch.from_numpy(given.reshape(tasks, -1)),
+    )
 
 
 def smallest(keys: NDArray[np.float64], size: int) -> NDArray[np.int64]:

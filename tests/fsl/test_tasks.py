@@ -1,4 +1,4 @@
-"""Task sampling: what a task is, and that task i is always the same task."""
+"""Tasks as files: what is written is read back, what makes no sense is refused. How they are drawn: test_samplers."""
 
 import dataclasses
 from pathlib import Path
@@ -6,70 +6,12 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from clustering.errors import InputError
 from fsl.samplers.balanced import Balanced
-from fsl.tasks import BLOCK, Tasks, concatenate
-
-
-def labels_of(sizes: list[int], seed: int = 0) -> torch.Tensor:
-    """Labels with these class sizes, in random order."""
-    labels = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
-    return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]
-
-
-@settings(deadline=None, max_examples=25)
-@given(
-    sizes=st.lists(st.integers(7, 20), min_size=3, max_size=9),
-    way=st.integers(2, 3),
-    shot=st.integers(1, 3),
-    query=st.integers(1, 4),
-    seed=st.integers(0, 99),
-)
-def test_what_a_task_is(sizes: list[int], way: int, shot: int, query: int, seed: int) -> None:
-    labels = labels_of(sizes)
-    tasks = Balanced(way, shot, query).tasks(labels, seed).block(0)
-    assert tasks.support.shape == (BLOCK, way * shot)
-    assert tasks.query.shape == (BLOCK, way * query)
-    for classes, support, support_labels, samples, query_labels in zip(
-        tasks.classes, tasks.support, tasks.support_labels, tasks.query, tasks.query_labels, strict=True
-    ):
-        drawn = torch.cat([support, samples]).tolist()
-        assert len(set(drawn)) == len(drawn)  # no sample twice, so support and query are disjoint
-        assert len(set(classes.tolist())) == way
-        assert torch.equal(labels[support], classes[support_labels])
-        assert torch.equal(labels[samples], classes[query_labels])
-        assert torch.bincount(query_labels, minlength=way).tolist() == [query] * way
-
-
-def test_task_i_does_not_depend_on_how_many_are_asked_for() -> None:
-    sampler = Balanced().tasks(labels_of([20] * 10), seed=4)
-    many, few = sampler.first(BLOCK + 40), sampler.first(40)
-    assert len(many) == BLOCK + 40
-    assert torch.equal(many.query[:40], few.query)
-    again = Balanced().tasks(labels_of([20] * 10), seed=4).block(1)
-    assert torch.equal(many.support[BLOCK:], again.support[:40])
-
-
-def test_another_seed_gives_other_tasks_and_queries_are_shuffled() -> None:
-    labels = labels_of([20] * 10)
-    first, second = (Balanced().tasks(labels, seed).first(50) for seed in (0, 1))
-    assert not torch.equal(first.query, second.query)
-    in_order = torch.arange(5).repeat_interleave(15)
-    assert not any(torch.equal(row, in_order) for row in first.query_labels)
-
-
-def test_classes_and_samples_are_drawn_uniformly() -> None:
-    """Every class and every sample within five standard deviations of its expected count."""
-    tasks = concatenate([Balanced(4, 1, 3).tasks(labels_of([20] * 8)).block(i) for i in range(20)])
-    counts = torch.bincount(tasks.classes.flatten(), minlength=8).double()
-    expected = 20 * BLOCK * 4 / 8
-    assert bool(((counts - expected).abs() < 5 * (expected * 0.5) ** 0.5).all())
-    samples = torch.bincount(tasks.query.flatten(), minlength=160).double()
-    expected = 20 * BLOCK * 12 / 160
-    assert bool(((samples - expected).abs() < 5 * expected**0.5).all())
+from fsl.samplers.unequal_shots import UnequalShots
+from fsl.tasks import BLOCK, Tasks
+from tests.oracles.small_tasks import labels_of
 
 
 def test_tasks_are_written_and_read_back(tmp_path: Path) -> None:
@@ -120,18 +62,61 @@ def test_a_sample_in_support_and_query_is_refused(tmp_path: Path) -> None:
         Tasks.load(tmp_path / "tasks.safetensors")
 
 
+@pytest.fixture
+def padded() -> Tasks:
+    """Tasks whose shots differ."""
+    return UnequalShots(5, 1, 4, 3).tasks(labels_of([20] * 6)).first(30)
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"way": 11}, ["way=11", "10 classes"]),
-        ({"shot": 10}, ["shot=10", "25 images", "'ten'", "lower shot or query"]),
-        ({"shot": 0}, ["shot", "at least 1"]),
-        ({"query": 0}, ["query", "at least 1"]),
+        ({"support_mask": lambda mask: mask.long()}, "support_mask must be bool"),
+        ({"support_mask": lambda mask: mask[:, 1:]}, "support_mask must be bool"),
+        ({"support_mask": lambda mask: mask & (torch.arange(20) >= 4)}, "task 0 has a class without support"),
+        ({"support_mask": torch.zeros_like}, "task 0 has no support"),
+        ({"classes": lambda classes: classes[:, 0]}, "classes must be int64"),
+        ({"classes": lambda classes: classes[:7]}, "one shape"),
     ],
 )
-def test_impossible_tasks_are_refused(changes: dict[str, int], words: list[str]) -> None:
-    labels = labels_of([30] * 9 + [20])
-    names = ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
-    with pytest.raises(InputError) as refusal:
-        Balanced(**changes).tasks(labels, class_names=names)
-    assert all(word in str(refusal.value) for word in words)
+def test_padded_tasks_that_make_no_sense_are_refused(padded: Tasks, tmp_path: Path, changes: Any, words: str) -> None:
+    path = tmp_path / "tasks.safetensors"
+    padded.save(path)
+    Tasks.load(path)
+    made = {name: change(getattr(padded, name)).contiguous() for name, change in changes.items()}
+    dataclasses.replace(padded, **made).save(path)
+    with pytest.raises(InputError, match=words):
+        Tasks.load(path)
+
+
+def test_padding_is_in_neither_support_nor_query(padded: Tasks, tmp_path: Path) -> None:
+    """Padded places hold sample 0, which may be a query of the task."""
+    assert padded.support_mask is not None
+    task = int((~padded.support_mask).any(1).nonzero()[0])
+    query = padded.query.clone()
+    query[task, 0] = 0
+    real = bool((padded.support[task][padded.support_mask[task]] == 0).any())
+    dataclasses.replace(padded, query=query).save(tmp_path / "tasks.safetensors")
+    assert not real
+    Tasks.load(tmp_path / "tasks.safetensors")
+
+
+def test_a_strange_tensor_in_a_task_list_is_named(tmp_path: Path) -> None:
+    from fsl.tasks import FORMAT
+    from fsl.tensor_files import write_tensors
+
+    tasks = Balanced().tasks(labels_of([20] * 6)).first(3)
+    write_tensors(tmp_path / "tasks.safetensors", {**tasks._present(), "weights": torch.ones(3)}, {"format": FORMAT})
+    with pytest.raises(InputError, match="has no weights"):
+        Tasks.load(tmp_path / "tasks.safetensors")
+
+
+def test_a_list_of_tasks_comes_block_by_block_too() -> None:
+    source = Balanced().tasks(labels_of([20] * 6))
+    tasks = source.first(BLOCK + 7)
+    assert tasks.source.limit == BLOCK + 7
+    assert [len(block) for block in tasks.source.blocks(BLOCK + 5)] == [BLOCK, 5]
+    assert torch.equal(tasks.source.first(BLOCK + 5).query, source.first(BLOCK + 5).query)
+    for count, words in ((0, "at least 1"), (BLOCK + 8, f"there are {BLOCK + 7}; give tasks={BLOCK + 7}")):
+        with pytest.raises(InputError, match=words):
+            tasks.source.blocks(count)

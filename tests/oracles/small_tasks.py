@@ -37,3 +37,9 @@ def as_arrays(episodes: Episodes, transform: str) -> Iterator[tuple[Array, list[
             support, labels = support[episodes.support_mask[i]], labels[episodes.support_mask[i]]
         x, q = (fewshot_loops.transform(f.numpy(), transform, episodes.base_mean.numpy()) for f in (support, query))
         yield x, labels.tolist(), q
+
+
+def labels_of(sizes: list[int], seed: int = 0) -> torch.Tensor:
+    """Labels of a split with these class sizes, in random order."""
+    labels = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
+    return labels[torch.randperm(len(labels), generator=torch.Generator().manual_seed(seed))]

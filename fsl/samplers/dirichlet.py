@@ -1,0 +1,94 @@
+"""Tasks whose queries are of unequally many of each class (Veilleux et al. 2021, alpha-TIM, section 4)."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clustering.parameters import Above, AtLeast, validate
+from clustering.streams import stream
+from fsl.samplers.pool import Pool, assemble
+from fsl.tasks import BLOCK, Tasks, TaskSource
+
+
+@dataclass(frozen=True)
+class Dirichlet:
+    """`way` random classes, `shot` support samples of each, `way * query` queries in proportions of a Dirichlet law.
+
+    The proportions are rounded to counts by largest remainders; a class may have none. Where a class has fewer samples
+    than its count, the other classes get the rest, in their proportions. Support and query share no sample (the
+    public sampler of alpha-TIM draws them independently).
+
+    Attributes:
+        way: classes of a task, K.
+        shot: support samples of each class.
+        query: queries a class on average: a task has `way * query`.
+        concentration: of the law, above 0; 2 in the papers. The smaller, the less balanced.
+    """
+
+    way: Annotated[int, AtLeast(2)] = 5
+    shot: Annotated[int, AtLeast(1)] = 1
+    query: Annotated[int, AtLeast(1)] = 15
+    concentration: Annotated[float, Above(0)] = 2.0
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    @property
+    def label(self) -> str:
+        return f"{self.way}w{self.shot}s dirichlet{'' if self.concentration == 2 else f' {self.concentration:g}'}"
+
+    def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
+        """Tasks over the samples of a split.
+
+        Raises:
+            InputError: fewer classes than `way`, or classes with too few samples.
+        """
+        pool = Pool.of(labels, class_names)
+        pool.require(self.way, self.shot, f"shot={self.shot}", "lower shot")
+        pool.require_queries(self.way, self.shot, self.way * self.query, "lower shot or query")
+        return TaskSource(partial(self._block, pool, seed))
+
+    def _block(self, pool: Pool, seed: int, index: int) -> Tasks:
+        settings = (self.way, self.shot, self.query, repr(float(self.concentration)))
+        random = stream(seed, "dirichlet tasks", *settings, index)
+        classes = pool.classes(random, BLOCK, self.way)
+        proportions = random.dirichlet(np.full(self.way, self.concentration), BLOCK)
+        counts = apportion(proportions, self.way * self.query, pool.counts[classes] - self.shot)
+        samples = pool.samples(random, classes, self.shot + int(counts.max()))
+        support, others = samples[..., : self.shot], samples[..., self.shot :]
+        asked = np.arange(others.shape[2]) < counts[..., None]
+        positions = np.broadcast_to(np.arange(self.way)[:, None], others.shape)
+        query, query_labels = (values[asked].reshape(BLOCK, -1) for values in (others, positions))
+        return assemble(random, classes, support, query, query_labels)
+
+
+def apportion(proportions: NDArray[np.float64], total: int, capacity: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Whole numbers that sum to `total`, in these proportions by largest remainders, none above its capacity.
+
+    What a full entry cannot take goes to those with room, in their proportions; ties to the lowest index.
+
+    Args:
+        proportions: (B, K), rows sum to 1.
+        total: at most what every row's capacities sum to.
+        capacity: (B, K), at least 0.
+
+    Returns:
+        (B, K) int64.
+    """
+    counts = np.zeros_like(capacity)
+    # A round either hands out everything or fills an entry of every row that it does not finish: K rounds at most.
+    while (rest := total - counts.sum(axis=1, keepdims=True)).any():
+        room = counts < capacity
+        shares = np.where(room, proportions, 0)
+        shares = np.where(shares.sum(axis=1, keepdims=True) > 0, shares, room)
+        exact = rest * (shares / shares.sum(axis=1, keepdims=True))
+        whole = np.floor(exact)
+        order = np.argsort(whole - exact, axis=1, kind="stable")
+        missing = rest - whole.sum(axis=1, keepdims=True)
+        np.put_along_axis(whole, order, np.take_along_axis(whole, order, 1) + (np.arange(order.shape[1]) < missing), 1)
+        counts = np.minimum(counts + whole.astype(np.int64), capacity)
+    return counts

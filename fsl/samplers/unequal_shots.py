@@ -1,0 +1,61 @@
+"""Tasks whose classes have unequally many support samples."""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import Annotated
+
+import numpy as np
+from torch import Tensor
+
+from clustering.errors import InputError
+from clustering.parameters import AtLeast, validate
+from clustering.streams import stream
+from fsl.samplers.pool import Pool, assemble
+from fsl.tasks import BLOCK, Tasks, TaskSource
+
+
+@dataclass(frozen=True)
+class UnequalShots:
+    """`way` random classes, of each `shot_min` to `shot_max` support samples, every number equally likely, and `query`
+    query samples, all without replacement.
+
+    Attributes:
+        way: classes of a task, K.
+        shot_min: support samples of a class at least.
+        shot_max: support samples of a class at most.
+        query: query samples of each class.
+    """
+
+    way: Annotated[int, AtLeast(2)] = 5
+    shot_min: Annotated[int, AtLeast(1)] = 1
+    shot_max: Annotated[int, AtLeast(1)] = 10
+    query: Annotated[int, AtLeast(1)] = 15
+
+    def __post_init__(self) -> None:
+        validate(self)
+        if self.shot_min > self.shot_max:
+            raise InputError(f"shot_min={self.shot_min} is above shot_max={self.shot_max}; lower it")
+
+    @property
+    def label(self) -> str:
+        return f"{self.way}w{self.shot_min}-{self.shot_max}s"
+
+    def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
+        """Tasks over the samples of a split.
+
+        Raises:
+            InputError: fewer classes than `way`, or a class with fewer samples than `shot_max + query`.
+        """
+        pool = Pool.of(labels, class_names)
+        reason = f"shot_max={self.shot_max} and query={self.query}"
+        pool.require(self.way, self.shot_max + self.query, reason, "lower shot_max or query")
+        return TaskSource(partial(self._block, pool, seed))
+
+    def _block(self, pool: Pool, seed: int, index: int) -> Tasks:
+        random = stream(seed, "unequal shots tasks", self.way, self.shot_min, self.shot_max, self.query, index)
+        classes = pool.classes(random, BLOCK, self.way)
+        shots = random.integers(self.shot_min, self.shot_max, (BLOCK, self.way, 1), endpoint=True)
+        samples = pool.samples(random, classes, self.shot_max + self.query)
+        support, query = samples[..., : self.shot_max], samples[..., self.shot_max :].reshape(BLOCK, -1)
+        query_labels = np.broadcast_to(np.arange(self.way).repeat(self.query), query.shape)
+        return assemble(random, classes, support, query, query_labels, given=np.arange(self.shot_max) < shots)

@@ -1,0 +1,343 @@
+"""What every sampler must keep to, run over the table itself, and each sampler against loops over tasks and classes."""
+
+import dataclasses
+import inspect
+import itertools
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from fsl.samplers import SAMPLERS
+from fsl.samplers.balanced import Balanced
+from fsl.samplers.dirichlet import Dirichlet, apportion
+from fsl.samplers.few_classes import FewClasses, subset
+from fsl.samplers.file import File
+from fsl.samplers.sampler import Sampler
+from fsl.samplers.unequal_shots import UnequalShots
+from fsl.samplers.whole_split import WholeSplit
+from fsl.tasks import BLOCK, Tasks
+from tests.oracles import samplers_loops as oracle
+from tests.oracles.small_tasks import labels_of
+
+SMALL = {  # what each sampler draws from the classes below; a sampler without an entry is taken with its defaults
+    "balanced": {"way": 3, "shot": 2, "query": 4},
+    "dirichlet": {"way": 3, "shot": 2, "query": 4, "concentration": 0.7},
+    "few_classes": {"way": 4, "shot": 2, "queries": 9, "effective": 2},
+    "unequal_shots": {"way": 3, "shot_min": 1, "shot_max": 4, "query": 3},
+    "whole_split": {"support_share": 0.3},
+}
+SIZES = [9, 17, 11, 8, 20, 13]
+
+
+@pytest.fixture(params=list(SAMPLERS.table))
+def sampler(request: pytest.FixtureRequest, tmp_path: Path) -> Sampler:
+    if request.param == "file":
+        Balanced(3, 2, 4).tasks(labels_of(SIZES)).first(BLOCK + 60).save(tmp_path / "tasks.safetensors")
+        return File(str(tmp_path / "tasks.safetensors"))
+    built: Sampler = SAMPLERS.load(request.param)(**SMALL.get(request.param, {}))
+    return built
+
+
+def real(tasks: Tasks, part: str, task: int) -> tuple[list[int], list[int]]:
+    """Samples and labels of a task's support or query, without padding."""
+    samples, labels = getattr(tasks, part)[task], getattr(tasks, f"{part}_labels")[task]
+    mask = getattr(tasks, f"{part}_mask")
+    kept = slice(None) if mask is None else mask[task]
+    return samples[kept].tolist(), labels[kept].tolist()
+
+
+def by_position(tasks: Tasks, task: int) -> oracle.Drawn:
+    """A task as the oracles give it; the queries of a position in ascending order."""
+    parts = []
+    for part in ("support", "query"):
+        samples, labels = real(tasks, part, task)
+        parts.append([[s for s, k in zip(samples, labels, strict=True) if k == c] for c in range(tasks.way)])
+    return parts[0], [sorted(row) for row in parts[1]], tasks.classes[task].tolist()
+
+
+def check(tasks: Tasks, labels: torch.Tensor) -> None:
+    """What holds for tasks of any sampler."""
+    assert tasks._problem() is None
+    for i in range(len(tasks)):
+        drawn: list[int] = []
+        classes = tasks.classes[i]
+        assert len(set(classes.tolist())) == tasks.way
+        for part in ("support", "query"):
+            samples, positions = real(tasks, part, i)
+            assert torch.equal(labels[samples], classes[positions])
+            assert samples
+            drawn += samples
+        assert len(set(drawn)) == len(drawn), "no sample twice, so support and query are disjoint"
+        assert set(real(tasks, "support", i)[1]) == set(range(tasks.way)), "every class has support"
+
+
+def test_what_a_task_is(sampler: Sampler) -> None:
+    labels = labels_of(SIZES)
+    check(sampler.tasks(labels, seed=3).block(0), labels)
+
+
+def test_task_i_does_not_depend_on_how_many_are_asked_for(sampler: Sampler) -> None:
+    source = sampler.tasks(labels_of(SIZES), seed=4)
+    many = BLOCK + 40 if source.limit is None else min(BLOCK + 40, source.limit)
+    few = min(30, many)
+    first, second = source.first(many), sampler.tasks(labels_of(SIZES), seed=4).first(few)
+    assert (len(first), len(second)) == (many, few)
+    for name, field in vars(second).items():
+        assert field is None or torch.equal(field, getattr(first, name)[:few])
+
+
+def test_another_seed_gives_other_tasks_and_queries_are_shuffled(sampler: Sampler) -> None:
+    if isinstance(sampler, File):
+        return
+    first, second = (sampler.tasks(labels_of(SIZES), seed).block(0) for seed in (0, 1))
+    assert not torch.equal(first.query, second.query)
+    sorted_rows = (first.query_labels.sort(dim=1).values == first.query_labels).all(dim=1)
+    assert sorted_rows.double().mean() < 0.2  # by chance, where the queries are few
+
+
+def test_it_is_a_frozen_documented_dataclass(sampler: Sampler) -> None:
+    kind = type(sampler)
+    assert dataclasses.is_dataclass(kind)
+    assert kind.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    for field in dataclasses.fields(kind):
+        assert f"{field.name}: " in (inspect.getdoc(kind) or "")
+        with pytest.raises(InputError, match=field.name):
+            dataclasses.replace(sampler, **{field.name: object()})  # type: ignore[type-var]
+
+
+def test_tasks_of_any_sampler_go_through_a_file(sampler: Sampler, tmp_path: Path) -> None:
+    labels = labels_of(SIZES)
+    source = sampler.tasks(labels)
+    tasks = source.first(source.limit or 40)
+    tasks.save(tmp_path / "again.safetensors")
+    read = File(str(tmp_path / "again.safetensors")).tasks(labels, seed=9)
+    assert read.limit == len(tasks)
+    for name, field in vars(read.first(len(tasks))).items():
+        original = getattr(tasks, name)
+        assert (field is None) == (original is None)
+        assert field is None or torch.equal(field, original)
+
+
+def test_labels_tell_samplers_apart() -> None:
+    made = [SAMPLERS.load(name)(**SMALL[name]) for name in SMALL] + [Balanced(), Dirichlet(), File("a/tasks")]
+    labels = [one.label for one in made]
+    assert len(set(labels)) == len(labels)
+    assert labels[-3:] == ["5w1s", "5w1s dirichlet", "tasks"]
+
+
+SPLITS = st.lists(st.integers(12, 18), min_size=4, max_size=7).map(labels_of)
+
+
+@settings(deadline=None, max_examples=10)
+@given(labels=SPLITS, seed=st.integers(0, 99), way=st.integers(2, 4), shot=st.integers(1, 3), query=st.integers(1, 5))
+def test_balanced_by_loops(labels: torch.Tensor, seed: int, way: int, shot: int, query: int) -> None:
+    tasks = Balanced(way, shot, query).tasks(labels, seed).block(0)
+    assert bool((torch.nn.functional.one_hot(tasks.query_labels, way).sum(1) == query).all())
+    for i, (support, queries, classes) in enumerate(oracle.balanced(labels.numpy(), seed, way, shot, query, BLOCK)):
+        assert by_position(tasks, i) == (support, [sorted(row) for row in queries], classes)
+
+
+@settings(deadline=None, max_examples=10)
+@given(
+    labels=SPLITS,
+    seed=st.integers(0, 99),
+    way=st.integers(2, 4),
+    shot=st.integers(1, 3),
+    query=st.integers(1, 8),
+    concentration=st.sampled_from([0.01, 0.5, 2.0, 50.0]),
+)
+def test_dirichlet_by_loops(
+    labels: torch.Tensor, seed: int, way: int, shot: int, query: int, concentration: float
+) -> None:
+    tasks = Dirichlet(way, shot, query, concentration).tasks(labels, seed).block(0)
+    assert tasks.query.shape == (BLOCK, way * query)
+    expected = oracle.dirichlet(labels.numpy(), seed, way, shot, query, concentration, BLOCK)
+    for i, (support, queries, classes) in enumerate(expected):
+        assert by_position(tasks, i) == (support, [sorted(row) for row in queries], classes)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.data())
+def test_apportionment(data: st.DataObject) -> None:
+    size = data.draw(st.integers(1, 6))
+    weights = data.draw(st.lists(st.integers(0, 5), min_size=size, max_size=size).filter(any))
+    capacity = data.draw(st.lists(st.integers(0, 9), min_size=size, max_size=size))
+    total = data.draw(st.integers(0, sum(capacity)))
+    proportions = np.array(weights) / sum(weights)
+    found = apportion(proportions[None], total, np.array([capacity]))[0]
+    assert found.sum() == total
+    assert (found <= capacity).all()
+    assert found.tolist() == oracle.apportion(proportions.tolist(), total, capacity)
+    roomy = apportion(proportions[None], total, np.full((1, size), total))[0]
+    assert (np.abs(roomy - total * proportions) < 1).all(), "within one of the exact share where nothing is full"
+
+
+def test_dirichlet_proportions_have_the_spread_of_their_law() -> None:
+    """Var p = (1/K)(1 - 1/K) / (K concentration + 1), to which rounding adds less than one query's variance."""
+    labels = labels_of([400] * 6)
+    for concentration in (0.5, 2.0, 20.0):
+        sampler = Dirichlet(way=5, shot=1, query=60, concentration=concentration)
+        shares = torch.nn.functional.one_hot(sampler.tasks(labels).first(8 * BLOCK).query_labels, 5).sum(1) / 300
+        assert shares.mean(0).numpy() == pytest.approx(0.2, abs=0.01)
+        expected = 0.16 / (5 * concentration + 1)
+        assert float(shares.var(0).mean()) == pytest.approx(expected, rel=0.08)
+
+
+@settings(deadline=None, max_examples=10)
+@given(
+    labels=SPLITS,
+    seed=st.integers(0, 99),
+    way=st.integers(2, 4),
+    shot=st.integers(1, 4),
+    effective=st.integers(1, 4),
+    queries=st.integers(1, 8),
+)
+def test_few_classes_by_loops(
+    labels: torch.Tensor, seed: int, way: int, shot: int, effective: int, queries: int
+) -> None:
+    effective = min(effective, way)
+    tasks = FewClasses(way, shot, queries, effective).tasks(labels, seed).block(0)
+    assert max(len(set(row.tolist())) for row in tasks.query_labels) <= effective
+    expected = oracle.few_classes(labels.numpy(), seed, way, shot, queries, effective, BLOCK)
+    for i, (support, samples, classes) in enumerate(expected):
+        assert by_position(tasks, i) == (support, [sorted(row) for row in samples], classes)
+
+
+def test_classes_and_samples_are_drawn_uniformly() -> None:
+    """Every class and every sample within five standard deviations of its expected count."""
+    tasks = Balanced(4, 1, 3).tasks(labels_of([20] * 8)).first(20 * BLOCK)
+    counts = torch.bincount(tasks.classes.flatten(), minlength=8).double()
+    expected = 20 * BLOCK * 4 / 8
+    assert bool(((counts - expected).abs() < 5 * (expected * 0.5) ** 0.5).all())
+    samples = torch.bincount(tasks.query.flatten(), minlength=160).double()
+    expected = 20 * BLOCK * 12 / 160
+    assert bool(((samples - expected).abs() < 5 * expected**0.5).all())
+
+
+def test_queries_of_few_classes_are_uniform_over_their_pool() -> None:
+    """A large class gets more queries than a small one: every sample that is no support is as likely."""
+    labels = torch.arange(2).repeat_interleave(torch.tensor([10, 40]))
+    tasks = FewClasses(way=2, shot=2, queries=6, effective=2).tasks(labels).first(20 * BLOCK)
+    counts = torch.bincount(tasks.query.flatten(), minlength=50).double()
+    support = torch.bincount(tasks.support.flatten(), minlength=50).double()
+    for samples, free, each in ((slice(0, 10), 0.8, 0.2), (slice(10, 50), 0.95, 0.05)):
+        expected = len(tasks) * free * 6 / 46
+        assert bool(((counts[samples] - expected).abs() < 5 * expected**0.5).all())
+        expected = len(tasks) * each
+        assert bool(((support[samples] - expected).abs() < 5 * expected**0.5).all())
+
+
+def test_every_subset_is_as_likely() -> None:
+    drawn = subset(np.random.default_rng(0), np.full(20_000, 5), 2)
+    counts = Counter(tuple(sorted(row)) for row in drawn.tolist())
+    assert set(counts) == set(itertools.combinations(range(5), 2))
+    assert max(abs(count - 2000) for count in counts.values()) < 5 * 1800**0.5
+
+
+@settings(deadline=None, max_examples=50)
+@given(counts=st.lists(st.integers(3, 9), min_size=1, max_size=5), size=st.integers(0, 3), seed=st.integers(0, 999))
+def test_subsets_are_without_replacement(counts: list[int], size: int, seed: int) -> None:
+    drawn = subset(np.random.default_rng(seed), np.array(counts), size)
+    for row, count in zip(drawn.tolist(), counts, strict=True):
+        assert len(set(row)) == size
+        assert all(0 <= place < count for place in row)
+
+
+@settings(deadline=None, max_examples=10)
+@given(
+    labels=SPLITS,
+    seed=st.integers(0, 99),
+    way=st.integers(2, 4),
+    low=st.integers(1, 3),
+    more=st.integers(0, 4),
+    query=st.integers(1, 5),
+)
+def test_unequal_shots_by_loops(labels: torch.Tensor, seed: int, way: int, low: int, more: int, query: int) -> None:
+    tasks = UnequalShots(way, low, low + more, query).tasks(labels, seed).block(0)
+    assert tasks.support.shape == (BLOCK, way * (low + more)), "one width for all blocks"
+    assert tasks.support_mask is not None
+    shots = tasks.support_mask.view(BLOCK, way, low + more).sum(2)
+    assert (int(shots.min()), int(shots.max())) == (low, low + more)
+    for i, (support, queries, classes) in enumerate(
+        oracle.unequal_shots(labels.numpy(), seed, way, low, low + more, query, BLOCK)
+    ):
+        assert by_position(tasks, i) == (support, [sorted(row) for row in queries], classes)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    sizes=st.lists(st.integers(2, 30), min_size=2, max_size=7),
+    share=st.floats(0.01, 0.49),
+    seed=st.integers(0, 99),
+)
+def test_the_whole_split(sizes: list[int], share: float, seed: int) -> None:
+    labels = labels_of(sizes, seed)
+    source = WholeSplit(share).tasks(labels, seed)
+    tasks = source.first(1)
+    check(tasks, labels)
+    assert sorted(torch.cat([tasks.support, tasks.query], dim=1)[0].tolist()) == list(range(len(labels)))
+    assert Counter(tasks.support_labels[0].tolist()) == oracle.whole_split(labels.tolist(), share)
+    with pytest.raises(InputError, match="there is 1; give tasks=1"):
+        source.first(2)
+
+
+def test_a_fifth_is_a_fifth() -> None:
+    """floor(n share) where the product is a whole number less a rounding error: 0.29 * 100 is 28.999…96."""
+    assert WholeSplit(0.29).tasks(labels_of([100, 100])).first(1).support.shape == (1, 58)
+
+
+NAMES = ("one", "two", "three", "four", "five", "six")
+
+
+@pytest.mark.parametrize(
+    ("sampler", "words"),
+    [
+        (lambda: Balanced(way=7), ["way=7", "6 classes"]),
+        (lambda: Balanced(shot=6, query=4), ["shot=6", "10 images", "'four'", "has 8", "lower shot or query"]),
+        (lambda: Balanced(way=1), ["way", "at least 2"]),
+        (lambda: Dirichlet(way=7), ["way=7", "6 classes"]),
+        (lambda: Dirichlet(shot=9, query=1), ["shot=9", "'four'", "has 8", "lower shot"]),
+        (lambda: Dirichlet(way=3, shot=2, query=8), ["24 queries", "22 images", "lower shot or query"]),
+        (lambda: Dirichlet(concentration=0), ["concentration", "above 0"]),
+        (lambda: Dirichlet(concentration=-1.0), ["concentration", "above 0"]),
+        (lambda: Dirichlet(concentration=float("nan")), ["concentration", "number"]),
+        (lambda: FewClasses(way=7), ["way=7", "6 classes"]),
+        (lambda: FewClasses(way=4, effective=5), ["effective=5", "way=4"]),
+        (lambda: FewClasses(way=4, shot=1, effective=2, queries=16), ["16 queries", "15 images", "raise effective"]),
+        (lambda: FewClasses(way=4, shot=9, effective=2, queries=1), ["shot=9", "'four'"]),
+        (lambda: UnequalShots(shot_min=3, shot_max=2), ["shot_min=3", "shot_max=2"]),
+        (lambda: UnequalShots(shot_max=6, query=3), ["shot_max=6", "9 images", "'four'"]),
+        (lambda: WholeSplit(0.0), ["support_share", "above 0"]),
+        (lambda: WholeSplit(1.5), ["support_share", "between 0 and 1"]),
+        (lambda: WholeSplit(1.0), ["support_share=1", "'one'", "no query"]),
+    ],
+)
+def test_impossible_tasks_are_refused(sampler, words) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InputError) as refusal:
+        sampler().tasks(labels_of(SIZES), class_names=NAMES)
+    for word in words:
+        assert word in str(refusal.value)
+
+
+def test_a_class_of_one_image_is_no_part_of_a_whole_split() -> None:
+    with pytest.raises(InputError, match=r"'two' has 1 \(1 of 6"):
+        WholeSplit().tasks(labels_of([9, 1, 8, 7, 6, 5]), class_names=NAMES)
+    with pytest.raises(InputError, match="single class"):
+        WholeSplit().tasks(labels_of([9]))
+
+
+def test_a_file_of_other_samples_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.safetensors"
+    UnequalShots(3, 1, 4, 3).tasks(labels_of(SIZES)).first(30).save(path)
+    with pytest.raises(InputError, match="names image"):
+        File(str(path)).tasks(labels_of(SIZES)[:40])
+    with pytest.raises(InputError, match="labels are not those"):
+        File(str(path)).tasks(labels_of(SIZES, seed=1))
+    with pytest.raises(InputError, match="text"):
+        File(None)  # type: ignore[arg-type]
