@@ -41,7 +41,7 @@ def features(
             except InputError as error:
                 progress.note(str(error))
                 store.put_aside(entry.path, progress.note)
-        if trained is None:
+        if trained is None and config.checkpoint is None:
             progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
         made = checkpoint(config, store, tracker, progress=progress)
         bank = _extract(config, lineage, split, made, store, tracker, progress)

@@ -1,4 +1,4 @@
-"""Stage one: the trained backbone of a config."""
+"""Stage one: the trained backbone of a config, or the one whose weights were given."""
 
 import contextlib
 import json
@@ -26,7 +26,7 @@ class Checkpoint:
         path: the safetensors file.
         identity: of its training.
         fingerprint: of its content.
-        run_id: the run that trained it.
+        run_id: the run that trained it; empty for weights that were given.
         reused: it was there already.
         facts: what training reported, such as `best_validation_accuracy`, `epochs`.
     """
@@ -42,23 +42,28 @@ class Checkpoint:
 def checkpoint(
     config: TrainConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet, force: bool = False
 ) -> Checkpoint:
-    """The trained backbone of a config: trained where there is none; an interrupted training goes on.
+    """The backbone of a config: trained where there is none; an interrupted training goes on.
+
+    With `checkpoint=FILE` nothing is trained, and no run made: the weights in the file are taken into the store.
 
     Args:
-        force: train again, even though it is there.
+        force: train (or read the file) again, even though it is there.
 
     Raises:
-        InputError: see `fsl.training.train`, `Store`, `Tracker`.
+        InputError: see `fsl.training.train`, `fsl.foreign_weights`, `Store`, `Tracker`.
     """
     lineage = Lineage.of(config)
     name, key = train_name(config), lineage.checkpoint
     if not force and (entry := store.peek("checkpoints", key)):
         return _reused(entry, key, tracker)
-    tracker.bury()
+    if config.checkpoint is None:
+        tracker.bury()
     with store.lock("checkpoint", key, f"the training of {name}", progress.note):
         entry = None if force else store.find("checkpoints", key, progress.note)
         if entry:
             return _reused(entry, key, tracker)
+        if config.checkpoint is not None:
+            return _import(config, config.checkpoint, lineage, store, progress)
         return _train(config, lineage, store, tracker, progress, force)
 
 
@@ -76,6 +81,23 @@ def _tidy(entry: Entry) -> None:
     """What only an interrupted training needs."""
     for rest in ("last.ckpt", "run.json", "forced"):
         (entry.path / rest).unlink(missing_ok=True)
+
+
+def _import(config: TrainConfig, file: str, lineage: Lineage, store: Store, progress: Progress) -> Checkpoint:
+    """The weights of a file as a finished checkpoint."""
+    from fsl.checkpoints import save_backbone
+    from fsl.foreign_weights import import_backbone
+
+    look = {"channels": lineage.benchmark.channels, "size": lineage.benchmark.size}
+    network = config.backbone.build()
+    backbone = import_backbone(Path(file), network, **look)
+    facts = {"imported": Path(file).name, "content": config.result_keys()["checkpoint"]}
+    partial = store.partial("checkpoints", lineage.checkpoint, fresh=True)
+    with store.watched():
+        save_backbone(partial / CHECKPOINT, backbone, network, **look, about=facts)
+    entry = store.publish("checkpoints", lineage.checkpoint, [CHECKPOINT], facts)
+    progress.note(f"weights of {network} taken from {file}")
+    return Checkpoint(entry.path / CHECKPOINT, lineage.checkpoint, entry.fingerprint, "", False, entry.facts)
 
 
 def _train(

@@ -9,9 +9,10 @@ Nothing here imports torch or MLflow; `Choice.build` does.
 """
 
 import dataclasses
+import functools
 import hashlib
 import json
-import pathlib
+import os
 import re
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -44,6 +45,9 @@ class TrainConfig:
     backbone: Choice
     training: Choice
     seed: Annotated[int, AtLeast(0)] = key(0, "seed of everything drawn at random")
+    checkpoint: str | None = key(
+        None, "file of weights to use instead of training: .safetensors, .npz, .pth and the like; null: train"
+    )
     device: str = key("auto", "auto, cpu, cuda or cuda:N", execution=True)
     results: str | None = key(None, "folder of results; null: $TRANSDUCE_RESULTS, else results/ here", execution=True)
 
@@ -79,7 +83,10 @@ class TrainConfig:
         """`flat()` less what cannot change the result: execution keys, and folders (their content is hashed).
 
         A group counts by what it builds with which values, so that a preset and the same values typed by hand
-        are the same run.
+        are the same run. With a file of weights, that file's content counts, and no training.
+
+        Raises:
+            InputError: where the file of weights is not there.
         """
         execution = {field.name for field in top_level(type(self)) if field.metadata["execution"]}
         kept = {
@@ -90,6 +97,11 @@ class TrainConfig:
         for group, choice in self.choices().items():
             kept[group] = choice.plugin
         kept["training"] = "training"  # its options are settings of one class
+        if self.checkpoint is None:
+            del kept["checkpoint"]
+        else:
+            del kept["training"]
+            kept["checkpoint"] = _content("checkpoint", self.checkpoint, "a file of weights")
         return kept
 
     def arguments(self) -> list[str]:
@@ -106,6 +118,8 @@ class TrainConfig:
 
     def _items(self) -> Iterable[tuple[str, Any]]:
         for group, choice in self.choices().items():
+            if group == "training" and self.checkpoint is not None:
+                continue  # nothing is trained
             yield group, choice.name
             if choice.plugin != choice.name:
                 yield f"{group}.name", choice.plugin
@@ -147,7 +161,7 @@ class EvaluateConfig(TrainConfig):
         kept = super().result_keys()
         for field in FILES:
             if self.sampler.options.get(field) is not None:
-                kept[f"sampler.{field}"] = _content(f"sampler.{field}", self.sampler.options[field])
+                kept[f"sampler.{field}"] = _content(f"sampler.{field}", self.sampler.options[field], "a file of tasks")
         kept["tasks"] = self.count()
         return kept
 
@@ -210,11 +224,19 @@ def _yaml(value: Any) -> str:
     return re.sub(control, lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
 
 
-def _content(key: str, path: str) -> str:
+def _content(key: str, path: str, wanted: str) -> str:
     try:
-        return hashlib.sha256(pathlib.Path(path).read_bytes()).hexdigest()[:16]
+        state = os.stat(path)
+        return _digest(path, state.st_mtime_ns, state.st_size)
     except OSError as error:
-        raise InputError(f"{key}={path}: cannot be read ({error.strerror}); give a file of tasks") from error
+        raise InputError(f"{key}={path}: cannot be read ({error.strerror}); give {wanted}") from error
+
+
+@functools.lru_cache(maxsize=64)
+def _digest(path: str, changed: int, size: int) -> str:
+    """Hash of a file's content; of a file that has not changed it is known."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
 
 
 __all__ = [

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 from clustering.errors import InputError
 from fsl.progress import Progress, quiet
 from runs.banks import BANK, features
+from runs.checkpoints import checkpoint
 from runs.config import EvaluateConfig
 from runs.lineage import Lineage, common_tags, evaluate_name, images_of, short
 from runs.results import PER_TASK, Result, Scores
@@ -85,6 +86,10 @@ def evaluation(
     for job in waiting.values():
         groups.setdefault(job.shape, []).append(job)
     for group in groups.values():
+        if group[0].config.checkpoint is not None:
+            checkpoint(
+                group[0].config, store, tracker, progress=progress
+            )  # is it of this network? Before images are read
         _check_tasks(group[0], store, progress)
     failures: list[Exception] = []
     for group in groups.values():

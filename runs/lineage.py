@@ -1,5 +1,6 @@
 """What a config stands on: its benchmark, and the identities of the stages, known before anything is made."""
 
+import pathlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +21,7 @@ class Lineage:
     Attributes:
         benchmark: the built benchmark.
         source: fingerprint of what its images are made from.
-        checkpoint: identity of the training.
+        checkpoint: identity of the training, or of the weights that were given.
     """
 
     benchmark: "Benchmark"
@@ -46,9 +47,17 @@ class Lineage:
 
         training = config.training.build()
         benchmark = cast("Benchmark", config.benchmark.build())
-        look = [benchmark.channels, benchmark.size, *benchmark.mean, *benchmark.std, repr(benchmark.augmentation)]
-        keys = config.training_config().result_keys()
+        look: list[Any] = [benchmark.channels, benchmark.size, *benchmark.mean, *benchmark.std]
         code = backbone_code(config.backbone.build())
+        if config.checkpoint is not None:
+            given = [
+                config.result_keys()["checkpoint"],
+                config.backbone.plugin,
+                code_fingerprint("fsl.foreign_weights"),
+            ]
+            return cls(benchmark, source, identity("checkpoint", given=given, source=source, look=look, code=code))
+        look = [*look, repr(benchmark.augmentation)]
+        keys = config.training_config().result_keys()
         precision = precision_of(training, config.device)
         return cls(
             benchmark,
@@ -87,7 +96,8 @@ def common_tags(config: TrainConfig, lineage: Lineage) -> dict[str, Any]:
     return {
         "benchmark": config.benchmark.name,
         "backbone": config.backbone.name,
-        "training": config.training.name,
+        "training": config.training.name if config.checkpoint is None else "",
+        "weights": "" if config.checkpoint is None else config.result_keys()["checkpoint"],
         "seed": config.seed,
         "data": lineage.source,
         "training_identity": lineage.checkpoint,
@@ -105,8 +115,13 @@ def short_name(name: str) -> str:
 
 
 def train_name(config: TrainConfig) -> str:
-    """What a person calls the training, such as `omniglot/conv4 s0`."""
-    return f"{short(config.benchmark)}/{short(config.backbone)} s{config.seed}"
+    """What a person calls the training, such as `omniglot/conv4 s0`; of given weights, their file in conv4's place."""
+    return f"{short(config.benchmark)}/{weights_name(config) or short(config.backbone)} s{config.seed}"
+
+
+def weights_name(config: TrainConfig) -> str:
+    """The name of the file of weights that was given, without its endings; empty where none was."""
+    return pathlib.PurePath(config.checkpoint or "").name.removesuffix(".tar").rpartition(".")[0]
 
 
 def evaluate_name(config: EvaluateConfig) -> str:

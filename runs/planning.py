@@ -18,7 +18,7 @@ class Step:
     """One stage of a plan.
 
     Attributes:
-        stage: "images", "checkpoint", "features" or "evaluation".
+        stage: "images", "checkpoint", "import" (of given weights), "features" or "evaluation".
         name: what a person calls it.
         identity: of its result.
         state: "cached": will be reused; "interrupted": will go on.
@@ -83,29 +83,27 @@ def plan(configs: Sequence[TrainConfig], store: Store, tracker: Tracker | None =
         needed = any(step.state != "cached" for step in found[-1:])
         for step in found if needed else found[-1:]:
             steps.setdefault(f"{step.stage}{step.identity}{step.name}", step)
-    order = ["images", "checkpoint", "features", "evaluation"]
+    order = ["images", "checkpoint", "import", "features", "evaluation"]
     return Plan(tuple(sorted(steps.values(), key=lambda step: order.index(step.stage))))
 
 
 def _steps(config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker) -> Iterator[Step]:
     name = train_name(config)
-    evaluated = config.split if isinstance(config, EvaluateConfig) else None
-    images = {split: _image_file(lineage, split, store) for split in dict.fromkeys(_splits(evaluated))}
+    given = config.checkpoint is not None
+    extracted = list(dict.fromkeys(["base", config.split])) if isinstance(config, EvaluateConfig) else []
     parameters, dimension = _network(config, lineage)
-    trained = store.peek("checkpoints", lineage.checkpoint)
-    for split, size in images.items():
-        if size is None and (trained is None or split == evaluated):
-            yield Step("images", f"{lineage.benchmark.name} {split}", lineage.source, "to do", None)
     # While it trains: the best weights, and the last ones with their momentum.
-    yield Step(
-        "checkpoint",
-        name,
-        lineage.checkpoint,
-        *_state(store, "checkpoints", lineage.checkpoint, 3 * parameters * 4),
-    )
+    state, needed = _state(store, "checkpoints", lineage.checkpoint, (1 if given else 3) * parameters * 4)
+    missing = [split for split in extracted if not store.peek("features", lineage.bank(split))]
+    trained_on = [] if given or state == "cached" else ["base", "validation"]
+    images = {split: _image_file(lineage, split, store) for split in dict.fromkeys([*trained_on, *extracted])}
+    for split, size in images.items():
+        if size is None and split in (*trained_on, *missing):
+            yield Step("images", f"{lineage.benchmark.name} {split}", lineage.source, "to do", None)
+    yield Step("import" if given else "checkpoint", name, lineage.checkpoint, state, needed)
     if isinstance(config, EvaluateConfig):
         pixels = lineage.benchmark.channels * lineage.benchmark.size**2
-        for split in dict.fromkeys(["base", config.split]):
+        for split in extracted:
             size = images[split]
             needed = None if size is None else size // (pixels + 8) * (4 * dimension + 8)
             yield Step(
@@ -117,10 +115,6 @@ def _steps(config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker
         key = lineage.evaluation(config)
         run = tracker.find(f"evaluate/{short(config.benchmark)}", key)
         yield Step("evaluation", evaluate_name(config), key, "cached" if run else "to do", 0 if run else RUN_BYTES)
-
-
-def _splits(evaluated: str | None) -> list[str]:
-    return ["base", "validation", *([evaluated] if evaluated else [])]
 
 
 def _state(store: Store, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:

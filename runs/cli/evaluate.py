@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from runs.cli.flags import Flags
 from runs.config import EvaluateConfig, parse
 from runs.console import Console
-from runs.lineage import short
+from runs.lineage import short, weights_name
 
 if TYPE_CHECKING:
     from runs.results import Result
@@ -15,12 +15,14 @@ FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
 Evaluate strategies on few-shot tasks drawn from the novel classes of a benchmark: mean accuracy with its
 95 % interval over tasks. Every strategy gets the same tasks. Where there is no matching checkpoint, the
-backbone is trained first; features are extracted once. A finished evaluation is used again."""
+backbone is trained first, unless checkpoint=FILE gives its weights; features are extracted once. A finished
+evaluation is used again."""
 EXAMPLES = (
     "",
     "shot=1,5 strategy=simpleshot,laplacianshot",
     "benchmark=omniglot root=FOLDER backbone=conv4 shot=1,5",
     "strategy=laplacianshot weight=0.1,0.3,1 split=validation",
+    "benchmark=mini root=FOLDER checkpoint=model_best.pth.tar shot=1,5",
     "strategy=laplacianshot_as_published --dry-run",
     "strategy=laplacianshot --help            (the fields of that strategy)",
     "strategy=mypackage.mymodule:MyStrategy   (a strategy of your own)",
@@ -105,6 +107,9 @@ def _title(results: "Sequence[Result]") -> str:
     samplers = {short(config.sampler) for config in configs}
     if len(samplers) == 1 and samplers != {"balanced"}:
         parts.append(samplers.pop())
+    weights = {weights_name(config) for config in configs}
+    if len(weights) == 1 and weights != {""}:
+        parts.insert(1, f"weights {weights.pop()}")
     splits = {config.split for config in configs}
     if len(splits) == 1:
         parts.append(f"{splits.pop()} classes")

@@ -10,11 +10,13 @@ FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
 Train a backbone with cross-entropy on the base classes of a benchmark, and keep the weights that are best at
 nearest-prototype classification of the validation classes. An interrupted training goes on at its last
-finished epoch when the same command is given again; a finished one is used again."""
+finished epoch when the same command is given again; a finished one is used again. With checkpoint=FILE
+nothing is trained: the weights in the file are taken instead, whatever program wrote them."""
 EXAMPLES = (
     "",
     "benchmark=omniglot root=FOLDER backbone=conv4",
     "benchmark=glyphs epochs=5 seed=0,1,2",
+    "benchmark=mini root=FOLDER backbone=conv4 checkpoint=model_best.pth.tar",
     "backbone=resnet18 --dry-run",
 )
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from runs.config import PLACES, TASKS, EvaluateConfig, top_level
-from runs.lineage import Lineage, short, short_name
+from runs.lineage import Lineage, short, short_name, weights_name
 
 if TYPE_CHECKING:
     from runs.tracking import Tracker
@@ -95,14 +95,16 @@ def read_table(name: str, configs: Sequence[EvaluateConfig], tracker: "Tracker")
         runs += tracker.search(f"evaluate/{benchmark}", "tags.stage = 'evaluation'")
     by_keys: dict[str, list[Any]] = {}
     for run in runs:  # newest first
-        by_keys.setdefault(_signature(run.data.params), []).append(run)
+        weights = {"checkpoint": run.data.tags.get("weights") or None}  # by content, wherever the file lies
+        by_keys.setdefault(_signature(run.data.params | weights), []).append(run)
     cells: dict[tuple[str, str], Cell] = {}
     notes: list[str] = []
     rows, columns = _rows(configs), _columns(configs)
     for config, row, column in zip(configs, rows, columns, strict=True):
         place = (row, column)
         if place not in cells:  # else it differs by seed only
-            found = by_keys.get(_signature(config.flat()), [])
+            weights = {"checkpoint": config.result_keys().get("checkpoint")}
+            found = by_keys.get(_signature(config.flat() | weights), [])
             cells[place] = Cell(config, _one_by_seed(config, found, f"{row}, {column}", notes.append))
     return Table(
         name,
@@ -197,6 +199,7 @@ def _title(configs: Sequence[EvaluateConfig], cells: Mapping[tuple[str, str], Ce
         f"{short_name(same['benchmark'])}/{short_name(same['backbone'])}"
         if "benchmark" in same and "backbone" in same
         else "",
+        f"weights {weights_name(configs[0])}" if same.get("checkpoint") else "",
         f"{same['sampler.way']}-way" if "sampler.way" in same else "",
         f"{same['sampler.query']} queries a class" if "sampler.query" in same else "",
         short_name(same["sampler"]) if same.get("sampler", "balanced") != "balanced" else "",

@@ -25,7 +25,7 @@ LINES = {
     "evaluate benchmark=glyfs": (2, "glyphs"),
     "evaluate benchmark=glyphs strategy=laplaceshot": (2, "laplacianshot"),
     "evaluate benchmark=glyphs training=defualt": (2, "default"),
-    "evaluate benchmark=glyphs backbone=conv5": (2, "conv4"),
+    "evaluate benchmark=glyphs backbone=convv4": (2, "conv4"),
     "evaluate benchmark=glyphs shots=1": (2, "shot"),
     "evaluate benchmark=glyphs shot=one": (2, "shot"),
     "evaluate benchmark=glyphs sampler=balansed": (2, "balanced"),

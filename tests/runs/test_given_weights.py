@@ -1,0 +1,160 @@
+"""Evaluation on weights that people have already: taken into the store, never trained, known by their content."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from clustering.errors import InputError
+from runs.cli import main
+from runs.config import EvaluateConfig, TrainConfig, parse
+from runs.lineage import Lineage, evaluate_name
+from runs.stages import checkpoint, evaluation, features, plan
+
+
+def their_network(seed=0):
+    """Conv4 with the biases and names of another program, and weights drawn from the seed."""
+    torch.manual_seed(seed)
+    layers = [(nn.Conv2d(64 if i else 1, 64, 3, padding=1), nn.BatchNorm2d(64)) for i in range(4)]
+    for _, norm in layers:
+        norm.running_mean.normal_(0, 0.1)
+        norm.running_var.uniform_(0.5, 1.5)
+    return nn.Sequential(*(nn.Sequential(*pair, nn.ReLU(), nn.MaxPool2d(2)) for pair in layers)).eval()
+
+
+@pytest.fixture(scope="module")
+def weights(tmp_path_factory):
+    path = tmp_path_factory.mktemp("weights") / "model_best.pth.tar"
+    torch.save({"epoch": 9, "state_dict": their_network().state_dict()}, path)
+    return path
+
+
+@pytest.fixture
+def arguments(weights):
+    kept = ["benchmark=tiny_plugins:Tiny", "noise=30.0", "query=5", "tasks=40", "device=cpu", "strategy=simpleshot"]
+    return [*kept, f"checkpoint={weights}"]
+
+
+@pytest.fixture
+def config(arguments):
+    return parse(EvaluateConfig, arguments)[0]
+
+
+def test_features_are_those_of_the_network_that_wrote_the_weights(store, tracker, config, notes):
+    bank = features(config, "novel", store, tracker, progress=notes)
+    benchmark = config.benchmark.build()
+    images = torch.from_numpy(benchmark.read("novel")[0]).float() / 255
+    with torch.inference_mode():
+        want = their_network()((images - benchmark.mean[0]) / benchmark.std[0]).flatten(1)
+    torch.testing.assert_close(bank.features, want, rtol=1e-4, atol=1e-4)
+    assert "taken from" in notes
+    assert "training it first" not in notes
+    assert not any("training" in bar for bar in notes.bars)
+
+
+def test_no_training_is_recorded_and_the_evaluation_says_what_it_stands_on(store, tracker, config, weights):
+    (result,) = evaluation([config], store, tracker)
+    assert tracker.search("train/") == []
+    (run,) = tracker.search("evaluate/Tiny")
+    assert run.info.run_name == evaluate_name(config) == "simpleshot 5w1s Tiny/model_best s0"
+    assert run.data.params["checkpoint"] == str(weights)
+    assert not any(name.startswith("training") for name in run.data.params)
+    assert (run.data.tags["training"], len(run.data.tags["weights"])) == ("", 16)
+    entry = store.peek("checkpoints", Lineage.of(config).checkpoint)
+    assert run.data.tags["checkpoint"] == entry.fingerprint
+    assert entry.facts["imported"] == "model_best.pth.tar"
+    (again,) = evaluation([config], store, tracker)
+    assert again.reused
+    np.testing.assert_array_equal(again.accuracies, result.accuracies)
+
+
+def test_the_config_in_the_run_is_enough_to_run_it_again(store, tracker, config, tmp_path):
+    (result,) = evaluation([config], store, tracker)
+    text = tracker.download(result.run_id, "config.yaml", tmp_path)
+    assert parse(EvaluateConfig, [f"experiment={text}"]) == [config]
+    assert parse(EvaluateConfig, config.arguments()) == [config]
+
+
+def identities(arguments):
+    (config,) = parse(EvaluateConfig, arguments)
+    lineage = Lineage.of(config)
+    return lineage.checkpoint, lineage.bank("novel"), lineage.evaluation(config)
+
+
+def test_identity_is_the_content_and_no_training(arguments, weights, tmp_path):
+    known = identities(arguments)
+    copy = tmp_path / "another name.pth.tar"
+    shutil.copy(weights, copy)
+    assert identities([*arguments[:-1], f"checkpoint={copy}"]) == known
+    assert identities([*arguments, "epochs=3", "learning_rate=0.5"]) == known
+    assert identities([*arguments, "seed=1"])[:2] == known[:2]
+    assert identities([*arguments, "seed=1"])[2] != known[2]
+    torch.save(their_network(1).state_dict(), copy)
+    for other in (f"checkpoint={copy}", "backbone=conv6", "noise=31.0", "checkpoint=null"):
+        given = {item.partition("=")[0]: item for item in (*arguments, other)}
+        assert not set(identities(list(given.values()))) & set(known), other
+
+
+def test_a_training_is_the_same_with_and_without_the_key_left_out(tiny_arguments):
+    (plain,), (null,) = (
+        parse(EvaluateConfig, [*tiny_arguments, "strategy=nearest", *more]) for more in ([], ["checkpoint=null"])
+    )
+    assert plain == null
+    assert "checkpoint" not in plain.result_keys()
+
+
+def test_weights_of_another_network_are_refused_before_images_are_read(store, tracker, arguments, notes):
+    configs = parse(EvaluateConfig, [*arguments, "backbone=conv6"])
+    with pytest.raises(InputError, match=r"model_best\.pth\.tar: not the weights of backbone conv6 .*blocks\.4\.0"):
+        evaluation(configs, store, tracker, progress=notes)
+    assert notes.bars == []
+    assert not list(store.images.iterdir())
+    assert not any(store.cache("checkpoints").glob("*/complete.json"))
+
+
+def test_a_missing_file_is_named(arguments):
+    configs = parse(EvaluateConfig, [*arguments[:-1], "checkpoint=nowhere.npz"])
+    with pytest.raises(InputError, match=r"checkpoint=nowhere\.npz: cannot be read \(No such file.*a file of weights"):
+        Lineage.of(configs[0])
+
+
+def test_the_plan_trains_nothing_and_needs_no_validation_images(store, tracker, config):
+    made = plan([config], store, tracker)
+    assert [step.stage for step in made.steps] == ["images", "images", "import", "features", "features", "evaluation"]
+    assert made.runs == 1
+    assert not list(store.cache("checkpoints").iterdir())
+    evaluation([config], store, tracker)
+    made = plan([config.replace(tasks=41)], store, tracker)
+    assert [(step.stage, step.state) for step in made.steps if step.state == "cached"] == [
+        ("import", "cached"),
+        ("features", "cached"),
+        ("features", "cached"),
+    ]
+
+
+def test_train_takes_the_weights_in(store, tracker, weights, notes):
+    (config,) = parse(TrainConfig, ["benchmark=tiny_plugins:Tiny", f"checkpoint={weights}"])
+    first, second = (checkpoint(config, store, tracker, progress=notes) for _ in range(2))
+    forced = checkpoint(config, store, tracker, force=True)
+    assert (first.reused, second.reused, forced.reused) == (False, True, False)
+    assert first.path.is_file()
+    assert first.fingerprint == second.fingerprint == forced.fingerprint
+
+
+def test_the_table_finds_runs_on_a_copy_of_the_weights(store, monkeypatch, capsys, arguments, weights, tmp_path):
+    monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
+    monkeypatch.chdir(tmp_path)
+    lines = [argument.replace("=", ": ", 1) for argument in arguments[:-1]]
+    (tmp_path / "mine.yaml").write_text("\n".join([*lines, "shot: 1,2"]))
+    assert main(["evaluate", "experiment=mine.yaml", f"checkpoint={weights}", "--json"]) == 0
+    want = [result["accuracy"] for result in json.loads(capsys.readouterr().out)]
+    shutil.copy(weights, tmp_path / "copy.pth")
+    assert main(["table", "mine.yaml", "checkpoint=copy.pth", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [cell["accuracy"] for cell in found] == pytest.approx(want)
+    torch.save(their_network(1).state_dict(), tmp_path / "copy.pth")
+    assert main(["table", "mine.yaml", "checkpoint=copy.pth"]) == 0
+    assert "2 cells not run" in capsys.readouterr().err
