@@ -154,11 +154,12 @@ def test_identical_queries_in_a_closed_clique_get_one_answer() -> None:
 
 def test_a_class_that_attracts_no_point_keeps_its_mean() -> None:
     """fewshot.md 2.4: the public code drops the row and shifts the class indices."""
-    support = torch.tensor([[[1.0, 0.02], [1.0, -0.02], [1.0, 0.01], [-0.2, 1.0], [0.9, 0.5], [0.9, -0.5]]])
-    labels = torch.tensor([[0, 0, 1, 1, 2, 2]])
-    query = torch.tensor([[[1.0, 0.0], [0.9, 0.51]]])
-    found = LaplacianShot.as_published(transform="UN", shift=False).predict(Episodes(support, labels, query, 3))
-    assert bool(found.probabilities.isfinite().all())
+    support = torch.tensor([[[1.0, 0.1], [1.0, -0.1], [1.0, 0.02], [0.02, 1.0], [0.1, 1.0], [-0.1, 1.0]]]).double()
+    query = torch.tensor([[[1.0, 0.0], [0.05, 1.0], [1.0, 0.05]]]).double()
+    labels, mean = torch.arange(3).repeat_interleave(2)[None], torch.zeros(2).double()
+    episodes = Episodes(support, labels, query, 3, base_mean=mean)
+    strategy = LaplacianShot.as_published(transform="UN", shift=False, tolerance=0.0, max_iterations=5)
+    torch.testing.assert_close(strategy.predict(episodes).probabilities, by_loops(episodes, strategy, 5))
 
 
 def test_a_directed_graph_has_no_objective_to_descend() -> None:

@@ -1,0 +1,53 @@
+"""The strategies that the shared tests run over, and tasks for them. The list is the table of strategies itself, with
+no exceptions: a new one is checked by being there."""
+
+import pytest
+import torch
+
+from fsl.episodes import Episodes
+from fsl.strategies import STRATEGIES
+
+MARGIN = 1e-5
+"""Queries whose two best probabilities are closer than this may go either way by rounding."""
+
+
+def variants() -> list[object]:
+    """Every strategy as it comes, and as published where it has that preset."""
+    found: list[object] = []
+    for name in STRATEGIES.table:
+        kind = STRATEGIES.load(name)
+        found.append(pytest.param(kind(), id=name))
+        if hasattr(kind, "as_published"):
+            found.append(pytest.param(kind.as_published(), id=f"{name}_as_published"))
+    return found
+
+
+every_strategy = pytest.mark.parametrize("strategy", variants())
+
+
+def draw(
+    seed: int = 0, batch: int = 6, way: int = 4, shot: int = 2, queries: int = 11, dim: int = 16, spread: float = 1.0
+) -> Episodes:
+    """Tasks around random class centres, non-negative as after a ReLU; queries in random order."""
+    generator = torch.Generator().manual_seed(seed)
+    centres = 2 * torch.randn(batch, way, dim, generator=generator)
+    labels = torch.arange(way).repeat_interleave(shot).expand(batch, -1)
+    hidden = torch.randint(0, way, (batch, queries), generator=generator)
+    noise = lambda *shape: spread * torch.randn(*shape, generator=generator)  # noqa: E731
+    support = centres.gather(1, labels[..., None].expand(-1, -1, dim)) + noise(batch, way * shot, dim)
+    query = centres.gather(1, hidden[..., None].expand(-1, -1, dim)) + noise(batch, queries, dim)
+    base_mean = torch.rand(dim, generator=generator)
+    return Episodes(support.relu(), labels, query.relu(), way, base_mean=base_mean)
+
+
+def clear(probabilities: torch.Tensor) -> torch.Tensor:
+    """(…) bool: the two best classes are apart."""
+    if probabilities.shape[-1] == 1:
+        return torch.ones(probabilities.shape[:-1], dtype=torch.bool)
+    best = probabilities.topk(2, dim=-1).values
+    return best[..., 0] - best[..., 1] > MARGIN
+
+
+def same_predictions(first: torch.Tensor, second: torch.Tensor) -> bool:
+    sure = clear(first) & clear(second)
+    return bool((first.argmax(-1) == second.argmax(-1))[sure].all()) and bool(sure.float().mean() > 0.9)
