@@ -7,6 +7,7 @@ from clustering.errors import InputError, unknown
 
 FLAGS: Mapping[str, str] = {
     "dry-run": "show the resolved config and the plan, and do nothing",
+    "run-missing": "evaluate what is not there yet, then show the table",
     "force": "run again what is already finished",
     "json": "write the result as JSON",
     "quiet": "no progress and no messages",
@@ -22,6 +23,7 @@ class Flags:
 
     settings: tuple[str, ...] = ()
     dry_run: bool = False
+    run_missing: bool = False
     force: bool = False
     json: bool = False
     quiet: bool = False
@@ -58,4 +60,4 @@ def describe_names(allowed: Sequence[str]) -> str:
 
 def describe(allowed: Sequence[str]) -> str:
     """The section of a verb's help on its flags."""
-    return "\n".join(f"  --{name:<10} {about}" for name, about in FLAGS.items() if name in (*allowed, *ALWAYS))
+    return "\n".join(f"  --{name:<12} {about}" for name, about in FLAGS.items() if name in (*allowed, *ALWAYS))

@@ -42,7 +42,7 @@ def run(flags: Flags, console: Console) -> int:
     from runs.figures.style import save
 
     table = read_table(NAME, configs, session.tracker)
-    show(table, f"experiment={NAME}", session.store, console)
+    show(table, NAME, session.store, console)
     pictures = {"accuracy": accuracy_figure(table)}
     traced = [(r.config.strategy.name, r.trace) for r in results if r.trace is not None]
     if traced:

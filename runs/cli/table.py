@@ -1,5 +1,6 @@
 """`transduce table`: an experiment's grid, read back from the record of runs."""
 
+import functools
 import math
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,14 +14,16 @@ from runs.groups import names
 
 if TYPE_CHECKING:
     from runs.store import Store
+    from runs.tables.claims import Verdict
     from runs.tables.grid import Table
 
-FLAGS = ("json",)
+FLAGS = ("run-missing", "dry-run", "json")
 ABOUT = """\
 usage: transduce table NAME [key=value ...] [--flag ...]
 
-Strategies by shots from the tracked runs of an experiment, mean over seeds: printed, and saved as Markdown and
-CSV. Nothing is evaluated; a cell is filled only by runs whose every key agrees, the seed aside.
+Strategies by tasks from the tracked runs of an experiment, mean over seeds, and what the papers claim of them
+checked on the same runs: printed, and saved as Markdown and CSV. Nothing is evaluated unless --run-missing says so;
+a cell is filled only by runs whose every key agrees, the seed aside.
 NAME is an experiment: {names}. A key changes what is asked for, as in tasks=2000.
 
 flags:
@@ -28,6 +31,7 @@ flags:
 
 examples:
   transduce table quickstart
+  transduce table all_strategies tasks=1000 --run-missing
   transduce table omniglot --json
 """
 
@@ -40,33 +44,46 @@ def usage(settings: Sequence[str]) -> str:
 def run(flags: Flags, console: Console) -> int:
     """Show the table that the settings name."""
     name, configs = _asked_for(flags.settings)
-    from runs.store import Store
+    from runs.cli.session import Session
+    from runs.tables.claims import check, from_record
     from runs.tables.grid import read_table
-    from runs.tracking import Tracker
 
-    store = Store(configs[0].results)
-    table = read_table(Path(name).stem, configs, Tracker(store, say=console.note))
-    show(table, f"experiment={name}", store, console)
+    session = Session(configs, console)
+    if flags.dry_run:
+        session.show_plan()
+        return 0
+    if flags.run_missing:
+        session.evaluation(configs, force=False)
+    table = read_table(Path(name).stem, configs, session.tracker)
+    verdicts = check(table, functools.partial(from_record, tracker=session.tracker))
+    again = " ".join([f"table {name}", *(setting for setting in flags.settings if "=" in setting), "--run-missing"])
+    show(table, again, session.store, console, verdicts)
     return 0
 
 
-def show(table: "Table", asked_for: str, store: "Store", console: Console) -> None:
-    """Print the table of a setting, and save it as Markdown and CSV where it holds any result."""
+def show(table: "Table", again: str, store: "Store", console: Console, verdicts: "Sequence[Verdict]" = ()) -> None:
+    """Print a table and the verdicts on claims, and save them as Markdown and CSV where there is any result.
+
+    Args:
+        again: the verb and settings that would evaluate what is missing.
+    """
     from runs.store import write_text
     from runs.tables import formats
 
     if console.as_json:
-        console.json(formats.records(table))
+        console.json({"cells": formats.records(table), "claims": formats.claims(verdicts)})
     else:
         console.table(formats.rows(table), title=table.title, right=table.columns)
+        if verdicts:
+            console.table(formats.claims(verdicts), title="what the papers claim")
     for note in table.notes:
         console.note(note)
     if table.missing:
-        console.note(f"{len(table.missing)} cells not run; to run them: transduce evaluate {asked_for}")
+        console.note(f"{len(table.missing)} cells not run; to run them: transduce {again}")
     if any(not math.isnan(cell.accuracy) for cell in table.cells.values()):
         with store.watched():
             store.tables.mkdir(parents=True, exist_ok=True)
-            write_text(store.tables / f"{table.name}.md", formats.markdown(table))
+            write_text(store.tables / f"{table.name}.md", formats.markdown(table, verdicts))
             write_text(store.tables / f"{table.name}.csv", formats.as_csv(table))
         console.note(f"saved: {store.tables / table.name}.md and .csv")
 

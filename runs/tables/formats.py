@@ -2,8 +2,10 @@
 
 import csv
 import io
+from collections.abc import Sequence
 from typing import Any
 
+from runs.tables.claims import Verdict
 from runs.tables.grid import Cell, Table
 
 NOT_RUN = "not run"
@@ -20,21 +22,51 @@ def spell(cell: Cell) -> str:
 def rows(table: Table) -> list[dict[str, str]]:
     """One dictionary a row, for the console."""
     return [
-        {"strategy": row, **{column: spell(table.cells[row, column]) for column in table.columns}} for row in table.rows
+        {
+            "strategy": row,
+            "kind": table.kinds[row],
+            **{column: spell(table.cells[row, column]) for column in table.columns},
+        }
+        for row in table.rows
     ]
 
 
-def markdown(table: Table) -> str:
-    """A Markdown table with its title and notes."""
-    lines = [table.title + ".", "", "| strategy | " + " | ".join(table.columns) + " |"]
-    lines.append("| --- |" + " ---: |" * len(table.columns))
-    for row in table.rows:
-        lines.append(f"| {row} | " + " | ".join(spell(table.cells[row, column]) for column in table.columns) + " |")
+def markdown(table: Table, verdicts: Sequence[Verdict] = ()) -> str:
+    """A Markdown table with its title and notes, and a second one of the claims."""
+    lines = [f"{table.title}.", "", *_markdown(rows(table), right=table.columns)]
     lines += ["", *(f"- {note}" for note in table.notes)] if table.notes else []
-    return "\n".join(lines).rstrip() + "\n"
+    lines += ["", "What the papers claim:", "", *_markdown(claims(verdicts))] if verdicts else []
+    return "\n".join(lines) + "\n"
 
 
-FIELDS = ("table", "strategy", "column", "sampler", "shot", "seeds", "tasks", "accuracy", "accuracy_ci95", "runs")
+def claims(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
+    """One dictionary a verdict, for the console."""
+    return [
+        {"claim": v.claim, "source": v.source, "in": v.setting, "verdict": v.status, "evidence": v.evidence}
+        for v in verdicts
+    ]
+
+
+def _markdown(found: Sequence[dict[str, str]], right: Sequence[str] = ()) -> list[str]:
+    names = list(found[0])
+    lines = ["| " + " | ".join(names) + " |"]
+    lines.append("| " + " | ".join("---:" if name in right else "---" for name in names) + " |")
+    return lines + ["| " + " | ".join(row[name] for name in names) + " |" for row in found]
+
+
+FIELDS = (
+    "table",
+    "strategy",
+    "kind",
+    "column",
+    "sampler",
+    "shot",
+    "seeds",
+    "tasks",
+    "accuracy",
+    "accuracy_ci95",
+    "runs",
+)
 
 
 def records(table: Table) -> list[dict[str, Any]]:
@@ -43,6 +75,7 @@ def records(table: Table) -> list[dict[str, Any]]:
         {
             "table": table.name,
             "strategy": row,
+            "kind": table.kinds[row],
             "column": column,
             "sampler": cell.config.sampler.name,
             "shot": cell.config.sampler.options.get("shot"),

@@ -68,6 +68,8 @@ class Table:
         rows: names of the strategies, in the order of the experiment.
         columns: such as "1-shot" and "1-shot dirichlet".
         cells: (row, column) -> cell.
+        kinds: what the strategy of each row declares: inductive, transductive, or transductive and for balanced
+            queries.
         notes: what the reader should know: runs left aside and why.
     """
 
@@ -76,6 +78,7 @@ class Table:
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     cells: Mapping[tuple[str, str], Cell]
+    kinds: Mapping[str, str]
     notes: tuple[str, ...] = ()
 
     @property
@@ -112,8 +115,17 @@ def read_table(name: str, configs: Sequence[EvaluateConfig], tracker: "Tracker")
         tuple(dict.fromkeys(rows)),
         tuple(dict.fromkeys(column for _, column in cells)),
         cells,
+        {row: _kind(config) for config, row in zip(configs, rows, strict=True)},
         tuple(dict.fromkeys(notes)),
     )
+
+
+def _kind(config: EvaluateConfig) -> str:
+    """What the strategy declares of itself."""
+    strategy = config.strategy.build()
+    if not strategy.transductive:
+        return "inductive"
+    return "transductive, balanced" if strategy.assumes_balance else "transductive"
 
 
 def _rows(configs: Sequence[EvaluateConfig]) -> list[str]:

@@ -125,13 +125,13 @@ def test_over_seeds_the_interval_is_students():
 
 def small_table():
     cells = {("simpleshot", "1-shot"): cell(0.5, 0.6, 0.7), ("simpleshot", "5-shot"): cell()}
-    return Table("tiny", "what", ("simpleshot",), ("1-shot", "5-shot"), cells, ("a note",))
+    return Table("tiny", "what", ("simpleshot",), ("1-shot", "5-shot"), cells, {"simpleshot": "inductive"}, ("a note",))
 
 
 def test_markdown():
     assert formats.markdown(small_table()) == (
-        "what.\n\n| strategy | 1-shot | 5-shot |\n| --- | ---: | ---: |\n"
-        "| simpleshot | 60.00 ± 24.84 (n=3) | not run |\n\n- a note\n"
+        "what.\n\n| strategy | kind | 1-shot | 5-shot |\n| --- | --- | ---: | ---: |\n"
+        "| simpleshot | inductive | 60.00 ± 24.84 (n=3) | not run |\n\n- a note\n"
     )
 
 
@@ -181,8 +181,9 @@ def test_the_table_verb_prints_and_saves(recorded, trained, experiment, capsys):
 
 def test_the_table_verb_as_json(recorded, trained, experiment, capsys):
     assert main(["table", str(experiment), f"results={trained.root}", "--json"]) == 0
-    records = json.loads(capsys.readouterr().out)
-    assert {(r["strategy"], r["shot"]) for r in records} == {
+    shown = json.loads(capsys.readouterr().out)
+    assert {claim["claim"] for claim in shown["claims"]} >= {"LaplacianShot is better than SimpleShot"}
+    assert {(r["strategy"], r["shot"]) for r in shown["cells"]} == {
         (s, n) for s in ("simpleshot", "laplacianshot") for n in (1, 3)
     }
 
@@ -191,8 +192,17 @@ def test_an_empty_table_saves_nothing_and_says_how_to_fill_it(trained, experimen
     assert main(["table", str(experiment), f"results={trained.root}"]) == 0
     out, err = capsys.readouterr()
     assert out.count("not run") == 4
-    assert "transduce evaluate" in err
+    assert "--run-missing" in err
     assert not (trained.tables / "tiny.md").exists()
+
+
+def test_what_is_missing_is_run_and_the_claims_are_judged(recorded, trained, tracker, experiment, capsys):
+    tracker.client.delete_run(recorded["laplacianshot", "3-shot"].run_id)
+    assert main(["table", str(experiment), f"results={trained.root}", "--run-missing"]) == 0
+    out, err = capsys.readouterr()
+    assert "not run" not in out
+    assert "reused 3, running 1" in err
+    assert "LaplacianShot is better than SimpleShot" in (trained.tables / "tiny.md").read_text()
 
 
 def test_quickstart_ends_with_table_and_pictures(trained, tiny_arguments, capsys):

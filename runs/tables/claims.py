@@ -1,0 +1,282 @@
+"""What the papers claim of few-shot strategies, checked on the results of a table.
+
+Strategies of a column were given the same tasks, so two of them are compared task by task: a claim that one is better
+holds where the 95 % interval of the mean difference lies above zero, fails where it lies below, and is a tie in
+between. Columns have tasks of their own, so gains of different columns are compared as independent means.
+"""
+
+import itertools
+import math
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runs.results import PER_TASK, Scores
+from runs.tables.grid import Cell, Table
+
+if TYPE_CHECKING:
+    from runs.tracking import Tracker
+
+Status = Literal["holds", "tie", "fails"]
+COLLAPSE = 0.10
+"""Loss of accuracy that is called a collapse; PT-MAP's published one under Dirichlet queries is 0.17."""
+FEW_STEPS = 15
+ROUNDING = 1e-6
+"""Rise of the objective, relative to its size, that float32 may make."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a claim in one setting.
+
+    Attributes:
+        claim: in a sentence.
+        source: where it is made.
+        setting: the column, or the columns, that it was checked on.
+        status: holds, tie or fails.
+        evidence: the numbers.
+    """
+
+    claim: str
+    source: str
+    setting: str
+    status: Status
+    evidence: str
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim and its check, which gives (setting, status, evidence) wherever the results allow it."""
+
+    text: str
+    source: str
+    check: Callable[["Outcomes"], Iterator[tuple[str, Status, str]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """The tracked runs of one cell.
+
+    Attributes:
+        accuracies: (T,) of every task, by seed.
+        iterations: (T,) likewise.
+        traces: objective (steps, b) of the first tasks of each seed, NaN after a task has stopped.
+    """
+
+    accuracies: Mapping[int, NDArray[np.float64]]
+    iterations: Mapping[int, NDArray[np.int64]]
+    traces: Sequence[NDArray[np.floating[Any]]]
+
+    def minus(self, other: "Outcome") -> "Mean":
+        """The mean of the paired differences, over the seeds that both have."""
+        seeds = [seed for seed in self.accuracies if seed in other.accuracies]
+        return Mean.of(np.concatenate([self.accuracies[seed] - other.accuracies[seed] for seed in seeds]))
+
+    @property
+    def mean(self) -> "Mean":
+        return Mean.of(np.concatenate(list(self.accuracies.values())))
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean with its standard error, both fractions."""
+
+    value: float
+    error: float
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> "Mean":
+        return cls(float(values.mean()), float(values.std()) / math.sqrt(len(values)))
+
+    def __sub__(self, other: "Mean") -> "Mean":
+        """The difference of two independent means."""
+        return Mean(self.value - other.value, math.hypot(self.error, other.error))
+
+    def above(self, bound: float = 0.0) -> Status:
+        """Whether the mean lies above `bound`: holds, fails, or a tie where the 95 % interval holds the bound."""
+        if self.value - 1.96 * self.error > bound:
+            return "holds"
+        return "fails" if self.value + 1.96 * self.error < bound else "tie"
+
+    def __str__(self) -> str:
+        return f"{100 * self.value:+.2f} ± {196 * self.error:.2f}"
+
+
+class Outcomes:
+    """The filled cells of a table, read when they are asked for."""
+
+    def __init__(self, table: Table, read: Callable[[Cell], Outcome]) -> None:
+        self._read = read
+        self._known: dict[tuple[str, str], Outcome] = {}
+        self.cells: dict[str, dict[str, Cell]] = {column: {} for column in table.columns}
+        for (_, column), cell in table.cells.items():
+            if cell.results:
+                self.cells[column].setdefault(cell.config.strategy.name, cell)
+
+    def columns(self, sampler: str = "balanced", shot: int | None = None) -> list[str]:
+        """Columns of that kind of tasks."""
+        found = []
+        for column, cells in self.cells.items():
+            choices = [cell.config.sampler for cell in cells.values()]
+            if choices and choices[0].plugin == sampler and shot in (None, choices[0].options.get("shot")):
+                found.append(column)
+        return found
+
+    def shot(self, column: str) -> int | None:
+        """The shots of a column's tasks."""
+        found: int | None = next(iter(self.cells[column].values())).config.sampler.options.get("shot")
+        return found
+
+    def have(self, column: str, *strategies: str) -> bool:
+        """Whether these strategies have runs there, of the same seeds."""
+        cells = self.cells[column]
+        if not all(strategy in cells for strategy in strategies):
+            return False
+        return bool(set.intersection(*({*self.of(column, strategy).accuracies} for strategy in strategies)))
+
+    def of(self, column: str, strategy: str) -> Outcome:
+        """The runs of a cell that is filled."""
+        if (column, strategy) not in self._known:
+            self._known[column, strategy] = self._read(self.cells[column][strategy])
+        return self._known[column, strategy]
+
+    def gain(self, column: str, better: str, than: str) -> Mean:
+        """Paired gain of one strategy over another."""
+        return self.of(column, better).minus(self.of(column, than))
+
+
+def check(table: Table, read: Callable[[Cell], Outcome]) -> list[Verdict]:
+    """Every claim on every setting for which the table has the runs.
+
+    Args:
+        read: the tasks of a filled cell; `from_record` reads them from MLflow.
+    """
+    outcomes = Outcomes(table, read)
+    return [
+        Verdict(claim.text, claim.source, setting, status, evidence)
+        for claim in CLAIMS
+        for setting, status, evidence in claim.check(outcomes)
+    ]
+
+
+def _better(
+    better: str, than: str, *, sampler: str = "balanced", shot: int | None = None
+) -> Callable[[Outcomes], Iterator[tuple[str, Status, str]]]:
+    def check(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
+        for column in outcomes.columns(sampler, shot):
+            if outcomes.have(column, better, than):
+                gain = outcomes.gain(column, better, than)
+                yield column, gain.above(), f"{better} - {than}: {gain}"
+
+    return check
+
+
+def _gain_shrinks(better: str, than: str) -> Callable[[Outcomes], Iterator[tuple[str, Status, str]]]:
+    def check(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
+        for one in outcomes.columns(shot=1):
+            for five in outcomes.columns(shot=5):
+                if outcomes.have(one, better, than) and outcomes.have(five, better, than):
+                    first, last = outcomes.gain(one, better, than), outcomes.gain(five, better, than)
+                    evidence = f"{better} - {than}: {first} in {one}, {last} in {five}"
+                    yield f"{one}, {five}", (first - last).above(), evidence
+
+    return check
+
+
+def _collapses(strategy: str, sampler: str) -> Callable[[Outcomes], Iterator[tuple[str, Status, str]]]:
+    def check(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
+        for usual in outcomes.columns():
+            for other in outcomes.columns(sampler, outcomes.shot(usual)):
+                if outcomes.have(usual, strategy) and outcomes.have(other, strategy):
+                    loss = outcomes.of(usual, strategy).mean - outcomes.of(other, strategy).mean
+                    evidence = f"{strategy} loses {loss}; a collapse is more than {100 * COLLAPSE:.0f}"
+                    yield f"{usual}, {other}", loss.above(COLLAPSE), evidence
+
+    return check
+
+
+def _few_steps(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
+    for column in outcomes.columns():
+        if outcomes.have(column, "laplacianshot"):
+            steps = np.concatenate(list(outcomes.of(column, "laplacianshot").iterations.values()))
+            share = float((steps < FEW_STEPS).mean())
+            evidence = f"{100 * share:.2f} % of tasks; {steps.mean():.1f} steps on average, {steps.max()} at most"
+            yield column, "holds" if share > 0.95 else "fails", evidence
+
+
+def _never_rises(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
+    for column in outcomes.columns():
+        if outcomes.have(column, "laplacianshot"):
+            worst, tasks = -math.inf, 0
+            for trace in outcomes.of(column, "laplacianshot").traces:
+                rises = np.diff(trace, axis=0) / np.maximum(np.abs(trace[:-1]), 1)
+                worst = max(worst, float(np.nanmax(rises, initial=-math.inf)))
+                tasks += trace.shape[1]
+            if tasks:
+                evidence = f"largest relative rise in a step: {max(worst, 0):.1e}, over {tasks} tasks"
+                yield column, "holds" if worst <= ROUNDING else "fails", evidence
+
+
+def from_record(cell: Cell, tracker: "Tracker") -> Outcome:
+    """The runs of a cell, task by task; a run whose tasks are gone from the record is left out."""
+    accuracies, iterations, traces = {}, {}, []
+    for result in cell.results:
+        with tempfile.TemporaryDirectory() as folder:
+            path = tracker.download(result.run_id, PER_TASK, Path(folder))
+            if path is None:
+                continue
+            scores = Scores.load(path)
+            accuracies[result.seed], iterations[result.seed] = scores.accuracies, scores.iterations
+            if scores.trace is not None:
+                traces.append(scores.trace)
+    return Outcome(accuracies, iterations, traces)
+
+
+_CHAIN = ("slk_ms", "slk_means", "kmodes", "kmeans", "laplacianshot")
+_PLAIN, _RECTIFIED = "laplacianshot_plain_prototypes", "rectified_prototypes"
+
+CLAIMS: tuple[Claim, ...] = (
+    Claim("LaplacianShot is better than SimpleShot", "thesis Tables 4.1, 4.2", _better("laplacianshot", "simpleshot")),
+    Claim("the Laplacian term helps plain prototypes", "thesis Table 4.4", _better(_PLAIN, "simpleshot")),
+    Claim("the Laplacian term helps rectified prototypes", "thesis Table 4.4", _better("laplacianshot", _RECTIFIED)),
+    Claim(
+        "the Laplacian term helps plain prototypes more in 1-shot",
+        "thesis Table 4.4",
+        _gain_shrinks(_PLAIN, "simpleshot"),
+    ),
+    Claim(
+        "the Laplacian term helps rectified prototypes more in 1-shot",
+        "thesis Table 4.4",
+        _gain_shrinks("laplacianshot", _RECTIFIED),
+    ),
+    Claim(
+        "in 1-shot rectification helps more than the Laplacian term",
+        "thesis Table 4.4",
+        _better(_RECTIFIED, _PLAIN, shot=1),
+    ),
+    *(
+        Claim(f"in 1-shot {better} is better than {than}", "journal Table II, ResNet-18", _better(better, than, shot=1))
+        for better, than in itertools.pairwise(_CHAIN)
+    ),
+    *(
+        Claim(
+            f"the gain of {strategy} over SimpleShot shrinks from 1-shot to 5-shot",
+            "journal Table II",
+            _gain_shrinks(strategy, "simpleshot"),
+        )
+        for strategy in _CHAIN
+    ),
+    Claim("PT-MAP collapses under Dirichlet queries", "Veilleux et al. 2021", _collapses("pt_map", "dirichlet")),
+    Claim(
+        "alpha-TIM stays above SimpleShot under Dirichlet queries",
+        "Veilleux et al. 2021",
+        _better("alpha_tim", "simpleshot", sampler="dirichlet"),
+    ),
+    Claim(f"LaplacianShot converges in fewer than {FEW_STEPS} steps", "thesis section 4.3", _few_steps),
+    Claim("the objective of LaplacianShot never rises", "thesis section 4.2", _never_rises),
+)

@@ -1,0 +1,103 @@
+"""Claims of the papers, judged on outcomes that are known to fulfil or to break them."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runs.config import EvaluateConfig, parse
+from runs.tables.claims import CLAIMS, Mean, Outcome, check
+from runs.tables.grid import Cell, SeedResult, Table
+
+TASKS = 400
+
+
+def outcome(mean, *, seed=0, steps=5, trace=None):
+    """Tasks whose accuracies spread around `mean`, the same spread for every outcome: paired, they differ exactly."""
+    spread = np.random.default_rng(7).normal(0, 0.1, TASKS)
+    iterations = np.full(TASKS, steps)
+    return Outcome({seed: mean + spread - spread.mean()}, {seed: iterations}, [] if trace is None else [trace])
+
+
+def table(outcomes):
+    """A table of filled cells, (strategy, shot, sampler) -> outcome, and how to read it."""
+    cells, read = {}, {}
+    for (strategy, shot, sampler), found in outcomes.items():
+        config = parse(EvaluateConfig, [f"strategy={strategy}", f"shot={shot}", f"sampler={sampler}"])[0]
+        column = f"{shot}-shot {sampler}"
+        results = tuple(SeedResult(seed, 0.5, 0.01, TASKS, f"{strategy}{column}{seed}") for seed in found.accuracies)
+        cells[strategy, column] = Cell(config, results)
+        read[strategy, column] = found
+    rows = tuple(dict.fromkeys(row for row, _ in cells))
+    columns = tuple(dict.fromkeys(column for _, column in cells))
+    places = {id(cell): place for place, cell in cells.items()}
+    return Table("t", "t", rows, columns, cells, dict.fromkeys(rows, "")), lambda cell: read[places[id(cell)]]
+
+
+def verdicts(outcomes):
+    return {(v.claim, v.setting): v.status for v in check(*table(outcomes))}
+
+
+def test_better_ties_and_worse():
+    found = {("simpleshot", 1, "balanced"): outcome(0.6)}
+    claim = ("LaplacianShot is better than SimpleShot", "1-shot balanced")
+    noisy = outcome(0.6)
+    noisy.accuracies[0][:] += np.where(np.arange(TASKS) % 2, 0.01, -0.01)
+    for other, status in ((outcome(0.7), "holds"), (noisy, "tie"), (outcome(0.5), "fails")):
+        assert verdicts({**found, ("laplacianshot", 1, "balanced"): other})[claim] == status
+
+
+def test_a_claim_needs_its_runs():
+    assert check(*table({("simpleshot", 1, "balanced"): outcome(0.6)})) == []
+    other_seed = {
+        ("simpleshot", 1, "balanced"): outcome(0.6),
+        ("laplacianshot", 1, "balanced"): outcome(0.7, seed=1),
+    }
+    assert not [claim for claim, _ in verdicts(other_seed) if "better" in claim]
+
+
+def test_gains_that_shrink():
+    found = {
+        ("simpleshot", 1, "balanced"): outcome(0.5),
+        ("kmeans", 1, "balanced"): outcome(0.6),
+        ("simpleshot", 5, "balanced"): outcome(0.7),
+    }
+    claim = ("the gain of kmeans over SimpleShot shrinks from 1-shot to 5-shot", "1-shot balanced, 5-shot balanced")
+    assert verdicts({**found, ("kmeans", 5, "balanced"): outcome(0.72)})[claim] == "holds"
+    assert verdicts({**found, ("kmeans", 5, "balanced"): outcome(0.9)})[claim] == "fails"
+
+
+@pytest.mark.parametrize(("under_dirichlet", "status"), [(0.6, "holds"), (0.79, "fails")])
+def test_a_collapse_is_more_than_ten_points(under_dirichlet, status):
+    found = verdicts({("pt_map", 5, "balanced"): outcome(0.8), ("pt_map", 5, "dirichlet"): outcome(under_dirichlet)})
+    assert found["PT-MAP collapses under Dirichlet queries", "5-shot balanced, 5-shot dirichlet"] == status
+
+
+def test_steps_and_objective():
+    falling = np.array([[3.0, 5.0], [2.0, 4.0], [np.nan, 3.5]])
+    rising = np.array([[3.0, 5.0], [2.0, 4.0], [np.nan, 4.5]])
+    for trace, steps, expected in ((falling, 14, "holds"), (rising, 15, "fails")):
+        found = verdicts({("laplacianshot", 1, "balanced"): outcome(0.7, steps=steps, trace=trace)})
+        assert found["the objective of LaplacianShot never rises", "1-shot balanced"] == expected
+        assert found["LaplacianShot converges in fewer than 15 steps", "1-shot balanced"] == expected
+
+
+@given(st.lists(st.floats(0, 1), min_size=2, max_size=30), st.floats(-1, 1))
+def test_a_verdict_is_never_both_ways(values, bound):
+    mean = Mean.of(np.array(values))
+    opposite = Mean(-mean.value, mean.error)
+    mirror = {"holds": "fails", "fails": "holds", "tie": "tie"}
+    assert opposite.above(-bound) == mirror[mean.above(bound)]
+
+
+def test_every_claim_names_strategies_that_exist():
+    """With every strategy in every column each claim is judged somewhere."""
+    from runs.groups import names
+
+    found = {
+        (strategy, shot, sampler): outcome(0.5, trace=np.zeros((2, 3)))
+        for strategy in names("strategy")
+        for shot in (1, 5)
+        for sampler in ("balanced", "dirichlet")
+    }
+    assert {claim for claim, _ in verdicts(found)} == {claim.text for claim in CLAIMS}
