@@ -115,6 +115,7 @@ def _title(results: "Sequence[Result]") -> str:
         parts.append(f"{splits.pop()} classes")
     counts = {len(result.accuracies) for result in results}
     if len(counts) == 1:
-        parts.append(f"{counts.pop():,} tasks")
+        count = counts.pop()
+        parts.append(f"{count:,} task{'s' if count > 1 else ''}")
     units = sorted({result.units for result in results}, reverse=True)
     return ", ".join([*parts, f"95 % interval over {' or '.join(units)}"])
