@@ -1,6 +1,6 @@
 """One evaluated config: what the strategy scored, task by task and class by class, and the file that keeps it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from fsl.scores import ClassScores, half_width
 from runs.config import EvaluateConfig
+from runs.lineage import short, weights_name
 
 PER_TASK = "per_task.npz"
 AUDIT = "audit_"  # before an audit's name, wherever it is written down
@@ -114,3 +115,30 @@ class Result(Scores):
 
     def metrics(self) -> dict[str, float]:
         return super().metrics() | {"seconds_per_task": self.seconds_per_task}
+
+
+def in_common(results: Sequence[Result]) -> str:
+    """What the configs of results have in common, and the number of tasks, in words."""
+    configs = [result.config for result in results]
+    parts = []
+    if len({(config.benchmark.name, config.backbone.name) for config in configs}) == 1:
+        parts.append(f"{configs[0].benchmark.name}/{configs[0].backbone.name}")
+    shapes = [config.sampler.options for config in configs]
+    for name, word in (("way", "-way"), ("shot", "-shot"), ("query", " queries a class")):
+        values = {shape.get(name) for shape in shapes}
+        if len(values) == 1 and None not in values:
+            parts.append(f"{values.pop()}{word}")
+    samplers = {short(config.sampler) for config in configs}
+    if len(samplers) == 1 and samplers != {"balanced"}:
+        parts.append(samplers.pop())
+    weights = {weights_name(config) for config in configs}
+    if len(weights) == 1 and weights != {""}:
+        parts.insert(1, f"weights {weights.pop()}")
+    splits = {config.split for config in configs}
+    if len(splits) == 1:
+        parts.append(f"{splits.pop()} classes")
+    counts = {len(result.accuracies) for result in results}
+    if len(counts) == 1:
+        count = counts.pop()
+        parts.append("1 task" if count == 1 else f"{count:,} tasks")
+    return ", ".join(parts)

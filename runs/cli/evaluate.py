@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 from runs.cli.flags import Flags
 from runs.config import EvaluateConfig, parse
 from runs.console import Console
-from runs.lineage import short, weights_name
 
 if TYPE_CHECKING:
     from runs.results import Result
@@ -94,28 +93,7 @@ def _audited(name: str) -> str:
 
 
 def _title(results: "Sequence[Result]") -> str:
-    """What the results have in common, and what their intervals are over."""
-    configs = [result.config for result in results]
-    parts = []
-    if len({(config.benchmark.name, config.backbone.name) for config in configs}) == 1:
-        parts.append(f"{configs[0].benchmark.name}/{configs[0].backbone.name}")
-    shapes = [config.sampler.options for config in configs]
-    for name, word in (("way", "-way"), ("shot", "-shot"), ("query", " queries a class")):
-        values = {shape.get(name) for shape in shapes}
-        if len(values) == 1 and None not in values:
-            parts.append(f"{values.pop()}{word}")
-    samplers = {short(config.sampler) for config in configs}
-    if len(samplers) == 1 and samplers != {"balanced"}:
-        parts.append(samplers.pop())
-    weights = {weights_name(config) for config in configs}
-    if len(weights) == 1 and weights != {""}:
-        parts.insert(1, f"weights {weights.pop()}")
-    splits = {config.split for config in configs}
-    if len(splits) == 1:
-        parts.append(f"{splits.pop()} classes")
-    counts = {len(result.accuracies) for result in results}
-    if len(counts) == 1:
-        count = counts.pop()
-        parts.append(f"{count:,} task{'s' if count > 1 else ''}")
+    from runs.results import in_common
+
     units = sorted({result.units for result in results}, reverse=True)
-    return ", ".join([*parts, f"95 % interval over {' or '.join(units)}"])
+    return f"{in_common(results)}, 95 % interval over {' or '.join(units)}"

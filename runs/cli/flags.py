@@ -10,6 +10,7 @@ FLAGS: Mapping[str, str] = {
     "run-missing": "evaluate what is not there yet, then show the table",
     "force": "run again what is already finished",
     "json": "write the result as JSON",
+    "by-class": "the classes of the largest differences too",
     "quiet": "no progress and no messages",
     "debug": "show where an error comes from",
     "help": "show this",
@@ -26,6 +27,7 @@ class Flags:
     run_missing: bool = False
     force: bool = False
     json: bool = False
+    by_class: bool = False
     quiet: bool = False
     debug: bool = False
     help: bool = False

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runs.tables.claims import Verdict
@@ -33,9 +33,9 @@ def rows(table: Table) -> list[dict[str, str]]:
 
 def markdown(table: Table, verdicts: Sequence[Verdict] = ()) -> str:
     """A Markdown table with its title and notes, and a second one of the claims."""
-    lines = [f"{table.title}.", "", *_markdown(rows(table), right=table.columns)]
+    lines = [f"{table.title}.", "", *markdown_table(rows(table), right=table.columns)]
     lines += ["", *(f"- {note}" for note in table.notes)] if table.notes else []
-    lines += ["", "What the papers claim:", "", *_markdown(claims(verdicts))] if verdicts else []
+    lines += ["", "What the papers claim:", "", *markdown_table(claims(verdicts))] if verdicts else []
     return "\n".join(lines) + "\n"
 
 
@@ -47,11 +47,12 @@ def claims(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
     ]
 
 
-def _markdown(found: Sequence[dict[str, str]], right: Sequence[str] = ()) -> list[str]:
-    names = list(found[0])
+def markdown_table(found: Sequence[Mapping[str, str]], right: Sequence[str] = ()) -> list[str]:
+    """The lines of a Markdown table; its columns are the keys of the rows, those in `right` set flush right."""
+    names = list(dict.fromkeys(name for row in found for name in row))
     lines = ["| " + " | ".join(names) + " |"]
     lines.append("| " + " | ".join("---:" if name in right else "---" for name in names) + " |")
-    return lines + ["| " + " | ".join(row[name] for name in names) + " |" for row in found]
+    return lines + ["| " + " | ".join(row.get(name, "") for name in names) + " |" for row in found]
 
 
 FIELDS = (

@@ -102,7 +102,7 @@ def read_table(name: str, configs: Sequence[EvaluateConfig], tracker: "Tracker")
         by_keys.setdefault(_signature(run.data.params | weights), []).append(run)
     cells: dict[tuple[str, str], Cell] = {}
     notes: list[str] = []
-    rows, columns = _rows(configs), _columns(configs)
+    rows, columns = row_names(configs), column_names(configs)
     for config, row, column in zip(configs, rows, columns, strict=True):
         place = (row, column)
         if place not in cells:  # else it differs by seed only
@@ -128,8 +128,9 @@ def _kind(config: EvaluateConfig) -> str:
     return "transductive, balanced" if strategy.assumes_balance else "transductive"
 
 
-def _rows(configs: Sequence[EvaluateConfig]) -> list[str]:
-    """What each config's row is called: the strategy, and what else differs from other configs of that strategy."""
+def row_names(configs: Sequence[EvaluateConfig], apart: Sequence[str] = ("seed", "sampler")) -> list[str]:
+    """What each config's row is called: the strategy, and what else differs from other configs of that strategy, keys
+    and groups in `apart` left out."""
     flats = [config.flat() for config in configs]
     names = []
     for flat in flats:
@@ -137,15 +138,13 @@ def _rows(configs: Sequence[EvaluateConfig]) -> list[str]:
         varying = [
             f"{key.rpartition('.')[2]}={value}"
             for key, value in flat.items()
-            if key != "seed"
-            and key.partition(".")[0] != "sampler"
-            and len({str(other.get(key)) for other in alike}) > 1
+            if key.partition(".")[0] not in apart and len({str(other.get(key)) for other in alike}) > 1
         ]
         names.append(" ".join([short_name(flat["strategy"]), *varying]))
     return names
 
 
-def _columns(configs: Sequence[EvaluateConfig]) -> list[str]:
+def column_names(configs: Sequence[EvaluateConfig]) -> list[str]:
     """What each config's column is called: its shots, its sampler where there are several, and what else differs
     between configs of that sampler."""
     samplers = [config.sampler for config in configs]
@@ -216,7 +215,7 @@ def _title(configs: Sequence[EvaluateConfig], cells: Mapping[tuple[str, str], Ce
         f"{same['sampler.query']} queries a class" if "sampler.query" in same else "",
         short_name(same["sampler"]) if same.get("sampler", "balanced") != "balanced" else "",
         f"{same['split']} classes" if "split" in same else "",
-        f"{min(counts):,} task{'s' if counts != {1} else ''} a seed" if len(counts) == 1 else "",
+        f"{counts.pop():,} tasks a seed" if len(counts) == 1 else "",
     ]
     seeds = max((len(cell.results) for cell in cells.values()), default=0)
     one_task = any(result.tasks == 1 for cell in cells.values() for result in cell.results)

@@ -1,0 +1,122 @@
+"""`transduce compare`: strategies held against one of them on the same tasks."""
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from clustering.errors import InputError
+from runs import overrides
+from runs.cli.flags import Flags
+from runs.config import EvaluateConfig, parse
+from runs.console import Console
+from runs.lineage import short
+
+if TYPE_CHECKING:
+    from runs.comparison import Comparison
+    from runs.store import Store
+
+FLAGS = ("dry-run", "force", "json", "by-class")
+ABOUT = """\
+Strategies held against one of them, task by task: the mean difference in points with a paired bootstrap interval,
+and the share of tasks in which each is better, equal or worse. Takes what evaluate takes, evaluates what is
+missing, and compares those that share their tasks; of three or more, all pairs are saved too. With several
+seeds there are two intervals: over tasks, the trained networks being given, and over seeds (Student's t).
+"better" and "worse" are said where every interval excludes 0.
+
+  reference=NAME   the strategy that the others are held against (default: the first)"""
+EXAMPLES = (
+    "strategy=simpleshot,laplacianshot,slk_ms shot=1,5",
+    "experiment=quickstart reference=laplacianshot",
+    'strategy=simpleshot,laplacianshot weight=0.3,0.7 reference="laplacianshot weight=0.7"',
+    "strategy=simpleshot,slk_ms seed=0,1,2",
+    "strategy=simpleshot,slk_ms --by-class",
+)
+
+
+def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
+    from runs.cli.usage import usage as write_usage
+
+    _, others = _reference(settings)
+    return write_usage("compare", ABOUT, EvaluateConfig, FLAGS, EXAMPLES, others)
+
+
+def run(flags: Flags, console: Console) -> int:
+    """Evaluate what is missing, then compare, print and save."""
+    from runs.cli.session import Session
+    from runs.comparison import Comparison, settings
+
+    reference, others = _reference(flags.settings)
+    configs = parse(EvaluateConfig, others)
+    laid_out = settings(configs, reference)
+    session = Session(configs, console)
+    if flags.dry_run:
+        session.show_plan()
+        return 0
+    results = session.evaluation(configs, force=flags.force)
+    comparisons = [Comparison.of(setting, results) for setting in laid_out]
+    _show(comparisons, console, by_class=flags.by_class)
+    _save(comparisons, _name(others, configs), session.store, console, by_class=flags.by_class)
+    session.close()
+    return 0
+
+
+def _show(comparisons: "Sequence[Comparison]", console: Console, *, by_class: bool) -> None:
+    from runs.tables import differences
+
+    if console.as_json:
+        console.json(
+            [
+                differences.as_json(comparison)
+                | ({"classes": differences.class_records(comparison)} if by_class else {})
+                for comparison in comparisons
+            ]
+        )
+        return
+    for comparison in comparisons:
+        console.table(differences.rows(comparison), title=differences.title(comparison), right=differences.RIGHT)
+        if by_class:
+            console.table(
+                differences.class_rows(comparison),
+                title="by class, the largest gains and losses; a class is a few images, so some differ by chance",
+                right=("queries", comparison.setting.strategies[comparison.setting.reference], *differences.RIGHT),
+            )
+
+
+def _save(comparisons: "Sequence[Comparison]", name: str, store: "Store", console: Console, *, by_class: bool) -> None:
+    from runs.figures.differences import differences_figure
+    from runs.figures.style import save
+    from runs.store import write_text
+    from runs.tables import differences
+
+    with store.watched():
+        store.tables.mkdir(parents=True, exist_ok=True)
+        write_text(store.tables / f"{name}.md", differences.markdown(comparisons))
+        write_text(store.tables / f"{name}.csv", differences.as_csv(comparisons))
+        if by_class:
+            write_text(store.tables / f"{name}-classes.csv", differences.classes_as_csv(comparisons))
+        save(differences_figure(comparisons), store.tables / f"{name}.png")
+    console.note(f"saved: {store.tables / name}.md, .csv{', -classes.csv' if by_class else ''} and .png")
+
+
+def _reference(settings: Sequence[str]) -> tuple[str | None, list[str]]:
+    """The name given by reference=NAME, and the other settings."""
+    mine = [setting for setting in settings if setting.partition("=")[0].strip() == "reference"]
+    if len(mine) > 1:
+        raise InputError("reference is given twice; one strategy is held against the others")
+    if not mine:
+        return None, list(settings)
+    values = overrides.values(*overrides.split(mine[0]))
+    if len(values) > 1:
+        raise InputError("reference takes one strategy, not several; the others are compared with it")
+    return values[0].text, [setting for setting in settings if setting not in mine]
+
+
+def _name(settings: Sequence[str], configs: Sequence[EvaluateConfig]) -> str:
+    """What the files are called: by the experiment, else by the benchmark and what is compared."""
+    experiments = [setting.partition("=")[2].strip() for setting in settings if setting.startswith("experiment=")]
+    if experiments:
+        return f"compare-{Path(experiments[0]).stem}"
+    keys = "\n".join(sorted(" ".join(config.arguments()) for config in configs))
+    return f"compare-{short(configs[0].benchmark)}-{hashlib.sha256(keys.encode()).hexdigest()[:8]}"

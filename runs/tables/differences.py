@@ -1,0 +1,207 @@
+"""Comparisons as text: for the terminal, Markdown, CSV, JSON. Fractions become percent points here and nowhere else."""
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from fsl.paired import Difference
+from runs.comparison import Comparison
+from runs.results import in_common
+from runs.tables.formats import markdown_table
+
+SHOWN = 5  # classes at each end of a strategy in the terminal
+RIGHT = ("accuracy", "difference")
+
+
+def title(comparison: Comparison) -> str:
+    """What the strategies share, and what they are held against."""
+    results = [result for of_strategy in comparison.results for result in of_strategy]
+    seeds = f", {len(comparison.setting.seeds)} seeds" if len(comparison.setting.seeds) > 1 else ""
+    reference = comparison.setting.strategies[comparison.setting.reference]
+    return f"{in_common(results)}{seeds}; difference to {reference} in points"
+
+
+def rows(comparison: Comparison) -> list[dict[str, str]]:
+    """One dictionary a strategy, the reference with its accuracy alone."""
+    found = []
+    differences = dict(comparison.against_reference())
+    for i, name in enumerate(comparison.setting.strategies):
+        row = {"strategy": name, "accuracy": f"{100 * comparison.accuracy(i):.2f} %", "difference": "reference"}
+        found.append(row | (_spell(differences[name], comparison.units) if name in differences else {}))
+    return found
+
+
+def _spell(difference: Difference, units: str) -> dict[str, str]:
+    found = {
+        "difference": f"{100 * difference.mean:+.2f}",
+        f"95 % over {units}": f"{100 * difference.low:+.2f} to {100 * difference.high:+.2f}",
+    }
+    if len(difference.seed_means) > 1:
+        low, high = difference.mean - difference.seeds_half_width, difference.mean + difference.seeds_half_width
+        found["95 % over seeds"] = f"{100 * low:+.2f} to {100 * high:+.2f}"
+    shares = (difference.better, difference.equal, difference.worse)
+    found["better / equal / worse"] = " / ".join(f"{100 * share:.1f}" for share in shares) + " %"
+    return found | {"": verdict(difference)}
+
+
+def verdict(difference: Difference) -> str:
+    """Whether every interval excludes 0, and on which side."""
+    if not difference.excludes_zero:
+        return "undecided"
+    return "better" if difference.mean > 0 else "worse"
+
+
+def markdown(comparisons: Sequence[Comparison]) -> str:
+    """A table against the reference for each setting, and of three strategies or more one of all pairs."""
+    parts = []
+    for comparison in comparisons:
+        table = rows(comparison)
+        parts += [f"{title(comparison)}.", "\n".join(markdown_table(table, right=RIGHT))]
+        names = comparison.setting.strategies
+        if len(names) > 2:
+            pairs = [
+                {"": name} | {other: _cell(comparison, i, j) for j, other in enumerate(names)}
+                for i, name in enumerate(names)
+            ]
+            parts += [
+                "Row less column, in points; bold where every interval excludes 0.",
+                "\n".join(markdown_table(pairs, right=names)),
+            ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _cell(comparison: Comparison, i: int, j: int) -> str:
+    if i == j:
+        return ""
+    difference = comparison.difference(i, j)
+    text = f"{100 * difference.mean:+.2f}"
+    return f"**{text}**" if difference.excludes_zero else text
+
+
+def as_json(comparison: Comparison) -> dict[str, Any]:
+    """Fractions. `differences` are to the reference, `pairs[a][b]` of a less b."""
+    names = comparison.setting.strategies
+    pairs = {
+        first: {second: _record(comparison.difference(i, j)) for j, second in enumerate(names) if j != i}
+        for i, first in enumerate(names)
+    }
+    reference = names[comparison.setting.reference]
+    return {
+        "setting": comparison.setting.name,
+        "seeds": list(comparison.setting.seeds),
+        "tasks": comparison.tasks,
+        "units": comparison.units,
+        "strategies": [
+            {
+                "name": name,
+                "accuracy": comparison.accuracy(i),
+                "accuracy_per_class": float(np.mean([result.classes.mean for result in comparison.results[i]])),
+                "runs": [result.run_id for result in comparison.results[i]],
+            }
+            for i, name in enumerate(names)
+        ],
+        "reference": reference,
+        "differences": {name: pairs[name][reference] for name in names if name != reference},
+        "pairs": pairs,
+    }
+
+
+def _record(difference: Difference) -> dict[str, Any]:
+    found = {
+        "difference": difference.mean,
+        "low": difference.low,
+        "high": difference.high,
+        "better": difference.better,
+        "equal": difference.equal,
+        "worse": difference.worse,
+        "excludes_zero": difference.excludes_zero,
+        "verdict": verdict(difference),
+    }
+    if not math.isnan(difference.seeds_half_width):
+        found["seed_differences"] = list(difference.seed_means)
+        found["seeds_half_width"] = difference.seeds_half_width
+    return found
+
+
+FIELDS = (
+    *("setting", "strategy", "reference", "difference", "low", "high", "better", "equal", "worse", "excludes_zero"),
+    *("units", "tasks", "seeds", "seeds_half_width", "strategy_runs", "reference_runs"),
+)
+
+
+def as_csv(comparisons: Sequence[Comparison]) -> str:
+    """One line for every ordered pair of strategies, so that it pivots into a matrix; numbers are fractions, run ids
+    are separated by blanks."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, FIELDS, lineterminator="\n", extrasaction="ignore")
+    writer.writeheader()
+    for comparison in comparisons:
+        record = as_json(comparison)
+        runs = {strategy["name"]: " ".join(strategy["runs"]) for strategy in record["strategies"]}
+        common = {key: record[key] for key in ("setting", "units", "tasks")} | {"seeds": len(record["seeds"])}
+        for first, others in record["pairs"].items():
+            for second, pair in others.items():
+                names = {"strategy": first, "reference": second}
+                of_both = {"strategy_runs": runs[first], "reference_runs": runs[second]}
+                writer.writerow({**common, **names, **pair, **of_both})
+    return text.getvalue()
+
+
+def class_records(comparison: Comparison) -> list[dict[str, Any]]:
+    """Every class of which queries were asked, for every strategy but the reference; its largest gains first, its
+    largest losses last."""
+    reference = comparison.setting.reference
+    asked, base = comparison.asked, comparison.by_class(reference)
+    found = []
+    for i, name in enumerate(comparison.setting.strategies):
+        if i == reference:
+            continue
+        differences = comparison.by_class(i) - base
+        order = sorted(np.flatnonzero(asked), key=lambda k: (-differences[k], k))
+        found += [
+            {
+                "setting": comparison.setting.name,
+                "strategy": name,
+                "reference": comparison.setting.strategies[reference],
+                "class": comparison.class_names[k],
+                "queries": int(asked[k]),
+                "accuracy": float(base[k] + differences[k]),
+                "reference_accuracy": float(base[k]),
+                "difference": float(differences[k]),
+            }
+            for k in order
+        ]
+    return found
+
+
+def class_rows(comparison: Comparison) -> list[dict[str, str]]:
+    """The classes in which each strategy gains most and least, for the console."""
+    by_strategy: dict[str, list[dict[str, Any]]] = {}
+    for record in class_records(comparison):
+        by_strategy.setdefault(record["strategy"], []).append(record)
+    return [
+        {
+            "strategy": record["strategy"],
+            "class": record["class"],
+            "queries": f"{record['queries']:,}",
+            record["reference"]: f"{100 * record['reference_accuracy']:.2f} %",
+            "accuracy": f"{100 * record['accuracy']:.2f} %",
+            "difference": f"{100 * record['difference']:+.2f}",
+        }
+        for records in by_strategy.values()
+        for record in (records if len(records) <= 2 * SHOWN else records[:SHOWN] + records[-SHOWN:])
+    ]
+
+
+def classes_as_csv(comparisons: Sequence[Comparison]) -> str:
+    """One line a class and strategy; numbers are fractions."""
+    records = [record for comparison in comparisons for record in class_records(comparison)]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return text.getvalue()

@@ -1,0 +1,215 @@
+"""Comparisons: which configs share tasks, what is said of them, and the verb."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+
+from clustering.errors import InputError
+from runs.cli import main
+from runs.comparison import Comparison, settings
+from runs.config import EvaluateConfig, parse
+from runs.figures.differences import differences_figure
+from runs.stages import evaluation
+from runs.tables import differences
+
+
+def of(*arguments, reference=None):
+    return settings(parse(EvaluateConfig, list(arguments)), reference)
+
+
+def test_strategies_are_laid_out_by_the_tasks_that_they_share():
+    first, second = of("strategy=simpleshot,laplacianshot", "weight=0.1,0.7", "shot=1,5", "seed=0,2")
+    assert (first.name, second.name) == ("1-shot", "5-shot")
+    assert first.strategies == ("simpleshot", "laplacianshot weight=0.1", "laplacianshot weight=0.7")
+    assert (first.reference, first.seeds) == (0, (0, 2))
+    configs = parse(EvaluateConfig, ["strategy=simpleshot,laplacianshot", "weight=0.1,0.7", "shot=1,5", "seed=0,2"])
+    for setting, shot in ((first, 1), (second, 5)):
+        for name, indices in zip(setting.strategies, setting.configs, strict=True):
+            assert [configs[i].seed for i in indices] == [0, 2]
+            assert {configs[i].sampler.options["shot"] for i in indices} == {shot}
+            assert {configs[i].strategy.name for i in indices} == {name.partition(" ")[0]}
+            assert {str(configs[i].strategy.options.get("weight")) for i in indices} <= {
+                name.partition("=")[2] or "None"
+            }
+
+
+@pytest.mark.parametrize(
+    "apart",
+    ["way=2,5", "tasks=10,20", "split=novel,validation", "sampler=balanced,dirichlet", "benchmark=glyphs,omniglot"],
+)
+def test_whatever_changes_the_tasks_keeps_strategies_apart(apart):
+    found = of("strategy=simpleshot,laplacianshot", apart)
+    assert len(found) == 2
+    assert len({setting.name for setting in found}) == 2
+    assert all(setting.strategies == ("simpleshot", "laplacianshot") for setting in found)
+
+
+@pytest.mark.parametrize("together", ["backbone=conv4,resnet18", "epochs=3,4", "transform=UN,L2N"])
+def test_other_features_are_compared_on_the_same_tasks(together):
+    (setting,) = of("strategy=simpleshot", together)
+    values = together.partition("=")[2].split(",")
+    assert [name.partition("=")[2] for name in setting.strategies] == values
+
+
+def test_a_preset_and_its_values_are_one_strategy():
+    typed = ["strategy=laplacianshot_as_published,simpleshot", "device=cpu,auto"]
+    (setting,) = of(*typed)
+    assert setting.strategies == ("laplacianshot_as_published", "simpleshot")
+
+
+def test_the_reference_by_name():
+    typed = ("strategy=simpleshot,laplacianshot", "weight=0.1,0.7")
+    assert of(*typed, reference="laplacianshot weight=0.7")[0].reference == 2
+    assert of("strategy=simpleshot,laplacianshot", "weight=0.1", reference="laplacianshot")[0].reference == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "reference", "words"),
+    [
+        (["strategy=simpleshot", "shot=1,5"], None, "only simpleshot is evaluated on the 1-shot tasks"),
+        (["strategy=simpleshot"], None, "strategy=simpleshot,laplacianshot"),
+        (["strategy=simpleshot,laplacianshot"], "simplshot", "'simpleshot'"),
+        (["strategy=simpleshot,laplacianshot", "weight=0.1,1"], "laplacianshot", "laplacianshot weight=1"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(arguments, reference, words):
+    with pytest.raises(InputError, match=words):
+        of(*arguments, reference=reference)
+
+
+def test_other_tasks_are_not_mixed_in():
+    """Two experiments may have strategies on tasks of their own."""
+    shared = parse(EvaluateConfig, ["strategy=simpleshot,laplacianshot", "tasks=10"])
+    other_tasks = parse(EvaluateConfig, ["strategy=laplacianshot,slk_ms", "tasks=20"])
+    with pytest.raises(InputError, match="on the tasks=20 1-shot tasks 'simpleshot'"):
+        settings([*shared, *other_tasks], "simpleshot")
+    both = settings([*shared, *other_tasks], "laplacianshot")
+    assert [setting.strategies for setting in both] == [("simpleshot", "laplacianshot"), ("laplacianshot", "slk_ms")]
+    other_seeds = parse(EvaluateConfig, ["strategy=slk_ms", "tasks=10", "seed=0,1"])
+    with pytest.raises(InputError, match="simpleshot: 0; laplacianshot: 0; slk_ms: 0, 1"):
+        settings([*shared, *other_seeds])
+
+
+@pytest.fixture
+def compared(trained, tracker, tiny_arguments):
+    """Evaluates what the arguments say and compares it."""
+
+    def run(*changes, leave_out=""):
+        given = {item.partition("=")[0]: item for item in [*tiny_arguments, *changes]}
+        given.pop(leave_out, None)
+        configs = parse(EvaluateConfig, list(given.values()))
+        results = evaluation(configs, trained, tracker)
+        return results, [Comparison.of(setting, results) for setting in settings(configs)]
+
+    return run
+
+
+def test_differences_are_those_of_the_results(compared):
+    results, (one, three) = compared("strategy=simpleshot,laplacianshot,nearest", "shot=1,3")
+    by_name = {(r.config.strategy.name, r.config.sampler.options["shot"]): r for r in results}
+    for comparison, shot in ((one, 1), (three, 3)):
+        reference = by_name["simpleshot", shot].accuracies
+        for name, difference in comparison.against_reference():
+            by_task = by_name[name, shot].accuracies - reference
+            assert difference.mean == pytest.approx(by_task.mean())
+            assert difference.better == pytest.approx((by_task > 0).mean())
+            assert difference.low <= difference.mean <= difference.high
+        # Nearest and simpleshot are the same rule on one example a class.
+    assert dict(one.against_reference())["nearest"].equal > 0.9
+
+
+def test_by_class(compared):
+    results, (comparison,) = compared("strategy=simpleshot,laplacianshot", "way=3")
+    records = differences.class_records(comparison)
+    assert {record["class"] for record in records} == {f"novel {i}" for i in range(7)}
+    assert sum(record["queries"] for record in records) == 40 * 3 * 5
+    gains = [record["difference"] for record in records]
+    assert gains == sorted(gains, reverse=True)
+    for record in records:
+        k = int(record["class"].removeprefix("novel "))
+        shares = [result.classes.right[k] / result.classes.asked[k] for result in results]
+        assert (record["reference_accuracy"], record["accuracy"]) == pytest.approx(tuple(shares))
+    weighted = sum(record["difference"] * record["queries"] for record in records) / 600
+    assert weighted == pytest.approx(comparison.difference(1, 0).mean)
+
+
+def test_of_one_task_queries_are_compared(compared):
+    results, (comparison,) = compared(
+        "strategy=simpleshot,laplacianshot", "sampler=whole_split", "tasks=1", leave_out="query"
+    )
+    assert comparison.units == "queries"
+    difference = comparison.difference(1, 0)
+    right = [result.query_right.astype(float) for result in results]
+    assert len(right[0]) == 7 * 16
+    assert difference.mean == pytest.approx((right[1] - right[0]).mean())
+    assert difference.mean == pytest.approx(results[1].accuracy - results[0].accuracy)
+    assert difference.high > difference.low
+    assert "95 % over queries" in differences.rows(comparison)[1]
+    assert "1 task;" in differences.title(comparison)
+
+
+@pytest.fixture
+def typed(trained, tiny_arguments):
+    return [*tiny_arguments, "strategy=simpleshot,laplacianshot,nearest", "shot=1,3", f"results={trained.root}"]
+
+
+def test_the_verb_evaluates_compares_and_saves(trained, typed, capsys):
+    assert main(["compare", *typed, "reference=nearest", "--by-class"]) == 0
+    out, err = capsys.readouterr()
+    assert "difference to nearest in points" in out
+    assert "better / equal / worse" in out
+    assert "novel 3" in out
+    assert "saved" in err
+    assert {path.suffix for path in trained.tables.iterdir()} == {".md", ".csv", ".png"}
+    (text,) = (path.read_text() for path in trained.tables.glob("*.md"))
+    assert text.count("| simpleshot |") == 4 + 2  # against the reference and among all pairs, of two settings
+    (table,) = (path for path in trained.tables.glob("*.csv") if "classes" not in path.name)
+    pairs = list(csv.DictReader(io.StringIO(table.read_text())))
+    assert len(pairs) == 2 * 3 * 2
+    there = {(p["setting"], p["strategy"], p["reference"]): float(p["difference"]) for p in pairs}
+    for setting, first, second in there:
+        assert there[setting, first, second] == pytest.approx(-there[setting, second, first])
+    assert main(["compare", *typed, "--json", "--quiet"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert [record["setting"] for record in again] == ["1-shot", "3-shot"]
+    assert again[0]["reference"] == "simpleshot"
+    assert again[0]["pairs"]["nearest"]["simpleshot"]["difference"] == pytest.approx(
+        there["1-shot", "nearest", "simpleshot"]
+    )
+    assert again[0]["differences"]["nearest"] == again[0]["pairs"]["nearest"]["simpleshot"]
+
+
+def test_a_dry_run_makes_nothing(trained, typed, capsys):
+    assert main(["compare", *typed, "--dry-run"]) == 0
+    assert "evaluation  nearest 5w3s" in capsys.readouterr().out
+    assert not trained.tables.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["strategy=simpleshot"], "same tasks"),
+        (["reference=a", "reference=b"], "twice"),
+        (["reference=a,b"], "one strategy"),
+        (["reference="], "no value"),
+        (["reference=laplacian"], "'laplacianshot'"),
+        (["referense=simpleshot"], "referense"),
+    ],
+)
+def test_mistakes(tmp_path, arguments, words, capsys):
+    assert main(["compare", *arguments, f"results={tmp_path}/none"]) == 2
+    assert words in capsys.readouterr().err
+    assert not (tmp_path / "none").exists()
+
+
+def test_the_figure_has_a_dot_for_each_difference(compared):
+    """What it looks like was looked at by eye."""
+    _, comparisons = compared("strategy=simpleshot,laplacianshot,nearest", "shot=1,3")
+    axes = differences_figure(comparisons).axes[0]
+    assert [text.get_text() for text in axes.get_yticklabels()] == ["laplacianshot", "nearest"]
+    dots = [line.get_xdata()[0] for line in axes.get_lines() if line.get_marker() != "None" and len(line.get_xdata())]
+    expected = [100 * d.mean for comparison in comparisons for _, d in comparison.against_reference()]
+    np.testing.assert_allclose(sorted(dots), sorted(expected))
