@@ -3,10 +3,13 @@ taken up by iLPC, Lazarou et al. 2021, section 3.4)."""
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
+
+from clustering.points import Features, Gram, Points
 
 
 def mean_losses(
-    products: Tensor,
+    points: Points,
     given: Tensor,
     labels: Tensor,
     valid: Tensor,
@@ -23,7 +26,7 @@ def mean_losses(
     that is kept of it.
 
     Args:
-        products: (B, M, M) inner products of the points.
+        points: (B, M), not moved.
         given: (B, K, M) one-hot labels of the points that the classifier starts with, 0 elsewhere.
         labels: (B, K, M) one-hot labels of all points.
         valid: (B, M) bool, False for padded points, which weigh nothing.
@@ -33,17 +36,24 @@ def mean_losses(
         momentum: of the steps.
     """
     means = given / given.sum(dim=2, keepdim=True).clamp_min(1)
-    scores = torch.bmm(means, products)
+    scores = points.inner(means)
     norms = (scores * means).sum(dim=2, keepdim=True).clamp_min(1e-24).sqrt()
     scores = scores / norms
-    products = products + 1  # the bias is the weight of one more feature, which is 1 for every point
-    share = (valid / valid.sum(dim=1, keepdim=True)).to(products.dtype)[:, None]
+    lifted = _with_bias(points)
+    share = (valid / valid.sum(dim=1, keepdim=True)).to(scores.dtype)[:, None]
     targets = labels * share
     total, step = torch.zeros_like(scores), torch.zeros_like(scores)
     for _ in range(steps):
         log_probabilities = torch.log_softmax(scores, dim=1)
         total += log_probabilities
         errors = log_probabilities.exp_().mul_(share).sub_(targets)
-        step = torch.baddbmm(step, errors, products, beta=momentum).add_(scores, alpha=decay)
+        step = lifted.inner(errors).add_(step, alpha=momentum).add_(scores, alpha=decay)
         scores = scores.sub_(step, alpha=rate)
     return -(total * labels).sum(dim=1) / steps
+
+
+def _with_bias(points: Points) -> Points:
+    """The points with one more feature, which is 1 for all of them: its weight is the classifier's bias."""
+    return (
+        Features(pad(points.values, (0, 1), value=1.0)) if isinstance(points, Features) else Gram(points.pairwise() + 1)
+    )

@@ -7,8 +7,12 @@ import torch
 from torch import Tensor
 
 from clustering.graph import nearest
+from clustering.knn import nearest_neighbours
 from clustering.parameters import Above, AtLeast, Within, validate
+from clustering.points import Features, Points
+from clustering.propagation import DensePropagation, Propagation, SparsePropagation
 from clustering.pseudo_labels import sinkhorn
+from clustering.sparse_graph import SparseGraph
 from fsl.centring import Centring, centred
 from fsl.denoising import mean_losses
 from fsl.episodes import Episodes, Predictions
@@ -27,7 +31,7 @@ class ILPC:
     4. of every class, the `keep` queries of lowest loss keep their label; with fewer than K of them, all that is left
        keeps its label and the task ends
 
-    F is solved exactly, where the public code takes 20 steps of conjugate gradients; a negative cosine is no edge
+    F is solved to rounding, where the public code takes 20 steps of conjugate gradients; a negative cosine is no edge
     (there it can make a degree negative); the classifier's bias starts at 0 (there at random); and a class that got
     more than its share lacks none.
 
@@ -67,23 +71,22 @@ class ILPC:
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the transport by which each got its label. Iterations are rounds."""
         episodes = episodes.transformed(self.transform)
-        products = centred(episodes, episodes.points, self.centring).pairwise()
+        points = centred(episodes, episodes.points, self.centring)
         valid, S = episodes.valid, episodes.support_size
-        propagation = self._propagation(products, valid)
-        labels = torch.cat(
-            [episodes.support_one_hot.mT, products.new_zeros(len(valid), episodes.way, valid.shape[1] - S)], 2
-        )
+        propagation = self._propagation(points, valid)
+        known = episodes.support_one_hot.mT
+        labels = torch.cat([known, known.new_zeros(*known.shape[:2], valid.shape[1] - S)], 2)
         left = valid.clone()
         left[:, :S] = False
         lacking = (left.sum(1, keepdim=True) / episodes.way).to(labels.dtype).expand(-1, episodes.way)
         probabilities = torch.full_like(labels, 1 / episodes.way)
         rounds = torch.zeros(len(valid), dtype=torch.int64, device=valid.device)
         while (tasks := left.any(dim=1).nonzero()[:, 0]).numel():
-            found = self._balanced(propagation[tasks], labels[tasks], left[tasks], lacking[tasks])
+            found = self._balanced(propagation.select(tasks), labels[tasks], left[tasks], lacking[tasks])
             one_hot = _one_hot(found) * left[tasks][:, None]
             probabilities[tasks] = torch.where(left[tasks][:, None], found, probabilities[tasks])
             losses = mean_losses(
-                products[tasks],
+                points.select(tasks),
                 labels[tasks],
                 labels[tasks] + one_hot,
                 valid[tasks],
@@ -99,21 +102,27 @@ class ILPC:
             rounds[tasks] += 1
         return Predictions(probabilities[:, :, S:].mT, rounds)
 
-    def _propagation(self, products: Tensor, valid: Tensor) -> Tensor:
-        """(B, M, M) (I - alpha W)^-1."""
+    def _propagation(self, points: Points, valid: Tensor) -> Propagation:
+        """The map by (I - alpha W)^-1."""
+        if isinstance(points, Features):
+            found = nearest_neighbours(points.values, self.neighbours, valid=valid)
+            norms = points.squared_norms
+            others = norms.gather(1, found.indices.clamp_min(0).flatten(1)).view_as(found.indices)
+            cosines = (norms[:, :, None] + others - found.squared_distances) / 2
+            graph = SparseGraph.of_arcs(found.indices, cosines.clamp_min(0) ** 3)
+            return SparsePropagation(graph.scaled(_inverse_roots(graph.degrees)), self.alpha)
+        products = points.pairwise()
         pairs = nearest(-products, self.neighbours, valid=valid) * valid[:, :, None]
         weights = pairs * products.clamp_min(0) ** 3
         weights = weights + weights.mT
-        degree = weights.sum(dim=2)
-        scale = torch.where(degree > 0, degree.clamp_min(1e-24).rsqrt(), 0.0)
+        scale = _inverse_roots(weights.sum(dim=2))
         weights = weights * scale[:, :, None] * scale[:, None, :]
         eye = torch.eye(weights.shape[1], dtype=weights.dtype, device=weights.device)
-        inverse: Tensor = torch.linalg.inv(eye - self.alpha * weights)
-        return inverse
+        return DensePropagation(torch.linalg.inv(eye - self.alpha * weights))
 
-    def _balanced(self, propagation: Tensor, labels: Tensor, left: Tensor, lacking: Tensor) -> Tensor:
+    def _balanced(self, propagation: Propagation, labels: Tensor, left: Tensor, lacking: Tensor) -> Tensor:
         """(B, K, M) class probabilities of the points that are left."""
-        spread = torch.bmm(labels, propagation).clamp_min(0)
+        spread = propagation.spread(labels).clamp_min(0)
         spread = spread / spread.sum(dim=1, keepdim=True).clamp_min(1e-24)
         scores = self.power * spread.clamp_min(1e-24).log()
         rows = left.to(labels.dtype)
@@ -125,6 +134,11 @@ class ILPC:
         ranked = torch.where(one_hot > 0, losses[:, None], torch.inf)
         order = ranked.sort(dim=2, stable=True).indices[:, :, : self.keep]
         return torch.zeros_like(one_hot).scatter_(2, order, 1.0) * one_hot
+
+
+def _inverse_roots(degrees: Tensor) -> Tensor:
+    """1 / sqrt(degree); 0 where there is no edge."""
+    return torch.where(degrees > 0, degrees.clamp_min(1e-24).rsqrt(), 0.0)
 
 
 def _one_hot(probabilities: Tensor) -> Tensor:

@@ -7,9 +7,12 @@ import torch
 from torch import Tensor
 
 from clustering.errors import InputError
-from clustering.graph import LARGEST_DENSE, nearest, symmetrised
+from clustering.graph import nearest, symmetrised
+from clustering.knn import nearest_neighbours
 from clustering.parameters import Above, AtLeast, validate
-from clustering.points import squared_distances, squared_pairwise
+from clustering.points import Features, Points, squared_distances, squared_pairwise
+from clustering.propagation import SparsePropagation
+from clustering.sparse_graph import SparseGraph
 from fsl.episodes import Episodes, Predictions
 from fsl.transforms import Transform
 
@@ -25,7 +28,8 @@ class LabelPropagation:
     distance to the last of their neighbours.
 
     The scores of a query are its probabilities up to a factor. A query that no support example reaches goes by its
-    distances to the support means. Costs (S + Q)^3 / 3 multiply-adds and a matrix of (S + Q)^2.
+    distances to the support means. The system is factorised, at (S + Q)^3 / 3 multiply-adds, or where a task has many
+    points solved by conjugate gradients, to which less than 1e-12 of a label is none.
 
     Attributes:
         transform: per-feature transform.
@@ -51,18 +55,9 @@ class LabelPropagation:
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         episodes = episodes.transformed(self.transform)
-        support = episodes.support_size
-        if (size := support + episodes.query_size) > LARGEST_DENSE:
-            raise InputError(
-                f"label propagation factorises a dense matrix of all points; it takes up to {LARGEST_DENSE:,} a task, "
-                f"not {size:,}, so give fewer queries at once"
-            )
-        system = self._normalised(self._weights(episodes)).mul_(-self.alpha)
-        system.diagonal(dim1=1, dim2=2).add_(1)
-        labels = episodes.support_one_hot
+        support, labels = episodes.support_size, episodes.support_one_hot
         known = torch.cat([labels, labels.new_zeros(len(labels), episodes.query_size, episodes.way)], dim=1)
-        spread = torch.cholesky_solve(known, torch.linalg.cholesky(system))
-        scores = spread[:, support:].clamp_min(0)  # below 0 by rounding alone
+        scores = self._spread(episodes, known)[:, support:].clamp_min(0)  # below 0 by rounding alone
         mass = scores.sum(dim=2, keepdim=True)
         reached = mass > torch.finfo(mass.dtype).tiny
         probabilities = scores / mass.clamp_min(torch.finfo(mass.dtype).tiny)
@@ -71,29 +66,37 @@ class LabelPropagation:
             probabilities = torch.where(reached, probabilities, torch.softmax(-distances, dim=1).mT)
         return Predictions(probabilities, torch.zeros(len(labels), dtype=torch.int64, device=labels.device))
 
-    def _weights(self, episodes: Episodes) -> Tensor:
-        """(B, S + Q, S + Q) W; padded points have no neighbours."""
+    def _spread(self, episodes: Episodes, known: Tensor) -> Tensor:
+        """(B, S + Q, K) F; padded points have no neighbours."""
+        points = episodes.points
         padded = episodes.support_mask is not None or episodes.query_mask is not None
         valid = episodes.valid if padded else None
-        distances = squared_pairwise(episodes.points)
-        norms = episodes.points.squared_norms
+        if isinstance(points, Features):
+            found = nearest_neighbours(points.values, self.neighbours, valid=valid)
+            weights = self._kernel(found.squared_distances, found.squared_distances.amax(dim=2), points, valid)
+            graph = SparseGraph.of_arcs(found.indices, weights, "union")
+            scale = (graph.degrees + 1).rsqrt()
+            return SparsePropagation(graph.scaled(scale), self.alpha, diagonal=scale.square()).spread(known.mT).mT
+        distances = squared_pairwise(points)
         arcs = nearest(distances, self.neighbours, valid=valid)  # overwrites the diagonal
-        if valid is None:
-            radius = torch.mul(distances, arcs).amax(dim=2).median(dim=1).values
-            typical = norms.mean(dim=1)
-        else:
+        if valid is not None:
             arcs *= valid[:, :, None]
-            missing = ~valid
-            radius = torch.mul(distances, arcs).amax(dim=2).masked_fill(missing, torch.nan).nanmedian(dim=1).values
-            typical = norms.masked_fill(missing, torch.nan).nanmean(dim=1)
-        # Where all points are equal the distances are rounding, and all weights shall be near 1.
-        radius = torch.maximum(radius, 1e-5 * typical).clamp_min(1e-12)
-        weights = distances.mul_(-0.5 / (self.width**2 * radius)[:, None, None]).exp_()
+        weights = self._kernel(distances, torch.mul(distances, arcs).amax(dim=2), points, valid)
         weights *= symmetrised(arcs, "union").weights
         weights.diagonal(dim1=1, dim2=2).fill_(1)
-        return weights
-
-    def _normalised(self, weights: Tensor) -> Tensor:
-        """D^-1/2 W D^-1/2."""
         scale = weights.sum(dim=2).rsqrt()
-        return weights * scale[:, :, None] * scale[:, None]
+        system = weights.mul_(scale[:, :, None] * scale[:, None]).mul_(-self.alpha)
+        system.diagonal(dim1=1, dim2=2).add_(1)
+        return torch.cholesky_solve(known, torch.linalg.cholesky(system))
+
+    def _kernel(self, squared: Tensor, farthest: Tensor, points: Points, valid: Tensor | None) -> Tensor:
+        """exp(-squared / (2 (width r)^2)), given the squared distance (B, S + Q) of each point's last neighbour."""
+        norms = points.squared_norms
+        if valid is None:
+            radius, typical = farthest.median(dim=1).values, norms.mean(dim=1)
+        else:
+            radius = farthest.masked_fill(~valid, torch.nan).nanmedian(dim=1).values
+            typical = norms.masked_fill(~valid, torch.nan).nanmean(dim=1)
+        # Where all points are equal the distances are rounding, and all weights shall be near 1.
+        radius = torch.maximum(radius, 1e-5 * typical).clamp_min(1e-12)
+        return torch.mul(squared, -0.5 / (self.width**2 * radius)[:, None, None]).exp_()

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from clustering.errors import InputError
 from fsl.episodes import Episodes
-from fsl.strategies import label_propagation
 from fsl.strategies.label_propagation import LabelPropagation
 from fsl.strategies.simpleshot import SimpleShot
 from tests.oracles import heads_loops as oracle
@@ -72,10 +71,21 @@ def test_rotations_translations_and_scalings_change_nothing() -> None:
     torch.testing.assert_close(strategy.predict(turned).probabilities, strategy.predict(episodes).probabilities)
 
 
-def test_too_many_points_for_a_dense_matrix(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(label_propagation, "LARGEST_DENSE", 10)
-    with pytest.raises(InputError, match="fewer queries"):
-        LabelPropagation().predict(draw(1))
+@settings(deadline=None, max_examples=30)
+@given(
+    seed=st.integers(0, 100_000),
+    neighbours=st.integers(3, 16),
+    alpha=st.just(0.0) | st.floats(0.05, 0.99),
+    width=st.floats(0.7, 2),
+)
+def test_many_points_agree_with_loops(seed: int, neighbours: int, alpha: float, width: float) -> None:
+    strategy = LabelPropagation(neighbours=neighbours, alpha=alpha, width=width)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fsl.episodes.LARGEST_GRAM", 0)
+        found = strategy.predict(draw(seed))
+    for rows, task in zip(found.probabilities, as_arrays(draw(seed), "L2N"), strict=True):
+        expected = oracle.label_propagation(*task, 3, neighbours, alpha, width)
+        torch.testing.assert_close(rows, torch.from_numpy(expected), atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize(("field", "value"), [("alpha", 1.0), ("alpha", -0.1), ("neighbours", 0), ("width", 0.0)])

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import fsl.episodes
 import fsl.strategies.ilpc
 from clustering.errors import InputError
-from clustering.points import Features
+from clustering.points import Features, Gram
 from clustering.pseudo_labels import sinkhorn
 from fsl.affinities import affinities
 from fsl.centring import centred, leading
@@ -136,9 +136,10 @@ def test_losses_agree_with_loops() -> None:
     known, labels = {0: 0, 1: 1, 2: 2, 3: 2}, {0: 0, 1: 1, 2: 2, 3: 2, 4: 0, 5: 1, 6: 1}
     one_hot = torch.nn.functional.one_hot(torch.tensor(list(labels.values()))).T[None].double()
     given_labels = one_hot * (torch.arange(7) < 4)
-    found = mean_losses(torch.bmm(x, x.mT), given_labels, one_hot, torch.ones(1, 7, dtype=torch.bool), steps=30)
     expected = oracle.training_losses(x[0].numpy(), known, labels, 3, 30, 0.1, 5e-4)
-    torch.testing.assert_close(found[0], torch.tensor(expected, dtype=torch.float64))
+    for points in (Features(x), Gram(torch.bmm(x, x.mT))):
+        found = mean_losses(points, given_labels, one_hot, torch.ones(1, 7, dtype=torch.bool), steps=30)
+        torch.testing.assert_close(found[0], torch.tensor(expected, dtype=torch.float64))
 
 
 @pytest.mark.parametrize("centring", ["apart", "together", "none"])
