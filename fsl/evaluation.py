@@ -1,6 +1,7 @@
 """Strategies on tasks: per-task accuracies first, everything else derived from them."""
 
 import functools
+import itertools
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from clustering.errors import InputError
 from fsl.audits import AUDITS, check_audits
-from fsl.episodes import Predictions, Strategy
+from fsl.episodes import LARGEST_GRAM, Predictions, Strategy
 from fsl.features import FeatureBank
 from fsl.gathering import GatheredEpisodes
 from fsl.progress import Progress, quiet
@@ -24,6 +25,9 @@ from fsl.transforms import Transform, transform_features
 BATCH = 256
 """Tasks at a time: enough that the cost of an operation does not matter, few enough for the cache."""
 
+_AT_ONCE = 1 << 26
+"""Numbers of a batch's features, inner products or probabilities: 256 MiB each in float32."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -32,8 +36,9 @@ class Evaluation:
     Attributes:
         accuracies: (T,) float64, share of each task's queries that got their true class.
         iterations: (T,) int64 steps of the strategy.
-        seconds_per_task: mean time in `predict`, on one core where it ran on the CPU. What strategies evaluated
-            together share (features at hand, inner products) is counted for the first that needs it.
+        seconds_per_task: mean time in `predict`, on the CPU that of a core, summed over the cores that share a large
+            task. What strategies evaluated together share (features at hand, inner products) is counted for the first
+            that needs it.
         classes: right answers by class of the split.
         query_right: (Q,) bool, whether each query of the task got its true class, where there is one task only; None
             where there are several.
@@ -82,7 +87,7 @@ def evaluate(
         bank: features of the split that the tasks index.
         tasks: what a sampler draws (`fsl.samplers`), or tasks drawn before.
         count: how many tasks; None: all that there are.
-        batch: tasks at a time; changes no result beyond rounding.
+        batch: tasks at a time at most, fewer of large ones; changes no result beyond rounding.
         device: where the strategies run.
         progress: reports tasks done.
         audits: names of `fsl.audits.AUDITS` to measure beside the accuracy.
@@ -173,8 +178,9 @@ class _Predictor:
         for name, strategy in strategies.items():
             if self.failures is not None and name in self.failures:
                 continue
-            # A thread's own time on the CPU, which other threads do not lengthen.
-            clock = time.perf_counter if device.type == "cuda" else time.thread_time
+            # Time of the processor: of this thread, which works on small tasks alone, or of all that share a large one.
+            of_processor = time.process_time if _are_large(tasks) else time.thread_time
+            clock = time.perf_counter if device.type == "cuda" else of_processor
             began = clock()
             try:
                 predictions = _checked(name, strategy, shared[strategy.transform])
@@ -224,9 +230,11 @@ def _each(
     """The work done on every batch, in order.
 
     The tensors of a batch are too small to be shared between cores, so on the CPU each core takes batches of its own.
-    A few batches are under way at once, whatever their number.
+    A few batches are under way at once, whatever their number. Large tasks share the cores, one batch after the other.
     """
-    cores = torch.get_num_threads() if parallel else 1
+    first = list(itertools.islice(batches, 1))
+    batches = itertools.chain(first, batches)
+    cores = torch.get_num_threads() if parallel and not any(_are_large(part) for _, part in first) else 1
     if cores == 1:
         for start, part in batches:
             yield start, part, work(part)
@@ -298,12 +306,20 @@ class _Score:
         )
 
 
+def _are_large(tasks: Tasks) -> bool:
+    """Whether one task keeps all cores busy: it has too many points for `Gram`."""
+    return tasks.support.shape[1] + tasks.query.shape[1] > LARGEST_GRAM
+
+
 def _batches(blocks: Iterator[Tasks], batch: int, bank: FeatureBank) -> Iterator[tuple[int, Tasks]]:
-    """Consecutive batches with the index of their first task."""
+    """Consecutive batches with the index of their first task; of large tasks, no more at a time than memory is for."""
     start = 0
     for block in blocks:
-        for first in range(0, len(block), batch):
-            part = block[first : first + batch]
+        points = block.support.shape[1] + block.query.shape[1]
+        width = max(bank.features.shape[1], block.way, 0 if _are_large(block) else points)
+        at_once = max(1, min(batch, _AT_ONCE // (points * width)))
+        for first in range(0, len(block), at_once):
+            part = block[first : first + at_once]
             _check_range(part, bank)
             yield start, part
             start += len(part)
