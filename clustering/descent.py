@@ -48,7 +48,6 @@ class Descent(NamedTuple):
 
     Attributes:
         assignments: (…, N, K) S, rows sum to one.
-        log_assignments: (…, N, K) log S as computed, 0 in clamped rows.
         objective: (…) R(S), float64.
         gap: (…) stationarity gap at S, >= 0 and 0 only at stationary points, float64.
         iterations: (…) steps tried, rejected ones included, int64.
@@ -58,7 +57,6 @@ class Descent(NamedTuple):
     """
 
     assignments: Tensor
-    log_assignments: Tensor
     objective: Tensor
     gap: Tensor
     iterations: Tensor
@@ -123,42 +121,34 @@ def descend(
     problem = Objective.of(cost.reshape(-1, *shape[-2:]), terms, clamp, temperature)
     work = _Work.begin(problem, start)
     result = _Result.empty(work.now)
-    guarded = step == "monotone"
-    objectives = [work.now.R]
+    guarded, objectives = step == "monotone", [work.now.R]
 
     for iteration in range(max_iterations + 1):
-        problem, now = work.problem, work.now
-        rho = problem.rho(now, work.kappa) if guarded else proximal or None
-        L = problem.step(now, rho)
-        predicted = problem.predicted(now, L, rho)
-        rounding = problem.rounding(now)
-        if guarded and work.settled.any():
+        problem, now, last = work.problem, work.now, iteration == max_iterations
+        rho = problem.rho(now, work.kappa) if guarded and work.kappa is not None else proximal or None
+        assignments = problem.step(now, rho)
+        predicted, rounding = problem.predicted(now, assignments.L, rho), problem.rounding(now)
+        if last or work.verdict is not None:
             # Of a pure step, the predicted decrease is the gap.
             gap = -predicted if rho is None and temperature > 0 else problem.gap(now)
-            work.settled &= gap <= torch.maximum(gap_tolerance * now.R.abs(), rounding / 8)
-        work.stop(work.settled, Status.CONVERGED)
-        left = int(work.active.sum())
-        if left == 0 or iteration == max_iterations:
-            break
-        new = problem.at(L)
-        work.iterations += work.active
-        accepted = work.active
+            if guarded:
+                work.spare(gap > torch.maximum(gap_tolerance * now.R.abs(), rounding / 8))
+            result.take(work, gap, iteration, everything=last)
+            if work.left == 0:
+                break
+        new = work.now = problem.at(assignments)
+        work.verdict = None
+        if iteration >= 2:
+            work.stop((new.R - now.R).abs() <= torch.maximum(tolerance * new.R.abs(), rounding / 8), Status.CONVERGED)
         if guarded:
-            accepted = work.active & (new.R <= now.R + SUFFICIENT_DECREASE * predicted + rounding)
-            work.adapt(accepted, well=new.R <= now.R + predicted, hopeless=-predicted <= rounding)
-        small = (new.R - now.R).abs() <= torch.maximum(tolerance * new.R.abs(), rounding / 8)
-        work.settled = accepted & small & (work.iterations > 2)
-        work.now = _where(accepted, new, now)
+            work.guard(now, predicted, rounding)
         if trace:
-            objectives.append(result.spread(work.now.R, work))
-        if 2 * left <= len(work.active):
-            result.take(work)
+            objectives.append(result.spread(work))
+        if 2 * work.left <= len(work.active):
             work = work.select(work.active.nonzero()[:, 0])
 
-    result.take(work)
     return Descent(
         assignments=result.S.mT.reshape(shape),
-        log_assignments=result.L.mT.reshape(shape),
         objective=result.R.reshape(batch),
         gap=result.gap.reshape(batch),
         iterations=result.iterations.reshape(batch),
@@ -167,51 +157,70 @@ def descend(
     )
 
 
+_NONE = -1  # no reason to stop
+
+
 @dataclass
 class _Work:
-    """The problems that are being worked on. One that has stopped is frozen, and left behind with others."""
+    """The problems that are being worked on. One that has stopped goes on with the others until it is left behind, but
+    its result was taken where it stopped."""
 
     problem: Objective
     now: State
     places: Tensor  # (b,) where they stand in the whole batch
     active: Tensor
-    settled: Tensor  # the last step changed little
-    kappa: Tensor  # float64, proximal weight in units of the terms' curvature
-    iterations: Tensor
-    status: Tensor
+    left: int  # active ones
+    kappa: Tensor | None  # float64, proximal weight in units of the terms' curvature; None where all are 0
+    verdict: Tensor | None = None  # why they are to stop, or `_NONE`; None where none is
 
     @classmethod
     def begin(cls, problem: Objective, start: Tensor | None) -> "_Work":
         now = problem.at(problem.start(start))
-        zeros = torch.zeros_like(now.R, dtype=torch.int64)
-        kappa = torch.full_like(now.R, 0.0 if problem.temperature > 0 else 2.0)
         places = torch.arange(len(now.R), device=now.R.device)
-        return cls(problem, now, places, zeros == 0, zeros > 0, kappa, zeros.clone(), zeros + Status.MAX_ITERATIONS)
+        kappa = torch.full_like(now.R, 2.0) if problem.temperature == 0 else None
+        return cls(problem, now, places, places >= 0, len(places), kappa)
 
-    def adapt(self, accepted: Tensor, *, well: Tensor, hopeless: Tensor) -> None:
-        """Halve kappa (not below 2^-6) where a step did as well as predicted, double it where one was rejected."""
-        rejected = self.active & ~accepted
-        lower = torch.where(self.kappa > 0, (self.kappa / 2).clamp_min(_KAPPA_MIN), self.kappa)
-        higher = torch.where(self.kappa > 0, 2 * self.kappa, 1.0)
-        self.kappa = torch.where(rejected, higher, torch.where(accepted & well, lower, self.kappa))
-        self.stop(rejected & hopeless, Status.ROUNDING)
+    def stop(self, which: Tensor, why: int) -> None:
+        which = which & self.active
+        if which.any():
+            self.verdict = torch.where(which, int(why), _NONE if self.verdict is None else self.verdict)
+
+    def spare(self, which: Tensor) -> None:
+        """Problems whose objective changed little, but which are far from stationary, go on."""
+        if self.verdict is not None:
+            self.stop(which & (self.verdict == Status.CONVERGED), _NONE)
+
+    def guard(self, before: State, predicted: Tensor, rounding: Tensor) -> None:
+        """Take a step back and double kappa where R did not fall enough; halve it, not below 2^-6, where R fell as much
+        as predicted."""
+        rejected = self.active & ~(self.now.R <= before.R + SUFFICIENT_DECREASE * predicted + rounding)
+        if self.kappa is None and not rejected.any():
+            return
+        kappa = torch.zeros_like(before.R) if self.kappa is None else self.kappa
+        lower = torch.where(kappa > 0, (kappa / 2).clamp_min(_KAPPA_MIN), kappa)
+        higher = torch.where(kappa > 0, 2 * kappa, 1.0)
+        well = self.now.R <= before.R + predicted
+        self.kappa = torch.where(rejected, higher, torch.where(well, lower, kappa)) * self.active
+        self.now = State(
+            *(
+                torch.where(rejected.view(-1, *[1] * (old.dim() - 1)), old, new)
+                for old, new in zip(before, self.now, strict=True)
+            )
+        )
+        self.stop(rejected, _NONE)
+        self.stop(rejected & (-predicted <= rounding), Status.ROUNDING)
         self.stop(rejected & (self.kappa > _KAPPA_MAX), Status.STEP_FAILED)
 
-    def stop(self, which: Tensor, why: Status) -> None:
-        self.status = torch.where(which & self.active, int(why), self.status)
-        self.active = self.active & ~which
-
     def select(self, problems: Tensor) -> "_Work":
-        now = State(*(part[problems] for part in self.now))
-        rest = (self.places, self.active, self.settled, self.kappa, self.iterations, self.status)
-        return _Work(self.problem.select(problems), now, *(part[problems] for part in rest))
+        parts = (State(*(part[problems] for part in self.now)), self.places[problems], self.active[problems])
+        kappa, verdict = (None if part is None else part[problems] for part in (self.kappa, self.verdict))
+        return _Work(self.problem.select(problems), *parts, self.left, kappa, verdict)
 
 
 @dataclass
 class _Result:
-    """Where all problems of the batch ended, collected as they are left behind."""
+    """Where all problems of the batch ended, collected as they stop."""
 
-    L: Tensor
     S: Tensor
     R: Tensor
     gap: Tensor
@@ -220,23 +229,24 @@ class _Result:
 
     @classmethod
     def empty(cls, now: State) -> "_Result":
-        counts = torch.empty_like(now.R, dtype=torch.int64)
-        parts = (torch.empty_like(part) for part in (now.L, now.S, now.R, now.R, counts, counts))
-        return cls(*parts)
+        counts = torch.zeros_like(now.R, dtype=torch.int64)
+        return cls(torch.empty_like(now.S), torch.empty_like(now.R), torch.empty_like(now.R), counts, counts.clone())
 
-    def take(self, work: _Work) -> None:
-        now, places = work.now, work.places
-        self.L[places], self.S[places], self.R[places] = now.L, now.S, now.R
-        self.gap[places] = work.problem.gap(now)
-        self.iterations[places], self.status[places] = work.iterations, work.status
+    def take(self, work: _Work, gap: Tensor, iterations: int, *, everything: bool) -> None:
+        """Take the problems that are to stop, or everything that is left."""
+        verdict = torch.full_like(work.places, _NONE) if work.verdict is None else work.verdict
+        stopped = (work.active if everything else verdict >= 0).nonzero()[:, 0]
+        places = work.places[stopped]
+        self.S[places], self.R[places] = work.now.S[stopped], work.now.R[stopped]
+        self.gap[places] = gap[stopped].to(self.gap.dtype)
+        self.iterations[places] = iterations
+        self.status[places] = verdict[stopped].clamp_min(int(Status.MAX_ITERATIONS))
+        work.active[stopped] = False
+        work.left -= len(stopped)
 
-    def spread(self, values: Tensor, work: _Work) -> Tensor:
-        """Values of the active problems at their places in the whole batch, NaN elsewhere."""
-        return torch.full_like(self.R, torch.nan).index_copy_(0, work.places[work.active], values[work.active])
-
-
-def _where(chosen: Tensor, new: State, old: State) -> State:
-    """The new state for the chosen problems, the old one for the others."""
-    if bool(chosen.all()):
-        return new
-    return State(*(torch.where(chosen.view(-1, *[1] * (a.dim() - 1)), a, b) for a, b in zip(new, old, strict=True)))
+    def spread(self, work: _Work) -> Tensor:
+        """The objectives of the active problems at their places in the whole batch, NaN elsewhere."""
+        objectives = torch.where(work.active, work.now.R, torch.nan)
+        if len(objectives) == len(self.R):
+            return objectives
+        return torch.full_like(self.R, torch.nan).index_copy_(0, work.places, objectives)

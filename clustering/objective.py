@@ -30,6 +30,13 @@ class Term(Protocol):
         ...
 
 
+class Assignments(NamedTuple):
+    """(B, K, N) log S and S."""
+
+    L: Tensor
+    S: Tensor
+
+
 class State(NamedTuple):
     """Where the problems stand. Classes come before points, (B, K, N): softmax over a strided axis is vectorised
     over the points, which for few classes is ten times faster than over the last axis."""
@@ -38,7 +45,7 @@ class State(NamedTuple):
     S: Tensor
     G: Tensor  # gradient of the cost and the terms
     R: Tensor  # (B,) float64
-    size: Tensor  # (B,) sum of the absolute parts of R: the unit of its rounding error
+    size: Tensor  # (B,) sum of the absolute parts of R, of which one more is the unit of its rounding error
 
 
 @dataclass(frozen=True)
@@ -48,7 +55,7 @@ class Objective:
     cost: Tensor  # (B, K, N)
     terms: Sequence[Term]
     temperature: float
-    smallest_rho: Tensor  # (B,); at temperature 0 the step divides by rho alone
+    smallest_rho: Tensor | None  # (B,); at temperature 0, where the step divides by rho alone
     free: Tensor | None = None  # (B, 1, N), False in clamped rows
     one_hot: Tensor | None = None  # (B, K, N), of the clamped rows
 
@@ -56,58 +63,62 @@ class Objective:
     def of(
         cls, cost: Tensor, terms: Sequence[Term], clamp: tuple[Tensor, Tensor] | None, temperature: float
     ) -> "Objective":
-        smallest = 1e-9 * (cost.amax((1, 2)) - cost.amin((1, 2))).clamp_min(1e-30)
-        plain = cls(cost.mT.contiguous(), terms, temperature, smallest * (temperature == 0))
+        cost = cost.mT.contiguous()
+        smallest = None
+        if temperature == 0:
+            smallest = 1e-9 * (cost.amax((1, 2)) - cost.amin((1, 2))).clamp_min(1e-30)
+        plain = cls(cost, terms, temperature, smallest)
         if clamp is None:
             return plain
         mask, labels = clamp
-        classes = torch.arange(cost.shape[-1], device=cost.device)[:, None]
+        classes = torch.arange(cost.shape[1], device=cost.device)[:, None]
         return replace(plain, free=~mask, one_hot=((labels == classes) & mask).to(cost.dtype))
 
     def select(self, problems: Tensor) -> "Objective":
         parts = (None if part is None else part[problems] for part in (self.smallest_rho, self.free, self.one_hot))
         terms = [term.select(problems) for term in self.terms]
-        return Objective(self.cost[problems], terms, self.temperature, *parts)  # type: ignore[arg-type]
+        return Objective(self.cost[problems], terms, self.temperature, *parts)
 
-    def start(self, start: Tensor | None) -> Tensor:
+    def start(self, start: Tensor | None) -> Assignments:
         if start is None:
-            return torch.log_softmax(-self.cost / (self.temperature or 1.0), dim=1)
-        return torch.log_softmax(start.reshape(self.cost.mT.shape).mT.clamp_min(_FLOOR).log(), dim=1)
+            return _gibbs(self.cost, self.temperature or 1.0)
+        return _gibbs(-start.reshape(self.cost.mT.shape).mT.clamp_min(_FLOOR).log(), 1.0)
 
-    def at(self, L: Tensor) -> State:
-        """The state of log-assignments L: one product per term."""
-        S = L.exp()
+    def at(self, assignments: Assignments) -> State:
+        """The state there: one product per term."""
+        L, S = assignments
         if self.free is not None and self.one_hot is not None:
             L = L * self.free
             S = torch.where(self.free, S, self.one_hot)
-        entropy = self.temperature * inner(S, L)
-        linear = inner(S, self.cost)
-        G, R, size = self.cost, linear + entropy, linear.abs() + entropy.abs() + 1.0
+        entropy, linear = inner(S, L), inner(S, self.cost)
+        R = torch.add(linear.double(), entropy, alpha=self.temperature)
+        size = torch.sub(linear.abs(), entropy, alpha=self.temperature)  # the entropy is never positive
+        G = self.cost
         for term in self.terms:
             value, gradient = term.value_and_gradient(S.mT)
             G, R, size = G + gradient.mT, R + value, size + value.abs()
         return State(L, S, G, R, size)
 
-    def rho(self, now: State, kappa: Tensor) -> Tensor | None:
-        """(B, 1, N) or (B, 1, 1) proximal weights; None where all are 0."""
-        if self.temperature > 0 and not (self.terms and kappa.any()):
-            return None
+    def rho(self, now: State, kappa: Tensor) -> Tensor:
+        """(B, 1, N) or (B, 1, 1) proximal weights."""
         unit = sum((term.curvature(now.S.mT) for term in self.terms), now.S.new_zeros(1, 1))
         rho = kappa[:, None].to(now.S.dtype) * unit
-        return torch.maximum(rho, self.smallest_rho[:, None])[:, None]
+        if self.smallest_rho is not None:
+            rho = torch.maximum(rho, self.smallest_rho[:, None])
+        return rho[:, None]
 
-    def step(self, now: State, rho: Tensor | float | None) -> Tensor:
-        """Log-assignments after one step; `rho` None is the pure step."""
+    def step(self, now: State, rho: Tensor | float | None) -> Assignments:
+        """The assignments after one step; `rho` None is the pure step."""
         if rho is None:
-            return torch.log_softmax(now.G / -self.temperature, dim=1)
-        return torch.log_softmax((rho * now.L - now.G) / (self.temperature + rho), dim=1)
+            return _gibbs(now.G, self.temperature)
+        return _gibbs(now.G - rho * now.L, self.temperature + rho)
 
     def predicted(self, now: State, L: Tensor, rho: Tensor | float | None) -> Tensor:
         """(B,) change of the surrogate by the step to L, -sum_p (T + rho_p) KL(s_p || s_p+) <= 0."""
-        fall = now.L - L if self.free is None else (now.L - L) * self.free
+        rise = L - now.L if self.free is None else (L - now.L).mul_(self.free)
         if isinstance(rho, Tensor):
-            return -inner(now.S, (self.temperature + rho) * fall).clamp_min(0)
-        return -(self.temperature + (rho or 0.0)) * inner(now.S, fall).clamp_min(0)
+            return inner(now.S, rise.mul_(self.temperature + rho)).clamp_max(0)
+        return inner(now.S, rise).clamp_max(0) * (self.temperature + (rho or 0.0))
 
     def gap(self, now: State) -> Tensor:
         """(B,) <G, S> + T <S, L> + T sum_p logsumexp(-G_p / T), at T = 0 <G, S> - sum_p min_k G_pk."""
@@ -118,8 +129,18 @@ class Objective:
 
     def rounding(self, now: State) -> Tensor:
         """(B,) how much rounding can move R: 64 units of the parts' sizes in float64, 8 in float32."""
-        precision = torch.finfo(now.S.dtype).eps
-        return (64 if now.S.dtype == torch.float64 else 8) * precision * now.size
+        units = 64 if now.S.dtype == torch.float64 else 8
+        return (now.size + 1) * (units * torch.finfo(now.S.dtype).eps)
+
+
+def _gibbs(energy: Tensor, temperature: Tensor | float) -> Assignments:
+    """softmax(-energy / temperature) over the classes, and its logarithm: half the time of `log_softmax` and `exp`."""
+    L = energy.amin(dim=1, keepdim=True) - energy
+    if isinstance(temperature, Tensor) or temperature != 1:
+        L /= temperature
+    S = L.exp()
+    total = S.sum(dim=1, keepdim=True)
+    return Assignments(L.sub_(total.log()), S.div_(total))
 
 
 def _total(products: Tensor) -> Tensor:
@@ -128,13 +149,12 @@ def _total(products: Tensor) -> Tensor:
 
 
 def inner(a: Tensor, b: Tensor) -> Tensor:
-    """(B,) inner products <a, b> of (B, K, N) tensors, as float64.
+    """(B,) inner products <a, b> of (B, K, N) tensors, of large ones in float64.
 
     Of small problems the products are summed in their own precision, which is three times faster: a few thousand
     float32 products, summed in vector lanes, are off by about one unit of rounding of the sum of their sizes, well
     within the allowance of `Objective.rounding`. Larger ones are summed in float64.
     """
     if a.shape[1] * a.shape[2] <= _SMALL:
-        small: Tensor = torch.linalg.vecdot(a.flatten(1), b.flatten(1))
-        return small.double()
+        return (a * b).sum((1, 2))
     return _total(a * b)

@@ -45,7 +45,7 @@ def run(flags: Flags, console: Console) -> int:
     source = tasks_of(config, images)
     tasks = source.first(config.count(source.limit))
     tasks.save(path)
-    console.note(f"saved: {len(tasks):,} tasks in {path}")
+    console.note(f"saved: {len(tasks):,} task{'s' if len(tasks) > 1 else ''} in {path}")
     return 0
 
 

@@ -215,7 +215,7 @@ def _title(configs: Sequence[EvaluateConfig], cells: Mapping[tuple[str, str], Ce
         f"{same['sampler.query']} queries a class" if "sampler.query" in same else "",
         short_name(same["sampler"]) if same.get("sampler", "balanced") != "balanced" else "",
         f"{same['split']} classes" if "split" in same else "",
-        f"{counts.pop():,} tasks a seed" if len(counts) == 1 else "",
+        f"{min(counts):,} task{'s' if counts != {1} else ''} a seed" if len(counts) == 1 else "",
     ]
     seeds = max((len(cell.results) for cell in cells.values()), default=0)
     one_task = any(result.tasks == 1 for cell in cells.values() for result in cell.results)

@@ -285,6 +285,31 @@ def test_impossible_tasks_are_refused_before_anything_is_trained(store, tracker,
     assert not any(path.name.startswith("evaluation") for path in store.locks.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("keys", "name", "tags"),
+    [
+        (["sampler=dirichlet", "tasks=20"], "5w1s dirichlet", {"way": "5", "shot": "1", "query": "15"}),
+        (
+            ["sampler=few_classes", "way=6", "queries=20", "effective=2", "tasks=20"],
+            "6w5s 2 effective",
+            {"way": "6", "shot": "5"},
+        ),
+        (["sampler=unequal_shots", "shot_max=3", "query=4", "tasks=20"], "5w1-3s", {"way": "5", "query": "4"}),
+        (["sampler=whole_split"], "whole split 0.2", {}),
+    ],
+)
+def test_every_kind_of_tasks_is_evaluated(trained, tracker, tiny_arguments, evaluate, keys, name, tags):
+    """Strategies on tasks of each sampler, with padded support among them, name their runs after it."""
+    kept = [item for item in tiny_arguments if not item.startswith(("query", "tasks"))]
+    results = evaluate(parse(EvaluateConfig, [*kept, "strategy=simpleshot,laplacianshot", *keys]))
+    for result in results:
+        run = tracker.get(result.run_id)
+        assert f" {name} Tiny/conv4" in run.info.run_name
+        assert {key: run.data.tags[key] for key in ("way", "shot", "query") if key in run.data.tags} == tags
+        assert run.data.tags["sampler"] == keys[0].partition("=")[2]
+        assert 0.5 < result.accuracy <= 1, "the classes are easily told apart"
+
+
 def test_a_file_of_tasks(trained, tracker, tiny_arguments, configs, evaluate, tmp_path):
     def configs_of_file(name):
         kept = [item for item in tiny_arguments if not item.startswith(("query", "tasks"))]

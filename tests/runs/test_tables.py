@@ -100,6 +100,38 @@ def test_what_varies_besides_shot_and_seed_names_the_rows(tracker, tiny_argument
     assert "way" not in read_table("tiny", ways, tracker).title
 
 
+def test_columns_are_kinds_of_tasks(tracker, tiny_arguments):
+    def columns(*arguments):
+        kept = [item for item in tiny_arguments if not item.startswith("query")]
+        configs = parse(EvaluateConfig, [*kept, "strategy=simpleshot,laplacianshot", *arguments])
+        return read_table("tiny", configs, tracker).columns
+
+    assert columns("sampler=dirichlet", "shot=1,3") == ("1-shot", "3-shot")
+    assert columns("sampler=balanced,dirichlet", "shot=1,3") == (
+        *("1-shot", "3-shot"),
+        *("1-shot dirichlet", "3-shot dirichlet"),
+    )
+    assert columns("sampler=dirichlet,whole_split,balanced", "concentration=0.5,2") == (
+        *("1-shot dirichlet concentration=0.5", "1-shot dirichlet concentration=2.0"),
+        *("whole_split", "1-shot"),
+    )
+
+
+def test_tasks_of_several_samplers_in_one_table(trained, tracker, tiny_arguments, notes):
+    kept = [item for item in tiny_arguments if not item.startswith(("query", "tasks"))]
+    configs = parse(EvaluateConfig, [*kept, "strategy=simpleshot", "sampler=balanced,dirichlet,whole_split"])
+    some = [c.replace(tasks=None if c.sampler.name == "whole_split" else 20) for c in configs]
+    results = evaluation(some, trained, tracker, progress=notes)
+    assert [len(result.accuracies) for result in results] == [20, 20, 1]
+    table = read_table("tiny", some, tracker)
+    assert table.columns == ("1-shot", "1-shot dirichlet", "whole_split")
+    assert table.missing == []
+    assert [cell.results[0].run_id for cell in table.cells.values()] == [result.run_id for result in results]
+    found = {record["column"]: (record["sampler"], record["shot"]) for record in formats.records(table)}
+    assert found["1-shot dirichlet"] == ("dirichlet", 1)
+    assert found["whole_split"] == ("whole_split", None)
+
+
 def test_without_a_record_everything_is_missing(tmp_path, grid):
     from runs.store import Store
     from runs.tracking import Tracker
