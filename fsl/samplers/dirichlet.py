@@ -58,7 +58,7 @@ class Dirichlet:
         classes = pool.classes(random, BLOCK, self.way)
         proportions = random.dirichlet(np.full(self.way, self.concentration), BLOCK)
         counts = apportion(proportions, self.way * self.query, pool.counts[classes] - self.shot)
-        samples = pool.samples(random, classes, self.shot + int(counts.max()))
+        samples = pool.samples(random, classes, self.shot + counts)
         support, others = samples[..., : self.shot], samples[..., self.shot :]
         asked = np.arange(others.shape[2]) < counts[..., None]
         positions = np.broadcast_to(np.arange(self.way)[:, None], others.shape)

@@ -11,7 +11,7 @@ from torch import Tensor
 from clustering.errors import InputError
 from clustering.parameters import AtLeast, validate
 from clustering.streams import stream
-from fsl.samplers.pool import Pool, assemble, smallest
+from fsl.samplers.pool import Pool, assemble, smallest, subset
 from fsl.tasks import BLOCK, Tasks, TaskSource
 
 
@@ -83,18 +83,3 @@ class FewClasses:
         for taken in np.moveaxis(np.sort(places, axis=2)[rows, labels], 2, 0):
             place = place + (place >= taken)  # counted without the support, which is passed over
         return pool.members[classes[rows, labels], place], labels
-
-
-def subset(random: np.random.Generator, counts: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-    """(…, size) whole numbers below each of the counts (…), without replacement, every set equally likely.
-
-    Floyd's algorithm (Bentley and Floyd 1987): as many random numbers as are drawn, however many there are to draw
-    from. The order within a set is not random.
-    """
-    drawn = np.empty((*counts.shape, size), dtype=np.int64)
-    for i in range(size):
-        last = counts - size + i
-        drawn[..., i] = random.integers(0, last, endpoint=True)
-        again = (drawn[..., :i] == drawn[..., i, None]).any(axis=-1)
-        drawn[..., i][again] = last[again]
-    return drawn

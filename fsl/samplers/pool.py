@@ -73,15 +73,41 @@ class Pool:
         """(tasks, way) classes, without replacement within a task, in random order."""
         return smallest(random.random((tasks, len(self.counts))), way)
 
-    def samples(self, random: np.random.Generator, classes: NDArray[np.int64], size: int) -> NDArray[np.int64]:
-        """(tasks, way, size) samples of each class, without replacement, in random order.
+    def samples(
+        self, random: np.random.Generator, classes: NDArray[np.int64], sizes: int | NDArray[np.int64]
+    ) -> NDArray[np.int64]:
+        """(tasks, way, largest size) samples of each class, without replacement, in random order.
 
-        Of a class with fewer samples than `size` all come first, then what must not be used.
+        Of a class of which fewer are asked for, those come first, then what must not be used.
+
+        Args:
+            sizes: how many, or (tasks, way) of it; at most what the class has.
         """
-        # A random key for each sample of each drawn class; the smallest keys are a draw without replacement.
-        keys = random.random((*classes.shape, self.members.shape[1]))
-        keys[np.arange(keys.shape[-1]) >= self.counts[classes][..., None]] = np.inf
-        return self.members[classes[..., None], smallest(keys, size)]
+        drawn = subset(random, self.counts[classes], np.broadcast_to(np.asarray(sizes), classes.shape))
+        keys = np.where(drawn < 0, np.inf, random.random(drawn.shape))
+        places = np.take_along_axis(drawn, np.argsort(keys, axis=-1), axis=-1)
+        return self.members[classes[..., None], np.maximum(places, 0)]
+
+
+def subset(random: np.random.Generator, counts: NDArray[np.int64], sizes: int | NDArray[np.int64]) -> NDArray[np.int64]:
+    """(…, largest size) whole numbers below each of the counts (…), without replacement, every set equally likely.
+
+    Floyd's algorithm (Bentley and Floyd 1987): as many random numbers as are drawn, however many there are to draw
+    from. The order within a set is not random; -1 where a set is smaller than the largest.
+
+    Args:
+        counts: (…).
+        sizes: of the sets, or (…) of it; none above its count.
+    """
+    sizes = np.asarray(sizes)
+    drawn = np.full((int(sizes.max()), *counts.shape), -1, dtype=np.int64)
+    for i, row in enumerate(drawn):
+        last = counts - sizes + i
+        row[...] = random.integers(0, np.minimum(last, counts - 1), endpoint=True)
+        again = (drawn[:i] == row).any(axis=0)
+        row[again] = last[again]
+        row[i >= np.broadcast_to(sizes, row.shape)] = -1
+    return np.moveaxis(drawn, 0, -1)
 
 
 def assemble(

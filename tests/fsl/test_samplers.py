@@ -16,8 +16,9 @@ from clustering.errors import InputError
 from fsl.samplers import SAMPLERS
 from fsl.samplers.balanced import Balanced
 from fsl.samplers.dirichlet import Dirichlet, apportion
-from fsl.samplers.few_classes import FewClasses, subset
+from fsl.samplers.few_classes import FewClasses
 from fsl.samplers.file import File
+from fsl.samplers.pool import Pool, subset
 from fsl.samplers.sampler import Sampler
 from fsl.samplers.unequal_shots import UnequalShots
 from fsl.samplers.whole_split import WholeSplit
@@ -241,12 +242,28 @@ def test_every_subset_is_as_likely() -> None:
 
 
 @settings(deadline=None, max_examples=50)
-@given(counts=st.lists(st.integers(3, 9), min_size=1, max_size=5), size=st.integers(0, 3), seed=st.integers(0, 999))
-def test_subsets_are_without_replacement(counts: list[int], size: int, seed: int) -> None:
-    drawn = subset(np.random.default_rng(seed), np.array(counts), size)
-    for row, count in zip(drawn.tolist(), counts, strict=True):
-        assert len(set(row)) == size
-        assert all(0 <= place < count for place in row)
+@given(rows=st.lists(st.tuples(st.integers(3, 9), st.integers(0, 3)), min_size=1, max_size=5), seed=st.integers(0, 999))
+def test_subsets_are_without_replacement(rows: list[tuple[int, int]], seed: int) -> None:
+    counts, sizes = np.array(rows).T
+    drawn = subset(np.random.default_rng(seed), counts, sizes)
+    assert drawn.shape == (len(rows), sizes.max())
+    for row, count, size in zip(drawn.tolist(), counts, sizes, strict=True):
+        assert len(set(row[:size])) == size
+        assert all(0 <= place < count for place in row[:size])
+        assert row[size:] == [-1] * (sizes.max() - size)
+
+
+def test_samples_come_in_random_order() -> None:
+    """Every sample is as often first, so that support is drawn as evenly as queries; those asked for come first."""
+    pool = Pool.of(torch.arange(2).repeat_interleave(4))
+    sizes = np.tile([4, 3], (4000, 1))
+    drawn = pool.samples(np.random.default_rng(0), np.tile([0, 1], (4000, 1)), sizes)
+    for place in range(3):
+        for members, positions in ((range(4), 0), (range(4, 8), 1)):
+            counts = Counter(drawn[:, positions, place].tolist())
+            assert set(counts) == set(members)
+            assert max(abs(count - 1000) for count in counts.values()) < 5 * 750**0.5
+    assert all(len(set(row[:3])) == 3 for row in drawn[:, 1].tolist())
 
 
 @settings(deadline=None, max_examples=10)

@@ -15,24 +15,29 @@ def lowest(keys: NDArray[np.float64], size: int) -> list[int]:
     return sorted(range(len(keys)), key=lambda i: keys[i])[:size]
 
 
-def shuffled_members(
-    members: list[NDArray[np.int64]], classes: list[int], keys: NDArray[np.float64]
-) -> list[list[int]]:
-    """All members of each class, in the order of their keys."""
-    return [[int(members[k][i]) for i in lowest(keys[c, : len(members[k])], 10**9)] for c, k in enumerate(classes)]
+def shuffled(
+    random: np.random.Generator, members: list[NDArray[np.int64]], classes: list[list[int]], sizes: NDArray[np.int64]
+) -> list[list[list[int]]]:
+    """Samples of each class of each task: a subset by Floyd's algorithm, in the order of random keys."""
+    sets = floyd(random, np.array([[len(members[k]) for k in row] for row in classes]), sizes)
+    keys = random.random((*sizes.shape, int(sizes.max())))
+    tasks = []
+    for t, row in enumerate(classes):
+        rows = [sets[t * len(row) + c] for c in range(len(row))]
+        order = [lowest(keys[t, c, : len(rows[c])], 10**9) for c in range(len(row))]
+        tasks.append([[int(members[k][rows[c][i]]) for i in order[c]] for c, k in enumerate(row)])
+    return tasks
 
 
 def balanced(labels: NDArray[np.int64], seed: int, way: int, shot: int, query: int, block: int) -> list[Drawn]:
     members = [np.flatnonzero(labels == k) for k in range(labels.max() + 1)]
     random = stream(seed, "tasks", way, shot, query, 0)
-    class_keys = random.random((block, len(members)))
-    keys = random.random((block, way, max(map(len, members))))
-    tasks = []
-    for t in range(block):
-        classes = lowest(class_keys[t], way)
-        order = shuffled_members(members, classes, keys[t])
-        tasks.append(([row[:shot] for row in order], [row[shot : shot + query] for row in order], classes))
-    return tasks
+    classes = [lowest(keys, way) for keys in random.random((block, len(members)))]
+    drawn = shuffled(random, members, classes, np.full((block, way), shot + query))
+    return [
+        ([row[:shot] for row in rows], [row[shot:] for row in rows], chosen)
+        for rows, chosen in zip(drawn, classes, strict=True)
+    ]
 
 
 def dirichlet(
@@ -40,17 +45,17 @@ def dirichlet(
 ) -> list[Drawn]:
     members = [np.flatnonzero(labels == k) for k in range(labels.max() + 1)]
     random = stream(seed, "dirichlet tasks", way, shot, query, repr(concentration), 0)
-    class_keys = random.random((block, len(members)))
+    classes = [lowest(keys, way) for keys in random.random((block, len(members)))]
     proportions = random.dirichlet([concentration] * way, block)
-    keys = random.random((block, way, max(map(len, members))))
-    tasks = []
-    for t in range(block):
-        classes = lowest(class_keys[t], way)
-        order = shuffled_members(members, classes, keys[t])
-        counts = apportion(list(proportions[t]), way * query, [len(row) - shot for row in order])
-        queries = [row[shot : shot + count] for row, count in zip(order, counts, strict=True)]
-        tasks.append(([row[:shot] for row in order], queries, classes))
-    return tasks
+    counts = [
+        apportion(list(proportions[t]), way * query, [len(members[k]) - shot for k in row])
+        for t, row in enumerate(classes)
+    ]
+    drawn = shuffled(random, members, classes, np.array(counts) + shot)
+    return [
+        ([row[:shot] for row in rows], [row[shot:] for row in rows], chosen)
+        for rows, chosen in zip(drawn, classes, strict=True)
+    ]
 
 
 def apportion(proportions: list[float], total: int, capacity: list[int]) -> list[int]:
@@ -76,27 +81,27 @@ def unequal_shots(
 ) -> list[Drawn]:
     members = [np.flatnonzero(labels == k) for k in range(labels.max() + 1)]
     random = stream(seed, "unequal shots tasks", way, low, high, query, 0)
-    class_keys = random.random((block, len(members)))
+    classes = [lowest(keys, way) for keys in random.random((block, len(members)))]
     shots = random.integers(low, high, (block, way), endpoint=True)
-    keys = random.random((block, way, max(map(len, members))))
+    drawn = shuffled(random, members, classes, np.full((block, way), high + query))
     tasks = []
-    for t in range(block):
-        classes = lowest(class_keys[t], way)
-        order = shuffled_members(members, classes, keys[t])
-        support = [row[:count] for row, count in zip(order, shots[t], strict=True)]
-        tasks.append((support, [row[high : high + query] for row in order], classes))
+    for t, rows in enumerate(drawn):
+        support = [row[:count] for row, count in zip(rows, shots[t], strict=True)]
+        tasks.append((support, [row[high:] for row in rows], classes[t]))
     return tasks
 
 
-def floyd(random: np.random.Generator, counts: NDArray[np.int64], size: int) -> list[list[int]]:
+def floyd(random: np.random.Generator, counts: NDArray[np.int64], sizes: int | NDArray[np.int64]) -> list[list[int]]:
     """A subset below each count: Floyd's algorithm, as it is printed."""
-    picks = [random.integers(0, counts - size + i, endpoint=True) for i in range(size)]
+    sizes = np.broadcast_to(sizes, counts.shape)
+    lasts = [np.minimum(counts - sizes + i, counts - 1) for i in range(int(sizes.max()))]
+    picks = [random.integers(0, last, endpoint=True) for last in lasts]
     sets: list[list[int]] = []
-    for row, count in enumerate(counts.flatten()):
+    for row, (count, size) in enumerate(zip(counts.flatten(), sizes.flatten(), strict=True)):
         found: list[int] = []
         for i in range(size):
             pick = int(picks[i].flatten()[row])
-            found.append(pick if pick not in found else int(count) - size + i)
+            found.append(pick if pick not in found else int(count) - int(size) + i)
         sets.append(found)
     return sets
 
