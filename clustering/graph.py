@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from clustering.errors import InputError
+from clustering.points import Points
 
 Symmetry = Literal["average", "union", "mutual", "directed"]
 """How the arcs p -> q of the k nearest neighbours become weights: (W + W^T)/2, max, min, or W as it is."""
@@ -54,6 +55,9 @@ class DenseGraph:
 LARGEST_DENSE = 16_384
 """Points of a dense graph: 1 GiB a matrix in float32."""
 
+_CACHED = 100_000
+"""Pairs of points at a time, so that the few matrices which are worked on stay in the processor's cache."""
+
 _FAR, _CROSSED = 1e30, 1e36  # beyond every real dissimilarity, and beyond that again
 
 
@@ -61,38 +65,25 @@ def nearest(dissimilarities: Tensor, k: int, *, valid: Tensor | None = None) -> 
     """A one for each of a point's k nearest others, ties to the lowest index.
 
     Args:
-        dissimilarities: (B, N, N) below 1e29, ordered within a row as distances are. Its diagonal is overwritten.
+        dissimilarities: (B, N, N) below 1e29, ordered within a row as distances are.
         k: neighbours besides the point itself; all others where there are fewer.
-        valid: (B, N) bool, False for padded points, which are nobody's neighbours.
+        valid: (B, N) bool, False for padded points, which neither have nor are neighbours.
 
     Returns:
         (B, N, N) of zeros and ones.
     """
-    dissimilarities.diagonal(dim1=1, dim2=2).fill_(_FAR)
-    if valid is not None:
-        dissimilarities = dissimilarities.masked_fill(~valid[:, None, :], _FAR)
-    # Cross out the smallest of every row, k times: passes over whole matrices, several times faster than topk.
-    left, smallest = dissimilarities, torch.empty_like(dissimilarities)
-    for crossing in range(min(k, dissimilarities.shape[1] - 1)):
-        torch.le(left, left.amin(dim=2, keepdim=True), out=smallest)
-        left = torch.add(left, smallest, alpha=_CROSSED) if crossing == 0 else left.add_(smallest, alpha=_CROSSED)
-    chosen = torch.ge(left, _CROSSED / 2, out=smallest)
-    chosen.diagonal(dim1=1, dim2=2).fill_(0.0)
-    if valid is not None:
-        chosen *= valid[:, None, :]
-    # Equal dissimilarities were crossed out together. Without padding, totals are enough to see it.
-    count = chosen.flatten(1).sum(dim=1) / chosen.shape[1] if valid is None else chosen.sum(dim=2).amax(dim=1)
-    tied = count > k
-    if tied.any():
-        order = dissimilarities[tied].sort(dim=2, stable=True).indices[..., :k]
-        chosen[tied] *= torch.zeros_like(chosen[tied]).scatter_(2, order, 1.0)
-    return chosen
+    found = torch.empty_like(dissimilarities)
+    for some in _parts(found):
+        far = dissimilarities[some].permute(2, 0, 1).clone(memory_format=torch.contiguous_format)
+        found[some] = _arcs(far, k, None if valid is None else valid[some])
+    return found
 
 
 def neighbours(
-    dissimilarities: Tensor,
+    points: Points,
     k: int,
     *,
+    first: int = 0,
     symmetry: Symmetry = "average",
     include_self: bool = False,
     valid: Tensor | None = None,
@@ -100,8 +91,9 @@ def neighbours(
     """The kNN graphs of a batch of point sets, weights 0/1 before symmetrising (thesis section 4.1).
 
     Args:
-        dissimilarities: (B, N, N), ordered within a row as distances are. Its diagonal is overwritten.
+        points: of B problems; of moved points, the graph is that of the points before.
         k: neighbours of a point, itself not counted; where there are fewer others, all of them.
+        first: the graph is among the N points from `first` on.
         symmetry: see `Symmetry`. Only a symmetric graph has an objective; "directed" is what the public code does.
         include_self: count the point itself among its k neighbours, and then drop it, as the public code does:
             k - 1 real neighbours.
@@ -110,23 +102,63 @@ def neighbours(
     Raises:
         InputError: too many points for a dense matrix.
     """
-    points = dissimilarities.shape[1]
-    if points > LARGEST_DENSE:
+    batch, size = points.squared_norms.shape
+    size -= first
+    if size > LARGEST_DENSE:
         raise InputError(
-            f"a graph of {points:,} points is {points**2 * 4 / 2**30:.0f} GiB as a dense matrix; this form takes up to "
+            f"a graph of {size:,} points is {size**2 * 4 / 2**30:.0f} GiB as a dense matrix; this form takes up to "
             f"{LARGEST_DENSE:,} points, so give fewer queries at once"
         )
-    weights = nearest(dissimilarities, k - 1 if include_self else k, valid=valid)
-    if valid is not None:
-        weights *= valid[:, :, None]
-    return symmetrised(weights, symmetry)
+    weights = points.squared_norms.new_empty(batch, size, size)
+    for some in _parts(weights):
+        far = points.select(some).dissimilarities(first).permute(2, 0, 1).contiguous()
+        arcs = _arcs(far, k - include_self, None if valid is None else valid[some])
+        symmetrised(arcs, symmetry, out=weights[some])
+    return DenseGraph(weights, symmetric=symmetry != "directed")
 
 
-def symmetrised(arcs: Tensor, symmetry: Symmetry) -> DenseGraph:
-    """The graph of directed arcs (B, N, N), see `Symmetry`."""
+def symmetrised(arcs: Tensor, symmetry: Symmetry, out: Tensor | None = None) -> Tensor:
+    """(B, N, N) weights of directed arcs, see `Symmetry`."""
     if symmetry == "directed":
-        return DenseGraph(arcs, symmetric=False)
+        return arcs if out is None else out.copy_(arcs)
     if symmetry == "average":
-        return DenseGraph(torch.add(arcs, arcs.mT).mul_(0.5))
+        return torch.add(arcs, arcs.mT, out=out).mul_(0.5)
     combine = torch.maximum if symmetry == "union" else torch.minimum
-    return DenseGraph(combine(arcs, arcs.mT))
+    return combine(arcs, arcs.mT, out=out)
+
+
+def _parts(pairs: Tensor) -> list[slice]:
+    """Problems (B, N, N) to be worked on together."""
+    count = len(pairs) if pairs.is_cuda else max(1, _CACHED // max(1, pairs[0].numel()))
+    return [slice(start, start + count) for start in range(0, len(pairs), count)]
+
+
+def _arcs(far: Tensor, k: int, valid: Tensor | None) -> Tensor:
+    """(b, N, N) `nearest` of some problems at once, from their dissimilarities (N, b, N), which are overwritten.
+
+    Candidates come first, then problems and points: minima over the candidates are then minima of long vectors, several
+    times faster than minima of rows.
+    """
+    far.diagonal(dim1=0, dim2=2).fill_(_FAR)
+    if valid is not None:
+        far.masked_fill_(~valid.T[..., None], _FAR)
+    # Cross out the smallest of every point, k - 1 times, and take all up to the next: faster than topk or a partition.
+    left, chosen = far, torch.empty_like(far)
+    for crossing in range(min(k, len(far) - 1) - 1):
+        torch.le(left, left.amin(dim=0), out=chosen)
+        left = torch.add(left, chosen, alpha=_CROSSED) if crossing == 0 else left.add_(chosen, alpha=_CROSSED)
+    if min(k, len(far) - 1) > 0:
+        torch.le(far, left.amin(dim=0), out=chosen)
+        chosen.diagonal(dim1=0, dim2=2).fill_(0.0)
+    else:
+        chosen.zero_()
+    if valid is not None:
+        chosen *= valid.T[..., None]
+        chosen *= valid
+    # Equal dissimilarities were crossed out together.
+    tied = (chosen.sum(dim=0) > k).any(dim=1)
+    arcs = chosen.permute(1, 2, 0)
+    if tied.any():
+        order = far.permute(1, 2, 0)[tied].sort(dim=2, stable=True).indices[..., :k]
+        arcs[tied] *= torch.zeros_like(arcs[tied]).scatter_(2, order, 1.0)
+    return arcs

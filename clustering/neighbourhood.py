@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from clustering.graph import Graph, Symmetry, neighbours, symmetrised
+from clustering.graph import DenseGraph, Graph, Symmetry, nearest, neighbours, symmetrised
 from clustering.knn import Nearest, nearest_neighbours
 from clustering.points import Features, Points, squared_pairwise
 from clustering.sparse_graph import SparseGraph
@@ -48,7 +48,7 @@ class DenseArcs:
         return lengths
 
     def graph(self, symmetry: Symmetry, dtype: torch.dtype) -> Graph:
-        return symmetrised(self.ones.to(dtype), symmetry)
+        return DenseGraph(symmetrised(self.ones.to(dtype), symmetry), symmetric=symmetry != "directed")
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,7 @@ def nearest_arcs(points: Points, k: int, *, include_self: bool = False, valid: T
     if isinstance(points, Features):
         return ListedArcs(nearest_neighbours(points.values, k - include_self, valid=valid))
     squared = squared_pairwise(points)
-    ones = neighbours(squared, k, symmetry="directed", include_self=include_self, valid=valid).weights
-    return DenseArcs(ones, squared)
+    return DenseArcs(nearest(squared, k - include_self, valid=valid), squared)
 
 
 def neighbour_graph(
@@ -102,4 +101,4 @@ def neighbour_graph(
     if isinstance(points, Features):
         found = nearest_neighbours(points.values[:, first:], k - include_self, valid=valid)
         return ListedArcs(found).graph(symmetry, points.values.dtype)
-    return neighbours(points.dissimilarities(first), k, symmetry=symmetry, include_self=include_self, valid=valid)
+    return neighbours(points, k, first=first, symmetry=symmetry, include_self=include_self, valid=valid)

@@ -31,7 +31,7 @@ class Points(Protocol):
 
     def dissimilarities(self, first: int = 0) -> Tensor:
         """(B, M - first, M - first) squared distances less ||x_i||^2 between the points from `first` on, as they
-        were before any was moved: ordered within a row as the distances are."""
+        were before any was moved: ordered within a row as the distances are. A tensor of its own."""
         ...
 
     def pairwise(self) -> Tensor:
@@ -42,7 +42,7 @@ class Points(Protocol):
         """The points with sum_j d_j x_j added to some: `which` (B, M) of 0 and 1, `direction` (B, M) of d."""
         ...
 
-    def select(self, problems: Tensor) -> "Points":
+    def select(self, problems: Tensor | slice) -> "Points":
         """The points of some problems of the batch, given by their indices."""
         ...
 
@@ -71,7 +71,7 @@ class Features:
         step = torch.bmm(direction[:, None], self.values)
         return Features(torch.addcmul(self.values, which[:, :, None], step))
 
-    def select(self, problems: Tensor) -> "Features":
+    def select(self, problems: Tensor | slice) -> "Features":
         return Features(self.values[problems])
 
 
@@ -112,7 +112,10 @@ class Gram:
 
     def dissimilarities(self, first: int = 0) -> Tensor:
         values = self.values[:, first:, first:]
-        return torch.sub(values.diagonal(dim1=1, dim2=2)[:, None], values, alpha=2)
+        # Laid out as `clustering.graph` works on them: columns first, then problems, then rows.
+        out = values.new_empty(values.shape[1], len(values), values.shape[1])
+        torch.sub(values.diagonal(dim1=1, dim2=2)[:, :, None], values, alpha=2, out=out.transpose(0, 1))
+        return out.permute(1, 2, 0)
 
     def pairwise(self) -> Tensor:
         if self.which is None or self.products is None or self.squared_step is None:
@@ -126,7 +129,7 @@ class Gram:
         products = torch.bmm(self.values, direction[:, :, None])[..., 0]
         return Gram(self.values, which, products, (products * direction).sum(1, keepdim=True))
 
-    def select(self, problems: Tensor) -> "Gram":
+    def select(self, problems: Tensor | slice) -> "Gram":
         parts = (self.values, self.which, self.products, self.squared_step)
         return Gram(*(None if part is None else part[problems] for part in parts))  # type: ignore[arg-type]
 

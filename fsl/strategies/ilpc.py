@@ -112,8 +112,7 @@ class ILPC:
             graph = SparseGraph.of_arcs(found.indices, cosines.clamp_min(0) ** 3)
             return SparsePropagation(graph.scaled(_inverse_roots(graph.degrees)), self.alpha)
         products = points.pairwise()
-        pairs = nearest(-products, self.neighbours, valid=valid) * valid[:, :, None]
-        weights = pairs * products.clamp_min(0) ** 3
+        weights = nearest(-products, self.neighbours, valid=valid) * products.clamp_min(0) ** 3
         weights = weights + weights.mT
         scale = _inverse_roots(weights.sum(dim=2))
         weights = weights * scale[:, :, None] * scale[:, None, :]

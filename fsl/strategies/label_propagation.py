@@ -78,11 +78,9 @@ class LabelPropagation:
             scale = (graph.degrees + 1).rsqrt()
             return SparsePropagation(graph.scaled(scale), self.alpha, diagonal=scale.square()).spread(known.mT).mT
         distances = squared_pairwise(points)
-        arcs = nearest(distances, self.neighbours, valid=valid)  # overwrites the diagonal
-        if valid is not None:
-            arcs *= valid[:, :, None]
+        arcs = nearest(distances, self.neighbours, valid=valid)
         weights = self._kernel(distances, torch.mul(distances, arcs).amax(dim=2), points, valid)
-        weights *= symmetrised(arcs, "union").weights
+        weights *= symmetrised(arcs, "union")
         weights.diagonal(dim1=1, dim2=2).fill_(1)
         scale = weights.sum(dim=2).rsqrt()
         system = weights.mul_(scale[:, :, None] * scale[:, None]).mul_(-self.alpha)

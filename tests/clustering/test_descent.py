@@ -20,7 +20,7 @@ DOUBLE = torch.float64
 
 def random_graph(seed: int, batch: int, points: int, k: int, dtype: torch.dtype = DOUBLE) -> DenseGraph:
     x = torch.randn(batch, points, 4, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-    return neighbours(Features(x).dissimilarities(), k)
+    return neighbours(Features(x), k)
 
 
 def random_cost(seed: int, batch: int, points: int, classes: int, dtype: torch.dtype = DOUBLE) -> Tensor:
