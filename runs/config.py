@@ -23,7 +23,7 @@ from clustering.errors import InputError
 from clustering.parameters import AtLeast, Within, mismatch
 from runs.groups import Choice as Choice
 from runs.groups import freeze
-from runs.overrides import write
+from runs.overrides import Grid, write
 
 C = TypeVar("C", bound="TrainConfig")
 YAML_WORDS = r"true|false|yes|no|on|off|y|n|null|nan|inf"
@@ -78,6 +78,11 @@ class TrainConfig:
         `strategy` where a preset builds another plug-in than its own name says.
         """
         return {name: write(value) if isinstance(value, tuple) else value for name, value in self._items()}
+
+    def shown(self) -> dict[str, str]:
+        """`flat()` for a person's eyes: what tuning chooses is called `tuned`."""
+        chosen = {f"{group}.{field}": "tuned" for group, choice in self.choices().items() for field in choice.grids}
+        return {name: "null" if value is None else str(value) for name, value in self.flat().items()} | chosen
 
     def result_keys(self) -> dict[str, Any]:
         """`flat()` less what cannot change the result: execution keys, and folders (their content is hashed).
@@ -143,6 +148,9 @@ class EvaluateConfig(TrainConfig):
         None, f"number of tasks; null: {TASKS:,}, or all where there are fewer"
     )
     split: Literal["base", "validation", "novel"] = key("novel", "classes the tasks are made of")
+    tuning: str | None = key(
+        None, "how the strategy's values are chosen first: papers, or FILE.yaml; null: they are taken as given"
+    )
     audit: tuple[Literal["best_permutation", "per_true_class", "directed_with_self"], ...] = key(
         (), "ways to measure too much, beside the accuracy: best_permutation, per_true_class, directed_with_self"
     )
@@ -155,22 +163,61 @@ class EvaluateConfig(TrainConfig):
     def result_keys(self) -> dict[str, Any]:
         """As for training; a file of tasks counts by its content, and so do the tasks that null stands for.
 
+        How the strategy's values were tuned is apart: see `runs.lineage.Lineage.tuning`.
+
         Raises:
             InputError: where the file of tasks is not there.
         """
-        kept = super().result_keys()
-        for field in FILES:
-            if self.sampler.options.get(field) is not None:
-                kept[f"sampler.{field}"] = _content(f"sampler.{field}", self.sampler.options[field], "a file of tasks")
+        kept = super().result_keys() | _files_of(self.sampler)
         kept["tasks"] = self.count()
+        del kept["tuning"]
         return kept
+
+    @property
+    def tuned(self) -> bool:
+        """Whether some values of the strategy are to be chosen by tuning."""
+        return bool(self.strategy.grids)
+
+    def settled(self, values: Mapping[str, Any]) -> Self:
+        """With the values that tuning chose, and without tuning where it has nothing to choose."""
+        return self.replace(strategy=self.strategy.at(values), tuning=self.tuning if self.tuned else None)
+
+    def tuning_config(self) -> "TuneConfig":
+        """The part that decides which tuning is used."""
+        shared = {field.name for field in dataclasses.fields(TuneConfig)} & {f.name for f in dataclasses.fields(self)}
+        return TuneConfig(**{name: getattr(self, name) for name in shared})
 
     def count(self, limit: int | None = None) -> int:
         """How many tasks, where there are no more than `limit`."""
         return self.tasks or min(TASKS, limit or TASKS)
 
 
-SCHEMAS: Mapping[str, type[TrainConfig]] = {"train": TrainConfig, "evaluate": EvaluateConfig}
+@dataclass(frozen=True, kw_only=True)
+class TuneConfig(TrainConfig):
+    """One choice of a strategy's values: `transduce tune`."""
+
+    strategy: Choice
+    sampler: Choice
+    tuning: str = key("papers", "which values are tried on which classes: papers, or FILE.yaml")
+    novel_tasks: Annotated[int, Within(0, 10_000_000)] = key(
+        0, "after the choice, also try the last step's values on so many tasks of novel classes", execution=True
+    )
+    batch: Annotated[int, AtLeast(1)] = key(256, "tasks worked on at once", execution=True)
+
+    def result_keys(self) -> dict[str, Any]:
+        """As for training; a protocol counts by its steps, see `runs.lineage.Lineage.tuning`."""
+        kept = super().result_keys() | _files_of(self.sampler)
+        del kept["tuning"]
+        return kept
+
+    def trial(self, strategy: Choice, split: str, tasks: int) -> EvaluateConfig:
+        """The evaluation of one choice of values."""
+        given: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)}
+        given |= {"strategy": strategy, "sampler": self.sampler, "batch": self.batch}
+        return EvaluateConfig(**given | {"split": split, "tasks": tasks})
+
+
+SCHEMAS: Mapping[str, type[TrainConfig]] = {"train": TrainConfig, "evaluate": EvaluateConfig, "tune": TuneConfig}
 
 
 def group_names(schema: type[TrainConfig]) -> list[str]:
@@ -202,6 +249,7 @@ def parse(schema: type[C], arguments: Sequence[str]) -> list[C]:
 
     The order is that of the keys as typed, the last one fastest. A field that only some of the chosen options
     have (`strategy=simpleshot,laplacianshot weight=0.1,1`) is varied for those; equal configs are given once.
+    With `tuning` several values of a strategy's field make no configs of their own: tuning chooses from them.
 
     Raises:
         InputError: names the key, group option or value that is wrong, and the nearest right one.
@@ -213,6 +261,8 @@ def parse(schema: type[C], arguments: Sequence[str]) -> list[C]:
 
 def _yaml(value: Any) -> str:
     """A value in YAML: text as it would be typed, in quotes where YAML needs them."""
+    if isinstance(value, Grid):
+        return json.dumps(write(value), ensure_ascii=False)
     if isinstance(value, tuple):
         return "[" + ", ".join(_yaml(item) for item in value) + "]"
     if not isinstance(value, str):
@@ -222,6 +272,12 @@ def _yaml(value: Any) -> str:
         return text
     control = r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
     return re.sub(control, lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
+
+
+def _files_of(sampler: Choice) -> dict[str, str]:
+    """The content of the files that a sampler names."""
+    given = {f"sampler.{field}": sampler.options.get(field) for field in FILES}
+    return {name: _content(name, path, "a file of tasks") for name, path in given.items() if path is not None}
 
 
 def _content(key: str, path: str, wanted: str) -> str:
@@ -244,6 +300,7 @@ __all__ = [
     "Choice",
     "EvaluateConfig",
     "TrainConfig",
+    "TuneConfig",
     "freeze",
     "group_names",
     "identity",

@@ -2,10 +2,11 @@
 
 import contextlib
 import dataclasses
+import functools
 import json
 import math
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -16,10 +17,11 @@ from runs.banks import BANK, features
 from runs.checkpoints import checkpoint
 from runs.config import EvaluateConfig
 from runs.lineage import Lineage, common_tags, evaluate_name, images_of, short
-from runs.results import PER_TASK, Result, Scores
+from runs.overrides import spell, write
+from runs.results import PER_TASK, Result, Scores, Tuned
 from runs.store import Store
 from runs.tracked_run import TrackedRun
-from runs.tracking import Tracker
+from runs.tracking import PARENT, Tracker
 
 if TYPE_CHECKING:
     from fsl.evaluation import Evaluation
@@ -31,16 +33,69 @@ TASK_TAGS = ("way", "shot", "query")
 
 
 @dataclass(frozen=True)
+class Parent:
+    """A run that evaluations are children of, in its experiment; else they are in `evaluate/<benchmark>`.
+
+    Attributes:
+        experiment: where the run is.
+        run_id: its id.
+        fields: of the strategy, that differ between the children and name them.
+    """
+
+    experiment: str
+    run_id: str
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class _Job:
     """One config on its way through `evaluation`."""
 
-    config: EvaluateConfig
+    asked: EvaluateConfig
     lineage: Lineage
     identity: str
+    parent: Parent | None
+    tuned: Tuned | None
+
+    @functools.cached_property
+    def config(self) -> EvaluateConfig:
+        """With the values that were chosen."""
+        return self.asked.settled(self.tuned.values if self.tuned else {})
 
     @property
     def experiment(self) -> str:
-        return f"evaluate/{short(self.config.benchmark)}"
+        return self.parent.experiment if self.parent else f"evaluate/{short(self.config.benchmark)}"
+
+    @property
+    def label(self) -> str:
+        """The strategy, or what tells it from the other children."""
+        strategy = self.config.strategy
+        if self.parent is None:
+            return strategy.name
+        return spell({field: strategy.options[field] for field in self.parent.fields})
+
+    @property
+    def name(self) -> str:
+        return f"{self.label} {self.config.split}" if self.parent else evaluate_name(self.config)
+
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """The values that were chosen, by key."""
+        flat = self.config.flat()
+        return {f"strategy.{field}": flat[f"strategy.{field}"] for field in self.asked.strategy.grids}
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """The values that were used, and beside them what they were chosen from."""
+        grids = {f"tuning.{field}": write(grid) for field, grid in self.asked.strategy.grids.items()}
+        return self.config.flat() | grids
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """What the run belongs to."""
+        parent = {PARENT: self.parent.run_id} if self.parent else {}
+        tuned = {"tuning_identity": self.tuned.identity, "tuning_run": self.tuned.run_id} if self.tuned else {}
+        return parent | tuned
 
     @property
     def shape(self) -> tuple[Any, ...]:
@@ -58,6 +113,8 @@ def evaluation(
     *,
     progress: Progress = quiet,
     force: bool = False,
+    tuned: Sequence[Tuned | None] | None = None,
+    parent: Parent | None = None,
 ) -> list[Result]:
     """The result of each config, in order; finished ones are taken from the record.
 
@@ -66,12 +123,14 @@ def evaluation(
 
     Args:
         force: evaluate again, even what is in the record.
+        tuned: what was chosen for each config; None for one where there is nothing to choose.
+        parent: only its children count as finished, and what is run becomes its child.
 
     Raises:
         InputError: before anything is trained, wrong values, an audit that a strategy cannot have, tasks that the
             classes cannot give.
     """
-    jobs = _jobs(configs)
+    jobs = _jobs(configs, tuned or [None] * len(configs), parent)
     results: dict[str, Result] = {}
     if not force:
         for job in jobs:
@@ -82,40 +141,53 @@ def evaluation(
         progress.note(f"reused {len(results)}, running {len(waiting)}")
     if waiting:
         tracker.bury()
-    groups: dict[tuple[Any, ...], list[_Job]] = {}
-    for job in waiting.values():
-        groups.setdefault(job.shape, []).append(job)
-    for group in groups.values():
-        if group[0].config.checkpoint is not None:
-            checkpoint(
-                group[0].config, store, tracker, progress=progress
-            )  # is it of this network? Before images are read
-        _check_tasks(group[0], store, progress)
+    groups = _by_shape(waiting.values())
+    for group in groups:
+        _check(group[0], store, tracker, progress)
     failures: list[Exception] = []
-    for group in groups.values():
+    for group in groups:
         results |= _evaluate(group, store, tracker, progress, force, failures)
     if failures:
         raise failures[0]
-    return [dataclasses.replace(results[job.identity], config=job.config) for job in jobs]
+    return [dataclasses.replace(results[job.identity], config=job.asked) for job in jobs]
 
 
-def _jobs(configs: Sequence[EvaluateConfig]) -> list[_Job]:
+def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, progress: Progress = quiet) -> None:
+    """That these configs can be evaluated, as far as it can be known: to be asked before hours of work.
+
+    Raises:
+        InputError: as `evaluation`.
+    """
+    for group in _by_shape(_jobs(configs, [None] * len(configs), None)):
+        _check(group[0], store, tracker, progress)
+
+
+def _jobs(configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], parent: Parent | None) -> list[_Job]:
     from fsl.audits import check_audits
 
     known: dict[str, Lineage] = {}  # of one training there are many evaluations
     jobs = []
-    for config in configs:
-        check_audits(config.audit, config.strategy.name, config.strategy.build())
+    for config, chosen in zip(configs, tuned, strict=True):
+        check_audits(config.audit, config.strategy.name, next(config.strategy.points()).build())
         key = json.dumps(config.training_config().flat(), sort_keys=True)
         lineage = known[key] if key in known else known.setdefault(key, Lineage.of(config))
-        jobs.append(_Job(config, lineage, lineage.evaluation(config)))
+        jobs.append(_Job(config, lineage, lineage.evaluation(config), parent, chosen))
     return jobs
 
 
-def _check_tasks(job: _Job, store: Store, progress: Progress) -> None:
-    """That the tasks can be drawn from the split: asked before hours of training."""
+def _by_shape(jobs: Iterable[_Job]) -> list[list[_Job]]:
+    groups: dict[tuple[Any, ...], list[_Job]] = {}
+    for job in jobs:
+        groups.setdefault(job.shape, []).append(job)
+    return list(groups.values())
+
+
+def _check(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> None:
+    """That given weights are of this network, and tasks can be drawn from the split: asked before hours of training."""
     from fsl.features import FeatureBank
 
+    if job.config.checkpoint is not None:
+        checkpoint(job.config, store, tracker, progress=progress)  # before images are read
     entry = store.peek("features", job.lineage.bank(job.config.split))
     if entry:
         with contextlib.suppress(InputError):  # a damaged bank is made again later
@@ -149,7 +221,7 @@ def _evaluate(
     with contextlib.ExitStack() as stack:
         # In the order of identities: two processes with overlapping groups cannot wait for each other.
         for job in sorted(group, key=lambda job: job.identity):
-            what = f"the evaluation of {evaluate_name(job.config)}"
+            what = f"the evaluation of {job.name}"
             stack.enter_context(store.lock("evaluation", job.identity, what, progress.note))
         results: dict[str, Result] = {}
         for job in group:
@@ -172,7 +244,7 @@ def _run(
     from fsl.machine import resolve_device
 
     config = jobs[0].config
-    names = [job.config.strategy.name for job in jobs]
+    names = [job.label for job in jobs]
     labels = [name if names.count(name) == 1 else f"{name} {i}" for i, name in enumerate(names, 1)]
     with contextlib.ExitStack() as stack:
         features_tag = bank.fingerprint()
@@ -194,7 +266,7 @@ def _run(
         for label, job, run in zip(labels, jobs, runs, strict=True):
             if label in failed:
                 run.stop("FAILED", f"{type(failed[label]).__name__}: {failed[label]}")
-                progress.note(f"failed: {evaluate_name(job.config)}; the others are kept")
+                progress.note(f"failed: {job.name}; the others are kept")
                 continue
             scores, seconds = _scores(found[label], bank), found[label].seconds_per_task
             results[job.identity] = _result(job, scores, run.run_id, seconds, reused=False)
@@ -219,25 +291,27 @@ def _scores(found: "Evaluation", bank: "FeatureBank") -> Scores:
 def _result(job: _Job, scores: Scores, run_id: str, seconds: float, *, reused: bool) -> Result:
     return Result(
         **vars(scores),
-        config=job.config,
+        config=job.asked,
         identity=job.identity,
         run_id=run_id,
         reused=reused,
         seconds_per_task=seconds,
+        tuned=job.tuned,
     )
 
 
 def _start(job: _Job, bank: "FeatureBank", fingerprint: str, tracker: Tracker) -> TrackedRun:
     config = job.config
-    strategy = type(config.strategy.build())
+    strategy = config.strategy.kind
     return tracker.start(
         job.experiment,
-        evaluate_name(config),
+        job.name,
         stage="evaluation",
         identity=job.identity,
-        params=config.flat(),
-        config=config.to_yaml(),
+        params=job.params,
+        config=job.asked.to_yaml(),
         tags=common_tags(config, job.lineage)
+        | job.tags
         | {
             "strategy": config.strategy.name,
             "sampler": config.sampler.name,
@@ -267,12 +341,16 @@ def _record(run: TrackedRun, result: Result, store: Store) -> None:
 
 def _finished(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> Result | None:
     """The evaluation as the record has it; None where it is missing, not whole, or of another checkpoint."""
-    run = tracker.find(job.experiment, job.identity) if tracker.exists() else None
+    parent = job.parent.run_id if job.parent else None
+    run = tracker.find(job.experiment, job.identity, parent=parent) if tracker.exists() else None
     if run is None:
         return None
     trained = store.peek("checkpoints", job.lineage.checkpoint)
     if trained and run.data.tags.get("checkpoint") != trained.fingerprint:
-        progress.note(f"{evaluate_name(job.config)} was evaluated with an earlier checkpoint: evaluating it again")
+        progress.note(f"{job.name} was evaluated with an earlier checkpoint: evaluating it again")
+        return None
+    if any(run.data.params.get(key) != str(value) for key, value in job.chosen.items()):
+        progress.note(f"{job.name} was evaluated with values of an earlier tuning: evaluating it again")
         return None
     with tempfile.TemporaryDirectory() as folder:
         path = tracker.download(run.info.run_id, PER_TASK, Path(folder))
@@ -285,8 +363,7 @@ def _finished(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> 
                 raise ValueError("changed")
         except Exception as error:  # zipfile, numpy and the artefact stores each raise their own
             progress.note(
-                f"{evaluate_name(job.config)}: {PER_TASK} of run {run.info.run_id} is no longer whole "
-                f"({error}): evaluating it again"
+                f"{job.name}: {PER_TASK} of run {run.info.run_id} is no longer whole ({error}): evaluating it again"
             )
             return None
     return _result(job, scores, run.info.run_id, seconds, reused=True)

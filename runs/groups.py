@@ -7,9 +7,10 @@ class.
 
 import dataclasses
 import importlib
+import itertools
 import pathlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -19,6 +20,7 @@ from clustering.plugins import Plugins
 from fsl.benchmarks import BENCHMARKS
 from fsl.samplers import SAMPLERS
 from fsl.strategies import STRATEGIES
+from runs.overrides import Grid
 
 REQUIRED = "???"  # OmegaConf's word for a value that the user has to give
 
@@ -66,7 +68,7 @@ class Choice:
     Attributes:
         group: name of the group.
         name: name of the option, as typed.
-        options: every field with its value; lists are tuples.
+        options: every field with its value; lists are tuples, and a `Grid` is what tuning chooses from.
         plugin: what is built, where it is called otherwise than the option (a preset); else equal to `name`.
     """
 
@@ -78,6 +80,25 @@ class Choice:
     def __post_init__(self) -> None:
         if not self.plugin:
             object.__setattr__(self, "plugin", self.name)
+
+    @property
+    def grids(self) -> dict[str, Grid]:
+        """The fields whose value tuning chooses."""
+        return {name: value for name, value in self.options.items() if isinstance(value, Grid)}
+
+    def at(self, values: Mapping[str, Any]) -> "Choice":
+        """The same option with these values of some fields."""
+        return dataclasses.replace(self, options={**self.options, **values})
+
+    def points(self) -> Iterator["Choice"]:
+        """The option with every combination of the values in its grids; itself where it has none."""
+        for values in itertools.product(*self.grids.values()):
+            yield self.at(dict(zip(self.grids, values, strict=True)))
+
+    @property
+    def kind(self) -> Any:
+        """The class of what is built; not for backbones."""
+        return load(GROUPS[self.group], self.plugin)
 
     def build(self) -> Any:
         """The object itself: a strategy, a sampler, a benchmark, a `Training`; for a backbone the name that timm knows.

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 from clustering.code import code_fingerprint
 from fsl.progress import Progress
-from runs.config import Choice, EvaluateConfig, TrainConfig, identity
+from runs.config import Choice, EvaluateConfig, TrainConfig, TuneConfig, identity
 from runs.store import Store
+from runs.tuning_protocol import RULE, steps_of
 
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark, Split
@@ -72,14 +73,28 @@ class Lineage:
         return identity("features", checkpoint=self.checkpoint, split=split, code=code_fingerprint("fsl.features"))
 
     def evaluation(self, config: EvaluateConfig) -> str:
-        """Identity of an evaluation on these features."""
-        code = code_fingerprint(
-            "fsl.evaluation",
-            "fsl.tasks",
-            *(type(choice.build()).__module__ for choice in (config.strategy, config.sampler)),
+        """Identity of an evaluation on these features; known before what it tunes is chosen."""
+        tuned = {"tuning": self.tuning(config.tuning_config())} if config.tuned else {}
+        keys, code = config.result_keys(), _code(config)
+        return identity("evaluation", config=keys, bank=self.bank(config.split), code=code, **tuned)
+
+    def tuning(self, config: TuneConfig) -> str:
+        """Identity of a choice of a strategy's values."""
+        steps = steps_of(config.tuning, config.strategy)
+        return identity(
+            "tuning",
+            config=config.result_keys(),
+            steps=[step.as_dict() for step in steps],
+            banks={step.split: self.bank(step.split) for step in steps},
+            rule=RULE,
+            code=_code(config),
         )
-        keys = config.result_keys()
-        return identity("evaluation", config=keys, bank=self.bank(config.split), code=code)
+
+
+def _code(config: EvaluateConfig | TuneConfig) -> str:
+    """Fingerprint of what computes accuracies with that strategy on that sampler's tasks."""
+    plugins = [choice.kind.__module__ for choice in (config.strategy, config.sampler)]
+    return code_fingerprint("fsl.evaluation", "fsl.tasks", *plugins)
 
 
 def images_of(benchmark: "Benchmark", split: str, store: Store, progress: Progress) -> "ImageSet":
@@ -124,6 +139,6 @@ def weights_name(config: TrainConfig) -> str:
     return pathlib.PurePath(config.checkpoint or "").name.removesuffix(".tar").rpartition(".")[0]
 
 
-def evaluate_name(config: EvaluateConfig) -> str:
+def evaluate_name(config: EvaluateConfig | TuneConfig) -> str:
     """What a person calls the evaluation, such as `laplacianshot 5w1s omniglot/conv4 s0`."""
     return f"{short(config.strategy)} {config.sampler.build().label} {train_name(config)}"

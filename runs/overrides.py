@@ -6,7 +6,7 @@ key='a,b'         quotes keep a comma, or text that looks like a number, as it i
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from clustering.errors import InputError
@@ -15,6 +15,12 @@ INTEGER = re.compile(r"[-+]?\d+")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 WORDS = {"null": None, "none": None, "true": True, "false": False, "inf": float("inf"), "-inf": float("-inf")}
 CLOSING = {"[": "]", "(": ")", "{": "}"}
+
+
+class Grid(tuple[Any, ...]):
+    """Several values in the place of one, of which tuning chooses."""
+
+    __slots__ = ()
 
 
 class Value(NamedTuple):
@@ -56,7 +62,9 @@ def values(key: str, text: str) -> list[Value]:
 
 
 def write(value: Any) -> str:
-    """The text that `values` reads back as exactly this one value."""
+    """The text that `values` reads back as exactly this one value; of a `Grid`, as exactly its values."""
+    if isinstance(value, Grid):
+        return ",".join(write(item) for item in value)
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, (list, tuple)):
@@ -66,6 +74,11 @@ def write(value: Any) -> str:
     if "'" not in value and (value != value.strip() or re.search(r"[,\[\](){}\"]|^$", value) or _special(value)):
         return f"'{value}'"
     return f'"{value}"' if "'" in value and '"' not in value else value
+
+
+def spell(values: Mapping[str, Any]) -> str:
+    """Values as a user types them, such as `weight=0.7 neighbours=3`."""
+    return " ".join(f"{field}={write(value)}" for field, value in values.items())
 
 
 def _special(text: str) -> bool:
@@ -118,7 +131,7 @@ def coerce(key: str, given: Value, default: Any) -> Any:
     value = given.value
     if default is None or value is None:
         return value
-    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    number = is_number(value)
     if isinstance(default, bool):
         fits, kind = isinstance(value, bool), "true or false"
     elif isinstance(default, int):
@@ -134,6 +147,11 @@ def coerce(key: str, given: Value, default: Any) -> Any:
     if not fits:
         raise InputError(f"{key} must be {kind}, not {given.text!r}")
     return value
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is an integer or a float; true and false are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _items(key: str, items: Sequence[Any], default: Sequence[Any]) -> list[Any]:

@@ -1,13 +1,15 @@
 """What a command would do: stages, which of them are there already, runs, disk space. Makes nothing."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from runs.config import EvaluateConfig, TrainConfig
+from runs.config import EvaluateConfig, TrainConfig, TuneConfig
 from runs.lineage import Lineage, evaluate_name, short, train_name
 from runs.store import Kind, Store
 from runs.tracking import Tracker
+from runs.tuning_protocol import steps_of
 
 State = Literal["cached", "interrupted", "to do"]
 RUN_BYTES = 100_000  # of one evaluation: its rows in the record, its config, its accuracies task by task
@@ -18,11 +20,12 @@ class Step:
     """One stage of a plan.
 
     Attributes:
-        stage: "images", "checkpoint", "import" (of given weights), "features" or "evaluation".
+        stage: "images", "checkpoint", "import" (of given weights), "features", "tuning" or "evaluation".
         name: what a person calls it.
         identity: of its result.
         state: "cached": will be reused; "interrupted": will go on.
         bytes: what it will add on disk; None where that is not known before the images are read.
+        runs: MLflow runs that will be made for it.
     """
 
     stage: str
@@ -30,6 +33,7 @@ class Step:
     identity: str
     state: State
     bytes: int | None
+    runs: int = 0
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,7 @@ class Plan:
     @property
     def runs(self) -> int:
         """How many MLflow runs will be made."""
-        return sum(step.state == "to do" and step.stage in ("checkpoint", "evaluation") for step in self.steps)
+        return sum(step.runs for step in self.steps)
 
     @property
     def bytes(self) -> int:
@@ -80,17 +84,20 @@ def plan(configs: Sequence[TrainConfig], store: Store, tracker: Tracker | None =
     for config in configs:
         lineage = Lineage.of(config)
         found = list(_steps(config, lineage, store, tracker))
-        needed = any(step.state != "cached" for step in found[-1:])
+        results = [step for step in found if step.stage in ("tuning", "evaluation")] or found[-1:]
+        needed = any(step.state != "cached" for step in results)
         for step in found if needed else found[-1:]:
             steps.setdefault(f"{step.stage}{step.identity}{step.name}", step)
-    order = ["images", "checkpoint", "import", "features", "evaluation"]
+    order = ["images", "checkpoint", "import", "features", "tuning", "evaluation"]
     return Plan(tuple(sorted(steps.values(), key=lambda step: order.index(step.stage))))
 
 
 def _steps(config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker) -> Iterator[Step]:
     name = train_name(config)
     given = config.checkpoint is not None
-    extracted = list(dict.fromkeys(["base", config.split])) if isinstance(config, EvaluateConfig) else []
+    tuning = _tuning(config, lineage, tracker)
+    splits = _splits(config, tuning)
+    extracted = list(dict.fromkeys(["base", *splits] if splits else []))
     parameters, dimension = _network(config, lineage)
     # While it trains: the best weights, and the last ones with their momentum.
     state, needed = _state(store, "checkpoints", lineage.checkpoint, (1 if given else 3) * parameters * 4)
@@ -100,21 +107,47 @@ def _steps(config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker
     for split, size in images.items():
         if size is None and split in (*trained_on, *missing):
             yield Step("images", f"{lineage.benchmark.name} {split}", lineage.source, "to do", None)
-    yield Step("import" if given else "checkpoint", name, lineage.checkpoint, state, needed)
+    runs = int(state == "to do" and not given)
+    yield Step("import" if given else "checkpoint", name, lineage.checkpoint, state, needed, runs)
+    pixels = lineage.benchmark.channels * lineage.benchmark.size**2
+    for split in extracted:
+        size, key = images[split], lineage.bank(split)
+        needed = None if size is None else size // (pixels + 8) * (4 * dimension + 8)
+        yield Step("features", f"{name} {split}", key, *_state(store, "features", key, needed))
+    if tuning:
+        yield tuning
     if isinstance(config, EvaluateConfig):
-        pixels = lineage.benchmark.channels * lineage.benchmark.size**2
-        for split in extracted:
-            size = images[split]
-            needed = None if size is None else size // (pixels + 8) * (4 * dimension + 8)
-            yield Step(
-                "features",
-                f"{name} {split}",
-                lineage.bank(split),
-                *_state(store, "features", lineage.bank(split), needed),
-            )
         key = lineage.evaluation(config)
-        run = tracker.find(f"evaluate/{short(config.benchmark)}", key)
-        yield Step("evaluation", evaluate_name(config), key, "cached" if run else "to do", 0 if run else RUN_BYTES)
+        yield _recorded(tracker, "evaluation", f"evaluate/{short(config.benchmark)}", evaluate_name(config), key, 1)
+
+
+def _tuning(config: TrainConfig, lineage: Lineage, tracker: Tracker) -> Step | None:
+    """The tuning that a config needs or is."""
+    asked = config.tuning_config() if isinstance(config, EvaluateConfig) and config.tuned else config
+    if not isinstance(asked, TuneConfig):
+        return None
+    trials = sum(math.prod(map(len, step.grids.values())) for step in steps_of(asked.tuning, asked.strategy))
+    name, key = evaluate_name(asked), lineage.tuning(asked)
+    return _recorded(tracker, "tuning", f"tune/{short(asked.benchmark)}", name, key, 1 + trials)
+
+
+def _recorded(tracker: Tracker, stage: str, experiment: str, name: str, key: str, runs: int) -> Step:
+    """A stage that is in the record, or will make so many runs."""
+    if tracker.find(experiment, key):
+        return Step(stage, name, key, "cached", 0)
+    return Step(stage, name, key, "to do", runs * RUN_BYTES, runs)
+
+
+def _splits(config: TrainConfig, tuning: Step | None) -> list[str]:
+    """Of which splits features are needed."""
+    splits: list[str] = []
+    if tuning and tuning.state != "cached" and isinstance(config, (EvaluateConfig, TuneConfig)) and config.tuning:
+        splits += [step.split for step in steps_of(config.tuning, config.strategy)]
+    if isinstance(config, EvaluateConfig):
+        splits.append(config.split)
+    if isinstance(config, TuneConfig) and config.novel_tasks:
+        splits.append("novel")
+    return splits
 
 
 def _state(store: Store, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:

@@ -4,7 +4,7 @@ import difflib
 import itertools
 import pathlib
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from runs.config import SCHEMAS, TrainConfig, group_names, top_level
 from runs.groups import GROUPS, REQUIRED, Choice
 from runs.networks import check_backbone
 from runs.overrides import Value
+from runs.tuning_protocol import default_grids, grid_of
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,9 @@ class Target:
 
     group: str
     field: str
+
+
+TUNING = Target("", "tuning")
 
 
 def resolve(schema: type[TrainConfig], arguments: Sequence[str]) -> list[dict[str, Any]]:
@@ -100,10 +104,32 @@ def _resolve(
             given[target] = item
             axes[target] = chosen[target.group] if not target.field else _values(schema, item, target, candidates)
     found: list[dict[str, Any]] = []
-    for combination in itertools.product(*axes.values()):
-        fields = _fields(schema, dict(zip(axes, combination, strict=True)))
-        if fields not in found:
-            found.append(fields)
+    for protocol in _protocols(schema, axes):
+        choices = _with(protocol, axes)
+        for combination in itertools.product(*choices.values()):
+            point = dict(zip(choices, combination, strict=True))
+            fields = _fields(schema, point)
+            if protocol is not None:
+                grids = default_grids(protocol, fields["strategy"])
+                untold = {name: grid for name, grid in grids.items() if Target("strategy", name) not in point}
+                fields["strategy"] = fields["strategy"].at(untold)
+            if fields not in found:
+                found.append(fields)
+    return found
+
+
+def _protocols(schema: type[TrainConfig], axes: Mapping[Target, list[Any]]) -> list[str | None]:
+    """How values are tuned; None where they are not, and for a verb that knows no tuning."""
+    defaults = {field.name: field.default for field in top_level(schema)}
+    return axes.get(TUNING, [defaults.get(TUNING.field)])
+
+
+def _with(protocol: str | None, axes: Mapping[Target, list[Any]]) -> dict[Target, list[Any]]:
+    """The axes under one protocol, where several values of a field of the strategy are what tuning chooses from."""
+    found = {target: [protocol] if target == TUNING else values for target, values in axes.items()}
+    for target, values in axes.items():
+        if protocol is not None and target.group == "strategy" and target.field and len(values) > 1:
+            found[target] = [grid_of(_dotted(target), values, values[0])]
     return found
 
 

@@ -95,16 +95,32 @@ class Scores:
             )
 
 
+@dataclass(frozen=True)
+class Tuned:
+    """Values that a tuning chose.
+
+    Attributes:
+        identity: of the tuning.
+        run_id: the MLflow run that holds it.
+        values: by field of the strategy.
+    """
+
+    identity: str
+    run_id: str
+    values: Mapping[str, Any]
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Result(Scores):
     """One evaluated config, with its scores.
 
     Attributes:
-        config: what was evaluated.
+        config: what was asked for.
         identity: of the evaluation.
         run_id: the MLflow run that holds it.
         reused: it was there already.
         seconds_per_task: measured when it was computed.
+        tuned: the values that were chosen before; None where there was nothing to choose.
     """
 
     config: EvaluateConfig
@@ -112,6 +128,12 @@ class Result(Scores):
     run_id: str
     reused: bool
     seconds_per_task: float
+    tuned: Tuned | None = None
+
+    @property
+    def settled(self) -> EvaluateConfig:
+        """What was evaluated: the config with the values that were chosen."""
+        return self.config.settled(self.tuned.values if self.tuned else {})
 
     def metrics(self) -> dict[str, float]:
         return super().metrics() | {"seconds_per_task": self.seconds_per_task}

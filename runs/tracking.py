@@ -25,6 +25,7 @@ from runs.store import Store
 from runs.tracked_run import TrackedRun
 
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
+PARENT = "mlflow.parentRunId"  # the tag by which MLflow's interface nests a run below another
 
 
 class Tracker:
@@ -171,9 +172,17 @@ class Tracker:
                 "moved or copied; move it back, or give another one with results=FOLDER"
             )
 
-    def find(self, experiment: str, identity: str) -> Any | None:
-        """The newest FINISHED, not deleted run of that identity, as MLflow's `Run`, or None."""
-        found = self._search([experiment], f"tags.identity = '{identity}' and attributes.status = 'FINISHED'", most=1)
+    def find(
+        self, experiment: str, identity: str, *, parent: str | None = None, status: str = "FINISHED"
+    ) -> Any | None:
+        """The newest not deleted run of that identity and status, as MLflow's `Run`, or None.
+
+        Args:
+            parent: id of a run; only its children are looked at.
+        """
+        wanted = [f"tags.identity = '{identity}'", f"attributes.status = '{status}'"]
+        wanted += [f"tags.`{PARENT}` = '{parent}'"] if parent else []
+        found = self._search([experiment], " and ".join(wanted), most=1)
         return found[0] if found else None
 
     def get(self, run_id: str) -> Any | None:

@@ -24,6 +24,7 @@ VERBS = {
     "quickstart": ("runs.cli.quickstart", "the main job on the embedded benchmark, in a few minutes"),
     "train": ("runs.cli.train", "train a backbone on the base classes of a benchmark"),
     "evaluate": ("runs.cli.evaluate", "evaluate strategies on few-shot tasks; trains first where needed"),
+    "tune": ("runs.cli.tune", "choose a strategy's values on base and validation classes"),
     "compare": ("runs.cli.compare", "hold strategies against one of them on the same tasks"),
     "table": ("runs.cli.table", "show an experiment's results from the tracked runs"),
     "tasks": ("runs.cli.tasks", "write the tasks of a config to a file"),
@@ -165,7 +166,7 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def _interrupted(given: Sequence[str]) -> str:
-    if given and given[0] in ("quickstart", "train", "evaluate", "compare"):
+    if given and given[0] in ("quickstart", "train", "evaluate", "tune", "compare"):
         return (
             "\ntransduce: interrupted. Finished runs, features and checkpoints are kept, and training up to "
             "its last finished epoch.\nTo go on, give the same command again."

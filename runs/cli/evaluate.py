@@ -1,14 +1,15 @@
 """`transduce evaluate`: strategies on few-shot tasks."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from runs.cli.flags import Flags
 from runs.config import EvaluateConfig, parse
 from runs.console import Console
+from runs.overrides import spell
 
 if TYPE_CHECKING:
-    from runs.results import Result
+    from runs.results import Result, Tuned
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
@@ -21,6 +22,7 @@ EXAMPLES = (
     "shot=1,5 strategy=simpleshot,laplacianshot",
     "benchmark=omniglot root=FOLDER backbone=conv4 shot=1,5",
     "strategy=laplacianshot weight=0.1,0.3,1 split=validation",
+    "strategy=laplacianshot,slk_ms shot=1,5 tuning=papers",
     "benchmark=mini root=FOLDER checkpoint=model_best.pth.tar shot=1,5",
     "strategy=laplacianshot_as_published --dry-run",
     "strategy=laplacianshot --help            (the fields of that strategy)",
@@ -49,7 +51,8 @@ def run(flags: Flags, console: Console) -> int:
         console.json(
             [
                 {
-                    "config": result.config.flat(),
+                    "config": result.settled.flat(),
+                    **_tuning(result.tuned),
                     **result.metrics(),
                     "interval": f"over {result.units}",
                     "tasks": len(result.accuracies),
@@ -66,6 +69,7 @@ def run(flags: Flags, console: Console) -> int:
                 {
                     "strategy": result.config.strategy.name,
                     **session.varying(result.config, leave_out=("strategy",)),
+                    **({} if result.tuned is None else {"tuned": spell(result.tuned.values)}),
                     **_scores(result),
                     "ms/task": f"{1000 * result.seconds_per_task:.3g}",
                     "": "reused" if result.reused else "new",
@@ -90,6 +94,13 @@ def _scores(result: "Result") -> dict[str, str]:
 def _audited(name: str) -> str:
     """The column of an audit."""
     return f"audit: {name.replace('_', ' ')}"
+
+
+def _tuning(tuned: "Tuned | None") -> dict[str, Any]:
+    """What was chosen where, for JSON; nothing where there was nothing to choose."""
+    if tuned is None:
+        return {}
+    return {"tuning": {"identity": tuned.identity, "run": tuned.run_id, "chosen": dict(tuned.values)}}
 
 
 def _title(results: "Sequence[Result]") -> str:

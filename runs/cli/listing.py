@@ -115,6 +115,7 @@ KINDS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "benchmarks": _plugins("benchmark"),
     "backbones": _files("backbone"),
     "trainings": _files("training"),
+    "tunings": _files("tuning"),
     "experiments": _files("experiment"),
 }
 ALSO = {  # what else a kind may be called; every experiment is a table, too
@@ -123,5 +124,6 @@ ALSO = {  # what else a kind may be called; every experiment is a table, too
     "benchmarks": ("benchmark",),
     "backbones": ("backbone",),
     "trainings": ("training",),
+    "tunings": ("tuning",),
     "experiments": ("experiment", "tables", "table"),
 }

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clustering.errors import InputError
-from runs.config import EvaluateConfig, TrainConfig
+from runs.config import EvaluateConfig, TrainConfig, TuneConfig
 from runs.console import Console
 
 if TYPE_CHECKING:
-    from runs.stages import Checkpoint, Result
+    from runs.stages import Checkpoint, Result, Tuning
 
 
 class Session:
@@ -35,7 +35,8 @@ class Session:
         for config in configs:
             for choice in config.choices().values():
                 if choice not in built:
-                    choice.build()
+                    for point in choice.points():
+                        point.build()
                     built.append(choice)
         keep_freed_memory()
         self.store = Store(configs[0].results)
@@ -65,9 +66,15 @@ class Session:
 
         return stages.evaluation(configs, self.store, self.tracker, progress=self.console, force=force)
 
+    def tuning(self, config: TuneConfig, *, force: bool) -> "Tuning":
+        """Choose values, or find the choice."""
+        from runs import stages
+
+        return stages.tune(config, self.store, self.tracker, progress=self.console, force=force)
+
     def varying(self, config: TrainConfig, leave_out: Sequence[str] = ()) -> dict[str, str]:
         """Keys that differ between the configs that have them, with this config's values as text."""
-        flats = [other.flat() for other in self.configs]
+        flats = [other.shown() for other in self.configs]
         order = {group: i for i, group in enumerate((*config.choices(), ""))}
         keys = sorted(
             dict.fromkeys(key for flat in flats for key in flat),
@@ -75,9 +82,9 @@ class Session:
         )
         found = {}
         for key in keys:
-            values = {str(flat[key]) for flat in flats if key in flat}
+            values = {flat[key] for flat in flats if key in flat} - {"tuned"}
             if len(values) > 1 and key not in leave_out and not self._shadowed(key):
-                found[key.rpartition(".")[2]] = str(config.flat().get(key, ""))
+                found[key.rpartition(".")[2]] = config.shown().get(key, "")
         return found
 
     def _shadowed(self, key: str) -> bool:

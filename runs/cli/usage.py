@@ -27,7 +27,7 @@ def usage(
     parts = [
         f"usage: transduce {verb} [key=value ...] [--flag ...]",
         about,
-        "groups (GROUP=OPTION):\n" + "\n".join(_group(name) for name in group_names(schema)) + "\n" + _experiments(),
+        "groups (GROUP=OPTION):\n" + "\n".join([*map(_group, group_names(schema)), _files(schema)]),
         "keys:\n" + _columns([(f"{f.name}={write(f.default)}", f.metadata["about"]) for f in top_level(schema)]),
         "\n\n".join(_option(choice) for choice in chosen if choice.options),
         "A field may be written without its group (weight=0.5) where only one group has it. A key with\n"
@@ -45,10 +45,13 @@ def _group(name: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent=" " * 14)
 
 
-def _experiments() -> str:
-    names = ", ".join(groups.names("experiment")) or "none yet"
-    text = f"{'experiment':<11} keys and values from a file, put before yours: {names}, or FILE.yaml"
-    return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent=" " * 14)
+def _files(schema: type[TrainConfig]) -> str:
+    """What is no group, but picks a file all the same."""
+    rows = {"experiment": "keys and values from a file, put before yours"}
+    if any(field.name == "tuning" for field in top_level(schema)):
+        rows["tuning"] = "how a strategy's values are chosen"
+    lines = [f"{name:<11} {about}: {', '.join(groups.names(name))}, or FILE.yaml" for name, about in rows.items()]
+    return "\n".join(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=" " * 14) for line in lines)
 
 
 def _option(choice: Choice) -> str:

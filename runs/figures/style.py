@@ -13,12 +13,19 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 def new_figure(width: float, height: float) -> "tuple[Figure, Axes]":
     """A figure of that size in inches, with one plot whose frame is open at the top and right."""
+    figure, (axes,) = new_row(1, width, height)
+    return figure, axes
+
+
+def new_row(count: int, width: float, height: float) -> "tuple[Figure, list[Axes]]":
+    """A figure of that size with so many plots side by side."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    axes = figure.add_subplot()
-    axes.spines[["top", "right"]].set_visible(False)
-    return figure, axes
+    plots = [figure.add_subplot(1, count, i) for i in range(1, count + 1)]
+    for axes in plots:
+        axes.spines[["top", "right"]].set_visible(False)
+    return figure, plots
 
 
 def save(figure: "Figure", path: Path) -> Path:

@@ -107,7 +107,7 @@ def read_table(name: str, configs: Sequence[EvaluateConfig], tracker: "Tracker")
         place = (row, column)
         if place not in cells:  # else it differs by seed only
             weights = {"checkpoint": config.result_keys().get("checkpoint")}
-            found = by_keys.get(_signature(config.flat() | weights), [])
+            found = by_keys.get(_signature(config.settled({}).flat() | weights), [])
             cells[place] = Cell(config, _one_by_seed(config, found, f"{row}, {column}", notes.append))
     return Table(
         name,
@@ -122,7 +122,7 @@ def read_table(name: str, configs: Sequence[EvaluateConfig], tracker: "Tracker")
 
 def _kind(config: EvaluateConfig) -> str:
     """What the strategy declares of itself."""
-    strategy = config.strategy.build()
+    strategy = config.strategy.kind
     if not strategy.transductive:
         return "inductive"
     return "transductive, balanced" if strategy.assumes_balance else "transductive"
@@ -131,14 +131,16 @@ def _kind(config: EvaluateConfig) -> str:
 def row_names(configs: Sequence[EvaluateConfig], apart: Sequence[str] = ("seed", "sampler")) -> list[str]:
     """What each config's row is called: the strategy, and what else differs from other configs of that strategy, keys
     and groups in `apart` left out."""
-    flats = [config.flat() for config in configs]
+    flats = [config.shown() for config in configs]
     names = []
     for flat in flats:
         alike = [other for other in flats if other["strategy"] == flat["strategy"]]
         varying = [
             f"{key.rpartition('.')[2]}={value}"
             for key, value in flat.items()
-            if key.partition(".")[0] not in apart and len({str(other.get(key)) for other in alike}) > 1
+            if key.partition(".")[0] not in apart
+            and value != "null"
+            and len({other.get(key) for other in alike} - {"tuned"}) > 1
         ]
         names.append(" ".join([short_name(flat["strategy"]), *varying]))
     return names
@@ -181,6 +183,9 @@ def _one_by_seed(
         else:
             m = run.data.metrics
             chosen[seed] = SeedResult(seed, m["accuracy"], m["accuracy_ci95"], int(m["tasks"]), run_id)
+            if config.tuned:
+                values = " ".join(f"{name}={run.data.params[f'strategy.{name}']}" for name in config.strategy.grids)
+                say(f"{cell}: {values}, tuned by {config.tuning} (seed {seed}, run {tags.get('tuning_run')})")
     return tuple(chosen[seed] for seed in sorted(chosen))
 
 
@@ -190,10 +195,13 @@ def _signature(keys: Mapping[str, Any]) -> str:
     presets = ("strategy", "sampler")
     ignored = {"seed", "training", *presets} | {f.name for f in top_level(EvaluateConfig) if f.metadata["execution"]}
     kept = {n: str(v) for n, v in keys.items() if n not in ignored and n.partition(".")[2] not in PLACES}
+    # A run holds the chosen value, and beside it what tuning chose from; a config holds the latter alone.
+    grids = [name for name in kept if name.startswith("tuning.")]
+    kept |= {f"strategy.{name.removeprefix('tuning.')}": kept.pop(name) for name in grids}
     kept |= {f"{group}.name": str(keys.get(f"{group}.name", keys[group])) for group in presets}
     if kept["tasks"] == str(None):
         kept["tasks"] = str(TASKS)
-    return "\n".join(f"{name}={kept[name]}" for name in sorted(kept))
+    return "\n".join(f"{name}={kept[name]}" for name in sorted(kept) if kept[name] != str(None))
 
 
 def _identity(config: EvaluateConfig, images: str) -> str:

@@ -33,6 +33,12 @@ LINES = {
     "evaluate benchmark=glyphs weight=heavy": (2, "weight"),
     "evaluate benchmark glyphs": (2, "benchmark=glyphs"),
     "evaluate experiment=quikstart": (2, "quickstart"),
+    "evaluate tuning=paper": (2, "papers"),
+    "tune --help": (0, ""),
+    "tune tuning=paper": (2, "papers"),
+    "tune strategy=simpleshot": (2, "temperature=5,15,30"),
+    "tune strategy=laplacianshot weight=0.5,heavy": (2, "weight"),
+    "tune tasks=5": (2, "transduce evaluate"),
     "train epochs=few": (2, "epochs"),
     "train shot=1": (2, "evaluate"),
 }

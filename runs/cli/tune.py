@@ -1,0 +1,135 @@
+"""`transduce tune`: values of a strategy, chosen without a look at the novel classes."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from clustering.errors import InputError
+from runs.cli.flags import Flags
+from runs.config import TuneConfig, parse
+from runs.console import Console
+from runs.lineage import evaluate_name, short
+
+if TYPE_CHECKING:
+    from runs.tuning import Tuning
+    from runs.tuning_curves import Curve, Difference
+
+FLAGS = ("dry-run", "force", "json")
+ABOUT = """\
+Choose values of a strategy on tasks of base and validation classes, every value on the same tasks, separately for
+each sampler, benchmark, backbone and seed; the novel classes cannot be opened meanwhile. `tuning` says which values
+are tried in which steps; several values of a field of the strategy take the place of its own, or are a step of their
+own for a strategy that it does not know. `transduce evaluate` with the same keys takes what was chosen."""
+EXAMPLES = (
+    "strategy=laplacianshot,slk_ms shot=1,5",
+    "strategy=laplacianshot novel_tasks=10000     (then how near the choice is to the best on novel classes)",
+    "strategy=tim_adm temperature=5,15,30",
+    "strategy=laplacianshot tuning=mine.yaml --dry-run",
+)
+
+
+def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
+    from runs.cli.usage import usage as write_usage
+
+    return write_usage("tune", ABOUT, TuneConfig, FLAGS, EXAMPLES, settings)
+
+
+def run(flags: Flags, console: Console) -> int:
+    """Choose what the settings ask for, and show what was tried."""
+    configs = _tunable(parse(TuneConfig, flags.settings), console)
+    from runs.cli.session import Session
+
+    session = Session(configs, console)
+    if flags.dry_run:
+        session.show_plan()
+        return 0
+    tunings = [session.tuning(config, force=flags.force) for config in configs]
+    if console.as_json:
+        console.json([_record(tuning) for tuning in tunings])
+    else:
+        rows = [
+            {
+                "strategy": tuning.config.strategy.name,
+                **session.varying(tuning.config, leave_out=("strategy",)),
+                **_row(tuning, curve),
+            }
+            for tuning in tunings
+            for curve in tuning.curves
+        ]
+        console.table(
+            rows, title="every value on the same tasks; 95 % intervals over tasks", right=("tasks", "accuracy", "gain")
+        )
+    for tuning in tunings:
+        if tuning.novel:
+            console.note(_statement(tuning, tuning.novel))
+        console.note(f"saved: {tuning.picture}")
+    session.close()
+    return 0
+
+
+def _tunable(configs: Sequence[TuneConfig], console: Console) -> list[TuneConfig]:
+    """The configs that have something to choose.
+
+    Raises:
+        InputError: there is none.
+    """
+    without = dict.fromkeys(short(config.strategy) for config in configs if not config.strategy.grids)
+    if len(without) == len({short(config.strategy) for config in configs}):
+        raise InputError(
+            f"tuning={configs[0].tuning} has no values for {', '.join(without)}; give some, as in "
+            "temperature=5,15,30, or a protocol of your own, tuning=FILE.yaml"
+        )
+    for strategy in without:
+        console.note(f"nothing to tune for {strategy}: left out")
+    return [config for config in configs if config.strategy.grids]
+
+
+def _row(tuning: "Tuning", curve: "Curve") -> dict[str, str]:
+    """A step, for the table."""
+    chosen = curve.chosen
+    return {
+        "classes": curve.step.split,
+        "tasks": f"{curve.step.tasks:,}",
+        "tried": f"{len(curve.trials)}",
+        "chosen": str(chosen),
+        "accuracy": f"{100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} %",
+        "gain": _gain(curve),
+        "": "reused" if tuning.reused else "new",
+    }
+
+
+def _gain(curve: "Curve") -> str:
+    """What the choice gains over the strategy's own values, where they were tried."""
+    if curve.gain is None or curve.chosen is curve.default:
+        return "" if curve.gain is None else "is its default"
+    return f"{_points(curve.gain)} over {curve.default}"
+
+
+def _points(difference: "Difference") -> str:
+    """A difference in percentage points; one that may be chance says so."""
+    chance = "" if difference.significant or not difference.mean else " (chance?)"
+    return f"{100 * difference.mean:+.2f} ± {100 * difference.ci95:.2f}{chance}"
+
+
+def _statement(tuning: "Tuning", novel: "Curve") -> str:
+    """How near the choice is to what is best on the novel classes."""
+    chosen, best = novel.chosen, novel.best
+    name = f"{evaluate_name(tuning.config)}, {len(chosen.result.accuracies):,} novel tasks"
+    at = f"{chosen} (chosen before): {100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} %"
+    if best is chosen:
+        return f"{name}: {at}, the best of {len(novel.trials)}"
+    return f"{name}: {at}; the best, {best}: {_points(novel.lost)}"
+
+
+def _record(tuning: "Tuning") -> dict[str, Any]:
+    """A tuning, for JSON."""
+    return {
+        "config": tuning.config.flat(),
+        "identity": tuning.tuned.identity,
+        "run": tuning.tuned.run_id,
+        "reused": tuning.reused,
+        "chosen": dict(tuning.tuned.values),
+        "steps": [curve.as_dict() for curve in tuning.curves],
+        "novel": None if tuning.novel is None else tuning.novel.as_dict(),
+        "picture": str(tuning.picture),
+    }

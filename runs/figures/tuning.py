@@ -1,0 +1,61 @@
+"""Accuracy against the values that a tuning tried (Figure 4.1 of the thesis)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from runs.figures.style import COLOURS, MARKERS, new_row
+from runs.overrides import is_number, spell, write
+from runs.tuning_curves import Curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+
+def tuning_figure(curves: Sequence[Curve], title: str, novel: Curve | None = None) -> "Figure":
+    """A plot for each step: mean accuracy with its 95 % band over tasks, the chosen value marked.
+
+    Args:
+        curves: of the steps, in order.
+        title: what was tuned.
+        novel: the last step's values on tasks of novel classes, evaluated after the choice.
+    """
+    figure, plots = new_row(len(curves), 0.6 + 4.6 * len(curves), 3.8)
+    for axes, curve in zip(plots, curves, strict=True):
+        places = _places(axes, curve)
+        _draw(axes, places, curve, f"{curve.step.split} classes", 0)
+        if novel is not None and curve is curves[-1]:
+            _draw(axes, places, novel, "novel classes, after the choice", 1)
+        chosen = places[curve.trials.index(curve.chosen)]
+        axes.axvline(chosen, color=COLOURS[6], linewidth=1, linestyle=":", label=f"chosen: {curve.chosen}")
+        axes.set_ylabel("accuracy (%), 95 % interval")
+        if curve.step.at:
+            axes.set_title(f"at {spell(curve.step.at)}", fontsize="small")
+        axes.grid(axis="y", alpha=0.3)
+        axes.legend(frameon=False, fontsize="small")
+    figure.suptitle(title, fontsize="medium")
+    return figure
+
+
+def _places(axes: "Axes", curve: Curve) -> list[float]:
+    """Where each trial stands: at its value where one number was varied, else side by side."""
+    values = [trial.values for trial in curve.trials]
+    fields = list(curve.step.grids)
+    numbers = [value[fields[0]] for value in values]
+    axes.set_xlabel(", ".join(fields))
+    if len(fields) == 1 and all(is_number(number) for number in numbers):
+        return [float(number) for number in numbers]
+    places = [float(i) for i in range(len(values))]
+    names = [", ".join(write(value) for value in trial.values()) for trial in values]
+    axes.set_xticks(places, names, rotation=45, ha="right")
+    return places
+
+
+def _draw(axes: "Axes", places: Sequence[float], curve: Curve, label: str, i: int) -> None:
+    means = np.array([100 * trial.result.accuracy for trial in curve.trials])
+    widths = np.array([100 * trial.result.ci95 for trial in curve.trials])
+    tasks = len(curve.chosen.result.accuracies)
+    axes.plot(places, means, color=COLOURS[i], marker=MARKERS[i], label=f"{label}, {tasks:,} tasks")
+    axes.fill_between(places, means - widths, means + widths, color=COLOURS[i], alpha=0.15, linewidth=0)

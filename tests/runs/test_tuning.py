@@ -1,0 +1,351 @@
+"""Tuning: what is chosen, what is recorded, that novel classes stay closed, and evaluation by reference."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+import tiny_plugins
+
+from clustering.errors import InputError
+from fsl.closed_splits import ClosedSplitError, check_open
+from runs import tuning
+from runs.cli import main
+from runs.config import EvaluateConfig, TuneConfig, parse
+from runs.figures.tuning import tuning_figure
+from runs.lineage import Lineage
+from runs.stages import checkpoint, evaluation, plan, tune
+from runs.tables.grid import read_table
+from runs.tracking import PARENT
+from runs.tuning_protocol import Step
+
+PROTOCOL = """\
+tasks: 30
+laplacianshot:
+- {split: base, grid: {neighbours: [2, 5]}, at: {weight: 1.0}}
+- {split: validation, grid: {weight: [0.01, 0.7, 3.0]}}
+"""
+
+
+@pytest.fixture
+def typed(tmp_path, tiny_arguments):
+    """What to type, for a tuning of seconds; keys given later replace earlier ones."""
+    (tmp_path / "short.yaml").write_text(PROTOCOL)
+    keys = [item for item in tiny_arguments if not item.startswith("tasks=")]
+
+    def make(*more):
+        given = [*keys, f"tuning={tmp_path}/short.yaml", "strategy=laplacianshot", *more]
+        return list({item.partition("=")[0]: item for item in given}.values())
+
+    return make
+
+
+@pytest.fixture
+def config(typed):
+    (found,) = parse(TuneConfig, typed())
+    return found
+
+
+@pytest.fixture
+def evaluated(typed):
+    def make(*more):
+        return parse(EvaluateConfig, typed("tasks=40", *more))
+
+    return make
+
+
+def runs_of(tracker, experiment="tune/Tiny"):
+    found = tracker.client.get_experiment_by_name(experiment)
+    return tracker.client.search_runs([found.experiment_id]) if found else []
+
+
+def children(tracker, parent):
+    return [run for run in runs_of(tracker) if run.data.tags.get(PARENT) == parent]
+
+
+def accuracies_by_hand(config, split, tracker, **options):
+    """Of one choice of values, by a plain evaluation."""
+    strategy = config.strategy.at({name: values[0] for name, values in config.strategy.grids.items()} | options)
+    (result,) = evaluation([config.trial(strategy, split, 30)], tracker.store, tracker)
+    return result.accuracies
+
+
+def test_the_best_of_every_step_is_chosen_with_what_steps_before_chose(trained, tracker, config):
+    found = tune(config, trained, tracker)
+    first = {k: accuracies_by_hand(config, "base", tracker, weight=1.0, neighbours=k) for k in (2, 5)}
+    k = max(first, key=lambda k: first[k].mean())
+    second = {w: accuracies_by_hand(config, "validation", tracker, weight=w, neighbours=k) for w in (0.01, 0.7, 3.0)}
+    w = max(second, key=lambda w: second[w].mean())
+    assert found.tuned.values == {"neighbours": k, "weight": w}
+    for curve, expected in zip(found.curves, (first, second), strict=True):
+        for trial, accuracies in zip(curve.trials, expected.values(), strict=True):
+            np.testing.assert_array_equal(trial.result.accuracies, accuracies)
+    gains = second[w] - second[0.7]
+    assert found.curves[1].gain == pytest.approx((gains.mean(), 1.96 * gains.std() / np.sqrt(30)))
+
+
+def test_the_record_has_a_parent_with_a_child_for_every_value(trained, tracker, config, tmp_path):
+    found = tune(config, trained, tracker)
+    parent = tracker.get(found.tuned.run_id)
+    assert parent.info.status == "FINISHED"
+    assert parent.info.run_name == "laplacianshot 5w1s Tiny/conv4 s0"
+    assert parent.data.params["strategy.weight"] == "0.01,0.7,3.0"
+    assert json.loads(parent.data.tags["chosen"]) == found.tuned.values
+    assert parent.data.metrics["chosen_weight"] == found.tuned.values["weight"]
+    assert parent.data.metrics["accuracy"] == pytest.approx(found.curves[-1].chosen.result.accuracy)
+    own = children(tracker, parent.info.run_id)
+    assert {run.info.run_name for run in own} == {
+        *("neighbours=2 base", "neighbours=5 base"),
+        *("weight=0.01 validation", "weight=0.7 validation", "weight=3.0 validation"),
+    }
+    for run in own:
+        assert run.info.status == "FINISHED"
+        assert run.data.metrics.keys() >= {"accuracy", "accuracy_ci95"}
+        assert tracker.download(run.info.run_id, "per_task.npz", tmp_path)
+    assert runs_of(tracker, "evaluate/Tiny") == []
+    steps = json.loads(tracker.download(parent.info.run_id, "tuning.json", tmp_path).read_text())
+    assert [step["chosen"] for step in steps] == [dict(curve.chosen.values) for curve in found.curves]
+    assert tracker.download(parent.info.run_id, "tuning.png", tmp_path).read_bytes().startswith(b"\x89PNG")
+    assert found.picture.is_file()
+    text = tracker.download(parent.info.run_id, "config.yaml", tmp_path)
+    assert parse(TuneConfig, [f"experiment={text}"]) == [config]
+
+
+def test_a_finished_tuning_is_used_again(trained, tracker, config, notes):
+    first = tune(config, trained, tracker)
+    count = len(runs_of(tracker))
+    second = tune(config, trained, tracker, progress=notes)
+    assert second.reused
+    assert second.tuned == first.tuned
+    assert notes.bars == [], "nothing is computed"
+    assert len(runs_of(tracker)) == count
+    for one, other in zip(first.curves, second.curves, strict=True):
+        assert [trial.result.run_id for trial in one.trials] == [trial.result.run_id for trial in other.trials]
+    third = tune(config, trained, tracker, force=True)
+    assert third.tuned.run_id != first.tuned.run_id
+    assert len(children(tracker, third.tuned.run_id)) == 5, "by force, every value is tried again"
+    assert third.tuned.values == first.tuned.values
+
+
+def test_another_checkpoint_is_tuned_anew(trained, tracker, config, notes):
+    first = tune(config, trained, tracker)
+    checkpoint(config, trained, tracker, force=True)
+    folder = trained.cache("checkpoints") / Lineage.of(config).checkpoint
+    record = json.loads((folder / "complete.json").read_text())
+    record["files"]["best.safetensors"]["content"] = "other weights"  # as training on another machine would give
+    (folder / "complete.json").write_text(json.dumps(record))
+    second = tune(config, trained, tracker, progress=notes)
+    assert second.tuned.run_id != first.tuned.run_id
+    assert "was tuned with an earlier checkpoint" in notes
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_an_interrupted_tuning_goes_on_in_its_run(trained, tracker, config, notes, monkeypatch, error):
+    real, calls = tuning.evaluation, []
+
+    def interrupted(configs, *rest, **more):
+        calls.append(configs)
+        if len(calls) == 2:
+            raise error
+        return real(configs, *rest, **more)
+
+    monkeypatch.setattr(tuning, "evaluation", interrupted)
+    with pytest.raises(error):
+        tune(config, trained, tracker)
+    (parent,) = (run for run in runs_of(tracker) if PARENT not in run.data.tags)
+    assert parent.info.status in ("KILLED", "FAILED")
+    done = {run.info.run_id for run in children(tracker, parent.info.run_id)}
+    assert len(done) == 2
+    check_open("novel")
+    monkeypatch.undo()
+    found = tune(config, trained, tracker, progress=notes)
+    assert found.tuned.run_id == parent.info.run_id
+    assert "going on with the interrupted tuning" in notes
+    assert done < {run.info.run_id for run in children(tracker, parent.info.run_id)}
+    assert tracker.get(parent.info.run_id).info.status == "FINISHED"
+
+
+def test_a_child_that_is_gone_is_made_again(trained, tracker, config):
+    first = tune(config, trained, tracker)
+    tracker.client.delete_run(first.curves[0].trials[0].result.run_id)
+    second = tune(config, trained, tracker)
+    assert second.reused
+    assert second.curves[0].trials[0].result.run_id != first.curves[0].trials[0].result.run_id
+    np.testing.assert_array_equal(
+        second.curves[0].trials[0].result.accuracies, first.curves[0].trials[0].result.accuracies
+    )
+
+
+def test_from_nothing_a_tuning_trains_and_never_opens_novel_classes(store, tracker, config, monkeypatch):
+    real = tiny_plugins.Tiny.read
+
+    def read(self, split):
+        assert split != "novel"
+        return real(self, split)
+
+    monkeypatch.setattr(tiny_plugins.Tiny, "read", read)
+    assert tune(config, store, tracker).tuned.values
+    splits = {
+        json.loads((path / "complete.json").read_text())["facts"]["split"] for path in store.cache("features").iterdir()
+    }
+    assert splits == {"base", "validation"}
+
+
+def test_a_tuning_that_asks_for_novel_classes_raises(trained, tracker, config, monkeypatch):
+    grid = config.strategy.grids["weight"]
+    monkeypatch.setattr(tuning, "steps_of", lambda *_: (Step("novel", 30, {"weight": grid}, {}),))
+    with pytest.raises(ClosedSplitError):
+        tune(config, trained, tracker)
+    assert runs_of(tracker) == []
+
+
+def test_tasks_that_a_split_cannot_give_are_known_before_anything_is_trained(store, tracker, typed):
+    (config,) = parse(TuneConfig, typed("way=7"))  # there are 8 base classes, 6 of validation and 7 novel ones
+    with pytest.raises(InputError, match="validation classes: way=7"):
+        tune(config, store, tracker)
+    assert runs_of(tracker, "train/Tiny") == []
+
+
+def test_the_novel_curve_comes_after_the_choice_and_changes_nothing(trained, tracker, typed, config, monkeypatch):
+    (asked,) = parse(TuneConfig, typed("novel_tasks=35"))
+    real, seen = tuning.evaluation, []
+
+    def watched(configs, *rest, parent, **more):
+        seen.append((configs[0].split, tracker.get(parent.run_id).info.status))
+        return real(configs, *rest, parent=parent, **more)
+
+    monkeypatch.setattr(tuning, "evaluation", watched)
+    found = tune(asked, trained, tracker)
+    assert ("novel", "FINISHED") in seen
+    assert ("novel", "RUNNING") not in seen
+    assert found.novel.chosen.values == found.curves[-1].chosen.values
+    assert found.novel.lost.mean >= 0
+    (plain,) = evaluation([asked.trial(asked.strategy.at(found.tuned.values), "novel", 35)], trained, tracker)
+    np.testing.assert_array_equal(found.novel.chosen.result.accuracies, plain.accuracies)
+    metrics = tracker.get(found.tuned.run_id).data.metrics
+    assert metrics["novel_accuracy"] == pytest.approx(plain.accuracy)
+    assert tune(config, trained, tracker).tuned == found.tuned, "it is no part of the identity"
+
+
+def test_evaluate_takes_what_was_chosen_by_reference(trained, tracker, config, evaluated, notes):
+    (result,) = evaluation(evaluated(), trained, tracker, progress=notes)
+    assert "laplacianshot 5w1s Tiny/conv4 s0: " in notes, "it is tuned first"
+    found = tune(config, trained, tracker)
+    assert found.reused
+    assert result.tuned == found.tuned
+    run = tracker.get(result.run_id)
+    assert (run.data.tags["tuning_identity"], run.data.tags["tuning_run"]) == (found.tuned.identity, found.tuned.run_id)
+    assert run.data.params["tuning"].endswith("short.yaml")
+    for field, value in found.tuned.values.items():
+        assert run.data.params[f"strategy.{field}"] == str(value)
+        assert result.settled.strategy.options[field] == value
+    (by_hand,) = evaluation([result.settled.replace(tuning=None)], trained, tracker)
+    np.testing.assert_array_equal(result.accuracies, by_hand.accuracies)
+    assert by_hand.identity != result.identity
+    (again,) = evaluation(evaluated(), trained, tracker)
+    assert again.reused
+    (forced,) = evaluation(evaluated(), trained, tracker, force=True)
+    assert not forced.reused
+    assert forced.tuned == found.tuned, "what was tuned stays"
+
+
+def test_config_yaml_of_a_tuned_evaluation_finds_it_again(trained, tracker, evaluated, tmp_path):
+    (result,) = evaluation(evaluated(), trained, tracker)
+    text = tracker.download(result.run_id, "config.yaml", tmp_path)
+    (again,) = evaluation(parse(EvaluateConfig, [f"experiment={text}"]), trained, tracker)
+    assert again.run_id == result.run_id
+
+
+def test_an_evaluation_with_values_of_an_earlier_tuning_is_not_used(trained, tracker, evaluated, notes):
+    (result,) = evaluation(evaluated(), trained, tracker)
+    other = {**result.tuned.values, "weight": 3.0 if result.tuned.values["weight"] != 3.0 else 0.01}
+    tracker.client.set_tag(result.tuned.run_id, "chosen", json.dumps(other))
+    (again,) = evaluation(evaluated(), trained, tracker, progress=notes)
+    assert not again.reused
+    assert again.tuned.values == other
+    assert "values of an earlier tuning" in notes
+
+
+def test_what_has_nothing_to_tune_is_evaluated_as_it_is(trained, tracker, evaluated, notes):
+    (plain,) = evaluation(evaluated("strategy=simpleshot", "tuning=null"), trained, tracker)
+    (found,) = evaluation(evaluated("strategy=simpleshot"), trained, tracker, progress=notes)
+    assert found.run_id == plain.run_id
+    assert found.tuned is None
+    assert "nothing to tune for simpleshot" in notes
+    assert runs_of(tracker) == []
+
+
+def test_a_table_reads_tuned_runs(trained, tracker, evaluated):
+    configs = [
+        *evaluated("strategy=simpleshot,laplacianshot", "shot=1,3"),
+        *evaluated("strategy=laplacianshot", "tuning=null", "shot=1,3"),
+    ]
+    results = evaluation(configs, trained, tracker)
+    table = read_table("tiny", configs, tracker)
+    assert table.missing == []
+    assert [cell.results[0].run_id for cell in table.cells.values()] == [result.run_id for result in results]
+    assert len(table.rows) == 3
+    chosen = results[2].tuned.values
+    assert any(f"weight={chosen['weight']}" in note for note in table.notes)
+
+
+def test_a_plan_counts_what_is_tuned_first(trained, tracker, config, evaluated):
+    found = plan(evaluated(), trained, tracker)
+    assert [(step.stage, step.state) for step in found.steps if step.stage in ("tuning", "evaluation")] == [
+        ("tuning", "to do"),
+        ("evaluation", "to do"),
+    ]
+    assert found.runs == 1 + 5 + 1
+    assert {step.name for step in found.steps if step.stage == "features"} == {
+        f"Tiny/conv4 s0 {split}" for split in ("base", "validation", "novel")
+    }
+    tune(config, trained, tracker)
+    assert plan(evaluated(), trained, tracker).runs == 1
+    assert [step.stage for step in plan([config], trained, tracker).steps] == ["tuning"]
+    assert plan([config], trained, tracker).runs == 0
+
+
+def test_the_verb(trained, typed, capsys):
+    common = typed(f"results={trained.root}", "strategy=simpleshot,laplacianshot", "novel_tasks=30")
+    assert main(["tune", *common]) == 0
+    shown = capsys.readouterr()
+    assert "nothing to tune for simpleshot" in shown.err
+    assert "novel tasks: weight=" in shown.err
+    rows = [line.split() for line in shown.out.splitlines() if "laplacianshot" in line]
+    assert [row[1:4] for row in rows] == [["base", "30", "2"], ["validation", "30", "3"]]
+    assert main(["tune", *common, "--json", "--quiet"]) == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    assert record["reused"]
+    assert record["chosen"] == {k: v for step in record["steps"] for k, v in step["chosen"].items()}
+    assert main(["evaluate", *typed(f"results={trained.root}", "tasks=40"), "--json", "--quiet"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["tuning"]["run"] == record["run"]
+    assert row["config"]["strategy.weight"] == record["chosen"]["weight"]
+
+
+def test_the_verb_makes_nothing_in_a_dry_run(store, typed, capsys):
+    shutil.rmtree(store.root)
+    assert main(["tune", *typed(f"results={store.root}"), "--dry-run"]) == 0
+    assert "tuning " in capsys.readouterr().out
+    assert not store.root.exists()
+
+
+def test_the_verb_without_values_to_try(store, typed, capsys):
+    assert main(["tune", *typed(f"results={store.root}", "strategy=simpleshot")]) == 2
+    assert "has no values for simpleshot; give some" in capsys.readouterr().err
+    assert main(["tune", *typed(f"results={store.root}", "strategy=laplacianshot", "weight=-1,1")]) == 2
+    assert "weight must be a number at least 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("change", [[], ["transform=UN,L2N"]])
+def test_the_figure_marks_the_choice(trained, tracker, typed, change):
+    (config,) = parse(TuneConfig, typed("novel_tasks=30", *change))
+    found = tune(config, trained, tracker)
+    figure = tuning_figure(found.curves, "title", found.novel)
+    assert len(figure.axes) == 2
+    curve, novel, chosen = figure.axes[1].get_lines()
+    places = list(curve.get_xdata())
+    assert places == ([0.01, 0.7, 3.0] if not change else list(range(6)))
+    np.testing.assert_allclose(curve.get_ydata(), [100 * t.result.accuracy for t in found.curves[1].trials])
+    np.testing.assert_allclose(novel.get_ydata(), [100 * t.result.accuracy for t in found.novel.trials])
+    assert chosen.get_xdata()[0] == places[found.curves[1].trials.index(found.curves[1].chosen)]

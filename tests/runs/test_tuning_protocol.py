@@ -1,0 +1,179 @@
+"""What is tuned from which values: protocols, what is typed beside them, and how a config says it."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from runs.config import EvaluateConfig, TuneConfig, parse
+from runs.groups import names
+from runs.lineage import Lineage
+from runs.overrides import Grid
+from runs.tuning_protocol import grid_of, steps_of
+
+WEIGHTS = (0.1, 0.3, 0.5, 0.7, 0.8, 1.0, 1.2, 1.5)
+
+
+def steps(*typed, schema=TuneConfig):
+    (config,) = parse(schema, typed)
+    return [
+        (step.split, step.tasks, dict(step.grids), dict(step.at)) for step in steps_of(config.tuning, config.strategy)
+    ]
+
+
+@pytest.fixture
+def mine(tmp_path):
+    """Writes a protocol of one's own; gives what to type for it."""
+
+    def write(text, name="mine.yaml"):
+        (tmp_path / name).write_text(text)
+        return f"tuning={tmp_path / name}"
+
+    return write
+
+
+@pytest.mark.parametrize("strategy", ["laplacianshot", "laplacianshot_as_published"])
+def test_the_papers_tune_neighbours_on_base_then_the_weight_on_validation_classes(strategy):
+    assert steps(f"strategy={strategy}") == [
+        ("base", 500, {"neighbours": (3, 5, 10)}, {"weight": 1.0}),
+        ("validation", 500, {"weight": WEIGHTS}, {}),
+    ]
+
+
+def test_a_preset_may_have_steps_of_its_own(mine):
+    own = mine(
+        "laplacianshot:\n- {grid: {weight: [0.1, 1]}}\n"
+        "laplacianshot_as_published:\n- {grid: {weight: [2, 3]}, tasks: 7}\n"
+    )
+    assert steps("strategy=laplacianshot_as_published", own) == [("validation", 7, {"weight": (2.0, 3.0)}, {})]
+    assert steps("strategy=laplacianshot", own) == [("validation", 500, {"weight": (0.1, 1.0)}, {})]
+
+
+def test_every_protocol_can_be_tried():
+    for protocol in names("tuning"):
+        for config in parse(TuneConfig, [f"tuning={protocol}", f"strategy={','.join(names('strategy'))}"]):
+            tried = [field for step in steps_of(protocol, config.strategy) for field in step.grids]
+            assert sorted(tried) == sorted(config.strategy.grids)
+            assert all(point.build() for point in config.strategy.points())
+
+
+def test_a_typed_value_is_kept_and_typed_values_are_chosen_from():
+    assert steps("strategy=laplacianshot", "neighbours=7") == [("validation", 500, {"weight": WEIGHTS}, {})]
+    assert steps("strategy=laplacianshot", "weight=0.4") == [("base", 500, {"neighbours": (3, 5, 10)}, {})]
+    assert steps("strategy=laplacianshot", "strategy.weight=2,1", "neighbours=7") == [
+        ("validation", 500, {"weight": (1.0, 2.0)}, {})
+    ]
+
+
+def test_fields_that_no_step_names_join_the_last_one():
+    assert steps("strategy=laplacianshot", "temperature=5,10")[1] == (
+        *("validation", 500),
+        {"weight": WEIGHTS, "temperature": (5.0, 10.0)},
+        {},
+    )
+    assert steps("strategy=tim_adm", "temperature=5,15", "marginal=0.5,1") == [
+        ("validation", 500, {"temperature": (5.0, 15.0), "marginal": (0.5, 1.0)}, {})
+    ]
+
+
+def test_evaluate_means_the_very_tuning_that_tune_makes():
+    typed = ["strategy=laplacianshot", "weight=0.1,0.7", "shot=5", "seed=3"]
+    (evaluated,) = parse(EvaluateConfig, [*typed, "tuning=papers", "tasks=70", "split=novel"])
+    (tuned,) = parse(TuneConfig, typed)
+    lineage = Lineage.of(tuned)
+    assert lineage.tuning(evaluated.tuning_config()) == lineage.tuning(tuned)
+
+
+def test_without_tuning_several_values_are_several_runs():
+    configs = parse(EvaluateConfig, ["strategy=laplacianshot", "weight=0.1,0.7", "tuning=null,papers"])
+    assert [config.strategy.options["weight"] for config in configs] == [0.1, 0.7, Grid((0.1, 0.7))]
+    assert [config.tuning for config in configs] == [None, None, "papers"]
+
+
+@pytest.mark.parametrize("schema", [EvaluateConfig, TuneConfig])
+@pytest.mark.parametrize("typed", [[], ["neighbours=5"], ["transform=CL2N,L2N"], ["temperature=5,10", "weight=1"]])
+def test_a_config_with_grids_is_read_back(tmp_path, schema, typed):
+    (config,) = parse(schema, ["strategy=laplacianshot", "tuning=papers", *typed])
+    (tmp_path / "config.yaml").write_text(config.to_yaml())
+    assert parse(schema, [f"experiment={tmp_path}/config.yaml"]) == [config]
+    assert parse(schema, config.arguments()) == [config]
+
+
+def identity(*typed):
+    (config,) = parse(TuneConfig, ["strategy=laplacianshot", *typed])
+    return Lineage.of(config).tuning(config)
+
+
+def test_what_a_protocol_does_is_its_identity_not_its_name(mine):
+    text = "laplacianshot:\n- {split: validation, grid: {weight: [0.5, 0.1]}, tasks: 20}\n"
+    first = mine(text)
+    assert identity(first) == identity(mine(text.replace("[0.5, 0.1]", "[0.1, 0.5, 0.5]"), "other.yaml"))
+    assert identity(first) == identity(first, "novel_tasks=9", "batch=3")
+    for change in [("tasks: 20", "tasks: 21"), ("0.1]", "0.2]"), ("validation", "base")]:
+        assert identity(first) != identity(mine(text.replace(*change), "other.yaml"))
+    for key in ("shot=2", "seed=1", "epochs=8", "graph=union", "weight=0.1,0.6"):
+        assert identity(first) != identity(first, key)
+
+
+def test_tuning_is_part_of_an_evaluations_identity_where_there_is_something_to_tune():
+    def identities(strategy):
+        configs = parse(EvaluateConfig, [f"strategy={strategy}", "tuning=null,papers"])
+        return [Lineage.of(config).evaluation(config) for config in configs]
+
+    plain, tuned = identities("laplacianshot")
+    assert plain != tuned
+    plain, tuned = identities("simpleshot")
+    assert plain == tuned
+
+
+@given(st.lists(st.floats(-5, 5, allow_nan=False).map(lambda x: round(x, 2)), min_size=1, max_size=6))
+def test_a_grid_is_a_set_of_numbers_in_rising_order(values):
+    if len(set(values)) < 2:
+        with pytest.raises(InputError, match="two values"):
+            grid_of("weight", values, 1.0)
+    else:
+        assert grid_of("weight", values, 1.0) == tuple(sorted(set(values)))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("laplacianshot:\n- {split: novel, grid: {weight: [0.1, 1]}}", "split must be one of base, validation"),
+        ("laplacianshot:\n- {grid: {wieght: [0.1, 1]}}", "did you mean 'weight'"),
+        ("laplacianshot:\n- {grid: {weight: [0.1]}}", "two values"),
+        ("laplacianshot:\n- {grid: {weight: 0.1}}", "list of values"),
+        ("laplacianshot:\n- {grid: {weight: [low, high]}}", "must be a number, not 'low'"),
+        ("laplacianshot:\n- {grid: {neighbours: [1.5, 2]}}", "must be an integer"),
+        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, at: {neighbors: 3}}", "did you mean 'neighbours'"),
+        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, task: 3}", "did you mean 'tasks'"),
+        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, tasks: 0}", "tasks must be an integer at least 1"),
+        ("laplacianshot:\n- {grid: {weight: [0.1, 1]}}\n- {grid: {weight: [2, 3]}}", "two steps"),
+        ("laplacianshot:\n- {split: base}", "must have a grid"),
+        ("laplacianshot: {weight: [0.1, 1]}", "list of steps"),
+        ("laplacianshots:\n- {grid: {weight: [0.1, 1]}}", "did you mean 'laplacianshot'"),
+        ("tasks: many\nlaplacianshot:\n- {grid: {weight: [0.1, 1]}}", "tasks must be an integer"),
+        ("- weight", "key: value"),
+    ],
+)
+def test_a_protocol_that_cannot_be_is_named_with_its_place(mine, text, words):
+    with pytest.raises(InputError) as caught:
+        parse(TuneConfig, ["strategy=laplacianshot", mine(text)])
+    assert words in str(caught.value)
+    assert "mine.yaml" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["tuning=paper"], "did you mean 'papers'"),
+        (["tuning=no/such.yaml"], "no/such.yaml"),
+        (["tuning=null"], "tuning must be text"),
+        (["weight=0.5,0.5"], "two values"),
+        (["tasks=100"], "is a key of `transduce evaluate`"),
+        (["novel_tasks=-1"], "novel_tasks must be"),
+    ],
+)
+def test_typed_mistakes(typed, words):
+    with pytest.raises(InputError) as caught:
+        parse(TuneConfig, ["strategy=laplacianshot", *typed])
+    assert words in str(caught.value)
