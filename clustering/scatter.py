@@ -12,7 +12,8 @@ from clustering.points import Points
 class Scatter:
     """f(S) = min over prototypes m of (weight / 2) sum_pk z_pk (||x_p - m_k||^2 - ||x_p||^2), z labelled rows, then S.
 
-    The minimum is at the means of the classes, f(S) = -(weight / 2) sum_k mass_k ||m_k||^2. As a minimum of functions
+    The minimum is at the means of the classes, f(S) = -(weight / 2) sum_k mass_k ||m_k||^2. With a `prior`, each class
+    has so much mass at the origin besides, which draws its mean there. As a minimum of functions
     that are linear in S it is concave, so that the pure bound step lowers the objective. The gradient is weight / 2
     times the squared distance to the mean, less what no class sees: the step softmax(-gradient) is one round of soft
     K-means, means first. What does not depend on S is left out, lest the rest drown in its rounding; for the same
@@ -23,17 +24,19 @@ class Scatter:
         labelled: (B, K, n) weights of the labelled points in the classes; n may be 0.
         valid: (B, 1, N) 1, and 0 in rows of S that are padding and weigh nothing; None where all are real.
         weight: >= 0; multiplies the sum over points.
+        prior: >= 0, mass of every class at the origin.
     """
 
     points: Points
     labelled: Tensor
     valid: Tensor | None = None
     weight: float = 1.0
+    prior: float = 0.0
 
     def value_and_gradient(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
         rows = assignments.mT if self.valid is None else assignments.mT * self.valid
         means = torch.cat([self.labelled, rows], dim=2)
-        mass = means.sum(dim=2, keepdim=True)
+        mass = means.sum(dim=2, keepdim=True) + self.prior
         means /= mass.clamp_min(1e-12)
         products = self.points.inner(means)
         norms = torch.linalg.vecdot(products, means)[..., None]

@@ -29,6 +29,7 @@ STRATEGIES = Plugins(
         "alpha_tim": "fsl.strategies.alpha_tim:AlphaTIM",
         "soft_kmeans": "fsl.strategies.soft_kmeans:SoftKMeans",
         "paddle": "fsl.strategies.paddle:PADDLE",
+        "bavardage": "fsl.strategies.bavardage:BAVARDAGE",
     },
     group="transduce.strategies",
 )

@@ -1,10 +1,12 @@
-"""Scatter and proportion entropy: gradients by finite differences, concavity, padding, choice of problems."""
+"""Scatter, proportion entropy, mixture evidence: gradients by finite differences, concavity, padding, choice of
+problems."""
 
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clustering.mixture import MixtureEvidence
 from clustering.objective import Term
 from clustering.points import Features, Gram
 from clustering.proportions import ProportionEntropy
@@ -22,12 +24,17 @@ def draw(seed: int, kind: str, *, gram: bool = True, masked: bool = False) -> tu
     valid[0, 0, 4:] = 0
     mask = valid if masked else None
     points = Gram(torch.bmm(x, x.mT)) if gram else Features(x)
-    term: Term = Scatter(points, labelled, mask, weight=1.7) if kind == "scatter" else ProportionEntropy(0.7, mask)
+    terms: dict[str, Term] = {
+        "scatter": Scatter(points, labelled, mask, weight=1.7),
+        "scatter with a prior": Scatter(points, labelled, mask, weight=1.7, prior=3.0),
+        "proportions": ProportionEntropy(0.7, mask),
+        "mixture": MixtureEvidence(labelled.sum(2, keepdim=True), mask, concentration=0.6, prior=1.5, dimensions=3),
+    }
     scores = 2 * torch.randn(2, B, N, K, generator=generator, dtype=torch.float64)
-    return term, list(torch.softmax(scores, dim=-1))
+    return terms[kind], list(torch.softmax(scores, dim=-1))
 
 
-kinds = pytest.mark.parametrize("kind", ["scatter", "proportions"])
+kinds = pytest.mark.parametrize("kind", ["scatter", "scatter with a prior", "proportions", "mixture"])
 
 
 @kinds

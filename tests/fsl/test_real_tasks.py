@@ -14,6 +14,7 @@ from fsl.episodes import Strategy
 from fsl.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced
 from fsl.samplers.dirichlet import Dirichlet
+from fsl.strategies.bavardage import BAVARDAGE
 from fsl.strategies.kmeans import KMeans
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.paddle import PADDLE
@@ -111,3 +112,12 @@ def test_transport_to_balanced_classes_is_best_where_they_are_and_worst_where_no
     transport, graph = PTMAP(transform="L2N"), LaplacianShot()
     for sampler, better, worse in ((Balanced(shot=1), transport, graph), (Dirichlet(shot=1), graph, transport)):
         assert above(accuracies(bank, better, sampler), accuracies(bank, worse, sampler))
+
+
+@pytest.mark.parametrize("shot", [1, 5])
+def test_a_mixture_that_learns_the_proportions_leads_where_they_differ(bank: Bank, shot: int) -> None:
+    """BAVARDAGE on queries of Dirichlet proportions, of one shot and of five."""
+    sampler = Dirichlet(shot=shot)
+    mixture = accuracies(bank, BAVARDAGE(), sampler)
+    for other in (SimpleShot(), KMeans(), LaplacianShot(), PTMAP(transform="L2N")):
+        assert above(mixture, accuracies(bank, other, sampler)), other
