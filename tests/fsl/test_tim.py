@@ -119,6 +119,63 @@ def test_tim_adm_agrees_with_loops(seed: int, weights: tuple[float, float, float
         torch.testing.assert_close(found[i], torch.tensor(expected, dtype=torch.float64), atol=1e-8, rtol=0)
 
 
+def close_together(seed: int, batch: int, spread: float) -> tuple[Episodes, torch.Tensor]:
+    """Tasks of unit vectors that lie around one direction, and their queries' classes."""
+    generator = torch.Generator().manual_seed(seed)
+    labels, hidden = torch.arange(5).expand(batch, -1), torch.arange(5).repeat_interleave(15).expand(batch, -1)
+    centres = torch.randn(batch, 5, 60, generator=generator)
+    places = torch.cat([labels, hidden], dim=1)[..., None].expand(-1, -1, 60)
+    points = centres.gather(1, places) + 2 * torch.randn(batch, 80, 60, generator=generator)
+    points = spread * points
+    points[..., 0] += 1
+    return Episodes(points[:, :5], labels, points[:, 5:], 5), hidden
+
+
+def test_a_guard_keeps_tim_adm_from_flying_off() -> None:
+    """The published steps are too long for points that lie close together."""
+    episodes, hidden = close_together(0, batch=20, spread=0.005)
+    guarded, published = (TIMADM(step=step).predict(episodes) for step in ("guarded", "published"))  # type: ignore[arg-type]
+    right = [float((found.labels == hidden).double().mean()) for found in (guarded, published)]
+    largest = [
+        float(torch.nn.functional.one_hot(found.labels).double().mean(1).max()) for found in (guarded, published)
+    ]
+    assert right[0] > right[1] + 0.05
+    assert largest[0] < 0.5  # share of the queries that a class got, of a fifth that it has
+    assert largest[1] == 1
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 100_000), spread=st.sampled_from([0.01, 0.02, 0.1, 1.0]))
+def test_from_look_to_look_the_loss_of_tim_adm_never_rises(seed: int, spread: float) -> None:
+    episodes, _ = close_together(seed, batch=3, spread=spread)
+    trace = TIMADM(iterations=95).predict(episodes).trace
+    assert trace is not None
+    assert trace.shape == (11, 3)
+    assert bool((trace[1:] <= trace[:-1] + 1e-4).all())
+
+
+def test_the_guard_changes_nothing_where_the_loss_falls() -> None:
+    episodes = draw(4, batch=20, queries=20)
+    guarded, published = (TIMADM(step=step).predict(episodes) for step in ("guarded", "published"))  # type: ignore[arg-type]
+    assert guarded.trace is not None
+    assert published.trace is None
+    fell = (guarded.trace[1:] != guarded.trace[:-1]).all(0)  # at every look: nothing was taken back
+    assert int(fell.sum()) > 10
+    assert torch.equal(guarded.probabilities[fell], published.probabilities[fell])
+
+
+def test_the_trace_of_tim_adm_is_its_loss() -> None:
+    episodes = draw(2)
+    weights = (0.6, 0.8, 0.3)
+    trace = TIMADM("UN", 3.0, *weights, iterations=10).predict(episodes).trace
+    assert trace is not None
+    for i, (support, labels, query) in enumerate(tasks(episodes)):
+        for look, steps in enumerate((0, 10)):
+            w = oracle.tim_adm_prototypes(support, labels, query, 3, weights, 3.0, steps)
+            expected = oracle.loss(support, labels, query, w, weights, 3.0, 1.0)
+            assert float(trace[look, i]) == pytest.approx(expected, abs=1e-8)
+
+
 @pytest.mark.parametrize("seed", [8, 9])
 def test_the_prototype_step_of_tim_adm_goes_down_the_loss_with_pseudo_labels_held(seed: int) -> None:
     """It is a gradient step of length 1 / (temperature sum_i c_i z_ik): where it rests, the gradient is zero."""
