@@ -43,6 +43,7 @@ def _spell(difference: Difference, units: str) -> dict[str, str]:
     if len(difference.seed_means) > 1:
         low, high = difference.mean - difference.seeds_half_width, difference.mean + difference.seeds_half_width
         found["95 % over seeds"] = f"{100 * low:+.2f} to {100 * high:+.2f}"
+        found["by seed"] = ", ".join(f"{100 * mean:+.2f}" for mean in difference.seed_means)
     shares = (difference.better, difference.equal, difference.worse)
     found["better / equal / worse"] = " / ".join(f"{100 * share:.1f}" for share in shares) + " %"
     return found | {"": verdict(difference)}

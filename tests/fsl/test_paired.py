@@ -106,6 +106,12 @@ def test_over_seeds_tasks_are_resampled_within_each() -> None:
     assert (both.high - both.low) / 2 == pytest.approx(expected, rel=0.05)
 
 
+def test_each_seed_is_resampled_by_itself() -> None:
+    """Else the same tasks twice would be as uncertain as once."""
+    once, twice = (Paired([correlated()] * n).difference(1, 0) for n in (1, 2))
+    assert (twice.high - twice.low) * math.sqrt(2) == pytest.approx(once.high - once.low, rel=0.05)
+
+
 def test_many_tasks_take_fewer_resamples(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(paired, "_DRAWS", 1_200 * 400)
     assert len(Paired([correlated()]).resampled_means) == 1_200

@@ -151,6 +151,26 @@ def test_of_one_task_queries_are_compared(compared):
     assert "1 task;" in differences.title(comparison)
 
 
+def test_several_seeds_have_their_spread_beside_that_of_tasks(compared):
+    results, (comparison,) = compared("strategy=simpleshot,laplacianshot", "seed=0,1", "tasks=60")
+    by_seed = {(r.config.strategy.name, r.config.seed): r.accuracies for r in results}
+    difference = comparison.difference(1, 0)
+    assert difference.seed_means == pytest.approx(
+        [(by_seed["laplacianshot", seed] - by_seed["simpleshot", seed]).mean() for seed in (0, 1)]
+    )
+    (_, row) = differences.rows(comparison)
+    assert row["by seed"] == ", ".join(f"{100 * mean:+.2f}" for mean in difference.seed_means)
+    assert {"95 % over tasks", "95 % over seeds"} <= row.keys()
+    assert "60 tasks, 2 seeds" in differences.title(comparison)
+    record = differences.as_json(comparison)["differences"]["laplacianshot"]
+    assert record["seed_differences"] == pytest.approx(difference.seed_means)
+    assert record["seeds_half_width"] == pytest.approx(difference.seeds_half_width)
+    lines = differences_figure([comparison]).axes[0].get_lines()
+    assert max(np.ptp(line.get_xdata()) for line in lines if len(line.get_xdata())) == pytest.approx(
+        200 * difference.seeds_half_width
+    )
+
+
 @pytest.fixture
 def typed(trained, tiny_arguments):
     return [*tiny_arguments, "strategy=simpleshot,laplacianshot,nearest", "shot=1,3", f"results={trained.root}"]
