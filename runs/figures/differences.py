@@ -38,7 +38,7 @@ def differences_figure(comparisons: Sequence[Comparison]) -> "Figure":
     reference = comparisons[0].setting.strategies[comparisons[0].setting.reference]
     seeds = max(len(comparison.setting.seeds) for comparison in comparisons)
     over = comparisons[0].units + (f" (thick) and {seeds} seeds (thin)" if seeds > 1 else "")
-    axes.set_xlabel(f"difference to {reference} in points, 95 % interval over {over}")
+    axes.set_xlabel(f"difference to {reference} in points, 95 % interval over {over};\nopen where an interval holds 0")
     results = [result for comparison in comparisons for of in comparison.results for result in of]
     axes.set_title(in_common(results), fontsize="medium")
     axes.grid(axis="x", alpha=0.3)
