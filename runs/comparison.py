@@ -89,7 +89,7 @@ class Comparison:
 
     def __post_init__(self) -> None:
         for of_seed in zip(*self.results, strict=True):
-            if len({len(_by_unit(result)) for result in of_seed}) > 1:
+            if len({len(result.by_unit) for result in of_seed}) > 1:
                 raise InputError(f"{self.setting.name}: these runs are not on the same tasks; evaluate with --force")
 
     @classmethod
@@ -139,12 +139,7 @@ class Comparison:
     @cached_property
     def _paired(self) -> Paired:
         by_seed = zip(*self.results, strict=True)
-        return Paired([np.stack([_by_unit(result) for result in of_seed], axis=1) for of_seed in by_seed])
-
-
-def _by_unit(result: Result) -> NDArray[np.float64]:
-    """Accuracies of the tasks; of one task, 1 for each query that is right and 0 for the others."""
-    return np.asarray(result.accuracies if result.query_right is None else result.query_right, dtype=np.float64)
+        return Paired([np.stack([result.by_unit for result in of_seed], axis=1) for of_seed in by_seed])
 
 
 def _parts(config: EvaluateConfig) -> tuple[str, str]:

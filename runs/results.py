@@ -49,9 +49,14 @@ class Scores:
         return "tasks" if self.query_right is None else "queries"
 
     @property
+    def by_unit(self) -> NDArray[np.float64]:
+        """Accuracies of the tasks; of one task, 1 for each query that is right and 0 for the others."""
+        return np.asarray(self.accuracies if self.query_right is None else self.query_right, dtype=np.float64)
+
+    @property
     def ci95(self) -> float:
         """Half-width of the 95 % interval of the mean over its units."""
-        return half_width(self.accuracies if self.query_right is None else self.query_right)
+        return half_width(self.by_unit)
 
     def metrics(self) -> dict[str, float]:
         """Their means and intervals, by the names that these have everywhere."""

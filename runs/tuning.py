@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fsl.closed_splits import closed
+from fsl.paired import Difference
 from fsl.progress import Progress, quiet
 from runs.config import TuneConfig
 from runs.evaluations import TASK_TAGS, Parent, check, evaluation
@@ -159,8 +160,7 @@ class _Tuner:
                 "novel_accuracy": curve.chosen.result.accuracy,
                 "novel_accuracy_ci95": curve.chosen.result.ci95,
                 "novel_best_accuracy": curve.best.result.accuracy,
-                "novel_lost": curve.lost.mean,
-                "novel_lost_ci95": curve.lost.ci95,
+                **_named("novel_lost", curve.lost),
             },
             tags={"novel_best": str(curve.best), "novel_tasks": count},
         )
@@ -247,7 +247,7 @@ class _Tuner:
         last = curves[-1]
         child = self.tracker.get(last.chosen.result.run_id)
         numbers = {f"chosen_{field}": float(value) for field, value in chosen.values.items() if is_number(value)}
-        gain = {} if last.gain is None else {"gain": last.gain.mean, "gain_ci95": last.gain.ci95}
+        gain = {} if last.gain is None else _named("gain", last.gain)
         run.log(
             metrics={"accuracy": last.chosen.result.accuracy, "accuracy_ci95": last.chosen.result.ci95}
             | gain
@@ -261,3 +261,8 @@ class _Tuner:
         run.text(CURVES, json.dumps([curve.as_dict() for curve in curves], indent=1))
         self.draw(chosen, curves, None)
         run.finish()
+
+
+def _named(name: str, difference: Difference) -> dict[str, float]:
+    """A difference as metrics: its mean and its 95 % interval."""
+    return {name: difference.mean, f"{name}_low": difference.low, f"{name}_high": difference.high}

@@ -1,25 +1,16 @@
 """What a step of a tuning found: the accuracy of every value on the same tasks, and which one is best."""
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import Any
 
-from runs.overrides import spell
+import numpy as np
+
+from fsl.paired import Difference, Paired
+from runs.overrides import is_number, spell
 from runs.results import Result
 from runs.tuning_protocol import Step
-
-
-class Difference(NamedTuple):
-    """A mean over tasks with the half-width of its 95 % interval, fractions."""
-
-    mean: float
-    ci95: float
-
-    @property
-    def significant(self) -> bool:
-        """Whether the interval leaves 0 out."""
-        return abs(self.mean) > self.ci95
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,9 +29,8 @@ class Trial:
         return spell(self.values)
 
     def against(self, other: "Trial") -> Difference:
-        """How much better than another trial on the same tasks: the mean of the differences task by task."""
-        gains = self.result.accuracies - other.result.accuracies
-        return Difference(float(gains.mean()), 1.96 * float(gains.std()) / math.sqrt(len(gains)))
+        """How much better than another trial on the same tasks, task by task."""
+        return Paired([np.stack([self.result.by_unit, other.result.by_unit], axis=1)]).difference(0, 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,11 +55,18 @@ class Curve:
         return best_of(self.trials)
 
     @property
+    def at_the_end(self) -> bool:
+        """Whether a chosen number is the smallest or largest tried, so that a better one may lie beyond."""
+        chosen = self.chosen.values
+        numbers = {field: grid for field, grid in self.step.grids.items() if all(map(is_number, grid))}
+        return any(chosen[field] in (min(grid), max(grid)) for field, grid in numbers.items())
+
+    @cached_property
     def gain(self) -> Difference | None:
         """The chosen values against the strategy's own."""
         return self.chosen.against(self.default) if self.default else None
 
-    @property
+    @cached_property
     def lost(self) -> Difference:
         """The best values against the chosen ones."""
         return self.best.against(self.chosen)
@@ -90,13 +87,17 @@ class Curve:
                 for trial in self.trials
             ],
             "chosen": dict(self.chosen.values),
+            "at_the_end": self.at_the_end,
             "best": dict(self.best.values),
             "default": None if self.default is None else dict(self.default.values),
-            "gain": None if gain is None else gain.mean,
-            "gain_ci95": None if gain is None else gain.ci95,
-            "lost": self.lost.mean,
-            "lost_ci95": self.lost.ci95,
+            "gain": None if gain is None else _spelt(gain),
+            "lost": _spelt(self.lost),
         }
+
+
+def _spelt(difference: Difference) -> dict[str, float]:
+    """A mean with its 95 % interval."""
+    return {"mean": difference.mean, "low": difference.low, "high": difference.high}
 
 
 def best_of(trials: Sequence[Trial]) -> Trial:

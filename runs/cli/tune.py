@@ -10,8 +10,9 @@ from runs.console import Console
 from runs.lineage import evaluate_name, short
 
 if TYPE_CHECKING:
+    from fsl.paired import Difference
     from runs.tuning import Tuning
-    from runs.tuning_curves import Curve, Difference
+    from runs.tuning_curves import Curve
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
@@ -56,9 +57,8 @@ def run(flags: Flags, console: Console) -> int:
             for tuning in tunings
             for curve in tuning.curves
         ]
-        console.table(
-            rows, title="every value on the same tasks; 95 % intervals over tasks", right=("tasks", "accuracy", "gain")
-        )
+        title = "every value on the same tasks; 95 % intervals over tasks"
+        console.table(rows, title=title, right=("tasks", "tried", "accuracy", "gain"))
     for tuning in tunings:
         if tuning.novel:
             console.note(_statement(tuning, tuning.novel))
@@ -91,7 +91,7 @@ def _row(tuning: "Tuning", curve: "Curve") -> dict[str, str]:
         "classes": curve.step.split,
         "tasks": f"{curve.step.tasks:,}",
         "tried": f"{len(curve.trials)}",
-        "chosen": str(chosen),
+        "chosen": f"{chosen} (end of the grid)" if curve.at_the_end else str(chosen),
         "accuracy": f"{100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} %",
         "gain": _gain(curve),
         "": "reused" if tuning.reused else "new",
@@ -106,9 +106,9 @@ def _gain(curve: "Curve") -> str:
 
 
 def _points(difference: "Difference") -> str:
-    """A difference in percentage points; one that may be chance says so."""
-    chance = "" if difference.significant or not difference.mean else " (chance?)"
-    return f"{100 * difference.mean:+.2f} ± {100 * difference.ci95:.2f}{chance}"
+    """A difference in percentage points with its 95 % interval; one that may be chance says so."""
+    chance = "" if difference.excludes_zero else ", perhaps chance"
+    return f"{100 * difference.mean:+.2f} ({100 * difference.low:+.2f} to {100 * difference.high:+.2f}{chance})"
 
 
 def _statement(tuning: "Tuning", novel: "Curve") -> str:
