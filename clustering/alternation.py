@@ -16,6 +16,7 @@ from torch import Tensor
 from clustering.descent import Descent, Step, descend
 from clustering.objective import Term
 from clustering.prototypes import Prototypes
+from clustering.softmax import gibbs
 
 Members = Literal["hard", "soft"]
 """What points weigh in the prototypes: one in the class of their largest assignment, or their assignments."""
@@ -117,7 +118,7 @@ def alternate(
     for iteration in range(max_iterations):
         cost = work.cost().to(torch.float64 if sweeps.double else start.dtype)
         if iteration == 0:
-            work.assignments = torch.softmax(cost / -temperature, dim=1)
+            work.assignments = gibbs(cost, temperature).S
         before = work.assignments
         found = descend(
             cost.mT,
@@ -201,7 +202,7 @@ class _Work:
 
     def begun(self, cost: Tensor, temperature: float) -> Tensor:
         """(b, K, N) assignments from which sweeps begin anew."""
-        begun = torch.softmax(cost / -temperature, dim=1)
+        begun = gibbs(cost, temperature).S
         if self.hint is None:
             return begun
         mask, labels = self.hint

@@ -10,6 +10,8 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
+from clustering.softmax import Assignments, gibbs
+
 _FLOOR = 1e-12  # of a warm start's probabilities: rows saturated earlier would hardly move again when rho > 0
 _SMALL = 4096  # entries of a problem that are summed in their own precision
 
@@ -28,13 +30,6 @@ class Term(Protocol):
     def select(self, problems: Tensor) -> "Term":
         """The term of some problems of the batch, given by their indices."""
         ...
-
-
-class Assignments(NamedTuple):
-    """(B, K, N) log S and S."""
-
-    L: Tensor
-    S: Tensor
 
 
 class State(NamedTuple):
@@ -81,8 +76,8 @@ class Objective:
 
     def start(self, start: Tensor | None) -> Assignments:
         if start is None:
-            return _gibbs(self.cost, self.temperature or 1.0)
-        return _gibbs(-start.reshape(self.cost.mT.shape).mT.clamp_min(_FLOOR).log(), 1.0)
+            return gibbs(self.cost, self.temperature or 1.0)
+        return gibbs(-start.reshape(self.cost.mT.shape).mT.clamp_min(_FLOOR).log())
 
     def at(self, assignments: Assignments) -> State:
         """The state there: one product per term."""
@@ -110,8 +105,8 @@ class Objective:
     def step(self, now: State, rho: Tensor | float | None) -> Assignments:
         """The assignments after one step; `rho` None is the pure step."""
         if rho is None:
-            return _gibbs(now.G, self.temperature)
-        return _gibbs(now.G - rho * now.L, self.temperature + rho)
+            return gibbs(now.G, self.temperature)
+        return gibbs(now.G - rho * now.L, self.temperature + rho)
 
     def predicted(self, now: State, L: Tensor, rho: Tensor | float | None) -> Tensor:
         """(B,) change of the surrogate by the step to L, -sum_p (T + rho_p) KL(s_p || s_p+) <= 0."""
@@ -131,16 +126,6 @@ class Objective:
         """(B,) how much rounding can move R: 64 units of the parts' sizes in float64, 8 in float32."""
         units = 64 if now.S.dtype == torch.float64 else 8
         return (now.size + 1) * (units * torch.finfo(now.S.dtype).eps)
-
-
-def _gibbs(energy: Tensor, temperature: Tensor | float) -> Assignments:
-    """softmax(-energy / temperature) over the classes, and its logarithm: half the time of `log_softmax` and `exp`."""
-    L = energy.amin(dim=1, keepdim=True) - energy
-    if isinstance(temperature, Tensor) or temperature != 1:
-        L /= temperature
-    S = L.exp()
-    total = S.sum(dim=1, keepdim=True)
-    return Assignments(L.sub_(total.log()), S.div_(total))
 
 
 def _total(products: Tensor) -> Tensor:

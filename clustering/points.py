@@ -105,10 +105,15 @@ class Gram:
         if self.which is None or self.products is None or self.squared_step is None:
             return inner
         # <x_i + u_i s, x_j + u_j s> = G_ij + u_i <s, x_j> + u_j <s, x_i> + u_i u_j ||s||^2, summed over c.
-        mass, along = torch.bmm(coefficients, torch.stack([self.which, self.products], dim=2)).tensor_split(2, dim=2)
-        inner += mass * self.products[:, None]
-        inner += (along + mass * self.squared_step[:, :, None]) * self.which[:, None]
+        mass, along = torch.bmm(coefficients, self._moves).tensor_split(2, dim=2)
+        inner.addcmul_(mass, self.products[:, None])
+        inner.addcmul_(torch.addcmul(along, mass, self.squared_step[:, :, None]), self.which[:, None])
         return inner
+
+    @cached_property
+    def _moves(self) -> Tensor:
+        """(B, M, 2) `which` and `products`."""
+        return torch.stack([self.which, self.products], dim=2)  # type: ignore[list-item]
 
     def dissimilarities(self, first: int = 0) -> Tensor:
         values = self.values[:, first:, first:]
@@ -138,7 +143,7 @@ def squared_distances(points: Points, coefficients: Tensor) -> Tensor:
     """(B, K, M) squared Euclidean distances of every point to the prototypes sum_j c_kj x_j, clamped at 0."""
     inner = points.inner(coefficients)
     prototype_norms = (inner * coefficients).sum(dim=2, keepdim=True)
-    return (points.squared_norms[:, None] - 2 * inner + prototype_norms).clamp_min_(0)
+    return torch.sub(points.squared_norms[:, None], inner, alpha=2).add_(prototype_norms).clamp_min_(0)
 
 
 def squared_pairwise(points: Points) -> Tensor:

@@ -7,9 +7,13 @@ import torch
 from torch import Tensor
 
 from clustering.points import Points, cosines
+from clustering.softmax import softmax
 from fsl.episodes import Episodes
 
 Normalisation = Literal["weights", "count", "unit"]
+
+SupportLabels = Literal["given", "predicted"]
+"""Support points join their own class, or (public code) the one that they look like, as any query."""
 
 
 def rectified_means(
@@ -18,7 +22,7 @@ def rectified_means(
     *,
     temperature: float = 10.0,
     normalisation: Normalisation = "weights",
-    support_labels: Literal["given", "predicted"] = "given",
+    support_labels: SupportLabels = "given",
 ) -> Tensor:
     """(B, K, S + Q) coefficients of the rectified prototypes over the points.
 
@@ -35,17 +39,34 @@ def rectified_means(
             code). A class that then has no member keeps its support mean.
     """
     cosine = cosines(points, episodes.class_means)
-    joined = cosine.max(dim=1).indices  # many times faster than argmax here, and ties go to the lowest class too
-    if support_labels == "given":
-        joined = torch.cat([episodes.support_labels, joined[:, episodes.support_size :]], dim=1)
-    classes = torch.arange(episodes.way, device=joined.device)
-    members = ((joined[:, None] == classes[:, None]) & episodes.valid[:, None]).to(cosine.dtype)
-    weights = members * torch.softmax(temperature * cosine, dim=1)
+    members = likeliest(episodes, cosine, support_labels)
+    weights = softmax(temperature * cosine).mul_(members)
     if normalisation == "weights":
         scale = weights.sum(dim=2, keepdim=True)
     elif normalisation == "count":
         scale = members.sum(dim=2, keepdim=True)
     else:
         scale = (points.inner(weights) * weights).sum(dim=2, keepdim=True).clamp_min(0).sqrt()
+    weights /= scale.clamp_min(1e-12)
+    if support_labels == "given":  # then no class is without a member
+        return weights
     alone = members.sum(dim=2, keepdim=True) == 0
-    return torch.where(alone, episodes.class_means, weights / scale.clamp_min(1e-12))
+    return torch.where(alone, episodes.class_means, weights)
+
+
+def likeliest(episodes: Episodes, likeness: Tensor, support_labels: SupportLabels = "given") -> Tensor:
+    """(B, K, S + Q) 1 where a point joins the class that it is most like, ties to the lowest; 0 in padded rows.
+
+    Args:
+        episodes: the tasks.
+        likeness: (B, K, S + Q) of the points to the classes.
+        support_labels: see `SupportLabels`.
+    """
+    members = torch.eq(likeness, likeness.amax(dim=1, keepdim=True), out=torch.empty_like(likeness))
+    if members.sum(dim=1).amax() > 1:  # a tie
+        members *= members.cumsum(dim=1) == 1
+    if episodes.support_mask is not None or episodes.query_mask is not None:
+        members *= episodes.valid[:, None]
+    if support_labels == "given":
+        members[:, :, : episodes.support_size] = episodes.support_one_hot.mT
+    return members

@@ -8,7 +8,9 @@ import torch
 from torch import Tensor
 
 from clustering.parameters import Above, AtLeast, validate
+from clustering.softmax import softmax
 from fsl.episodes import Episodes, Predictions
+from fsl.rectification import SupportLabels, likeliest
 from fsl.transforms import Transform
 
 
@@ -45,7 +47,7 @@ class BDCSPN:
     temperature: Annotated[float, Above(0)] = 10.0
     weights: Literal["classes", "members"] = "classes"
     confident: Annotated[int, AtLeast(1)] | None = None
-    support_labels: Literal["given", "predicted"] = "given"
+    support_labels: SupportLabels = "given"
     metric: Literal["cosine", "euclidean"] = "cosine"
     classified: Literal["shifted", "original"] = "shifted"
 
@@ -75,7 +77,7 @@ class BDCSPN:
         else:
             # 2 <x, m> - ||m||^2; of ||x||^2 no class knows.
             logits = 2 * frame.inner(inner) - _along(inner, prototypes)
-        probabilities = _softmax(logits[:, :, episodes.support_size :]).mT
+        probabilities = softmax(logits[:, :, episodes.support_size :]).mT
         return Predictions(probabilities, torch.zeros(len(logits), dtype=torch.int64, device=logits.device))
 
     def _rectified(self, episodes: Episodes, cosine: Tensor) -> Tensor:
@@ -87,7 +89,7 @@ class BDCSPN:
             weights = (likeness - likeness.amax(dim=2, keepdim=True)).exp_().mul_(members)
             scale = weights.sum(dim=2, keepdim=True)
         else:
-            weights = _softmax(likeness).mul_(members)
+            weights = softmax(likeness).mul_(members)
             scale = members.sum(dim=2, keepdim=True)
         weights /= scale.clamp_min(1e-12)
         if self.shift:
@@ -100,19 +102,13 @@ class BDCSPN:
 
     def _members(self, episodes: Episodes, cosine: Tensor) -> Tensor:
         """(B, K, S + Q) 1 for the points that join a class, ties to the lowest."""
-        members = cosine == cosine.amax(dim=1, keepdim=True)
-        if int(members.sum()) > members[:, 0].numel():  # a tie
-            members &= members.cumsum(dim=1) == 1
-        if episodes.support_mask is not None or episodes.query_mask is not None:
-            members &= episodes.valid[:, None]
-        support, query = members.tensor_split([episodes.support_size], dim=2)
-        if self.support_labels == "given":
-            support.copy_(episodes.support_one_hot.mT)
+        members = likeliest(episodes, cosine, self.support_labels)
         if self.confident is not None and self.confident < episodes.query_size:
-            likely = cosine[:, :, episodes.support_size :].masked_fill(~query, -torch.inf)
+            query = members[:, :, episodes.support_size :]
+            likely = cosine[:, :, episodes.support_size :].masked_fill(query == 0, -torch.inf)
             order = likely.sort(dim=2, descending=True, stable=True).indices
-            query &= torch.zeros_like(query).scatter_(2, order[:, :, : self.confident], True)
-        return members.to(cosine.dtype)
+            query *= torch.zeros_like(query).scatter_(2, order[:, :, : self.confident], 1.0)
+        return members
 
 
 @dataclass(frozen=True)
@@ -174,9 +170,3 @@ def _along(products: Tensor, coefficients: Tensor) -> Tensor:
     """(B, K, 1) inner products of prototypes, whose products with the points are given, with sums of points."""
     inner: Tensor = torch.linalg.vecdot(products, coefficients)
     return inner[..., None]
-
-
-def _softmax(logits: Tensor) -> Tensor:
-    """Over the classes: several times faster than `torch.softmax` over a dimension that is not the last."""
-    powers = (logits - logits.amax(dim=1, keepdim=True)).exp_()
-    return powers.div_(powers.sum(dim=1, keepdim=True))

@@ -1,7 +1,7 @@
 """LaplacianShot (Ziko, Dolz, Granger and Ben Ayed 2020; chapter 4 of the thesis)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar
 
 from torch import Tensor
 
@@ -13,7 +13,7 @@ from clustering.parameters import Above, AtLeast, validate
 from clustering.points import Points, squared_distances
 from clustering.terms import Laplacian
 from fsl.episodes import Episodes, Predictions
-from fsl.rectification import Normalisation, rectified_means
+from fsl.rectification import Normalisation, SupportLabels, rectified_means
 from fsl.transforms import Transform
 
 
@@ -57,7 +57,7 @@ class LaplacianShot:
     rectify: bool = True
     temperature: Annotated[float, Above(0)] = 10.0
     normalisation: Normalisation = "weights"
-    support_labels: Literal["given", "predicted"] = "given"
+    support_labels: SupportLabels = "given"
     step: Step = "monotone"
     max_iterations: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] = 1e-6
