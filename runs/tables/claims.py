@@ -1,21 +1,22 @@
 """What the papers claim of few-shot strategies, checked on the results of a table.
 
 Strategies of a column were given the same tasks, so two of them are compared task by task: a claim that one is better
-holds where the 95 % interval of the mean difference lies above zero, fails where it lies below, and is a tie in
-between. Columns have tasks of their own, so gains of different columns are compared as independent means.
+holds where the 95 % bootstrap interval of the mean difference lies above zero, fails where it lies below, and is a tie
+in between. Columns have tasks of their own, so gains of different columns are compared as independent means.
 """
 
 import itertools
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fsl.paired import Paired
 from runs.results import PER_TASK, Scores
 from runs.tables.grid import Cell, Table
 
@@ -59,60 +60,46 @@ class Claim:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """The tracked runs of one cell.
-
-    Attributes:
-        accuracies: (T,) of every task, by seed.
-        iterations: (T,) likewise.
-        traces: objective (steps, b) of the first tasks of each seed, NaN after a task has stopped.
-    """
-
-    accuracies: Mapping[int, NDArray[np.float64]]
-    iterations: Mapping[int, NDArray[np.int64]]
-    traces: Sequence[NDArray[np.floating[Any]]]
-
-    def minus(self, other: "Outcome") -> "Mean":
-        """The mean of the paired differences, over the seeds that both have."""
-        seeds = [seed for seed in self.accuracies if seed in other.accuracies]
-        return Mean.of(np.concatenate([self.accuracies[seed] - other.accuracies[seed] for seed in seeds]))
-
-    @property
-    def mean(self) -> "Mean":
-        return Mean.of(np.concatenate(list(self.accuracies.values())))
-
-
-@dataclass(frozen=True)
-class Mean:
-    """A mean with its standard error, both fractions."""
+class Gain:
+    """A mean, or the difference of two, with its bootstrap samples. Fractions."""
 
     value: float
-    error: float
+    samples: NDArray[np.float64]
 
-    @classmethod
-    def of(cls, values: NDArray[np.float64]) -> "Mean":
-        return cls(float(values.mean()), float(values.std()) / math.sqrt(len(values)))
+    def __sub__(self, other: "Gain") -> "Gain":
+        """The difference of two independent ones."""
+        count = min(len(self.samples), len(other.samples))
+        return Gain(self.value - other.value, self.samples[:count] - other.samples[:count])
 
-    def __sub__(self, other: "Mean") -> "Mean":
-        """The difference of two independent means."""
-        return Mean(self.value - other.value, math.hypot(self.error, other.error))
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95 % interval."""
+        low, high = np.quantile(self.samples, (0.025, 0.975))
+        return float(low), float(high)
 
     def above(self, bound: float = 0.0) -> Status:
-        """Whether the mean lies above `bound`: holds, fails, or a tie where the 95 % interval holds the bound."""
-        if self.value - 1.96 * self.error > bound:
+        """Whether it lies above `bound`: holds, fails, or a tie where the interval holds the bound."""
+        low, high = self.interval
+        if low > bound:
             return "holds"
-        return "fails" if self.value + 1.96 * self.error < bound else "tie"
+        return "fails" if high < bound else "tie"
 
     def __str__(self) -> str:
-        return f"{100 * self.value:+.2f} ± {196 * self.error:.2f}"
+        low, high = self.interval
+        return f"{100 * self.value:+.2f} ({100 * low:+.2f} to {100 * high:+.2f})"
+
+
+BySeed = Mapping[int, Scores]
+"""The tracked runs of a cell, task by task."""
 
 
 class Outcomes:
     """The filled cells of a table, read when they are asked for."""
 
-    def __init__(self, table: Table, read: Callable[[Cell], Outcome]) -> None:
+    def __init__(self, table: Table, read: Callable[[Cell], BySeed]) -> None:
         self._read = read
-        self._known: dict[tuple[str, str], Outcome] = {}
+        self._known: dict[tuple[str, str], BySeed] = {}
+        self._resampled: dict[tuple[str, tuple[int, ...]], tuple[list[str], Paired]] = {}
         self.cells: dict[str, dict[str, Cell]] = {column: {} for column in table.columns}
         for (_, column), cell in table.cells.items():
             if cell.results:
@@ -134,23 +121,44 @@ class Outcomes:
 
     def have(self, column: str, *strategies: str) -> bool:
         """Whether these strategies have runs there, of the same seeds."""
-        cells = self.cells[column]
-        if not all(strategy in cells for strategy in strategies):
-            return False
-        return bool(set.intersection(*({*self.of(column, strategy).accuracies} for strategy in strategies)))
+        return all(strategy in self.cells[column] for strategy in strategies) and bool(self._seeds(column, *strategies))
 
-    def of(self, column: str, strategy: str) -> Outcome:
+    def of(self, column: str, strategy: str) -> BySeed:
         """The runs of a cell that is filled."""
         if (column, strategy) not in self._known:
             self._known[column, strategy] = self._read(self.cells[column][strategy])
         return self._known[column, strategy]
 
-    def gain(self, column: str, better: str, than: str) -> Mean:
-        """Paired gain of one strategy over another."""
-        return self.of(column, better).minus(self.of(column, than))
+    def gain(self, column: str, better: str, than: str) -> Gain:
+        """Paired gain of one strategy over another, on the tasks of all seeds that both have."""
+        return self._mean(column, self._seeds(column, better, than), better, than)
+
+    def mean(self, column: str, strategy: str) -> Gain:
+        """Mean accuracy."""
+        return self._mean(column, self._seeds(column, strategy), strategy)
+
+    def _seeds(self, column: str, *strategies: str) -> tuple[int, ...]:
+        return tuple(sorted(set.intersection(*({*self.of(column, strategy)} for strategy in strategies))))
+
+    def _mean(self, column: str, seeds: tuple[int, ...], first: str, second: str | None = None) -> Gain:
+        names, paired = self._paired(column, seeds)
+        i = names.index(first)
+        if second is None:
+            return Gain(float(np.mean([a[:, i].mean() for a in paired.accuracies])), paired.resampled_means[:, i])
+        j = names.index(second)
+        samples = paired.resampled_means[:, i] - paired.resampled_means[:, j]
+        return Gain(paired.difference(i, j).mean, samples)
+
+    def _paired(self, column: str, seeds: tuple[int, ...]) -> tuple[list[str], Paired]:
+        """All strategies of a column that have these seeds: resampled once, for all claims."""
+        if (column, seeds) not in self._resampled:
+            names = [name for name in self.cells[column] if {*seeds} <= {*self.of(column, name)}]
+            units = [np.stack([self.of(column, name)[seed].by_unit for name in names], axis=1) for seed in seeds]
+            self._resampled[column, seeds] = names, Paired(units)
+        return self._resampled[column, seeds]
 
 
-def check(table: Table, read: Callable[[Cell], Outcome]) -> list[Verdict]:
+def check(table: Table, read: Callable[[Cell], BySeed]) -> list[Verdict]:
     """Every claim on every setting for which the table has the runs.
 
     Args:
@@ -193,7 +201,7 @@ def _collapses(strategy: str, sampler: str) -> Callable[[Outcomes], Iterator[tup
         for usual in outcomes.columns():
             for other in outcomes.columns(sampler, outcomes.shot(usual)):
                 if outcomes.have(usual, strategy) and outcomes.have(other, strategy):
-                    loss = outcomes.of(usual, strategy).mean - outcomes.of(other, strategy).mean
+                    loss = outcomes.mean(usual, strategy) - outcomes.mean(other, strategy)
                     evidence = f"{strategy} loses {loss}; a collapse is more than {100 * COLLAPSE:.0f}"
                     yield f"{usual}, {other}", loss.above(COLLAPSE), evidence
 
@@ -203,7 +211,7 @@ def _collapses(strategy: str, sampler: str) -> Callable[[Outcomes], Iterator[tup
 def _few_steps(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
     for column in outcomes.columns():
         if outcomes.have(column, "laplacianshot"):
-            steps = np.concatenate(list(outcomes.of(column, "laplacianshot").iterations.values()))
+            steps = np.concatenate([scores.iterations for scores in outcomes.of(column, "laplacianshot").values()])
             share = float((steps < FEW_STEPS).mean())
             evidence = f"{100 * share:.2f} % of tasks; {steps.mean():.1f} steps on average, {steps.max()} at most"
             yield column, "holds" if share > 0.95 else "fails", evidence
@@ -213,7 +221,9 @@ def _never_rises(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
     for column in outcomes.columns():
         if outcomes.have(column, "laplacianshot"):
             worst, tasks = -math.inf, 0
-            for trace in outcomes.of(column, "laplacianshot").traces:
+            for scores in outcomes.of(column, "laplacianshot").values():
+                if (trace := scores.trace) is None:
+                    continue
                 rises = np.diff(trace, axis=0) / np.maximum(np.abs(trace[:-1]), 1)
                 worst = max(worst, float(np.nanmax(rises, initial=-math.inf)))
                 tasks += trace.shape[1]
@@ -222,19 +232,15 @@ def _never_rises(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
                 yield column, "holds" if worst <= ROUNDING else "fails", evidence
 
 
-def from_record(cell: Cell, tracker: "Tracker") -> Outcome:
+def from_record(cell: Cell, tracker: "Tracker") -> BySeed:
     """The runs of a cell, task by task; a run whose tasks are gone from the record is left out."""
-    accuracies, iterations, traces = {}, {}, []
+    found = {}
     for result in cell.results:
         with tempfile.TemporaryDirectory() as folder:
             path = tracker.download(result.run_id, PER_TASK, Path(folder))
-            if path is None:
-                continue
-            scores = Scores.load(path)
-            accuracies[result.seed], iterations[result.seed] = scores.accuracies, scores.iterations
-            if scores.trace is not None:
-                traces.append(scores.trace)
-    return Outcome(accuracies, iterations, traces)
+            if path is not None:
+                found[result.seed] = Scores.load(path)
+    return found
 
 
 _CHAIN = ("slk_ms", "slk_means", "kmodes", "kmeans", "laplacianshot")

@@ -5,8 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fsl.scores import ClassScores
 from runs.config import EvaluateConfig, parse
-from runs.tables.claims import CLAIMS, Mean, Outcome, check
+from runs.results import Scores
+from runs.tables.claims import CLAIMS, Gain, check
 from runs.tables.grid import Cell, SeedResult, Table
 
 TASKS = 400
@@ -15,8 +17,10 @@ TASKS = 400
 def outcome(mean, *, seed=0, steps=5, trace=None):
     """Tasks whose accuracies spread around `mean`, the same spread for every outcome: paired, they differ exactly."""
     spread = np.random.default_rng(7).normal(0, 0.1, TASKS)
-    iterations = np.full(TASKS, steps)
-    return Outcome({seed: mean + spread - spread.mean()}, {seed: iterations}, [] if trace is None else [trace])
+    classes = ClassScores(np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64))
+    return {
+        seed: Scores(mean + spread - spread.mean(), np.full(TASKS, steps), classes, ("a",), trace=trace),
+    }
 
 
 def table(outcomes):
@@ -25,7 +29,7 @@ def table(outcomes):
     for (strategy, shot, sampler), found in outcomes.items():
         config = parse(EvaluateConfig, [f"strategy={strategy}", f"shot={shot}", f"sampler={sampler}"])[0]
         column = f"{shot}-shot {sampler}"
-        results = tuple(SeedResult(seed, 0.5, 0.01, TASKS, f"{strategy}{column}{seed}") for seed in found.accuracies)
+        results = tuple(SeedResult(seed, 0.5, 0.01, TASKS, f"{strategy}{column}{seed}") for seed in found)
         cells[strategy, column] = Cell(config, results)
         read[strategy, column] = found
     rows = tuple(dict.fromkeys(row for row, _ in cells))
@@ -42,7 +46,7 @@ def test_better_ties_and_worse():
     found = {("simpleshot", 1, "balanced"): outcome(0.6)}
     claim = ("LaplacianShot is better than SimpleShot", "1-shot balanced")
     noisy = outcome(0.6)
-    noisy.accuracies[0][:] += np.where(np.arange(TASKS) % 2, 0.01, -0.01)
+    noisy[0].accuracies[:] += np.where(np.arange(TASKS) % 2, 0.01, -0.01)
     for other, status in ((outcome(0.7), "holds"), (noisy, "tie"), (outcome(0.5), "fails")):
         assert verdicts({**found, ("laplacianshot", 1, "balanced"): other})[claim] == status
 
@@ -82,12 +86,12 @@ def test_steps_and_objective():
         assert found["LaplacianShot converges in fewer than 15 steps", "1-shot balanced"] == expected
 
 
-@given(st.lists(st.floats(0, 1), min_size=2, max_size=30), st.floats(-1, 1))
-def test_a_verdict_is_never_both_ways(values, bound):
-    mean = Mean.of(np.array(values))
-    opposite = Mean(-mean.value, mean.error)
+@given(st.lists(st.floats(-1, 1), min_size=2, max_size=30), st.floats(-1, 1))
+def test_a_verdict_is_never_both_ways(samples, bound):
+    gain = Gain(float(np.mean(samples)), np.array(samples))
+    opposite = Gain(-gain.value, -gain.samples)
     mirror = {"holds": "fails", "fails": "holds", "tie": "tie"}
-    assert opposite.above(-bound) == mirror[mean.above(bound)]
+    assert opposite.above(-bound) == mirror[gain.above(bound)]
 
 
 def test_every_claim_names_strategies_that_exist():
