@@ -51,6 +51,8 @@ def _spell(difference: Difference, units: str) -> dict[str, str]:
 
 def verdict(difference: Difference) -> str:
     """Whether every interval excludes 0, and on which side."""
+    if difference.equal == 1:
+        return "the same"
     if not difference.excludes_zero:
         return "undecided"
     return "better" if difference.mean > 0 else "worse"
