@@ -65,7 +65,7 @@ class BAVARDAGE:
         """Class probabilities of the queries; the trace holds the objective of the mixture, from its start on."""
         episodes = episodes.transformed(self.transform)
         start = SoftKMeans(
-            transform=self.transform, scaling="none", beta=self.start_beta, rounds=self.start_rounds, tolerance=0
+            transform=self.transform, beta=self.start_beta, rounds=self.start_rounds, tolerance=0
         ).predict(episodes)
         support = episodes.support_one_hot.mT
         valid = None if episodes.query_mask is None else episodes.query_mask[:, None].to(episodes.dtype)

@@ -1,7 +1,7 @@
 """PADDLE: few classes in use among many ways (Martin, Boudiaf, Chouzenoux, Pesquet and Ben Ayed 2022)."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 
@@ -34,11 +34,15 @@ class PADDLE:
     support means and no second term. Both parts are concave in Y once w is minimised out, so that a round is the pure
     bound step and the objective never rises.
 
+    The public code scales every channel by the range of the task's queries. That makes a channel of mere noise as wide
+    as the others: on validation classes of mini-ImageNet it got 24 % (Conv-4) and 35 % (Conv-6) right with one shot,
+    SimpleShot 46 and 48, and the defaults, whose beta was chosen there, 52 and 53. They work on inner products.
+
     Attributes:
         transform: per-feature transform; UN in the public code.
-        scaling: "min-max" maps every channel so that the task's queries span 0 to 1, as in the public code; "none".
-        beta: factor of the squared distances; 1 in the public code. They are sums over D channels, so that D is a
-            hidden inverse temperature: None makes it that of 640 channels, 640 / D, after min-max scaling, else 1.
+        scaling: "none", or "min-max", which maps every channel so that the task's queries span 0 to 1 (public code).
+        beta: factor of the squared distances. They are sums over D channels, so that after min-max scaling D is a
+            hidden inverse temperature: None is 640 / D, as 1 is in the public code for its 640 channels.
         weight: of the entropy of the proportions, times Q: the published lambda over the number of queries, 75 / 75.
             0 is soft K-means.
         rounds: at most; 100 in the paper, up to 1000 in the public configurations.
@@ -48,9 +52,9 @@ class PADDLE:
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
 
-    transform: Transform = "UN"
-    scaling: Scaling = "min-max"
-    beta: Annotated[float, Above(0)] | None = None
+    transform: Transform = "CL2N"
+    scaling: Scaling = "none"
+    beta: Annotated[float, Above(0)] | None = 50.0
     weight: Annotated[float, AtLeast(0)] = 1.0
     rounds: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] = 1e-6
@@ -58,12 +62,17 @@ class PADDLE:
     def __post_init__(self) -> None:
         validate(self)
 
+    @classmethod
+    def as_published(cls, **changes: Any) -> "PADDLE":
+        """The settings of the public code."""
+        return cls(**{"transform": "UN", "scaling": "min-max", "beta": None, "tolerance": 0.0, **changes})
+
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the objective."""
         episodes = episodes.transformed(self.transform)
         points = min_max_points(episodes) if self.scaling == "min-max" else episodes.points
         distances = squared_distances(points, episodes.class_means)[:, :, episodes.support_size :]
-        beta = self.beta or (PUBLISHED_WIDTH / episodes.features.shape[2] if self.scaling == "min-max" else 1.0)
+        beta = self.beta or PUBLISHED_WIDTH / episodes.features.shape[2]
         start = softmax(-0.5 * beta * distances).mT
         valid = None if episodes.query_mask is None else episodes.query_mask[:, None].to(episodes.dtype)
         terms: list[Term] = [Scatter(points, episodes.support_one_hot.mT, valid, beta)]

@@ -37,7 +37,8 @@ def draw(seed: int, batch: int = 2, way: int = 3, shot: int = 2, queries: int = 
 )
 def test_it_agrees_with_loops(seed: int, weight: float, rounds: int, scale: bool) -> None:
     episodes = draw(seed)
-    strategy = PADDLE(scaling="min-max" if scale else "none", beta=1.0, weight=weight, rounds=rounds, tolerance=0)
+    options: dict[str, Any] = {"transform": "UN", "scaling": "min-max" if scale else "none", "beta": 1.0}
+    strategy = PADDLE(weight=weight, rounds=rounds, tolerance=0, **options)
     found = strategy.predict(episodes)
     assert found.trace is not None
     for i, labels in enumerate(episodes.support_labels.tolist()):
@@ -50,17 +51,18 @@ def test_it_agrees_with_loops(seed: int, weight: float, rounds: int, scale: bool
         objective = torch.tensor(objectives, dtype=torch.float64)[: len(steps)]
         torch.testing.assert_close(steps - steps[0], objective - objective[0], atol=1e-7, rtol=0)
     if weight == 0:
-        soft = SoftKMeans(scaling=strategy.scaling, beta=1.0, rounds=rounds, tolerance=0).predict(episodes)
+        soft = SoftKMeans(rounds=rounds, tolerance=0, **options).predict(episodes)
         torch.testing.assert_close(soft.probabilities, found.probabilities)
 
 
 @settings(deadline=None, max_examples=25)
-@given(seed=st.integers(0, 100_000), weight=st.floats(0, 5), single=st.booleans())
-def test_the_objective_never_rises(seed: int, weight: float, single: bool) -> None:
+@given(seed=st.integers(0, 100_000), weight=st.floats(0, 5), single=st.booleans(), scaled=st.booleans())
+def test_the_objective_never_rises(seed: int, weight: float, single: bool, scaled: bool) -> None:
     episodes = draw(seed, batch=4, queries=25, way=5)
     if single:
         episodes = dataclasses.replace(episodes, support=episodes.support.float(), query=episodes.query.float())
-    found = PADDLE(weight=weight, tolerance=0).predict(episodes)
+    strategy = PADDLE.as_published(weight=weight) if scaled else PADDLE(transform="L2N", weight=weight, tolerance=0)
+    found = strategy.predict(episodes)
     assert found.trace is not None
     steps = found.trace[1:] - found.trace[:-1]
     rounding = (2e-6 if single else 1e-12) * (1 + found.trace.nan_to_num().abs().amax())
@@ -78,7 +80,7 @@ def test_no_query_is_wanted_by_classes_that_are_not_there() -> None:
     query = centres.gather(1, hidden[..., None].expand(-1, -1, 16)) + torch.randn(8, 30, 16, generator=generator)
     episodes = Episodes(support, labels, query, 12)
     used = []
-    for strategy in (PADDLE(), SoftKMeans()):
+    for strategy in (PADDLE(transform="L2N"), SoftKMeans(transform="L2N")):
         shares = strategy.predict(episodes).probabilities.mean(1)
         used.append(float((-torch.xlogy(shares, shares)).sum(1).exp().mean()))
     assert used[0] < used[1]
@@ -87,7 +89,7 @@ def test_no_query_is_wanted_by_classes_that_are_not_there() -> None:
 
 def test_the_default_stops_near_the_end_of_all_rounds() -> None:
     episodes = draw(3, batch=30, queries=30, way=5, dim=8)
-    for strategy in (PADDLE(), SoftKMeans()):
+    for strategy in (PADDLE(transform="L2N"), SoftKMeans(transform="L2N")):
         whole = dataclasses.replace(strategy, tolerance=0).predict(episodes)
         assert float((strategy.predict(episodes).labels == whole.labels).double().mean()) > 0.99
 
@@ -96,26 +98,29 @@ def test_beta_is_the_square_of_a_factor_of_the_features() -> None:
     episodes = draw(7)
     longer = dataclasses.replace(episodes, support=1.5 * episodes.support, query=1.5 * episodes.query)
     for kind in (PADDLE, SoftKMeans):
-        found = kind(scaling="none", beta=2.25).predict(episodes)
-        torch.testing.assert_close(found.probabilities, kind(scaling="none").predict(longer).probabilities)
+        found, expected = (kind(transform="UN", beta=beta) for beta in (2.25, 1.0))
+        torch.testing.assert_close(found.predict(episodes).probabilities, expected.predict(longer).probabilities)
         copies = dataclasses.replace(
             episodes, support=episodes.support.repeat(1, 1, 3), query=episodes.query.repeat(1, 1, 3)
         )
-        torch.testing.assert_close(kind().predict(copies).probabilities, kind().predict(episodes).probabilities)
+        published = kind.as_published()
+        torch.testing.assert_close(published.predict(copies).probabilities, published.predict(episodes).probabilities)
 
 
 def test_scaling_and_translation_of_channels_change_nothing() -> None:
     episodes = draw(4)
     by, move = torch.tensor([0.5, 3.0, 4.0, 1.0]).double(), torch.tensor([5.0, -3.0, 0.0, 1.0]).double()
     moved = dataclasses.replace(episodes, support=episodes.support * by + move, query=episodes.query * by + move)
-    torch.testing.assert_close(PADDLE().predict(moved).probabilities, PADDLE().predict(episodes).probabilities)
+    torch.testing.assert_close(
+        PADDLE.as_published().predict(moved).probabilities, PADDLE.as_published().predict(episodes).probabilities
+    )
 
 
 def test_without_scaling_a_rotation_changes_nothing() -> None:
     episodes = draw(5)
     rotation = torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64)).Q
     turned = dataclasses.replace(episodes, support=episodes.support @ rotation, query=episodes.query @ rotation)
-    strategy = PADDLE(scaling="none")
+    strategy = PADDLE(transform="UN")
     torch.testing.assert_close(strategy.predict(turned).probabilities, strategy.predict(episodes).probabilities)
 
 
