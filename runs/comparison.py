@@ -111,6 +111,10 @@ class Comparison:
         """Mean over seeds, a fraction."""
         return float(np.mean([result.accuracy for result in self.results[strategy]]))
 
+    def per_class(self, strategy: int) -> float:
+        """Mean over seeds of the mean over classes, a fraction."""
+        return float(np.mean([result.classes.mean for result in self.results[strategy]]))
+
     def difference(self, first: int, second: int) -> Difference:
         """Of two strategies by their indices."""
         return self._paired.difference(first, second)

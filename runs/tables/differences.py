@@ -14,7 +14,7 @@ from runs.results import in_common
 from runs.tables.formats import markdown_table
 
 SHOWN = 5  # classes at each end of a strategy in the terminal
-RIGHT = ("accuracy", "difference")
+RIGHT = ("accuracy", "per class", "difference")
 
 
 def title(comparison: Comparison) -> str:
@@ -30,8 +30,14 @@ def rows(comparison: Comparison) -> list[dict[str, str]]:
     found = []
     differences = dict(comparison.against_reference())
     for i, name in enumerate(comparison.setting.strategies):
-        row = {"strategy": name, "accuracy": f"{100 * comparison.accuracy(i):.2f} %", "difference": "reference"}
-        found.append(row | (_spell(differences[name], comparison.units) if name in differences else {}))
+        row = {"strategy": name, "accuracy": f"{100 * comparison.accuracy(i):.2f} %"}
+        if comparison.units == "queries":
+            row["per class"] = f"{100 * comparison.per_class(i):.2f} %"
+        found.append(
+            row
+            | {"difference": "reference"}
+            | (_spell(differences[name], comparison.units) if name in differences else {})
+        )
     return found
 
 
@@ -102,7 +108,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
             {
                 "name": name,
                 "accuracy": comparison.accuracy(i),
-                "accuracy_per_class": float(np.mean([result.classes.mean for result in comparison.results[i]])),
+                "accuracy_per_class": comparison.per_class(i),
                 "runs": [result.run_id for result in comparison.results[i]],
             }
             for i, name in enumerate(names)

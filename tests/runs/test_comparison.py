@@ -149,7 +149,9 @@ def test_of_one_task_queries_are_compared(compared):
     assert difference.mean == pytest.approx((right[1] - right[0]).mean())
     assert difference.mean == pytest.approx(results[1].accuracy - results[0].accuracy)
     assert difference.high > difference.low
-    assert "95 % over queries" in differences.rows(comparison)[1]
+    (_, row) = differences.rows(comparison)
+    assert "95 % over queries" in row
+    assert row["per class"] == f"{100 * results[1].classes.mean:.2f} %"
     assert "1 task;" in differences.title(comparison)
 
 
