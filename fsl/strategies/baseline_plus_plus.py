@@ -2,7 +2,7 @@
 Few-shot Classification")."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -17,15 +17,19 @@ _LENGTH = 1e-5  # added to a feature's length, as in the public code
 
 @dataclass(frozen=True)
 class BaselinePlusPlus:
-    """Directions v_k and lengths g_k are trained by cross-entropy on the support, the features as they are; then
+    """Directions v_k and lengths g_k are trained by cross-entropy on the support; then
     P(k | x_q) = softmax_k( scale g_k cos(v_k, x_q) ).
 
     The lengths, the scale and the dampening are the public code's; the paper (section 3.2) has the cosine alone. All
     tasks draw the same, see `fsl.linear_heads.Draw`. Training is exact in the inner products of the support; its cost
     grows with the square of the support.
 
+    The paper takes the features as they are, of a network that was trained with this very head. Of other networks the
+    features after a ReLU all have cosines near 1, and so few steps hardly leave the random start: with a Conv-4 trained
+    as ProtoNet on mini-ImageNet 20 % were right of one shot, as by chance, and 45 % with CL2N.
+
     Attributes:
-        transform: per-feature transform; none in the paper, and of those without a centre the cosine sees none.
+        transform: per-feature transform; none in the paper. Of those without a centre the cosine sees none.
         scale: factor of the logits; null for 2, or 10 where there are more than 200 ways (public code).
         learning_rate: of the gradient steps.
         momentum: share of the previous step that is kept.
@@ -39,7 +43,7 @@ class BaselinePlusPlus:
     transductive: ClassVar[bool] = False
     assumes_balance: ClassVar[bool] = False
 
-    transform: Transform = "UN"
+    transform: Transform = "CL2N"
     scale: Annotated[float, Above(0)] | None = None
     learning_rate: Annotated[float, Above(0)] = 0.01
     momentum: Annotated[float, Within(0, 1)] = 0.9
@@ -51,6 +55,11 @@ class BaselinePlusPlus:
 
     def __post_init__(self) -> None:
         validate(self)
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> "BaselinePlusPlus":
+        """The settings of the paper, for features of a network that was trained with this head."""
+        return cls(**{"transform": "UN", **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the iterations are gradient steps."""

@@ -35,7 +35,7 @@ class LaplacianShot:
         graph: how arcs become weights; "directed" needs step="published".
         include_self: count the query among its own k neighbours, as published: k - 1 real ones.
         shift: move the queries so that their mean is the support's (section 4.3.4). Takes the classes to be mixed
-            alike in both.
+            alike in both: with Dirichlet proportions it cost 1 to 2 points on mini-ImageNet (Conv-4, Conv-6).
         rectify: rectified prototypes instead of support means.
         temperature: factor of the cosine in the rectification weights.
         normalisation: what a rectified prototype is divided by.
