@@ -19,21 +19,11 @@ from fsl.strategies.slk_means import SLKMeans
 from fsl.strategies.slk_ms import SLKMS
 from tests.oracles import constrained_clustering_loops as loops
 from tests.oracles import fewshot_loops as oracle
+from tests.oracles.small_tasks import draw
 from tests.oracles.sweeps import largest_rise, recorded_sweeps
 
 KINDS = {SLKMeans: "means", SLKMS: "modes", SLKBO: "points", KMeans: "means", KModes: "modes"}
 NOT_OF_THE_LOOPS = {"transform", "step", "max_iterations", "tolerance", "max_sweeps", "sweep_tolerance"}
-
-
-def draw(seed: int, batch: int = 3, way: int = 3, shot: int = 2, queries: int = 9, dim: int = 6) -> Episodes:
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.arange(way).repeat_interleave(shot).expand(batch, -1)
-    centres = torch.randn(batch, way, dim, generator=generator, dtype=torch.float64)
-    hidden = torch.randint(0, way, (batch, queries), generator=generator)
-    noise = torch.randn(batch, way * shot + queries, dim, generator=generator, dtype=torch.float64)
-    support = centres.gather(1, labels[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, : way * shot]
-    query = centres.gather(1, hidden[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, way * shot :]
-    return Episodes(support, labels, query, way, base_mean=torch.full((dim,), 0.1, dtype=torch.float64))
 
 
 def by_loops(episodes: Episodes, strategy: Any, i: int, outer: int) -> torch.Tensor:

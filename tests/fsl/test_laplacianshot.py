@@ -13,17 +13,7 @@ from fsl.episodes import Episodes
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
 from tests.oracles import fewshot_loops as oracle
-
-
-def draw(seed: int, batch: int = 3, way: int = 3, shot: int = 2, queries: int = 9, dim: int = 6) -> Episodes:
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.arange(way).repeat_interleave(shot).expand(batch, -1)
-    centres = torch.randn(batch, way, dim, generator=generator, dtype=torch.float64)
-    hidden = torch.randint(0, way, (batch, queries), generator=generator)
-    noise = torch.randn(batch, way * shot + queries, dim, generator=generator, dtype=torch.float64)
-    support = centres.gather(1, labels[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, : way * shot]
-    query = centres.gather(1, hidden[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, way * shot :]
-    return Episodes(support, labels, query, way, base_mean=torch.full((dim,), 0.1, dtype=torch.float64))
+from tests.oracles.small_tasks import draw
 
 
 def by_loops(episodes: Episodes, strategy: LaplacianShot, iterations: int) -> torch.Tensor:
