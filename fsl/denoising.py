@@ -15,8 +15,8 @@ def mean_losses(
     valid: Tensor,
     *,
     steps: int = 1000,
-    rate: float = 0.1,
-    decay: float = 5e-4,
+    learning_rate: float = 0.1,
+    weight_decay: float = 5e-4,
     momentum: float = 0.9,
 ) -> Tensor:
     """(B, M) cross-entropy of every point's label, averaged over the steps of training.
@@ -31,8 +31,8 @@ def mean_losses(
         labels: (B, K, M) one-hot labels of all points.
         valid: (B, M) bool, False for padded points, which weigh nothing.
         steps: of training.
-        rate: learning rate.
-        decay: weight decay, of the weights and the bias.
+        learning_rate: of the training.
+        weight_decay: of the weights and the bias.
         momentum: of the steps.
     """
     means = given / given.sum(dim=2, keepdim=True).clamp_min(1)
@@ -47,8 +47,8 @@ def mean_losses(
         log_probabilities = torch.log_softmax(scores, dim=1)
         total += log_probabilities
         errors = log_probabilities.exp_().mul_(share).sub_(targets)
-        step = lifted.inner(errors).add_(step, alpha=momentum).add_(scores, alpha=decay)
-        scores = scores.sub_(step, alpha=rate)
+        step = lifted.inner(errors).add_(step, alpha=momentum).add_(scores, alpha=weight_decay)
+        scores = scores.sub_(step, alpha=learning_rate)
     return -(total * labels).sum(dim=1) / steps
 
 

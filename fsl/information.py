@@ -106,7 +106,7 @@ def maximise_information(
     marginal: float,
     conditional: float,
     alpha: float | Tensor = 1.0,
-    rate: float,
+    learning_rate: float,
     iterations: int,
 ) -> Predictions:
     """Fit the prototypes of every task by Adam, from the support means on, and classify the queries by them.
@@ -133,7 +133,7 @@ def maximise_information(
     tasks, points, dimension = loss.features.shape
     at_once = tasks if loss.features.is_cuda else max(1, _CACHED // (points * dimension))
     blocks = [slice(first, first + at_once) for first in range(0, tasks, at_once)]
-    fitted = [_fit(loss.select(block), rate, iterations) for block in blocks]
+    fitted = [_fit(loss.select(block), learning_rate, iterations) for block in blocks]
     probabilities, traces = (torch.cat(parts, dim=-1 if i else 0) for i, parts in enumerate(zip(*fitted, strict=True)))
     return Predictions(
         probabilities=probabilities[:, :, episodes.support_size :].mT,
@@ -142,10 +142,10 @@ def maximise_information(
     )
 
 
-def _fit(loss: InformationLoss, rate: float, iterations: int) -> tuple[Tensor, Tensor]:
+def _fit(loss: InformationLoss, learning_rate: float, iterations: int) -> tuple[Tensor, Tensor]:
     """(b, K, S + Q) probabilities of a few tasks at the end, and (iterations, b) their losses before each step."""
     prototypes = loss.start
-    adam = Adam(prototypes, rate)
+    adam = Adam(prototypes, learning_rate)
     values = prototypes.new_zeros(iterations, len(prototypes), dtype=torch.float64)
     for i in range(iterations):
         values[i], gradient = loss.value_and_gradient(prototypes)

@@ -27,7 +27,7 @@ class AlphaTIM:
         cross_entropy: weight of the support's cross-entropy, a mean over the support; 1 in the public code.
         marginal: weight of the entropy of the mean query, which is maximised; 1 in the public code.
         conditional: weight of the queries' mean entropy, which is minimised; 1 in the public code.
-        rate: Adam's step size; 1e-4 in the public code.
+        learning_rate: Adam's step size; 1e-4 in the public code.
         iterations: Adam's steps; 1000 in the public code. 0 is SimpleShot.
     """
 
@@ -40,7 +40,7 @@ class AlphaTIM:
     cross_entropy: Annotated[float, AtLeast(0)] = 1.0
     marginal: Annotated[float, AtLeast(0)] = 1.0
     conditional: Annotated[float, AtLeast(0)] = 1.0
-    rate: Annotated[float, Above(0)] = 1e-4
+    learning_rate: Annotated[float, Above(0)] = 1e-4
     iterations: Annotated[int, AtLeast(0)] = 1000
 
     def __post_init__(self) -> None:
@@ -55,7 +55,7 @@ class AlphaTIM:
             marginal=self.marginal,
             conditional=self.conditional,
             alpha=_alpha_by_shots(episodes) if self.alpha is None else float(self.alpha),
-            rate=self.rate,
+            learning_rate=self.learning_rate,
             iterations=self.iterations,
         )
 

@@ -48,6 +48,6 @@ class EntropyMin:
             cross_entropy=1.0,
             marginal=0.0,
             conditional=self.weight,
-            rate=self.learning_rate,
+            learning_rate=self.learning_rate,
             iterations=self.iterations,
         )

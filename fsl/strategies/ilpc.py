@@ -43,8 +43,8 @@ class ILPC:
         power: sharpens the labels before the transport.
         keep: queries per class and round.
         steps: of the classifier's training.
-        rate: its learning rate, with momentum 0.9.
-        decay: its weight decay.
+        learning_rate: of the training, with momentum 0.9.
+        weight_decay: of the training.
         tolerance: largest error of a class's mass in the transport, as a share of the queries.
         max_rounds: Sinkhorn rounds at most.
     """
@@ -60,8 +60,8 @@ class ILPC:
     power: Annotated[float, Above(0)] = 3.0
     keep: Annotated[int, AtLeast(1)] = 3
     steps: Annotated[int, AtLeast(1)] = 1000
-    rate: Annotated[float, Above(0)] = 0.1
-    decay: Annotated[float, AtLeast(0)] = 5e-4
+    learning_rate: Annotated[float, Above(0)] = 0.1
+    weight_decay: Annotated[float, AtLeast(0)] = 5e-4
     tolerance: Annotated[float, AtLeast(0)] = 1e-6
     max_rounds: Annotated[int, AtLeast(1)] = 1000
 
@@ -91,8 +91,8 @@ class ILPC:
                 labels[tasks] + one_hot,
                 valid[tasks],
                 steps=self.steps,
-                rate=self.rate,
-                decay=self.decay,
+                learning_rate=self.learning_rate,
+                weight_decay=self.weight_decay,
             )
             kept = self._kept(losses, one_hot)
             last = kept.sum((1, 2)) < episodes.way

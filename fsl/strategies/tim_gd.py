@@ -27,7 +27,7 @@ class TIMGD:
         cross_entropy: weight of the support's cross-entropy, a mean over the support; 0.1 in the public code.
         marginal: weight of the entropy of the mean query, which is maximised; 1 in the public code.
         conditional: weight of the queries' mean entropy, which is minimised; 0.1 in the public code.
-        rate: Adam's step size; 1e-4 in the public code.
+        learning_rate: Adam's step size; 1e-4 in the public code.
         iterations: Adam's steps; 1000 in the public scripts. 0 is SimpleShot.
     """
 
@@ -39,7 +39,7 @@ class TIMGD:
     cross_entropy: Annotated[float, AtLeast(0)] = 0.1
     marginal: Annotated[float, AtLeast(0)] = 1.0
     conditional: Annotated[float, AtLeast(0)] = 0.1
-    rate: Annotated[float, Above(0)] = 1e-4
+    learning_rate: Annotated[float, Above(0)] = 1e-4
     iterations: Annotated[int, AtLeast(0)] = 1000
 
     def __post_init__(self) -> None:
@@ -53,6 +53,6 @@ class TIMGD:
             cross_entropy=self.cross_entropy,
             marginal=self.marginal,
             conditional=self.conditional,
-            rate=self.rate,
+            learning_rate=self.learning_rate,
             iterations=self.iterations,
         )

@@ -91,9 +91,9 @@ def test_the_gradient_is_that_of_autograd_where_alpha_differs_by_task() -> None:
 @pytest.mark.parametrize(
     ("strategy", "alpha"),
     [
-        (TIMGD(transform="UN", temperature=3.0, rate=0.02, iterations=6), 1.0),
-        (AlphaTIM(transform="UN", temperature=3.0, rate=0.02, iterations=6, alpha=2.0), 2.0),
-        (AlphaTIM(transform="UN", temperature=3.0, rate=0.02, iterations=6), 5.0),
+        (TIMGD(transform="UN", temperature=3.0, learning_rate=0.02, iterations=6), 1.0),
+        (AlphaTIM(transform="UN", temperature=3.0, learning_rate=0.02, iterations=6, alpha=2.0), 2.0),
+        (AlphaTIM(transform="UN", temperature=3.0, learning_rate=0.02, iterations=6), 5.0),
     ],
     ids=["TIM-GD", "alpha-TIM", "alpha by shots"],
 )
@@ -103,7 +103,7 @@ def test_adam_agrees_with_loops(strategy: TIMGD | AlphaTIM, alpha: float, seed: 
     found = strategy.predict(episodes)
     weights = (strategy.cross_entropy, strategy.marginal, strategy.conditional)
     for i, task in enumerate(tasks(episodes)):
-        expected = oracle.tim_gd(*task, 3, weights, strategy.temperature, alpha, strategy.rate, 6)
+        expected = oracle.tim_gd(*task, 3, weights, strategy.temperature, alpha, strategy.learning_rate, 6)
         torch.testing.assert_close(found.probabilities[i], torch.tensor(expected).double(), atol=1e-5, rtol=0)
 
 
@@ -206,9 +206,9 @@ def test_without_iterations_it_is_simpleshot(kind: Any) -> None:
 
 def test_alpha_one_is_shannon() -> None:
     episodes = draw(4)
-    shannon = TIMGD(cross_entropy=1, marginal=1, conditional=1, iterations=30, rate=0.01).predict(episodes)
+    shannon = TIMGD(cross_entropy=1, marginal=1, conditional=1, iterations=30, learning_rate=0.01).predict(episodes)
     for alpha in (1, 1.0, 1.0001):
-        found = AlphaTIM(alpha=alpha, iterations=30, rate=0.01).predict(episodes)
+        found = AlphaTIM(alpha=alpha, iterations=30, learning_rate=0.01).predict(episodes)
         torch.testing.assert_close(found.probabilities, shannon.probabilities, atol=2e-3 * (alpha != 1) + 1e-9, rtol=0)
 
 
@@ -249,7 +249,7 @@ def test_tim_adm_finds_what_adam_finds() -> None:
     """Near minimisers of one loss: on clear tasks the same labels."""
     episodes = draw(10, batch=20, queries=15, dim=12)
     first = TIMADM().predict(episodes).labels
-    second = TIMGD(rate=1e-3, iterations=500).predict(episodes).labels
+    second = TIMGD(learning_rate=1e-3, iterations=500).predict(episodes).labels
     assert float((first == second).double().mean()) > 0.9
 
 

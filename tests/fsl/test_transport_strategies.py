@@ -121,7 +121,7 @@ def test_protolp_agrees_with_loops(seed: int, shot: int, **given_options: Any) -
 def test_ilpc_agrees_with_loops(seed: int, shot: int, queries: int, **given_options: Any) -> None:
     strategy = ILPC(steps=15, tolerance=1e-12, max_rounds=3000, **given_options)
     episodes = draw(seed, shot=shot, queries=queries)
-    chosen = options(strategy, "centring", "neighbours", "alpha", "keep", "steps", "rate", "decay")
+    chosen = options(strategy, "centring", "neighbours", "alpha", "keep", "steps", "learning_rate", "weight_decay")
     expected = [oracle.ilpc(*task, power_of_labels=strategy.power, **chosen) for task in each_task(episodes)]
     found = strategy.predict(episodes)
     best = found.probabilities.topk(2, dim=2).values

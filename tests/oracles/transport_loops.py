@@ -162,8 +162,8 @@ def ilpc(
     power_of_labels: float,
     keep: int,
     steps: int,
-    rate: float,
-    decay: float,
+    learning_rate: float,
+    weight_decay: float,
 ) -> list[int]:
     """Labels of the queries."""
     support, query = centre(power(support), power(query), centring)
@@ -188,7 +188,7 @@ def ilpc(
         columns = [max(q * len(left) / mass, 1e-300) for q in quota]
         P = np.array(sinkhorn(scores, [1.0] * len(left), columns, 400))
         guess = {i: int(np.argmax(p)) for i, p in zip(left, P, strict=True)}
-        losses = training_losses(x, answers, {**answers, **guess}, way, steps, rate, decay)
+        losses = training_losses(x, answers, {**answers, **guess}, way, steps, learning_rate, weight_decay)
         chosen = []
         for k in range(way):
             chosen += sorted((i for i in left if guess[i] == k), key=lambda i: (losses[i], i))[:keep]
