@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from clustering.errors import InputError
 from fsl.augmentation import normalise
 from fsl.closed_splits import check_open
+from fsl.conforming import conform
 from fsl.machine import resolve_device
 from fsl.progress import Progress, quiet
 from fsl.tensor_files import read_tensors, write_tensors
@@ -126,6 +127,7 @@ def extract(
     *,
     mean: Sequence[float],
     std: Sequence[float],
+    size: int | None = None,
     batch_size: int | None = None,
     device: str = "auto",
     progress: Progress = quiet,
@@ -135,7 +137,9 @@ def extract(
     Args:
         backbone: maps (N, C, H, W) to (N, D); moved to the device, and left in the mode that it was in.
         images: N images.
-        mean, std: of the benchmark, per channel of images scaled to 0..1.
+        mean, std: of the benchmark that the backbone was trained on, per channel of images scaled to 0..1.
+        size: side of that benchmark's images; those of another size or of other channels are made like them (see
+            `fsl.conforming`). None where they are as they should be.
         batch_size: images at a time; None is 512, on a CPU only as many as are a million numbers.
         device: "auto", "cpu", "cuda", "cuda:N".
 
@@ -155,7 +159,8 @@ def extract(
             progress.track("extracting features", len(images.labels)) as advance,
         ):
             for batch in torch.split(images.images, batch_size):
-                pixels = normalise(batch.to(place), mean, std)
+                pixels = conform(batch.to(place), len(mean), size or batch.shape[-1])
+                pixels = normalise(pixels, mean, std)
                 pixels = pixels.contiguous(memory_format=torch.channels_last)
                 found = backbone(pixels)
                 if features is None:

@@ -1,12 +1,13 @@
 """Stage two: the features of a split, under a trained backbone."""
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 from clustering.errors import InputError
 from fsl.progress import Progress, quiet
 from runs.checkpoints import Checkpoint, checkpoint
-from runs.config import TrainConfig
-from runs.lineage import Lineage, images_of, train_name
+from runs.config import EvaluateConfig, TrainConfig
+from runs.lineage import Lineage, Part, images_of, train_name
 from runs.store import Store
 from runs.tracking import Tracker
 
@@ -27,13 +28,26 @@ def features(
     """Features of a split with the base mean, extracted where they are not there; trains first where it must.
 
     A bank made from another checkpoint (after a training by force) is not used.
+
+    Raises:
+        InputError: novel classes of another benchmark that the network was trained on.
     """
+    lineage = Lineage.of(config)
+    bank = _bank(config, lineage, lineage.part(split), store, tracker, progress)
+    if split == "novel" and lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
+        mean = _bank(config, lineage, lineage.target_base, store, tracker, progress).base_mean
+        return dataclasses.replace(bank, base_mean=mean, provenance={**bank.provenance, "base_mean": "target"})
+    return bank
+
+
+def _bank(
+    config: TrainConfig, lineage: Lineage, part: Part, store: Store, tracker: Tracker, progress: Progress
+) -> "FeatureBank":
     from fsl.features import FeatureBank
 
-    lineage = Lineage.of(config)
-    key = lineage.bank(split)
+    key = lineage.bank_of(part)
     trained = store.peek("checkpoints", lineage.checkpoint)
-    with store.lock("features", key, f"the features of {train_name(config)} {split}", progress.note):
+    with store.lock("features", key, f"the features of {train_name(config)} {part.split}", progress.note):
         entry = store.find("features", key, progress.note)
         if entry and (trained is None or entry.facts.get("checkpoint") == trained.fingerprint):
             try:
@@ -44,11 +58,11 @@ def features(
         if trained is None and config.checkpoint is None:
             progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
         made = checkpoint(config, store, tracker, progress=progress)
-        bank = _extract(config, lineage, split, made, store, tracker, progress)
+        bank = _extract(config, lineage, part, made, store, tracker, progress)
         partial = store.partial("features", key, fresh=True)
         with store.watched():
             bank.save(partial / BANK)
-        facts = {"checkpoint": made.fingerprint, "split": split, "images": bank.provenance.get("images", "")}
+        facts = {"checkpoint": made.fingerprint, "split": part.split, "images": bank.provenance.get("images", "")}
         entry = store.publish("features", key, [BANK], facts)
     return FeatureBank.load(entry.path / BANK)
 
@@ -56,7 +70,7 @@ def features(
 def _extract(
     config: TrainConfig,
     lineage: Lineage,
-    split: str,
+    part: Part,
     made: Checkpoint,
     store: Store,
     tracker: Tracker,
@@ -65,27 +79,35 @@ def _extract(
     from fsl.features import FeatureBank, extract
     from fsl.training import load_backbone
 
-    benchmark = lineage.benchmark
-    mean = None
-    if split != "base":
-        mean = features(config, "base", store, tracker, progress=progress).base_mean
-    images = images_of(benchmark, split, store, progress)
+    network = lineage.benchmark  # whose pictures it was trained on, whatever it is shown now
+    base = None
+    if part.split != "base":
+        base = _bank(config, lineage, lineage.part("base"), store, tracker, progress)
+    images = images_of(part.benchmark, part.split, store, progress)
+    known = set(images.class_names) & set(base.class_names if base else ())
+    if known:
+        raise InputError(
+            f"target={part.benchmark.name}: the network was trained on {len(known)} of its {part.split} classes, "
+            f"{min(known)} among them; choose a target with other classes"
+        )
     found = extract(
         load_backbone(made.path),
         images,
-        mean=benchmark.mean,
-        std=benchmark.std,
+        mean=network.mean,
+        std=network.std,
+        size=network.size,
         device=config.device,
         progress=progress,
     )
     provenance = {
-        "benchmark": benchmark.name,
+        "benchmark": part.benchmark.name,
         "backbone": config.backbone.name,
-        "split": split,
+        "split": part.split,
         "checkpoint": made.fingerprint,
         "images": images.fingerprint,
-        "source": lineage.source,
-        "transform": f"scaled to 0..1, mean {list(benchmark.mean)}, std {list(benchmark.std)}",
+        "source": part.source,
+        "size": f"{network.channels} x {network.size} x {network.size}",
+        "transform": f"scaled to 0..1, mean {list(network.mean)}, std {list(network.std)}",
     }
-    base_mean = found.double().mean(dim=0).float() if mean is None else mean
+    base_mean = found.double().mean(dim=0).float() if base is None else base.base_mean
     return FeatureBank(found, images.labels, images.class_names, base_mean, provenance)

@@ -21,14 +21,15 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from clustering.errors import InputError
 from clustering.parameters import AtLeast, Within, mismatch
+from runs.groups import SAME, freeze
 from runs.groups import Choice as Choice
-from runs.groups import freeze
 from runs.overrides import Grid, write
 
 C = TypeVar("C", bound="TrainConfig")
 YAML_WORDS = r"true|false|yes|no|on|off|y|n|null|nan|inf"
 PLACES = ("root",)  # fields of a group that say where files are; what is in them is fingerprinted apart
 FILES = ("path",)  # fields of a group that name a file: it counts by its content
+CROSSING = ("target", "base_mean")  # keys that count only where the tasks are of another benchmark
 TASKS = 10_000  # how many are drawn when nothing is said
 
 
@@ -144,10 +145,16 @@ class EvaluateConfig(TrainConfig):
 
     strategy: Choice
     sampler: Choice
+    target: Choice
     tasks: Annotated[int, Within(1, 10_000_000)] | None = key(
         None, f"number of tasks; null: {TASKS:,}, or all where there are fewer"
     )
-    split: Literal["base", "validation", "novel"] = key("novel", "classes the tasks are made of")
+    split: Literal["base", "validation", "novel"] = key(
+        "novel", "classes the tasks are made of; those of the target, if one is given, where this is novel"
+    )
+    base_mean: Literal["source", "target"] = key(
+        "source", "mean that CL2N subtracts: of the base classes trained on, or of the target's, as public code does"
+    )
     tuning: str | None = key(
         None, "how the strategy's values are chosen first: papers, or FILE.yaml; null: they are taken as given"
     )
@@ -159,6 +166,10 @@ class EvaluateConfig(TrainConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "audit", tuple(sorted(set(self.audit))))  # they are a set
+        if self.base_mean == "target" and not self.crosses:
+            raise InputError(
+                "base_mean=target is for novel classes of another benchmark; add target=NAME, or leave it out"
+            )
 
     def result_keys(self) -> dict[str, Any]:
         """As for training; a file of tasks counts by its content, and so do the tasks that null stands for.
@@ -171,6 +182,8 @@ class EvaluateConfig(TrainConfig):
         kept = super().result_keys() | _files_of(self.sampler)
         kept["tasks"] = self.count()
         del kept["tuning"]
+        if not self.crosses:
+            return {name: value for name, value in kept.items() if name.partition(".")[0] not in CROSSING}
         return kept
 
     @property
@@ -186,6 +199,11 @@ class EvaluateConfig(TrainConfig):
         """The part that decides which tuning is used."""
         shared = {field.name for field in dataclasses.fields(TuneConfig)} & {f.name for f in dataclasses.fields(self)}
         return TuneConfig(**{name: getattr(self, name) for name in shared})
+
+    @property
+    def crosses(self) -> bool:
+        """Whether the tasks are of another benchmark than the network."""
+        return self.target.name != SAME and self.split == "novel"
 
     def count(self, limit: int | None = None) -> int:
         """How many tasks, where there are no more than `limit`."""
@@ -214,7 +232,7 @@ class TuneConfig(TrainConfig):
         """The evaluation of one choice of values."""
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)}
         given |= {"strategy": strategy, "sampler": self.sampler, "batch": self.batch}
-        return EvaluateConfig(**given | {"split": split, "tasks": tasks})
+        return EvaluateConfig(**given | {"target": Choice("target", SAME), "split": split, "tasks": tasks})
 
 
 SCHEMAS: Mapping[str, type[TrainConfig]] = {"train": TrainConfig, "evaluate": EvaluateConfig, "tune": TuneConfig}

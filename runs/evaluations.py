@@ -102,7 +102,7 @@ class _Job:
         """Configs of equal shape have the same features and the same tasks."""
         config = self.config
         sampler = (config.sampler.plugin, *config.sampler.options.items())
-        tasks = (sampler, config.count(), config.seed, config.audit)
+        tasks = (sampler, config.count(), config.seed, config.base_mean, config.audit)
         return (self.lineage.bank(config.split), *tasks, config.batch, config.device)
 
 
@@ -169,7 +169,8 @@ def _jobs(configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], pare
     jobs = []
     for config, chosen in zip(configs, tuned, strict=True):
         check_audits(config.audit, config.strategy.name, next(config.strategy.points()).build())
-        key = json.dumps(config.training_config().flat(), sort_keys=True)
+        target = [config.target.plugin, dict(config.target.options)] if config.crosses else []
+        key = json.dumps([config.training_config().flat(), target], sort_keys=True)
         lineage = known[key] if key in known else known.setdefault(key, Lineage.of(config))
         jobs.append(_Job(config, lineage, lineage.evaluation(config), parent, chosen))
     return jobs
@@ -194,7 +195,8 @@ def _check(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> Non
             bank = FeatureBank.load(entry.path / BANK)
             tasks_of(job.config, bank)
             return
-    tasks_of(job.config, images_of(job.lineage.benchmark, job.config.split, store, progress))
+    part = job.lineage.part(job.config.split)
+    tasks_of(job.config, images_of(part.benchmark, part.split, store, progress))
 
 
 def tasks_of(config: EvaluateConfig, split: Any) -> "TaskSource":

@@ -35,6 +35,8 @@ class Group:
         plugins: the table of classes, where an option stands for a class of its own.
         builds: `package.module:Class`, where all options are settings of one class.
         default: what is chosen when nothing is said, as on the command line.
+        files: the folder of its options in `configs/`, where it is not named like the group.
+        nothing: the option that stands for no choice, if there is one; it builds None.
     """
 
     name: str
@@ -42,8 +44,11 @@ class Group:
     default: str
     plugins: Plugins | None = None
     builds: str = ""
+    files: str = ""
+    nothing: str = ""
 
 
+SAME = "same"
 GROUPS: dict[str, Group] = {
     group.name: group
     for group in (
@@ -57,6 +62,14 @@ GROUPS: dict[str, Group] = {
             plugins=STRATEGIES,
         ),
         Group("sampler", "how tasks are drawn from the classes", "balanced", plugins=SAMPLERS),
+        Group(
+            "target",
+            "the benchmark whose novel classes the tasks are made of, where it is another one",
+            SAME,
+            plugins=BENCHMARKS,
+            files="benchmark",
+            nothing=SAME,
+        ),
     )
 }
 
@@ -107,6 +120,8 @@ class Choice:
             InputError: names the field whose value cannot be.
         """
         group = GROUPS[self.group]
+        if self.name == group.nothing:
+            return None
         if group.plugins is None and not group.builds:
             return self.plugin
         built = load(group, self.plugin)
@@ -138,11 +153,19 @@ def folder() -> pathlib.Path:
     return here / "configs" if (here / "configs").is_dir() else here.parent / "configs"
 
 
+def options_folder(group: str) -> pathlib.Path:
+    """The folder of the files of a group's options (or of the experiments)."""
+    return folder() / ((GROUPS[group].files if group in GROUPS else "") or group)
+
+
 def names(group: str) -> list[str]:
     """Names of a group's options (or of the experiments): its files, then the plug-ins that have no file."""
-    files = sorted(path.stem for path in (folder() / group).glob("*.yaml"))
-    plugins = GROUPS[group].plugins if group in GROUPS else None
-    return files + ([name for name in plugins.names() if name not in files] if plugins else [])
+    files = sorted(path.stem for path in options_folder(group).glob("*.yaml"))
+    if group not in GROUPS:
+        return files
+    plugins, nothing = GROUPS[group].plugins, GROUPS[group].nothing
+    others = [name for name in plugins.names() if name not in files] if plugins else []
+    return [*([nothing] if nothing else []), *files, *others]
 
 
 def default(group: str, benchmark: str) -> str:
@@ -168,7 +191,9 @@ def _option(group: str, name: str) -> Choice:
     kind = GROUPS[group]
     if len(name) > 200:
         raise InputError(f"{group}={name[:40]}...: no name is that long")
-    path = folder() / group / f"{name}.yaml"
+    if name == kind.nothing:
+        return Choice(group, name)
+    path = options_folder(group) / f"{name}.yaml"
     if re.fullmatch(r"[\w.-]+", name) and path.is_file():
         content = read(path)
         plugin = str(content.pop("name", name))
@@ -215,7 +240,7 @@ def read(path: pathlib.Path) -> dict[str, Any]:
 
 def comments(group: str, name: str) -> dict[str, str]:
     """The comment beside each key in an option's file; empty where there is no file."""
-    path = folder() / group / f"{name}.yaml"
+    path = options_folder(group) / f"{name}.yaml"
     if not path.is_file():
         return {}
     found = re.finditer(r"^(\w+):[^#\n]*#[ ]*(.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)

@@ -1,8 +1,9 @@
 """What a config stands on: its benchmark, and the identities of the stages, known before anything is made."""
 
+import dataclasses
 import pathlib
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from clustering.code import code_fingerprint
 from fsl.progress import Progress
@@ -15,19 +16,35 @@ if TYPE_CHECKING:
     from fsl.benchmarks.images import ImageSet
 
 
+class Part(NamedTuple):
+    """Images of one kind of classes.
+
+    Attributes:
+        benchmark: whose they are.
+        split: which of its classes.
+        source: fingerprint of what the benchmark's images are made from.
+    """
+
+    benchmark: "Benchmark"
+    split: str
+    source: str
+
+
 @dataclass(frozen=True)
 class Lineage:
     """What a config stands on, known without making anything.
 
     Attributes:
-        benchmark: the built benchmark.
+        benchmark: the built benchmark that the network was trained on.
         source: fingerprint of what its images are made from.
         checkpoint: identity of the training, or of the weights that were given.
+        target: the benchmark of the novel classes, where it is another one, and the fingerprint of its images.
     """
 
     benchmark: "Benchmark"
     source: str
     checkpoint: str
+    target: tuple["Benchmark", str] | None = None
 
     @classmethod
     def of(cls, config: TrainConfig) -> "Lineage":
@@ -38,11 +55,18 @@ class Lineage:
         """
         from fsl.benchmarks.images import images_source
 
-        return cls.on(config, images_source(cast("Benchmark", config.benchmark.build())))
+        target = _target(config)
+        sources = [cast("Benchmark", config.benchmark.build()), *([target] if target else [])]
+        return cls.on(config, *map(images_source, sources))
 
     @classmethod
-    def on(cls, config: TrainConfig, source: str) -> "Lineage":
-        """The lineage of a config on images of that identity, which need not be here."""
+    def on(cls, config: TrainConfig, source: str, target_source: str = "") -> "Lineage":
+        """The lineage of a config on images of these identities, which need not be here."""
+        lineage, target = cls._without_target(config, source), _target(config)
+        return dataclasses.replace(lineage, target=(target, target_source)) if target else lineage
+
+    @classmethod
+    def _without_target(cls, config: TrainConfig, source: str) -> "Lineage":
         from fsl.backbones import backbone_code
         from fsl.training import RECIPE, precision_of
 
@@ -68,9 +92,26 @@ class Lineage:
             ),
         )
 
+    def part(self, split: str) -> Part:
+        """The images of a split: those of the target, if there is one, for the novel classes."""
+        if self.target and split == "novel":
+            return Part(self.target[0], split, self.target[1])
+        return Part(self.benchmark, split, self.source)
+
+    @property
+    def target_base(self) -> Part | None:
+        """The images of the target's base classes, if there is a target."""
+        return Part(self.target[0], "base", self.target[1]) if self.target else None
+
     def bank(self, split: str) -> str:
-        """Identity of the features of a split; the code of the backbone is in the checkpoint's."""
-        return identity("features", checkpoint=self.checkpoint, split=split, code=code_fingerprint("fsl.features"))
+        """Identity of the features of a split."""
+        return self.bank_of(self.part(split))
+
+    def bank_of(self, part: Part) -> str:
+        """Identity of the features of a part; the code of the backbone is in the checkpoint's."""
+        foreign = {} if part.source == self.source else {"images": part.source}  # the checkpoint's has its own
+        code = code_fingerprint("fsl.features")
+        return identity("features", checkpoint=self.checkpoint, split=part.split, code=code, **foreign)
 
     def evaluation(self, config: EvaluateConfig) -> str:
         """Identity of an evaluation on these features; known before what it tunes is chosen."""
@@ -97,6 +138,12 @@ def _code(config: EvaluateConfig | TuneConfig) -> str:
     return code_fingerprint("fsl.evaluation", "fsl.tasks", *plugins)
 
 
+def _target(config: TrainConfig) -> "Benchmark | None":
+    if isinstance(config, EvaluateConfig) and config.crosses:
+        return cast("Benchmark", config.target.build())
+    return None
+
+
 def images_of(benchmark: "Benchmark", split: str, store: Store, progress: Progress) -> "ImageSet":
     """Images of a split from the store's cache, decoded where they are not there."""
     from fsl.benchmarks.images import open_images
@@ -115,6 +162,7 @@ def common_tags(config: TrainConfig, lineage: Lineage) -> dict[str, Any]:
         "weights": "" if config.checkpoint is None else config.result_keys()["checkpoint"],
         "seed": config.seed,
         "data": lineage.source,
+        **({"target_data": lineage.target[1]} if lineage.target else {}),
         "training_identity": lineage.checkpoint,
     }
 
@@ -140,5 +188,8 @@ def weights_name(config: TrainConfig) -> str:
 
 
 def evaluate_name(config: EvaluateConfig | TuneConfig) -> str:
-    """What a person calls the evaluation, such as `laplacianshot 5w1s omniglot/conv4 s0`."""
-    return f"{short(config.strategy)} {config.sampler.build().label} {train_name(config)}"
+    """What a person calls the evaluation, such as `laplacianshot 5w1s glyphs/conv4 on omniglot s0`."""
+    network, _, seed = train_name(config).rpartition(" ")
+    if isinstance(config, EvaluateConfig) and config.crosses:
+        network += f" on {short(config.target)}"
+    return f"{short(config.strategy)} {config.sampler.build().label} {network} {seed}"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from runs.config import EvaluateConfig, TrainConfig, TuneConfig
-from runs.lineage import Lineage, evaluate_name, short, train_name
+from runs.lineage import Lineage, Part, evaluate_name, short, train_name
 from runs.store import Kind, Store
 from runs.tracking import Tracker
 from runs.tuning_protocol import steps_of
@@ -96,24 +96,24 @@ def _steps(config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker
     name = train_name(config)
     given = config.checkpoint is not None
     tuning = _tuning(config, lineage, tracker)
-    splits = _splits(config, tuning)
-    extracted = list(dict.fromkeys(["base", *splits] if splits else []))
+    extracted = _extracted(config, lineage, tuning)
     parameters, dimension = _network(config, lineage)
     # While it trains: the best weights, and the last ones with their momentum.
     state, needed = _state(store, "checkpoints", lineage.checkpoint, (1 if given else 3) * parameters * 4)
-    missing = [split for split in extracted if not store.peek("features", lineage.bank(split))]
-    trained_on = [] if given or state == "cached" else ["base", "validation"]
-    images = {split: _image_file(lineage, split, store) for split in dict.fromkeys([*trained_on, *extracted])}
-    for split, size in images.items():
-        if size is None and split in (*trained_on, *missing):
-            yield Step("images", f"{lineage.benchmark.name} {split}", lineage.source, "to do", None)
+    missing = [part for part in extracted if not store.peek("features", lineage.bank_of(part))]
+    trained_on = [] if given or state == "cached" else [lineage.part("base"), lineage.part("validation")]
+    images = {_images(part): _image_file(part, store) for part in (*trained_on, *extracted)}
+    for what, source in dict.fromkeys((_images(part), part.source) for part in (*trained_on, *missing)):
+        if images[what] is None:
+            yield Step("images", what, source, "to do", None)
     runs = int(state == "to do" and not given)
     yield Step("import" if given else "checkpoint", name, lineage.checkpoint, state, needed, runs)
-    pixels = lineage.benchmark.channels * lineage.benchmark.size**2
-    for split in extracted:
-        size, key = images[split], lineage.bank(split)
+    for part in extracted:
+        pixels = part.benchmark.channels * part.benchmark.size**2
+        size, key = images[_images(part)], lineage.bank_of(part)
         needed = None if size is None else size // (pixels + 8) * (4 * dimension + 8)
-        yield Step("features", f"{name} {split}", key, *_state(store, "features", key, needed))
+        shown = part.split if part.benchmark is lineage.benchmark else _images(part)
+        yield Step("features", f"{name} {shown}", key, *_state(store, "features", key, needed))
     if tuning:
         yield tuning
     if isinstance(config, EvaluateConfig):
@@ -138,8 +138,8 @@ def _recorded(tracker: Tracker, stage: str, experiment: str, name: str, key: str
     return Step(stage, name, key, "to do", runs * RUN_BYTES, runs)
 
 
-def _splits(config: TrainConfig, tuning: Step | None) -> list[str]:
-    """Of which splits features are needed."""
+def _extracted(config: TrainConfig, lineage: Lineage, tuning: Step | None) -> list[Part]:
+    """The images whose features are needed."""
     splits: list[str] = []
     if tuning and tuning.state != "cached" and isinstance(config, (EvaluateConfig, TuneConfig)) and config.tuning:
         splits += [step.split for step in steps_of(config.tuning, config.strategy)]
@@ -147,7 +147,14 @@ def _splits(config: TrainConfig, tuning: Step | None) -> list[str]:
         splits.append(config.split)
     if isinstance(config, TuneConfig) and config.novel_tasks:
         splits.append("novel")
-    return splits
+    parts = [lineage.part(split) for split in (["base", *splits] if splits else [])]
+    if lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
+        parts.insert(1, lineage.target_base)
+    return list({lineage.bank_of(part): part for part in parts}.values())
+
+
+def _images(part: Part) -> str:
+    return f"{part.benchmark.name} {part.split}"
 
 
 def _state(store: Store, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:
@@ -156,9 +163,9 @@ def _state(store: Store, kind: Kind, key: str, needed: int | None) -> tuple[Stat
     return "interrupted" if (store.cache(kind) / f"{key}.partial").exists() else "to do", needed
 
 
-def _image_file(lineage: Lineage, split: str, store: Store) -> int | None:
-    """Bytes of the cached images of a split, None where they are not cached."""
-    path = store.images / f"images-{lineage.benchmark.name}-{lineage.source}" / f"{split}.safetensors"
+def _image_file(part: Part, store: Store) -> int | None:
+    """Bytes of the cached images of a part, None where they are not cached."""
+    path = store.images / f"images-{part.benchmark.name}-{part.source}" / f"{part.split}.safetensors"
     return path.stat().st_size if path.exists() else None
 
 

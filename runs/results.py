@@ -150,6 +150,11 @@ def in_common(results: Sequence[Result]) -> str:
     parts = []
     if len({(config.benchmark.name, config.backbone.name) for config in configs}) == 1:
         parts.append(f"{configs[0].benchmark.name}/{configs[0].backbone.name}")
+    targets = {config.crosses and short(config.target) for config in configs}
+    if len(targets) == 1 and targets != {False}:
+        parts.append(f"on {targets.pop()}")
+    if all(config.base_mean == "target" for config in configs):
+        parts.append("base mean of the target")
     shapes = [config.sampler.options for config in configs]
     for name, word in (("way", "-way"), ("shot", "-shot"), ("query", " queries a class")):
         values = {shape.get(name) for shape in shapes}

@@ -75,10 +75,12 @@ def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progr
     with FileLock(folder / f"{split}.lock"):
         images = _load(path, progress) if path.exists() else None
         if images is None:
-            found = Decoded(*benchmark.read(split))
-            _check(benchmark, split, found)
-            _check_disjoint(benchmark, split, found.class_names, folder)
-            _write(benchmark, split, found, path, progress)
+            with progress.track(f"images of {benchmark.name}, {split}", 1) as advance:
+                found = Decoded(*benchmark.read(split))
+                _check(benchmark, split, found)
+                _check_disjoint(benchmark, split, found.class_names, folder)
+                _write(benchmark, split, found, path, progress)
+                advance(1)
             images = _load(path, progress)
     if images is None:
         raise OSError(errno.EIO, "what was written cannot be read back", str(path))
@@ -111,7 +113,7 @@ def _write(benchmark: Benchmark, split: Split, found: Decoded, path: Path, progr
         return {"format": FORMAT, "class_names": json.dumps(found.class_names), "fingerprint": str(checksum)}
 
     def blocks() -> Iterator[NDArray[np.uint8]]:
-        with progress.track(f"images of {benchmark.name}, {split}", len(labels)) as advance:
+        with progress.track("decoding", len(labels)) as advance:
             for block in _decoded(found.images, max(1, BLOCK_BYTES * len(labels) // size)):
                 if block.dtype != np.uint8:
                     problem = f"images of {split} must be uint8, not {block.dtype}"

@@ -41,7 +41,8 @@ def run(flags: Flags, console: Console) -> int:
 
     config, path = configs[0], Path(files[0])
     _check_place(path)
-    images = images_of(Lineage.of(config).benchmark, config.split, Store(config.results), console)
+    part = Lineage.of(config).part(config.split)
+    images = images_of(part.benchmark, part.split, Store(config.results), console)
     source = tasks_of(config, images)
     tasks = source.first(config.count(source.limit))
     tasks.save(path)

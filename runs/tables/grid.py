@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from runs.config import PLACES, TASKS, EvaluateConfig, top_level
+from runs.config import CROSSING, PLACES, TASKS, EvaluateConfig, top_level
+from runs.groups import SAME
 from runs.lineage import Lineage, short, short_name, weights_name
 
 if TYPE_CHECKING:
@@ -171,10 +172,10 @@ def _one_by_seed(
     """One result a seed; `runs` are newest first. A run counts only if this code would compute the same again: its
     identity covers the keys, the images, the checkpoint's recipe and the code."""
     chosen: dict[int, SeedResult] = {}
-    images = runs[0].data.tags.get("data", "") if runs else ""
+    images = _images(runs[0].data.tags) if runs else ("", "")
     for run in runs:
         seed, tags, run_id = int(run.data.params["seed"]), run.data.tags, run.info.run_id
-        if tags.get("data") != images:
+        if _images(tags) != images:
             say(f"{cell}: run {run_id} left aside, it was on other images than the newest run")
         elif tags.get("identity") != _identity(dataclasses.replace(config, seed=seed), images):
             say(f"{cell}: run {run_id} left aside, the code has changed since; evaluate again")
@@ -192,20 +193,27 @@ def _one_by_seed(
 def _signature(keys: Mapping[str, Any]) -> str:
     """What a config's flat keys, or a run's parameters, say about the result, less the seed. A preset counts by its
     values, as it does in identities."""
-    presets = ("strategy", "sampler")
+    presets = ("strategy", "sampler", "target")
+    if keys.get("target", SAME) == SAME:
+        keys = {name: value for name, value in keys.items() if name.partition(".")[0] not in CROSSING}
     ignored = {"seed", "training", *presets} | {f.name for f in top_level(EvaluateConfig) if f.metadata["execution"]}
     kept = {n: str(v) for n, v in keys.items() if n not in ignored and n.partition(".")[2] not in PLACES}
     # A run holds the chosen value, and beside it what tuning chose from; a config holds the latter alone.
     grids = [name for name in kept if name.startswith("tuning.")]
     kept |= {f"strategy.{name.removeprefix('tuning.')}": kept.pop(name) for name in grids}
-    kept |= {f"{group}.name": str(keys.get(f"{group}.name", keys[group])) for group in presets}
+    kept |= {f"{group}.name": str(keys.get(f"{group}.name", keys.get(group))) for group in presets}
     if kept["tasks"] == str(None):
         kept["tasks"] = str(TASKS)
     return "\n".join(f"{name}={kept[name]}" for name in sorted(kept) if kept[name] != str(None))
 
 
-def _identity(config: EvaluateConfig, images: str) -> str:
-    return Lineage.on(config, images).evaluation(config)
+def _images(tags: Mapping[str, str]) -> tuple[str, str]:
+    """Fingerprints of the images that a run stands on: of its benchmark, and of its target or nothing."""
+    return tags.get("data", ""), tags.get("target_data", "")
+
+
+def _identity(config: EvaluateConfig, images: tuple[str, str]) -> str:
+    return Lineage.on(config, *images).evaluation(config)
 
 
 def _title(configs: Sequence[EvaluateConfig], cells: Mapping[tuple[str, str], Cell]) -> str:
@@ -218,6 +226,8 @@ def _title(configs: Sequence[EvaluateConfig], cells: Mapping[tuple[str, str], Ce
         f"{short_name(same['benchmark'])}/{short_name(same['backbone'])}"
         if "benchmark" in same and "backbone" in same
         else "",
+        f"on {short_name(same['target'])}" if same.get("target", SAME) != SAME else "",
+        "base mean of the target" if same.get("base_mean") == "target" else "",
         f"weights {weights_name(configs[0])}" if same.get("checkpoint") else "",
         f"{same['sampler.way']}-way" if "sampler.way" in same else "",
         f"{same['sampler.query']} queries a class" if "sampler.query" in same else "",

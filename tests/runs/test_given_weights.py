@@ -153,7 +153,7 @@ def test_the_table_finds_runs_on_a_copy_of_the_weights(store, monkeypatch, capsy
     want = [result["accuracy"] for result in json.loads(capsys.readouterr().out)]
     shutil.copy(weights, tmp_path / "copy.pth")
     assert main(["table", "mine.yaml", "checkpoint=copy.pth", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = json.loads(capsys.readouterr().out)["cells"]
     assert [cell["accuracy"] for cell in found] == pytest.approx(want)
     torch.save(their_network(1).state_dict(), tmp_path / "copy.pth")
     assert main(["table", "mine.yaml", "checkpoint=copy.pth"]) == 0

@@ -49,3 +49,29 @@ class Failing:
 
     def predict(self, episodes):
         raise ZeroDivisionError("on purpose")
+
+
+@dataclass(frozen=True)
+class Coloured:
+    """As Tiny, of other classes, in colour and of another size. `known` of its novel classes are Tiny's base ones."""
+
+    known: int = 0
+
+    name: ClassVar[str] = "coloured"
+    channels: ClassVar[int] = 3
+    size: ClassVar[int] = 24
+    mean: ClassVar[tuple[float, ...]] = (0.1, 0.2, 0.3)
+    std: ClassVar[tuple[float, ...]] = (0.5, 0.5, 0.5)
+    augmentation: ClassVar[Augmentation] = Augmentation()
+
+    def source(self) -> str:
+        return f"{self.known:016x}"
+
+    def read(self, split):
+        random = stream(7, "coloured", split)
+        classes = CLASSES[split]
+        pictures = random.uniform(60, 200, (classes, 1, 3, 24, 24))
+        images = (pictures + random.normal(0, 30, (classes, 20, 3, 24, 24))).clip(0, 255).astype(np.uint8)
+        known = self.known if split == "novel" else 0
+        names = tuple(f"base {i}" if i < known else f"coloured {split} {i}" for i in range(classes))
+        return images.reshape(-1, 3, 24, 24), np.repeat(np.arange(classes), 20), names
