@@ -179,7 +179,10 @@ class EvaluateConfig(TrainConfig):
         Raises:
             InputError: where the file of tasks is not there.
         """
-        kept = super().result_keys() | _files_of(self.sampler)
+        kept = super().result_keys()
+        for field in FILES:
+            if self.sampler.options.get(field) is not None:
+                kept[f"sampler.{field}"] = _content(f"sampler.{field}", self.sampler.options[field], "a file of tasks")
         kept["tasks"] = self.count()
         del kept["tuning"]
         if not self.crosses:
@@ -222,9 +225,17 @@ class TuneConfig(TrainConfig):
     )
     batch: Annotated[int, AtLeast(1)] = key(256, "tasks worked on at once", execution=True)
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if any(field in self.sampler.options for field in FILES):
+            raise InputError(
+                f"sampler={self.sampler.name}: a file has tasks of one split, and tuning draws tasks of base and "
+                "validation classes; choose another sampler, or leave tuning out"
+            )
+
     def result_keys(self) -> dict[str, Any]:
         """As for training; a protocol counts by its steps, see `runs.lineage.Lineage.tuning`."""
-        kept = super().result_keys() | _files_of(self.sampler)
+        kept = super().result_keys()
         del kept["tuning"]
         return kept
 
@@ -290,12 +301,6 @@ def _yaml(value: Any) -> str:
         return text
     control = r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
     return re.sub(control, lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
-
-
-def _files_of(sampler: Choice) -> dict[str, str]:
-    """The content of the files that a sampler names."""
-    given = {f"sampler.{field}": sampler.options.get(field) for field in FILES}
-    return {name: _content(name, path, "a file of tasks") for name, path in given.items() if path is not None}
 
 
 def _content(key: str, path: str, wanted: str) -> str:

@@ -126,9 +126,10 @@ def _tuning(config: TrainConfig, lineage: Lineage, tracker: Tracker) -> Step | N
     asked = config.tuning_config() if isinstance(config, EvaluateConfig) and config.tuned else config
     if not isinstance(asked, TuneConfig):
         return None
-    trials = sum(math.prod(map(len, step.grids.values())) for step in steps_of(asked.tuning, asked.strategy))
+    trials = [math.prod(map(len, step.grids.values())) for step in steps_of(asked.tuning, asked.strategy)]
+    trials += trials[-1:] if asked.novel_tasks else []
     name, key = evaluate_name(asked), lineage.tuning(asked)
-    return _recorded(tracker, "tuning", f"tune/{short(asked.benchmark)}", name, key, 1 + trials)
+    return _recorded(tracker, "tuning", f"tune/{short(asked.benchmark)}", name, key, 1 + sum(trials))
 
 
 def _recorded(tracker: Tracker, stage: str, experiment: str, name: str, key: str, runs: int) -> Step:

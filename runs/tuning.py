@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from clustering.errors import InputError
 from fsl.closed_splits import closed
 from fsl.paired import Difference
 from fsl.progress import Progress, quiet
@@ -184,7 +185,10 @@ class _Tuner:
         """That every step can be taken: asked before the first one takes its time."""
         at_hand = next(self.config.strategy.points())
         configs = [self.config.trial(at_hand, step.split, step.tasks) for step in self.steps]
-        check(configs, self.store, self.tracker, self.progress)
+        try:
+            check(configs, self.store, self.tracker, self.progress)
+        except InputError as error:
+            raise InputError(f"tuning={self.config.tuning}: {error}") from error
 
     def _interrupted(self) -> TrackedRun | None:
         """The newest run of this tuning that did not come to its end."""

@@ -60,6 +60,9 @@ def run(flags: Flags, console: Console) -> int:
         title = "every value on the same tasks; 95 % intervals over tasks"
         console.table(rows, title=title, right=("tasks", "tried", "accuracy", "gain"))
     for tuning in tunings:
+        if tuning.curves[-1].at_the_end:
+            name = evaluate_name(tuning.config)
+            console.note(f"{name}: {tuning.curves[-1].chosen} is at the end of what was tried; try values beyond it")
         if tuning.novel:
             console.note(_statement(tuning, tuning.novel))
         console.note(f"saved: {tuning.picture}")
@@ -91,18 +94,12 @@ def _row(tuning: "Tuning", curve: "Curve") -> dict[str, str]:
         "classes": curve.step.split,
         "tasks": f"{curve.step.tasks:,}",
         "tried": f"{len(curve.trials)}",
-        "chosen": f"{chosen} (end of the grid)" if curve.at_the_end else str(chosen),
+        "chosen": str(chosen),
         "accuracy": f"{100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} %",
-        "gain": _gain(curve),
+        "default": "" if curve.default is None else str(curve.default),
+        "gain": "" if curve.gain is None or chosen is curve.default else _points(curve.gain),
         "": "reused" if tuning.reused else "new",
     }
-
-
-def _gain(curve: "Curve") -> str:
-    """What the choice gains over the strategy's own values, where they were tried."""
-    if curve.gain is None or curve.chosen is curve.default:
-        return "" if curve.gain is None else "is its default"
-    return f"{_points(curve.gain)} over {curve.default}"
 
 
 def _points(difference: "Difference") -> str:

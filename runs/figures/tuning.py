@@ -1,7 +1,7 @@
 """Accuracy against the values that a tuning tried (Figure 4.1 of the thesis)."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ def tuning_figure(curves: Sequence[Curve], title: str, novel: Curve | None = Non
         novel: the last step's values on tasks of novel classes, evaluated after the choice.
     """
     figure, plots = new_row(len(curves), 0.6 + 4.6 * len(curves), 3.8)
+    held: dict[str, Any] = {}
     for axes, curve in zip(plots, curves, strict=True):
         places = _places(axes, curve)
         _draw(axes, places, curve, f"{curve.step.split} classes", 0)
@@ -31,8 +32,9 @@ def tuning_figure(curves: Sequence[Curve], title: str, novel: Curve | None = Non
         chosen = places[curve.trials.index(curve.chosen)]
         axes.axvline(chosen, color=COLOURS[6], linewidth=1, linestyle=":", label=f"chosen: {curve.chosen}")
         axes.set_ylabel("accuracy (%), 95 % interval")
-        if curve.step.at:
-            axes.set_title(f"at {spell(curve.step.at)}", fontsize="small")
+        others = {**held, **curve.step.at}
+        axes.set_title(f"at {spell(others)}" if others else "", fontsize="small")
+        held |= curve.chosen.values
         axes.grid(axis="y", alpha=0.3)
         axes.legend(frameon=False, fontsize="small")
     figure.suptitle(title, fontsize="medium")

@@ -205,6 +205,9 @@ def test_tasks_that_a_split_cannot_give_are_known_before_anything_is_trained(sto
     (config,) = parse(TuneConfig, typed("way=7"))  # there are 8 base classes, 6 of validation and 7 novel ones
     with pytest.raises(InputError, match="validation classes: way=7"):
         tune(config, store, tracker)
+    (config,) = parse(TuneConfig, [item for item in typed("sampler=whole_split") if not item.startswith("query=")])
+    with pytest.raises(InputError, match=r"short\.yaml: sampler=whole_split on the base classes: .*give tasks=1"):
+        tune(config, store, tracker)
     assert runs_of(tracker, "train/Tiny") == []
 
 
@@ -318,6 +321,7 @@ def test_the_verb(trained, typed, capsys):
     assert main(["tune", *common, "--json", "--quiet"]) == 0
     (record,) = json.loads(capsys.readouterr().out)
     assert record["reused"]
+    assert record["steps"][0]["at_the_end"]
     assert record["chosen"] == {k: v for step in record["steps"] for k, v in step["chosen"].items()}
     assert main(["evaluate", *typed(f"results={trained.root}", "tasks=40"), "--json", "--quiet"]) == 0
     (row,) = json.loads(capsys.readouterr().out)

@@ -171,6 +171,7 @@ def test_a_protocol_that_cannot_be_is_named_with_its_place(mine, text, words):
         (["weight=0.5,0.5"], "two values"),
         (["tasks=100"], "is a key of `transduce evaluate`"),
         (["novel_tasks=-1"], "novel_tasks must be"),
+        (["sampler=file", "path=tasks.safetensors"], "choose another sampler"),
     ],
 )
 def test_typed_mistakes(typed, words):
