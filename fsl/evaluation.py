@@ -3,9 +3,7 @@
 import functools
 import itertools
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import NamedTuple, get_args
 
@@ -14,6 +12,7 @@ from torch import Tensor
 
 from clustering.errors import InputError
 from fsl.audits import AUDITS, check_audits
+from fsl.cores import on_each_core
 from fsl.episodes import LARGEST_GRAM, Predictions, Strategy
 from fsl.features import FeatureBank
 from fsl.gathering import GatheredEpisodes
@@ -234,24 +233,12 @@ def _each(
     """
     first = list(itertools.islice(batches, 1))
     batches = itertools.chain(first, batches)
-    cores = torch.get_num_threads() if parallel and not any(_are_large(part) for _, part in first) else 1
-    if cores == 1:
+    if not parallel or any(_are_large(part) for _, part in first):
         for start, part in batches:
             yield start, part, work(part)
         return
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            waiting: deque[tuple[int, Tasks, Future[dict[str, _Found]]]] = deque()
-            for start, part in batches:
-                waiting.append((start, part, pool.submit(work, part)))
-                if len(waiting) > 2 * cores:
-                    start, part, future = waiting.popleft()
-                    yield start, part, future.result()
-            for start, part, future in waiting:
-                yield start, part, future.result()
-    finally:
-        torch.set_num_threads(cores)
+    for (start, part), found in on_each_core(lambda item: work(item[1]), batches):
+        yield start, part, found
 
 
 class _Score:

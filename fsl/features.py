@@ -14,6 +14,7 @@ from clustering.errors import InputError
 from fsl.augmentation import normalise
 from fsl.closed_splits import check_open
 from fsl.conforming import conform
+from fsl.cores import on_each_core
 from fsl.machine import resolve_device
 from fsl.progress import Progress, quiet
 from fsl.tensor_files import read_tensors, write_tensors
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from fsl.benchmarks.images import ImageSet
 
 FORMAT = "transduce features 1"
-_AT_ONCE = 1 << 20  # numbers of images that a CPU works on at once
 _ROWS = 1 << 16  # rows looked at in one piece, so that checking a large bank takes little memory
 
 
@@ -140,37 +140,46 @@ def extract(
         mean, std: of the benchmark that the backbone was trained on, per channel of images scaled to 0..1.
         size: side of that benchmark's images; those of another size or of other channels are made like them (see
             `fsl.conforming`). None where they are as they should be.
-        batch_size: images at a time; None is 512, on a CPU only as many as are a million numbers.
+        batch_size: images at a time; None is 512, on a CPU as many as its cache takes.
         device: "auto", "cpu", "cuda", "cuda:N".
 
     Returns:
         (N, D) float32 on the CPU.
     """
     place = resolve_device(device)
-    if batch_size is None:  # the activations of 512 images of 84 x 84 would leave a CPU's cache: a third slower
-        batch_size = 512 if place.type != "cpu" else max(1, min(512, _AT_ONCE // images.images.shape[1:].numel()))
+    side = size or images.images.shape[-1]
+    if batch_size is None:
+        batch_size = 512 if place.type != "cpu" else _fits_cache(len(mean) * side**2)
+    if not len(images.labels):
+        raise InputError("there are no images to extract features from")
     training = backbone.training
     backbone.to(place, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
-    features: Tensor | None = None
-    done = 0
+
+    def work(batch: Tensor) -> Tensor:
+        with torch.inference_mode():
+            pixels = conform(batch.to(place), len(mean), side)
+            pixels = normalise(pixels, mean, std).contiguous(memory_format=torch.channels_last)
+            found: Tensor = backbone(pixels)
+            return found.float().cpu()
+
+    batches = torch.split(images.images, batch_size)
+    features, done = torch.empty(0), 0
     try:
-        with (
-            torch.inference_mode(),
-            progress.track("extracting features", len(images.labels)) as advance,
-        ):
-            for batch in torch.split(images.images, batch_size):
-                pixels = conform(batch.to(place), len(mean), size or batch.shape[-1])
-                pixels = normalise(pixels, mean, std)
-                pixels = pixels.contiguous(memory_format=torch.channels_last)
-                found = backbone(pixels)
-                if features is None:
-                    with torch.inference_mode(mode=False):  # so that it may take part in gradients later
-                        features = torch.empty(len(images.labels), found.shape[1])
-                features[done : done + len(batch)] = found.float().cpu()
-                done += len(batch)
-                advance(len(batch))
+        with progress.track("extracting features", len(images.labels)) as advance:
+            parts = ((batch, work(batch)) for batch in batches)
+            for _, found in parts if place.type != "cpu" else on_each_core(work, batches):
+                if not done:
+                    features = torch.empty(len(images.labels), found.shape[1])
+                features[done : done + len(found)] = found
+                done += len(found)
+                advance(len(found))
     finally:
         backbone.train(training)
-    if features is None:
-        raise InputError("there are no images to extract features from")
     return features
+
+
+def _fits_cache(size: int) -> int:
+    """Images of so many numbers that a core works on at once: their activations stay in its cache, and those of all
+    cores in memory."""
+    at_once = min(1 << 19, (1 << 23) // torch.get_num_threads())
+    return max(1, min(512, at_once // size))

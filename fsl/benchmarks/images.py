@@ -3,9 +3,7 @@
 import dataclasses
 import errno
 import json
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,8 +15,9 @@ from torch import Tensor
 
 from clustering.code import code_fingerprint
 from clustering.errors import InputError, unknown
-from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Pictures, Split, fingerprint
+from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Split, fingerprint
 from fsl.closed_splits import check_open
+from fsl.cores import on_each_core
 from fsl.progress import Progress, quiet
 from fsl.tensor_files import read_tensors, write_blocks
 
@@ -114,7 +113,9 @@ def _write(benchmark: Benchmark, split: Split, found: Decoded, path: Path, progr
 
     def blocks() -> Iterator[NDArray[np.uint8]]:
         with progress.track("decoding", len(labels)) as advance:
-            for block in _decoded(found.images, max(1, BLOCK_BYTES * len(labels) // size)):
+            count = max(1, BLOCK_BYTES * len(labels) // size)
+            parts = (slice(start, start + count) for start in range(0, len(labels), count))
+            for _, block in on_each_core(found.images.__getitem__, parts):
                 if block.dtype != np.uint8:
                     problem = f"images of {split} must be uint8, not {block.dtype}"
                     raise InputError(f"benchmark {benchmark.name}: {problem}; mend its read()")
@@ -126,19 +127,6 @@ def _write(benchmark: Benchmark, split: Split, found: Decoded, path: Path, progr
             checksum.add(rest)
 
     write_blocks(path, {"labels": labels}, "images", found.images.shape, blocks(), header)
-
-
-def _decoded(images: Pictures, count: int) -> Iterator[NDArray[np.uint8]]:
-    """The images in blocks of `count`, in order; each core decodes blocks of its own, a few ahead."""
-    cores = torch.get_num_threads()
-    with ThreadPoolExecutor(cores) as pool:
-        waiting: deque[Future[NDArray[np.uint8]]] = deque()
-        for start in range(0, images.shape[0], count):
-            waiting.append(pool.submit(images.__getitem__, slice(start, start + count)))
-            if len(waiting) > 2 * cores:
-                yield waiting.popleft().result()
-        while waiting:
-            yield waiting.popleft().result()
 
 
 def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, ...], folder: Path) -> None:

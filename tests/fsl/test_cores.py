@@ -1,0 +1,57 @@
+"""Work on each core: every item once, in order, errors passed on, torch's threads as they were."""
+
+import threading
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsl.cores import on_each_core
+
+
+@pytest.fixture(autouse=True)
+def threads_as_they_were():
+    before = torch.get_num_threads()
+    yield
+    assert torch.get_num_threads() == 3
+    torch.set_num_threads(before)
+
+
+@given(st.lists(st.integers(), max_size=40))
+@settings(max_examples=20, deadline=None)
+def test_every_item_once_and_in_order(items):
+    torch.set_num_threads(3)
+    assert list(on_each_core(lambda item: item + 1, items)) == [(item, item + 1) for item in items]
+
+
+def test_several_at_once_each_on_one_thread():
+    torch.set_num_threads(3)
+    together = threading.Barrier(3, timeout=30)  # passes only where three items are under way at once
+
+    def work(_):
+        together.wait()
+        return torch.get_num_threads()
+
+    assert [threads for _, threads in on_each_core(work, range(6))] == [1] * 6
+
+
+def test_a_few_are_taken_ahead_whatever_their_number():
+    torch.set_num_threads(3)
+    taken = []
+
+    def items():
+        for item in range(1000):
+            taken.append(item)
+            yield item
+
+    found = on_each_core(lambda item: item, items())
+    assert next(found) == (0, 0)
+    assert len(taken) < 10
+    found.close()
+
+
+def test_an_error_comes_out_as_it_is():
+    torch.set_num_threads(3)
+    with pytest.raises(ZeroDivisionError):
+        list(on_each_core(lambda item: 1 // item, [1, 0, 2]))
