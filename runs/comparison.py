@@ -14,7 +14,6 @@ from runs.config import EvaluateConfig, top_level
 from runs.results import Result
 from runs.tables.grid import column_names, row_names
 
-TASKS = ("benchmark", "sampler", "tasks", "split")  # with the seed, keys that say which tasks are drawn
 _NO_RESULT = ("seed", "audit", *(field.name for field in top_level(EvaluateConfig) if field.metadata["execution"]))
 
 
@@ -54,7 +53,7 @@ def settings(configs: Sequence[EvaluateConfig], reference: str | None = None) ->
     found = []
     for (tasks, _), by_strategy in grouped.items():
         one_of_each = [configs[next(iter(by_seed.values()))] for by_seed in by_strategy.values()]
-        shown = row_names(one_of_each, apart=(*TASKS, *_NO_RESULT))
+        shown = row_names(one_of_each, apart=(*_about_tasks(one_of_each[0]), *_NO_RESULT))
         seeds = [sorted(by_seed) for by_seed in by_strategy.values()]
         if len(shown) < 2:
             raise InputError(
@@ -146,10 +145,17 @@ class Comparison:
         return Paired([np.stack([result.by_unit for result in of_seed], axis=1) for of_seed in by_seed])
 
 
+def _about_tasks(config: EvaluateConfig) -> tuple[str, ...]:
+    """Keys and groups that say, with the seed, which tasks are drawn: from the benchmark, or from another one that
+    networks of several benchmarks may be tried on."""
+    return ("target" if config.crosses else "benchmark", "sampler", "tasks", "split")
+
+
 def _parts(config: EvaluateConfig) -> tuple[str, str]:
     """What a config says about its tasks, and about the strategy; the seed is in neither."""
     keys = {key: value for key, value in config.result_keys().items() if key not in ("seed", "audit")}
-    about_tasks = {key: value for key, value in keys.items() if key.partition(".")[0] in TASKS}
+    apart = _about_tasks(config)
+    about_tasks = {key: value for key, value in keys.items() if key.partition(".")[0] in apart}
     return _spelled(about_tasks), _spelled({key: value for key, value in keys.items() if key not in about_tasks})
 
 
@@ -160,12 +166,14 @@ def _spelled(keys: Mapping[str, object]) -> str:
 def _setting_names(configs: Sequence[EvaluateConfig]) -> list[str]:
     """What tells the tasks of each config from those of others: what is drawn, and other keys where they differ."""
     columns = column_names(configs)
-    flats = [config.flat() for config in configs]
-    parts = [key for key in flats[0] if key.partition(".")[0] in TASKS and not key.startswith("sampler")]
-    differ = [key for key in parts if len({str(flat.get(key)) for flat in flats}) > 1]
+    parts = []
+    for config in configs:
+        apart = [name for name in _about_tasks(config) if name != "sampler"]
+        parts.append({key: str(value) for key, value in config.flat().items() if key.partition(".")[0] in apart})
+    differ = [key for part in parts for key in part if len({other.get(key) for other in parts}) > 1]
     return [
-        " ".join([*(f"{key}={flat.get(key)}" for key in differ), column])
-        for flat, column in zip(flats, columns, strict=True)
+        " ".join([*(f"{key}={part[key]}" for key in dict.fromkeys(differ) if key in part), column])
+        for part, column in zip(parts, columns, strict=True)
     ]
 
 

@@ -141,7 +141,7 @@ def row_names(configs: Sequence[EvaluateConfig], apart: Sequence[str] = ("seed",
             for key, value in flat.items()
             if key.partition(".")[0] not in apart
             and value != "null"
-            and len({other.get(key) for other in alike} - {"tuned"}) > 1
+            and len({other[key] for other in alike if key in other} - {"tuned"}) > 1
         ]
         names.append(" ".join([short_name(flat["strategy"]), *varying]))
     return names

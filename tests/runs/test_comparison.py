@@ -54,6 +54,16 @@ def test_other_features_are_compared_on_the_same_tasks(together):
     assert [name.partition("=")[2] for name in setting.strategies] == values
 
 
+def test_tasks_of_another_benchmark_are_shared_by_networks_of_several():
+    (setting,) = of("strategy=simpleshot", "benchmark=glyphs,omniglot_background", "target=mini", "training=default")
+    assert setting.strategies == ("simpleshot benchmark=glyphs", "simpleshot benchmark=omniglot_background")
+    (setting,) = of("strategy=simpleshot", "target=mini", "base_mean=source,target")
+    assert setting.strategies == ("simpleshot base_mean=source", "simpleshot base_mean=target")
+    home, abroad = of("strategy=simpleshot,laplacianshot", "target=same,mini")
+    assert home.strategies == abroad.strategies
+    assert home.name != abroad.name
+
+
 def test_a_preset_and_its_values_are_one_strategy():
     typed = ["strategy=laplacianshot_as_published,simpleshot", "device=cpu,auto"]
     (setting,) = of(*typed)
