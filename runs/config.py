@@ -199,7 +199,7 @@ class EvaluateConfig(TrainConfig):
         return self.replace(strategy=self.strategy.at(values), tuning=self.tuning if self.tuned else None)
 
     def tuning_config(self) -> "TuneConfig":
-        """The part that decides which tuning is used."""
+        """The part that decides which tuning is used; with a target, that of the benchmark trained on."""
         shared = {field.name for field in dataclasses.fields(TuneConfig)} & {f.name for f in dataclasses.fields(self)}
         return TuneConfig(**{name: getattr(self, name) for name in shared})
 

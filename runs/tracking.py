@@ -287,6 +287,8 @@ class Tracker:
             seen[key] = max(point.step for point in self.client.get_metric_history(run_id, key))
         with self.watched():
             self.client.update_run(run_id, status="RUNNING")
+            if "ended" in run.data.tags:  # how it was interrupted
+                self.client.delete_tag(run_id, "ended")
             times = int(run.data.tags.get("resumed", 0)) + 1
             resumed = TrackedRun(self, run_id, seen)
             resumed.log(tags={"resumed": times, "origin": self.origin})

@@ -106,16 +106,19 @@ class _Tuner:
         return steps_of(self.config.tuning, self.config.strategy)
 
     def finished(self) -> Tuned | None:
-        """What the record has chosen; None where it has nothing, or chose with another checkpoint."""
+        """What the record has chosen; None where it has nothing, nothing whole, or chose with another checkpoint."""
         run = self.tracker.find(self.experiment, self.identity)
         if run is None:
             return None
         trained = self.store.peek("checkpoints", self.lineage.checkpoint)
         if trained and run.data.tags.get("checkpoint") != trained.fingerprint:
-            self.progress.note(f"{self._name} was tuned with an earlier checkpoint: tuning it again")
             return None
-        values = {field: freeze(value) for field, value in json.loads(run.data.tags[CHOSEN]).items()}
-        return Tuned(self.identity, run.info.run_id, values)
+        try:
+            values = {field: freeze(value) for field, value in json.loads(run.data.tags[CHOSEN]).items()}
+            whole = all(values[field] in grid for field, grid in self.config.strategy.grids.items())
+        except (KeyError, ValueError, AttributeError):
+            whole = False
+        return Tuned(self.identity, run.info.run_id, values) if whole else None
 
     def choose(self, *, force: bool) -> Tuned:
         """Take the steps in a run that is FINISHED when everything is in it."""
@@ -123,6 +126,8 @@ class _Tuner:
             self.tracker.bury(self.experiment, self.identity)
             if not force and (found := self.finished()):
                 return found  # another process was at it
+            if not force and self.tracker.find(self.experiment, self.identity):
+                self.progress.note(f"{self._name} was tuned with an earlier checkpoint, or its run was changed: again")
             with closed("novel"):
                 self._check()
                 run = self._interrupted() or self._start()

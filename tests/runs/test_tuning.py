@@ -141,6 +141,15 @@ def test_another_checkpoint_is_tuned_anew(trained, tracker, config, notes):
     assert "was tuned with an earlier checkpoint" in notes
 
 
+@pytest.mark.parametrize("tag", ["", "[3]", "{}", '{"weight": 0.2, "neighbours": 2}'])
+def test_a_choice_that_was_tampered_with_is_made_again(trained, tracker, config, tag):
+    first = tune(config, trained, tracker)
+    tracker.client.set_tag(first.tuned.run_id, "chosen", tag)
+    second = tune(config, trained, tracker)
+    assert second.tuned.run_id != first.tuned.run_id
+    assert second.tuned.values == first.tuned.values
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
 def test_an_interrupted_tuning_goes_on_in_its_run(trained, tracker, config, notes, monkeypatch, error):
     real, calls = tuning.evaluation, []
@@ -165,6 +174,7 @@ def test_an_interrupted_tuning_goes_on_in_its_run(trained, tracker, config, note
     assert "going on with the interrupted tuning" in notes
     assert done < {run.info.run_id for run in children(tracker, parent.info.run_id)}
     assert tracker.get(parent.info.run_id).info.status == "FINISHED"
+    assert "ended" not in tracker.get(parent.info.run_id).data.tags
 
 
 def test_a_child_that_is_gone_is_made_again(trained, tracker, config):
