@@ -74,6 +74,8 @@ def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progr
     with FileLock(folder / f"{split}.lock"):
         images = _load(path, progress) if path.exists() else None
         if images is None:
+            for rest in folder.glob(f"{path.name}.*.partial"):  # of a process that was killed, since the lock is ours
+                rest.unlink(missing_ok=True)
             with progress.track(f"images of {benchmark.name}, {split}", 1) as advance:
                 found = Decoded(*benchmark.read(split))
                 _check(benchmark, split, found)

@@ -124,6 +124,16 @@ def test_an_interrupted_decoding_leaves_no_file(tmp_path, monkeypatch):
     assert len(open_images(Stripes(), "base", tmp_path)) == 6
 
 
+def test_what_a_killed_process_left_is_removed(tmp_path):
+    open_images(Stripes(), "base", tmp_path)
+    path = cached(tmp_path)
+    path.unlink()
+    for name in ("base.safetensors.77.partial", "novel.safetensors.78.partial"):
+        path.with_name(name).write_bytes(b"half of the images")
+    open_images(Stripes(), "base", tmp_path)
+    assert [rest.name for rest in path.parent.glob("*.partial")] == ["novel.safetensors.78.partial"]
+
+
 def test_of_several_at_once_one_decodes(tmp_path):
     benchmark = Stripes()
     with ThreadPoolExecutor(4) as pool:
