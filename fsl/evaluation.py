@@ -18,11 +18,11 @@ from fsl.features import FeatureBank
 from fsl.gathering import GatheredEpisodes
 from fsl.progress import Progress, quiet
 from fsl.scores import ClassScores, half_width
-from fsl.tasks import Tasks, TaskSource
+from fsl.tasks import BLOCK, Tasks, TaskSource, concatenate
 from fsl.transforms import Transform, transform_features
 
-BATCH = 256
-"""Tasks at a time: enough that the cost of an operation does not matter, few enough for the cache."""
+BATCHES = {"cpu": 256, "cuda": 2048}
+"""Tasks at a time: enough that the cost of an operation does not matter; on a processor, few enough for its cache."""
 
 _AT_ONCE = 1 << 26
 """Numbers of a batch's features, inner products or probabilities: 256 MiB each in float32."""
@@ -71,7 +71,7 @@ def evaluate(
     tasks: TaskSource | Tasks,
     count: int | None = None,
     *,
-    batch: int = BATCH,
+    batch: int | None = None,
     device: str | torch.device = "cpu",
     progress: Progress = quiet,
     audits: Sequence[str] = (),
@@ -86,7 +86,8 @@ def evaluate(
         bank: features of the split that the tasks index.
         tasks: what a sampler draws (`fsl.samplers`), or tasks drawn before.
         count: how many tasks; None: all that there are.
-        batch: tasks at a time at most, fewer of large ones; changes no result beyond rounding.
+        batch: tasks at a time at most, fewer of large ones; None: as many as suit the device. Changes no result beyond
+            rounding.
         device: where the strategies run.
         progress: reports tasks done.
         audits: names of `fsl.audits.AUDITS` to measure beside the accuracy.
@@ -117,9 +118,10 @@ def evaluate(
     predictor = _Predictor(banks, bank.base_mean, failures)
     scores = {name: _Score(total, bank, audits) for name in strategies}
     work = functools.partial(_work, strategies, predictor, audits)
-    batches = _batches(blocks, batch, bank)
+    on = torch.device(device).type
+    batches = _batches(blocks, batch or BATCHES.get(on, BATCHES["cuda"]), bank)
     with progress.track("evaluating", total) as advance:
-        for start, part, found in _each(work, batches, parallel=torch.device(device).type == "cpu"):
+        for start, part, found in _each(work, batches, parallel=on == "cpu"):
             going = {name: scores[name] for name in strategies if not failures or name not in failures}
             for name, score in going.items():
                 score.add(start, part, *found[name])
@@ -301,7 +303,8 @@ def _are_large(tasks: Tasks) -> bool:
 def _batches(blocks: Iterator[Tasks], batch: int, bank: FeatureBank) -> Iterator[tuple[int, Tasks]]:
     """Consecutive batches with the index of their first task; of large tasks, no more at a time than memory is for."""
     start = 0
-    for block in blocks:
+    while joined := list(itertools.islice(blocks, max(1, batch // BLOCK))):
+        block = concatenate(joined)
         points = block.support.shape[1] + block.query.shape[1]
         width = max(bank.features.shape[1], block.way, 0 if _are_large(block) else points)
         at_once = max(1, min(batch, _AT_ONCE // (points * width)))

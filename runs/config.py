@@ -161,7 +161,9 @@ class EvaluateConfig(TrainConfig):
     audit: tuple[Literal["best_permutation", "per_true_class", "directed_with_self"], ...] = key(
         (), "ways to measure too much, beside the accuracy: best_permutation, per_true_class, directed_with_self"
     )
-    batch: Annotated[int, AtLeast(1)] = key(256, "tasks worked on at once", execution=True)
+    batch: Annotated[int, AtLeast(1)] | None = key(
+        None, "tasks worked on at once; null: as many as suit the device", execution=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -223,7 +225,9 @@ class TuneConfig(TrainConfig):
     novel_tasks: Annotated[int, Within(0, 10_000_000)] = key(
         0, "after the choice, also try the last step's values on so many tasks of novel classes", execution=True
     )
-    batch: Annotated[int, AtLeast(1)] = key(256, "tasks worked on at once", execution=True)
+    batch: Annotated[int, AtLeast(1)] | None = key(
+        None, "tasks worked on at once; null: as many as suit the device", execution=True
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -17,7 +17,7 @@ from fsl.samplers.balanced import Balanced
 from fsl.scores import ClassScores
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
-from fsl.tasks import Tasks
+from fsl.tasks import BLOCK, Tasks
 from fsl.transforms import transform_features
 
 
@@ -38,6 +38,22 @@ def test_the_same_config_gives_equal_accuracies_and_another_seed_other_tasks() -
     for name in STRATEGIES:
         assert torch.equal(runs[0][name].accuracies, runs[1][name].accuracies)
         assert not torch.equal(runs[0][name].accuracies, runs[2][name].accuracies)
+
+
+def test_blocks_of_tasks_are_joined_to_larger_batches() -> None:
+    bank = make_bank()
+    tasks = Balanced(query=3).tasks(bank.labels)
+    sizes: list[int] = []
+
+    class Watched(SimpleShot):
+        def predict(self, episodes: Episodes) -> Predictions:
+            sizes.append(len(episodes.support_labels))
+            return super().predict(episodes)
+
+    found = evaluate({"s": Watched()}, bank, tasks, 2 * BLOCK + 9, batch=2 * BLOCK)["s"]
+    assert sorted(sizes) == [9, 2 * BLOCK]
+    by_block = evaluate({"s": SimpleShot()}, bank, tasks, 2 * BLOCK + 9)["s"]
+    assert float((found.accuracies != by_block.accuracies).double().mean()) < 0.01  # near ties
 
 
 @pytest.mark.parametrize("batch", [1, 7, 300])
