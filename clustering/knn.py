@@ -67,6 +67,7 @@ def nearest_neighbours(x: Tensor, k: int, *, valid: Tensor | None = None) -> Nea
         far.diagonal(offset=first, dim1=1, dim2=2).fill_(torch.inf)
         found = far.topk(candidates, dim=2, largest=False, sorted=False)
         indices[:, block], distances[:, block] = _ranked(x, first, found.indices, found.values < torch.inf, k)
+        del far  # before there is another
     if valid is not None:
         missing = (indices < 0) | ~valid[:, :, None]
         indices, distances = indices.masked_fill(missing, -1), distances.masked_fill(missing, 0.0)

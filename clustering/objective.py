@@ -14,6 +14,7 @@ from clustering.softmax import Assignments, gibbs
 
 _FLOOR = 1e-12  # of a warm start's probabilities: rows saturated earlier would hardly move again when rho > 0
 _SMALL = 4096  # entries of a problem that are summed in their own precision
+_AT_ONCE = 1 << 22  # entries of a problem that sums look at: 16 MiB in float32
 
 
 class Term(Protocol):
@@ -80,11 +81,11 @@ class Objective:
         return gibbs(-start.reshape(self.cost.mT.shape).mT.clamp_min(_FLOOR).log())
 
     def at(self, assignments: Assignments) -> State:
-        """The state there: one product per term."""
+        """The state there, which takes over their tensors: one product per term."""
         L, S = assignments
         if self.free is not None and self.one_hot is not None:
-            L = L * self.free
-            S = torch.where(self.free, S, self.one_hot)
+            L *= self.free
+            S = S.mul_(self.free).add_(self.one_hot)
         entropy, linear = inner(S, L), inner(S, self.cost)
         R = torch.add(linear.double(), entropy, alpha=self.temperature)
         size = torch.sub(linear.abs(), entropy, alpha=self.temperature)  # the entropy is never positive
@@ -117,10 +118,14 @@ class Objective:
 
     def gap(self, now: State) -> Tensor:
         """(B,) <G, S> + T <S, L> + T sum_p logsumexp(-G_p / T), at T = 0 <G, S> - sum_p min_k G_pk."""
-        T = self.temperature
-        best = -T * torch.logsumexp(-now.G / T, dim=1, keepdim=True) if T > 0 else now.G.amin(1, keepdim=True)
-        excess = (now.S * (now.G + T * now.L)).sum(1, keepdim=True) - best
+        excess = torch.cat([self._excess(*parts) for parts in zip(*map(_by_points, now[:3]), strict=True)], dim=2)
         return _total(excess if self.free is None else excess * self.free).clamp_min(0)
+
+    def _excess(self, L: Tensor, S: Tensor, G: Tensor) -> Tensor:
+        """(B, 1, n) what some points contribute to the gap."""
+        T = self.temperature
+        best = -T * torch.logsumexp(-G / T, dim=1, keepdim=True) if T > 0 else G.amin(1, keepdim=True)
+        return (S * (G + T * L)).sum(1, keepdim=True) - best
 
     def rounding(self, now: State) -> Tensor:
         """(B,) how much rounding can move R: 64 units of the parts' sizes in float64, 8 in float32."""
@@ -142,4 +147,9 @@ def inner(a: Tensor, b: Tensor) -> Tensor:
     """
     if a.shape[1] * a.shape[2] <= _SMALL:
         return (a * b).sum((1, 2))
-    return _total(a * b)
+    return torch.stack([_total(x * y) for x, y in zip(_by_points(a), _by_points(b), strict=True)]).sum(0)
+
+
+def _by_points(values: Tensor) -> tuple[Tensor, ...]:
+    """(B, K, n) of some points at a time where there are many, so that what is derived from them takes little room."""
+    return torch.split(values, max(1, _AT_ONCE // values.shape[1]), dim=2)

@@ -137,15 +137,15 @@ def mean_shift(
         (B, K, N) coefficients of the modes.
     """
     # ||m||^2 is the same for all points, so that softmax over the points does not see it.
-    logs = torch.where(weights > 0, weights.clamp_min(torch.finfo(weights.dtype).tiny).log(), -torch.inf)
-    offset = torch.addcdiv(logs, points.squared_norms[:, None], variance, value=-0.5)
+    offset = torch.where(weights > 0, weights.clamp_min(torch.finfo(weights.dtype).tiny).log_(), -torch.inf)
+    offset.addcdiv_(points.squared_norms[:, None], variance, value=-0.5)
     coefficients, inner = start, points.inner(start)
     allowed = tolerance**2 * torch.linalg.vecdot(coefficients, inner).amax(1)
     moving = torch.ones_like(variance, dtype=torch.bool)
     for _ in range(max_iterations):
         new = torch.softmax(torch.addcdiv(offset, inner, variance), dim=2)
         new_inner = points.inner(new)
-        moved = torch.linalg.vecdot(new - coefficients, new_inner - inner).amax(1)
+        moved = (new - coefficients).mul_(new_inner - inner).sum(2).amax(1)
         coefficients, inner = torch.where(moving, new, coefficients), new_inner
         moving = moving & (moved > allowed)[:, None, None]
         if not moving.any():

@@ -4,6 +4,7 @@ import functools
 import itertools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import NamedTuple, get_args
 
@@ -16,6 +17,7 @@ from fsl.cores import on_each_core
 from fsl.episodes import LARGEST_GRAM, Predictions, Strategy
 from fsl.features import FeatureBank
 from fsl.gathering import GatheredEpisodes
+from fsl.machine import large_buffers_returned
 from fsl.progress import Progress, quiet
 from fsl.scores import ClassScores, half_width
 from fsl.tasks import BLOCK, Tasks, TaskSource, concatenate
@@ -235,9 +237,11 @@ def _each(
     """
     first = list(itertools.islice(batches, 1))
     batches = itertools.chain(first, batches)
-    if not parallel or any(_are_large(part) for _, part in first):
-        for start, part in batches:
-            yield start, part, work(part)
+    large = any(_are_large(part) for _, part in first)
+    if not parallel or large:
+        with large_buffers_returned() if large else nullcontext():
+            for start, part in batches:
+                yield start, part, work(part)
         return
     for (start, part), found in on_each_core(lambda item: work(item[1]), batches):
         yield start, part, found

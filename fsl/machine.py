@@ -2,6 +2,8 @@
 
 import ctypes
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -39,17 +41,43 @@ def keep_freed_memory() -> bool:
     """Ask the C library to keep the memory that tensors free, for the next ones, instead of returning it.
 
     glibc hands large buffers back to the kernel at each free, so that every training step faults its
-    activations in anew. Call it once, at the start of a program; it cannot be undone. Idle without glibc.
+    activations in anew. Call it once, at the start of a program; only `large_buffers_returned` undoes it for a while.
+    Idle without glibc.
 
     Returns:
         Whether the allocator took the setting.
     """
+    global _kept
+    # the trim threshold is a C int: its largest value, 2 GiB, is the most that can be asked for
+    _kept = _mallopt(_MMAP_MAX, 0) and _mallopt(_TRIM_THRESHOLD, 2**31 - 1)
+    return _kept
+
+
+@contextmanager
+def large_buffers_returned() -> Iterator[None]:
+    """Meanwhile buffers of 32 MiB and more go back to the kernel when they are freed, even if freed memory is kept.
+
+    A freed buffer that glibc keeps is too short for an aligned one of the same size, so that work on a few large
+    tensors needs up to twice their room.
+    """
+    undo = _kept and _mallopt(_MMAP_THRESHOLD, 32 << 20) and _mallopt(_MMAP_MAX, 65_536)
+    try:
+        yield
+    finally:
+        if undo:
+            _mallopt(_MMAP_MAX, 0)
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4  # of malloc.h
+
+_kept = False  # whether `keep_freed_memory` was called and heard
+
+
+def _mallopt(parameter: int, value: int) -> bool:
+    """Whether there is a C library that takes this setting of its allocator."""
     if not sys.platform.startswith("linux"):
         return False
     try:
-        mallopt = ctypes.CDLL(None).mallopt
+        return bool(ctypes.CDLL(None).mallopt(parameter, value))
     except (OSError, AttributeError):
         return False
-    m_trim_threshold, m_mmap_max = -1, -4
-    # the trim threshold is a C int: its largest value, 2 GiB, is the most that can be asked for
-    return bool(mallopt(m_mmap_max, 0)) and bool(mallopt(m_trim_threshold, 2**31 - 1))

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+import clustering.objective as objective_module
 from clustering.descent import Descent, Status, descend
 from clustering.errors import InputError
 from clustering.graph import DenseGraph, neighbours
@@ -210,6 +211,23 @@ def test_fairness_gradient_by_finite_differences() -> None:
             step[0, p, k] = 1e-6
             high, low = term.value_and_gradient(S + step)[0], term.value_and_gradient(S - step)[0]
             assert float(gradient[0, p, k]) == pytest.approx(float((high - low)[0]) / 2e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("masked", [False, True])
+def test_sums_over_some_points_at_a_time_are_the_sums(
+    temperature: float, masked: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph, cost = random_graph(4, 2, 15, 3), random_cost(4, 2, 15, 3)
+    clamp = (torch.arange(15) < 4, torch.arange(15) % 3) if masked else None
+    found = []
+    for at_once in (1 << 22, 7):  # all points, or two
+        monkeypatch.setattr(objective_module, "_SMALL", 0)
+        monkeypatch.setattr(objective_module, "_AT_ONCE", at_once)
+        found.append(descend(cost, [Laplacian(graph, 0.5)], clamp=clamp, temperature=temperature, max_iterations=5))
+    assert bool((found[0].gap > 0).all())
+    for part in ("assignments", "objective", "gap"):
+        torch.testing.assert_close(getattr(found[0], part), getattr(found[1], part))
 
 
 @pytest.mark.parametrize("arguments", [{"temperature": -1.0}, {"temperature": 0.0, "step": "published"}])
