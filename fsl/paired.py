@@ -5,7 +5,6 @@ before the difference is in doubt. Here all strategies are resampled together: e
 mean of every strategy, and a difference of two strategies is the difference of their means on the same sample.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from clustering.errors import InputError
 from clustering.streams import stream
+from fsl.scores import half_width_over_seeds
 
 RESAMPLES = 9_999
 _FEWEST = 999
@@ -47,12 +47,7 @@ class Difference:
     def seeds_half_width(self) -> float:
         """Half-width of the 95 % interval over seeds (Student's t), which holds for networks trained anew; NaN for
         one seed."""
-        n = len(self.seed_means)
-        if n < 2:
-            return math.nan
-        from scipy.stats import t
-
-        return float(t.ppf(0.975, n - 1)) * float(np.std(self.seed_means, ddof=1)) / math.sqrt(n)
+        return half_width_over_seeds(self.seed_means)
 
     @property
     def excludes_zero(self) -> bool:

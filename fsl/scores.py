@@ -1,6 +1,7 @@
 """Right and wrong answers counted: mean accuracies and their intervals, over tasks, queries and classes."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,16 @@ NORMAL = 1.96
 def half_width(values: NDArray[np.floating] | NDArray[np.bool_]) -> float:
     """Half-width of the 95 % interval of a mean: 1.96 std / sqrt(n), with the population's std (fewshot tables)."""
     return NORMAL * float(values.std(dtype=np.float64)) / math.sqrt(len(values))
+
+
+def half_width_over_seeds(means: Sequence[float]) -> float:
+    """Half-width of the 95 % interval of the mean over seeds (Student's t); NaN for one seed."""
+    n = len(means)
+    if n < 2:
+        return math.nan
+    from scipy.stats import t
+
+    return float(t.ppf(0.975, n - 1)) * float(np.std(means, ddof=1)) / math.sqrt(n)
 
 
 @dataclass(frozen=True, eq=False)

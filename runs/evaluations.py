@@ -4,7 +4,6 @@ import contextlib
 import dataclasses
 import functools
 import json
-import math
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from runs.checkpoints import checkpoint
 from runs.config import EvaluateConfig
 from runs.lineage import Lineage, common_tags, evaluate_name, images_of, short
 from runs.overrides import spell, write
-from runs.results import PER_TASK, Result, Scores, Tuned
+from runs.results import PER_TASK, Result, Scores, Tuned, recorded_scores
 from runs.store import Store
 from runs.tracked_run import TrackedRun
 from runs.tracking import PARENT, Tracker
@@ -354,18 +353,12 @@ def _finished(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> 
     if any(run.data.params.get(key) != str(value) for key, value in job.chosen.items()):
         progress.note(f"{job.name} was evaluated with values of an earlier tuning: evaluating it again")
         return None
-    with tempfile.TemporaryDirectory() as folder:
-        path = tracker.download(run.info.run_id, PER_TASK, Path(folder))
-        try:
-            if path is None:
-                raise ValueError("missing")
-            scores = Scores.load(path)
-            seconds = float(run.data.metrics["seconds_per_task"])
-            if not math.isclose(scores.accuracy, run.data.metrics["accuracy"], rel_tol=1e-6):
-                raise ValueError("changed")
-        except Exception as error:  # zipfile, numpy and the artefact stores each raise their own
-            progress.note(
-                f"{job.name}: {PER_TASK} of run {run.info.run_id} is no longer whole ({error}): evaluating it again"
-            )
-            return None
+    try:
+        scores = recorded_scores(tracker, run.info.run_id, run.data.metrics["accuracy"])
+        seconds = float(run.data.metrics["seconds_per_task"])
+    except (ValueError, KeyError) as error:
+        progress.note(
+            f"{job.name}: {PER_TASK} of run {run.info.run_id} is no longer whole ({error}): evaluating it again"
+        )
+        return None
     return _result(job, scores, run.info.run_id, seconds, reused=True)

@@ -1,4 +1,4 @@
-"""Groups of the config: what `benchmark=`, `backbone=`, `training=`, `strategy=` and `sampler=` may name.
+"""Groups of the config: what `benchmark=`, `target=`, `backbone=`, `training=`, `strategy=`, `sampler=` may name.
 
 An option is a YAML file in `configs/<group>/` that lists every field of the dataclass it stands for, so that
 names, keys and kinds are checked without importing torch. A plug-in without a file gets its fields from its

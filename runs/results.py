@@ -1,9 +1,11 @@
 """One evaluated config: what the strategy scored, task by task and class by class, and the file that keeps it."""
 
+import math
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +13,9 @@ from numpy.typing import NDArray
 from fsl.scores import ClassScores, half_width
 from runs.config import EvaluateConfig
 from runs.lineage import short, weights_name
+
+if TYPE_CHECKING:
+    from runs.tracking import Tracker
 
 PER_TASK = "per_task.npz"
 AUDIT = "audit_"  # before an audit's name, wherever it is written down
@@ -98,6 +103,28 @@ class Scores:
                 arrays.get("trace"),
                 {name.removeprefix(AUDIT): arrays[name] for name in arrays if name.startswith(AUDIT)},
             )
+
+
+def recorded_scores(tracker: "Tracker", run_id: str, accuracy: float) -> Scores:
+    """The scores of a run, task by task, from the record.
+
+    Args:
+        accuracy: what the run itself says.
+
+    Raises:
+        ValueError: they are gone, damaged, or those of another accuracy.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = tracker.download(run_id, PER_TASK, Path(folder))
+        if path is None:
+            raise ValueError("missing")
+        try:
+            scores = Scores.load(path)
+        except Exception as error:  # zipfile and numpy each raise their own
+            raise ValueError("damaged") from error
+    if not math.isclose(scores.accuracy, accuracy, rel_tol=1e-6):
+        raise ValueError("changed")
+    return scores
 
 
 @dataclass(frozen=True)

@@ -7,17 +7,15 @@ in between. Columns have tasks of their own, so gains of different columns are c
 
 import itertools
 import math
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsl.paired import Paired
-from runs.results import PER_TASK, Scores
+from runs.results import PER_TASK, Scores, recorded_scores
 from runs.tables.grid import Cell, Table
 
 if TYPE_CHECKING:
@@ -94,7 +92,8 @@ BySeed = Mapping[int, Scores]
 
 
 class Outcomes:
-    """The filled cells of a table, read when they are asked for."""
+    """The filled cells of a table, read when they are asked for. Of several rows of a strategy the first counts, filled
+    or not, so that all are of the same benchmark and backbone."""
 
     def __init__(self, table: Table, read: Callable[[Cell], BySeed]) -> None:
         self._read = read
@@ -102,8 +101,9 @@ class Outcomes:
         self._resampled: dict[tuple[str, tuple[int, ...]], tuple[list[str], Paired]] = {}
         self.cells: dict[str, dict[str, Cell]] = {column: {} for column in table.columns}
         for (_, column), cell in table.cells.items():
-            if cell.results:
-                self.cells[column].setdefault(cell.config.strategy.name, cell)
+            self.cells[column].setdefault(cell.config.strategy.name, cell)  # the first, which all strategies share
+        for column, cells in self.cells.items():
+            self.cells[column] = {name: cell for name, cell in cells.items() if cell.results}
 
     def columns(self, sampler: str = "balanced", shot: int | None = None) -> list[str]:
         """Columns of that kind of tasks."""
@@ -233,13 +233,13 @@ def _never_rises(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
 
 
 def from_record(cell: Cell, tracker: "Tracker") -> BySeed:
-    """The runs of a cell, task by task; a run whose tasks are gone from the record is left out."""
+    """The runs of a cell, task by task; one whose tasks are gone from the record or damaged is left out, and said."""
     found = {}
     for result in cell.results:
-        with tempfile.TemporaryDirectory() as folder:
-            path = tracker.download(result.run_id, PER_TASK, Path(folder))
-            if path is not None:
-                found[result.seed] = Scores.load(path)
+        try:
+            found[result.seed] = recorded_scores(tracker, result.run_id, result.accuracy)
+        except ValueError as error:
+            tracker.say(f"{PER_TASK} of run {result.run_id} is no longer whole ({error}): no claim is checked on it")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Comparisons as text: for the terminal, Markdown, CSV, JSON. Fractions become percent points here and nowhere else."""
+"""Comparisons as text: for the terminal, Markdown, CSV, JSON. Fractions become points, but for CSV and JSON."""
 
 import csv
 import io

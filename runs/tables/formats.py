@@ -1,4 +1,4 @@
-"""A table as text: for the terminal, Markdown, CSV. Fractions become percent here and nowhere else."""
+"""A table as text: for the terminal, Markdown, CSV. Fractions become percent, but for CSV and JSON."""
 
 import csv
 import io

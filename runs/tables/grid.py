@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from fsl.scores import half_width_over_seeds
 from runs.config import CROSSING, PLACES, TASKS, EvaluateConfig, top_level
 from runs.groups import SAME
 from runs.lineage import Lineage, short, short_name, weights_name
@@ -45,13 +46,9 @@ class Cell:
     def ci95(self) -> float:
         """Half-width of the 95 % interval: over seeds (Student's t) where there are several, else over tasks, or
         the queries of the only one."""
-        if len(self.results) < 2:
-            return self.results[0].ci95 if self.results else math.nan
-        from scipy.stats import t
-
-        n, mean = len(self.results), self.accuracy
-        variance = sum((r.accuracy - mean) ** 2 for r in self.results) / (n - 1)
-        return float(t.ppf(0.975, n - 1)) * math.sqrt(variance / n)
+        if len(self.results) == 1:
+            return self.results[0].ci95
+        return half_width_over_seeds([result.accuracy for result in self.results])
 
     @property
     def tasks(self) -> int:

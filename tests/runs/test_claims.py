@@ -1,5 +1,7 @@
 """Claims of the papers, judged on outcomes that are known to fulfil or to break them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -58,6 +60,15 @@ def test_a_claim_needs_its_runs():
         ("laplacianshot", 1, "balanced"): outcome(0.7, seed=1),
     }
     assert not [claim for claim, _ in verdicts(other_seed) if "better" in claim]
+
+
+def test_rows_of_two_networks_are_not_held_against_each_other():
+    found, read = table({("simpleshot", 1, "balanced"): outcome(0.6), ("laplacianshot", 1, "balanced"): outcome(0.7)})
+    other = {(f"{row} backbone=resnet18", column): cell for (row, column), cell in found.cells.items()}
+    missing = next(iter(found.cells))
+    cells = {**found.cells, missing: dataclasses.replace(found.cells[missing], results=())} | other
+    judged = check(dataclasses.replace(found, cells=cells), read)
+    assert not [verdict for verdict in judged if "better" in verdict.claim]
 
 
 def test_gains_that_shrink():

@@ -211,6 +211,19 @@ def test_the_table_verb_prints_and_saves(recorded, trained, experiment, capsys):
     assert (trained.tables / "tiny.csv").exists()
 
 
+@pytest.mark.parametrize("damage", [b"", b"no numbers", None])
+def test_no_claim_is_checked_on_a_damaged_run(recorded, trained, experiment, capsys, damage):
+    (path,) = trained.artifacts.glob(f"**/{recorded['laplacianshot', '1-shot'].run_id}/**/per_task.npz")
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage)
+    assert main(["table", str(experiment), f"results={trained.root}", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "no longer whole" in err
+    assert {claim["in"] for claim in json.loads(out)["claims"]} == {"3-shot"}
+
+
 def test_the_table_verb_as_json(recorded, trained, experiment, capsys):
     assert main(["table", str(experiment), f"results={trained.root}", "--json"]) == 0
     shown = json.loads(capsys.readouterr().out)
