@@ -68,17 +68,16 @@ def _by_name(weights: Weights, own: Weights) -> _Pairing:
 
 
 def _by_order(weights: Weights, own: Weights) -> _Pairing:
-    """Layer by layer, as long as they are alike."""
+    """The first layer with the first, and so on, where they are alike."""
     mine, theirs = _layers(own), _layers({key: value for key, value in weights.items() if not _is_head(key)})
     normalised = _normalised(own)
     pairs: dict[str, str] = {}
     rest = dict(theirs)
     for (name, leaves), (other, others) in zip(mine.items(), theirs.items(), strict=False):
         alike = all(leaf in others and others[leaf].shape == tensor.shape for leaf, tensor in leaves.items())
-        if not alike or others.keys() - leaves.keys() - ({"bias"} if name in normalised else set()):
-            break
-        pairs |= {f"{name}.{leaf}": f"{other}.{leaf}" for leaf in leaves}
-        del rest[other]
+        if alike and not others.keys() - leaves.keys() - ({"bias"} if name in normalised else set()):
+            pairs |= {f"{name}.{leaf}": f"{other}.{leaf}" for leaf in leaves}
+            del rest[other]
     surplus = [f"{name}.{leaf}" for name, leaves in rest.items() for leaf in leaves]
     return _Pairing(pairs, [key for key in own if key not in pairs], surplus)
 

@@ -190,6 +190,7 @@ def test_weights_for_other_channels_do_not_fit(tmp_path):
     message = refused(as_npz(conv4().state_dict(), tmp_path / "colour"), channels=1)
     assert "blocks.0.0.weight (64, 1, 3, 3)" in message
     assert "conv1.0.weight (64, 3, 3, 3)" in message
+    assert "blocks.0.1" not in message, "what fits is not named"
 
 
 def test_a_renamed_tensor_is_named_on_both_sides(resnet):
