@@ -77,7 +77,7 @@ def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progr
             for rest in folder.glob(f"{path.name}.*.partial"):  # of a process that was killed, since the lock is ours
                 rest.unlink(missing_ok=True)
             with progress.track(f"images of {benchmark.name}, {split}", 1) as advance:
-                found = Decoded(*benchmark.read(split))
+                found = _read(benchmark, split)
                 _check(benchmark, split, found)
                 _check_disjoint(benchmark, split, found.class_names, folder)
                 _write(benchmark, split, found, path, progress)
@@ -86,6 +86,17 @@ def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progr
     if images is None:
         raise OSError(errno.EIO, "what was written cannot be read back", str(path))
     return images
+
+
+def _read(benchmark: Benchmark, split: Split) -> Decoded:
+    """What the benchmark gives, or an error that names it."""
+    try:
+        return Decoded(*benchmark.read(split))
+    except (InputError, OSError, MemoryError):  # say what is wrong by themselves
+        raise
+    except Exception as error:
+        name = f"benchmark {benchmark.name}: read({split!r})"
+        raise RuntimeError(f"{name}: {type(error).__name__}: {error}") from error
 
 
 def _check(benchmark: Benchmark, split: Split, found: Decoded) -> None:

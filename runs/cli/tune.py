@@ -60,9 +60,9 @@ def run(flags: Flags, console: Console) -> int:
         title = "every value on the same tasks; 95 % intervals over tasks"
         console.table(rows, title=title, right=("tasks", "tried", "accuracy", "gain"))
     for tuning in tunings:
-        if tuning.curves[-1].at_the_end:
-            name = evaluate_name(tuning.config)
-            console.note(f"{name}: {tuning.curves[-1].chosen} is at the end of what was tried; try values beyond it")
+        name = evaluate_name(tuning.config)
+        for curve in (curve for curve in tuning.curves if curve.at_the_end):
+            console.note(f"{name}: {curve.chosen} is at the end of what was tried; try values beyond it")
         if tuning.novel:
             console.note(_statement(tuning, tuning.novel))
         console.note(f"saved: {tuning.picture}")

@@ -172,3 +172,9 @@ def test_a_benchmark_that_breaks_its_description_is_named(tmp_path, monkeypatch,
 def test_fingerprint_keeps_its_parts_apart():
     assert fingerprint("ab", "c") != fingerprint("a", "bc")
     assert fingerprint(b"ab") == fingerprint("ab") == fingerprint(np.frombuffer(b"ab", np.uint8).data)
+
+
+def test_an_error_in_read_names_the_benchmark_and_the_split(tmp_path, monkeypatch):
+    monkeypatch.setattr(Stripes, "read", lambda self, split: {}["names"])
+    with pytest.raises(RuntimeError, match=r"benchmark stripes: read\('base'\): KeyError: 'names'"):
+        open_images(Stripes(), "base", tmp_path)
