@@ -15,6 +15,7 @@ from clustering.errors import InputError
 from fsl.backbones import create_backbone
 from fsl.key_matching import Unmatched, match_keys
 
+RECIPE = 1  # raised whenever the same file gives other weights, so that no imported checkpoint is taken for new
 TORCH = (".pth", ".pt", ".tar", ".ckpt", ".bin")
 CONTAINERS = ("state_dict", "state", "model", "params", "model_state_dict", "net", "network", "weights")
 
