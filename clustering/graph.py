@@ -52,8 +52,8 @@ class DenseGraph:
         return DenseGraph(self.weights[problems], self.symmetric)
 
 
-LARGEST_DENSE = 16_384
-"""Points of a dense graph: 1 GiB a matrix in float32."""
+LARGEST_DENSE = 8192
+"""Points of a dense matrix of all pairs: 256 MiB in float32."""
 
 _CACHED = 100_000
 """Pairs of points at a time, so that the few matrices which are worked on stay in the processor's cache."""

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import NamedTuple, get_args
 
 import torch
@@ -126,7 +127,7 @@ def evaluate(
         for start, part, found in _each(work, batches, parallel=on == "cpu"):
             going = {name: scores[name] for name in strategies if not failures or name not in failures}
             for name, score in going.items():
-                score.add(start, part, *found[name])
+                score.add(start, part, found[name])
             if not going:
                 return {}
             advance(len(part), **{name: score.mean for name, score in going.items()})
@@ -134,11 +135,13 @@ def evaluate(
 
 
 class _Found(NamedTuple):
-    """What a strategy gave for a batch."""
+    """What is kept of a strategy's predictions for a batch, on the CPU."""
 
-    predictions: Predictions
+    labels: Tensor
+    iterations: Tensor
+    trace: Tensor | None
     seconds: float
-    audits: dict[str, Tensor]
+    audits: Mapping[str, Tensor] = MappingProxyType({})
 
 
 def _work(
@@ -146,10 +149,11 @@ def _work(
 ) -> dict[str, _Found]:
     """Predictions, seconds and audits of every strategy on one batch."""
     found = predictor.timed(strategies, tasks)
-    labels = {name: predictions.labels.cpu() for name, (predictions, _) in found.items()}
+    labels = {name: one.labels for name, one in found.items()}
     audited = {audit: AUDITS[audit](strategies, labels, tasks, predictor) for audit in audits}
     return {
-        name: _Found(*found[name], {audit: of[name] for audit, of in audited.items() if name in of}) for name in found
+        name: one._replace(audits={audit: of[name] for audit, of in audited.items() if name in of})
+        for name, one in found.items()
     }
 
 
@@ -167,10 +171,10 @@ class _Predictor:
 
     def __call__(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, Tensor]:
         """(B, Q) labels that each strategy predicts."""
-        return {name: found.labels.cpu() for name, (found, _) in self.timed(strategies, tasks).items()}
+        return {name: found.labels for name, found in self.timed(strategies, tasks).items()}
 
-    def timed(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, tuple[Predictions, float]]:
-        """Predictions and seconds of each strategy."""
+    def timed(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, _Found]:
+        """What each strategy predicts, and its seconds."""
         device = next(iter(self.banks.values())).device
         mean = None if self.base_mean is None else self.base_mean.to(device)
         shared = {
@@ -194,7 +198,10 @@ class _Predictor:
                 continue
             if device.type == "cuda":
                 torch.cuda.synchronize()
-            found[name] = predictions, clock() - began
+            seconds, trace = clock() - began, predictions.trace
+            found[name] = _Found(
+                predictions.labels.cpu(), predictions.iterations.cpu(), None if trace is None else trace.cpu(), seconds
+            )
         return found
 
 
@@ -260,24 +267,22 @@ class _Score:
         self.trace: Tensor | None = None
         self.done, self.seconds = 0, 0.0
 
-    def add(
-        self, start: int, tasks: Tasks, predictions: Predictions, seconds: float, audits: dict[str, Tensor]
-    ) -> None:
-        right = predictions.labels.cpu() == tasks.query_labels
+    def add(self, start: int, tasks: Tasks, found: _Found) -> None:
+        right = found.labels == tasks.query_labels
         mask = torch.ones_like(right) if tasks.query_mask is None else tasks.query_mask
         right &= mask
         span = slice(start, start + len(right))
         self.accuracies[span] = right.sum(1).double() / mask.sum(1)
-        self.iterations[span] = predictions.iterations.cpu()
+        self.iterations[span] = found.iterations
         self.asked += self._by_class(tasks.query[mask])
         self.right += self._by_class(tasks.query[right])
-        for audit, values in audits.items():
+        for audit, values in found.audits.items():
             self.audits[audit][span] = values
         if len(self.accuracies) == 1:
             self.query_right = right[mask]
-        if start == 0 and predictions.trace is not None:
-            self.trace = predictions.trace.cpu()
-        self.done, self.seconds = span.stop, self.seconds + seconds
+        if start == 0:
+            self.trace = found.trace
+        self.done, self.seconds = span.stop, self.seconds + found.seconds
 
     def _by_class(self, samples: Tensor) -> Tensor:
         """(C,) how many of some samples there are of each class of the split."""

@@ -70,11 +70,11 @@ class GatheredEpisodes(Episodes):
 
     @cached_property
     def support(self) -> Tensor:
-        return self._keep("support", self._gathered(self.rows[:, : self.support_size]))
+        return self._part("support", slice(0, self.support_size))
 
     @cached_property
     def query(self) -> Tensor:
-        return self._keep("query", self._gathered(self.rows[:, self.support_size :]))
+        return self._part("query", slice(self.support_size, None))
 
     @cached_property
     def points(self) -> Points:
@@ -91,6 +91,12 @@ class GatheredEpisodes(Episodes):
             )
             torch.bmm(features, features.mT, out=out)
         return Gram(self._keep("points", products))
+
+    def _part(self, name: str, part: slice) -> Tensor:
+        """Some of the features; of many points there is one copy alone."""
+        if self.rows.shape[1] > LARGEST_GRAM:
+            return self.features[:, part]
+        return self._keep(name, self._gathered(self.rows[:, part]))
 
     def _keep(self, name: str, tensor: Tensor) -> Tensor:
         self.made[name] = (tensor, tensor._version)

@@ -6,9 +6,14 @@ import dataclasses
 import pytest
 import torch
 
+from clustering.errors import InputError
 from clustering.points import Features, Gram
 from fsl import affinities, episodes, gathering, scaling, support_products
 from fsl.episodes import Episodes, Strategy
+from fsl.samplers.balanced import Balanced
+from fsl.strategies import STRATEGIES
+from fsl.strategies.bpa import BPA
+from fsl.transforms import transform_features
 from tests.fsl.test_strategies import draw, every_strategy, same_predictions
 
 
@@ -43,3 +48,23 @@ def test_padding_of_large_tasks_weighs_nothing(strategy: Strategy) -> None:
     padded = dataclasses.replace(tasks, support_mask=keep_support, query_mask=keep_query)
     found, expected = strategy.predict(padded).probabilities, without_limit(strategy, padded)
     assert same_predictions(found[keep_query], expected[keep_query])
+
+
+@pytest.mark.parametrize("name", ["simpleshot", "laplacianshot", "slk_ms", "tim_gd"])
+def test_large_tasks_gathered_from_a_bank(name: str) -> None:
+    bank = torch.rand(200, 12, generator=torch.Generator().manual_seed(8))
+    tasks = Balanced(way=3, shot=2, query=9).tasks(torch.arange(10).repeat_interleave(20)).block(0)[:2]
+    strategy = STRATEGIES.load(name)(transform="L2N")
+    gathered = gathering.GatheredEpisodes(transform_features(bank, "L2N", None), tasks, "L2N")
+    assert isinstance(gathered.points, Features)
+    given_features = Episodes(bank[tasks.support], tasks.support_labels, bank[tasks.query], 3)
+    torch.testing.assert_close(
+        strategy.predict(gathered).probabilities, strategy.predict(given_features).probabilities, atol=1e-4, rtol=0
+    )
+    assert gathered.query.untyped_storage().data_ptr() == gathered.features.untyped_storage().data_ptr()
+
+
+def test_affinities_of_too_many_points_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(affinities, "LARGEST_DENSE", 47)
+    with pytest.raises(InputError, match=r"48 points .* give fewer queries"):
+        BPA().predict(draw(1, batch=1, queries=40))
