@@ -67,6 +67,7 @@ class Lineage:
 
     @classmethod
     def _without_target(cls, config: TrainConfig, source: str) -> "Lineage":
+        from fsl import foreign_weights
         from fsl.backbones import backbone_code
         from fsl.training import RECIPE, precision_of
 
@@ -75,11 +76,7 @@ class Lineage:
         look: list[Any] = [benchmark.channels, benchmark.size, *benchmark.mean, *benchmark.std]
         code = backbone_code(config.backbone.build())
         if config.checkpoint is not None:
-            given = [
-                config.result_keys()["checkpoint"],
-                config.backbone.plugin,
-                code_fingerprint("fsl.foreign_weights"),
-            ]
+            given = [config.result_keys()["checkpoint"], config.backbone.plugin, foreign_weights.RECIPE]
             return cls(benchmark, source, identity("checkpoint", given=given, source=source, look=look, code=code))
         look = [*look, repr(benchmark.augmentation)]
         keys = config.training_config().result_keys()
