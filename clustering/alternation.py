@@ -16,7 +16,6 @@ from torch import Tensor
 from clustering.descent import Descent, Step, descend
 from clustering.objective import Term
 from clustering.prototypes import Prototypes
-from clustering.softmax import gibbs
 
 Members = Literal["hard", "soft"]
 """What points weigh in the prototypes: one in the class of their largest assignment, or their assignments."""
@@ -118,7 +117,7 @@ def alternate(
     for iteration in range(max_iterations):
         cost = work.cost().to(torch.float64 if sweeps.double else start.dtype)
         if iteration == 0:
-            work.assignments = gibbs(cost, temperature).S
+            work.assignments = torch.softmax(cost / -temperature, dim=1)
         before = work.assignments
         found = descend(
             cost.mT,
@@ -202,7 +201,7 @@ class _Work:
 
     def begun(self, cost: Tensor, temperature: float) -> Tensor:
         """(b, K, N) assignments from which sweeps begin anew."""
-        begun = gibbs(cost, temperature).S
+        begun = torch.softmax(cost / -temperature, dim=1)
         if self.hint is None:
             return begun
         mask, labels = self.hint

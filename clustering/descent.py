@@ -126,8 +126,8 @@ def descend(
     for iteration in range(max_iterations + 1):
         problem, now, last = work.problem, work.now, iteration == max_iterations
         rho = problem.rho(now, work.kappa) if guarded and work.kappa is not None else proximal or None
-        assignments = problem.step(now, rho)
-        predicted, rounding = problem.predicted(now, assignments.L, rho), problem.rounding(now)
+        L = problem.step(now, rho)
+        predicted, rounding = problem.predicted(now, L, rho), problem.rounding(now)
         if last or work.verdict is not None:
             # Of a pure step, the predicted decrease is the gap.
             gap = -predicted if rho is None and temperature > 0 else problem.gap(now)
@@ -136,7 +136,7 @@ def descend(
             result.take(work, gap, iteration, everything=last)
             if work.left == 0:
                 break
-        new = work.now = problem.at(assignments)
+        new = work.now = problem.at(L)
         work.verdict = None
         if iteration >= 2:
             work.stop((new.R - now.R).abs() <= torch.maximum(tolerance * new.R.abs(), rounding / 8), Status.CONVERGED)

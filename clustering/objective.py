@@ -10,8 +10,6 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from clustering.softmax import Assignments, gibbs
-
 _FLOOR = 1e-12  # of a warm start's probabilities: rows saturated earlier would hardly move again when rho > 0
 _SMALL = 4096  # entries of a problem that are summed in their own precision
 _AT_ONCE = 1 << 22  # entries of a problem that sums look at: 16 MiB in float32
@@ -75,14 +73,14 @@ class Objective:
         terms = [term.select(problems) for term in self.terms]
         return Objective(self.cost[problems], terms, self.temperature, *parts)
 
-    def start(self, start: Tensor | None) -> Assignments:
+    def start(self, start: Tensor | None) -> Tensor:
         if start is None:
-            return gibbs(self.cost, self.temperature or 1.0)
-        return gibbs(-start.reshape(self.cost.mT.shape).mT.clamp_min(_FLOOR).log())
+            return torch.log_softmax(self.cost / -(self.temperature or 1.0), dim=1)
+        return torch.log_softmax(start.reshape(self.cost.mT.shape).mT.clamp_min(_FLOOR).log(), dim=1)
 
-    def at(self, assignments: Assignments) -> State:
-        """The state there, which takes over their tensors: one product per term."""
-        L, S = assignments
+    def at(self, L: Tensor) -> State:
+        """The state of log-assignments L, which it takes over: one product per term."""
+        S = L.exp()
         if self.free is not None and self.one_hot is not None:
             L *= self.free
             S = S.mul_(self.free).add_(self.one_hot)
@@ -103,11 +101,11 @@ class Objective:
             rho = torch.maximum(rho, self.smallest_rho[:, None])
         return rho[:, None]
 
-    def step(self, now: State, rho: Tensor | float | None) -> Assignments:
-        """The assignments after one step; `rho` None is the pure step."""
+    def step(self, now: State, rho: Tensor | float | None) -> Tensor:
+        """Log-assignments after one step; `rho` None is the pure step."""
         if rho is None:
-            return gibbs(now.G, self.temperature)
-        return gibbs(now.G - rho * now.L, self.temperature + rho)
+            return torch.log_softmax(now.G / -self.temperature, dim=1)
+        return torch.log_softmax((rho * now.L).sub_(now.G).div_(self.temperature + rho), dim=1)
 
     def predicted(self, now: State, L: Tensor, rho: Tensor | float | None) -> Tensor:
         """(B,) change of the surrogate by the step to L, -sum_p (T + rho_p) KL(s_p || s_p+) <= 0."""

@@ -6,8 +6,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from clustering.softmax import softmax
-
 _BLOCK = 3
 """Sinkhorn rounds before Newton steps are tried, and between two computations of the plan from logarithms."""
 
@@ -126,7 +124,7 @@ def sinkhorn(
     g = S.new_zeros(c.shape) if start is None else start.reshape(c.shape)
     rounds = torch.zeros(len(S), dtype=torch.int64, device=S.device)
     active = torch.ones_like(total, dtype=torch.bool)
-    plan = softmax(S + g)
+    plan = torch.softmax(S + g, dim=1)
     for done in range(0, max_rounds, _BLOCK):
         v, weights = torch.ones_like(c), r
         for _ in range(min(_BLOCK, max_rounds - done)):
@@ -143,7 +141,7 @@ def sinkhorn(
             g = torch.where(lost, g + c.clamp_min(tiny).log() - reach, g + v.log())
         else:
             g = g + v.log()
-        plan = softmax(S + g)
+        plan = torch.softmax(S + g, dim=1)
         if not active.any():
             break
         if c.shape[1] > _LARGEST_SYSTEM:
@@ -155,7 +153,7 @@ def sinkhorn(
             if not active.any():
                 break
             trial = g + _newton(plan, r, error)
-            trial_plan = softmax(S + trial)
+            trial_plan = torch.softmax(S + trial, dim=1)
             trial_error = torch.bmm(trial_plan, r) - c
             better = active & (trial_error.abs().amax(1, keepdim=True) < 0.5 * size)
             if not better.any():

@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from clustering.points import Points, cosines
-from clustering.softmax import softmax
 from fsl.episodes import Episodes
 
 Normalisation = Literal["weights", "count", "unit"]
@@ -40,7 +39,7 @@ def rectified_means(
     """
     cosine = cosines(points, episodes.class_means)
     members = likeliest(episodes, cosine, support_labels)
-    weights = softmax(temperature * cosine).mul_(members)
+    weights = torch.softmax(temperature * cosine, dim=1).mul_(members)
     if normalisation == "weights":
         scale = weights.sum(dim=2, keepdim=True)
     elif normalisation == "count":

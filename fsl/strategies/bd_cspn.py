@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from clustering.parameters import Above, AtLeast, validate
-from clustering.softmax import softmax
 from fsl.episodes import Episodes, Predictions
 from fsl.rectification import SupportLabels, likeliest
 from fsl.transforms import Transform
@@ -79,7 +78,7 @@ class BDCSPN:
         else:
             # 2 <x, m> - ||m||^2; of ||x||^2 no class knows.
             logits = 2 * frame.inner(inner) - _along(inner, prototypes)
-        probabilities = softmax(logits[:, :, episodes.support_size :]).mT
+        probabilities = torch.softmax(logits[:, :, episodes.support_size :], dim=1).mT
         return Predictions(probabilities, torch.zeros(len(logits), dtype=torch.int64, device=logits.device))
 
     def _rectified(self, episodes: Episodes, cosine: Tensor) -> Tensor:
@@ -91,7 +90,7 @@ class BDCSPN:
             weights = (likeness - likeness.amax(dim=2, keepdim=True)).exp_().mul_(members)
             scale = weights.sum(dim=2, keepdim=True)
         else:
-            weights = softmax(likeness).mul_(members)
+            weights = torch.softmax(likeness, dim=1).mul_(members)
             scale = members.sum(dim=2, keepdim=True)
         weights /= scale.clamp_min(1e-12)
         if self.shift:

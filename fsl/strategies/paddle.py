@@ -11,7 +11,6 @@ from clustering.parameters import Above, AtLeast, validate
 from clustering.points import squared_distances
 from clustering.proportions import ProportionEntropy
 from clustering.scatter import Scatter
-from clustering.softmax import softmax
 from fsl.episodes import Episodes, Predictions
 from fsl.scaling import min_max_points
 from fsl.transforms import Transform
@@ -73,7 +72,7 @@ class PADDLE:
         points = min_max_points(episodes) if self.scaling == "min-max" else episodes.points
         distances = squared_distances(points, episodes.class_means)[:, :, episodes.support_size :]
         beta = self.beta or PUBLISHED_WIDTH / episodes.features.shape[2]
-        start = softmax(-0.5 * beta * distances).mT
+        start = torch.softmax(-0.5 * beta * distances, dim=1).mT
         valid = None if episodes.query_mask is None else episodes.query_mask[:, None].to(episodes.dtype)
         terms: list[Term] = [Scatter(points, episodes.support_one_hot.mT, valid, beta)]
         if self.weight > 0:

@@ -8,7 +8,6 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from clustering.parameters import Above, validate
-from clustering.softmax import softmax
 from fsl.episodes import Episodes, Predictions
 from fsl.transforms import Transform
 
@@ -44,7 +43,7 @@ class SimpleShot:
         means = torch.bmm(one_hot.mT, episodes.support) / one_hot.sum(1)[..., None]
         distances = _cosine(episodes.query, means) if self.metric == "cosine" else _euclidean(episodes.query, means)
         return Predictions(
-            probabilities=softmax(-self.beta * distances).mT,
+            probabilities=torch.softmax(-self.beta * distances, dim=1).mT,
             iterations=torch.zeros(len(means), dtype=torch.int64, device=means.device),
         )
 
