@@ -111,11 +111,7 @@ def evaluate(
         raise InputError("say how many tasks: these have no end")
     blocks = source.blocks(total)
     for name, strategy in strategies.items():
-        if getattr(strategy, "transform", None) not in get_args(Transform) or not callable(
-            getattr(strategy, "predict", None)
-        ):
-            known = ", ".join(get_args(Transform))
-            raise InputError(f"strategy {name}: needs a method predict and a field transform, one of {known}")
+        check_strategy(name, strategy)
         check_audits(audits, name, strategy)
     banks = {s.transform: _transformed(bank, s.transform).to(device) for s in strategies.values()}
     predictor = _Predictor(banks, bank.base_mean, failures)
@@ -132,6 +128,17 @@ def evaluate(
                 return {}
             advance(len(part), **{name: score.mean for name, score in going.items()})
     return {name: score.result() for name, score in going.items()}
+
+
+def check_strategy(name: str, strategy: object) -> None:
+    """That an object is a strategy.
+
+    Raises:
+        InputError: it has no method predict, or no known transform.
+    """
+    known = get_args(Transform)
+    if getattr(strategy, "transform", None) not in known or not callable(getattr(strategy, "predict", None)):
+        raise InputError(f"strategy {name}: needs a method predict and a field transform, one of {', '.join(known)}")
 
 
 class _Found(NamedTuple):

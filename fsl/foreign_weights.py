@@ -30,8 +30,8 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
         channels, size: of the images that it will get.
 
     Raises:
-        InputError: names the file: missing, damaged, holding objects that only running code could build, or weights
-            of another network, each of which is named.
+        InputError: names the file: missing, damaged, holding objects that only running code could build, weights of
+            another network, each of which is named, or NaN.
     """
     path = Path(path)
     with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced at once
@@ -43,6 +43,9 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
             f"{path}: not the weights of backbone {name} for images of {channels} x {size} x {size}: {error}; "
             "say in which network they were trained with backbone=NAME"
         ) from error
+    bad = [key for key, value in backbone.state_dict().items() if not bool(value.isfinite().all())]
+    if bad:
+        raise InputError(f"{path}: NaN or infinite weights in the network's {bad[0]}; give another file")
     return backbone.eval()
 
 

@@ -163,11 +163,14 @@ def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, pro
 
 def _jobs(configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], parent: Parent | None) -> list[_Job]:
     from fsl.audits import check_audits
+    from fsl.evaluation import check_strategy
 
     known: dict[str, Lineage] = {}  # of one training there are many evaluations
     jobs = []
     for config, chosen in zip(configs, tuned, strict=True):
-        check_audits(config.audit, config.strategy.name, next(config.strategy.points()).build())
+        strategy = next(config.strategy.points()).build()
+        check_strategy(config.strategy.name, strategy)
+        check_audits(config.audit, config.strategy.name, strategy)
         target = [config.target.plugin, dict(config.target.options)] if config.crosses else []
         key = json.dumps([config.training_config().flat(), target], sort_keys=True)
         lineage = known[key] if key in known else known.setdefault(key, Lineage.of(config))

@@ -188,8 +188,10 @@ class _Tuner:
 
     def _check(self) -> None:
         """That every step can be taken: asked before the first one takes its time."""
-        at_hand = next(self.config.strategy.points())
-        configs = [self.config.trial(at_hand, step.split, step.tasks) for step in self.steps]
+        strategy, configs = self.config.strategy, []
+        for step in self.steps:
+            at_hand = next(strategy.at({**self._defaults, **step.at, **step.grids}).points())
+            configs.append(self.config.trial(at_hand, step.split, step.tasks))
         try:
             check(configs, self.store, self.tracker, self.progress)
         except InputError as error:

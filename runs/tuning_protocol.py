@@ -108,6 +108,13 @@ def _read(protocol: str, strategy: Choice) -> tuple[tuple[Step, ...], int]:
     for field in fields:
         if fields.count(field) > 1:
             raise InputError(f"{path}: {name}: {field} is chosen by two steps; leave it to one")
+    for i, step in enumerate(steps, 1):
+        for field in step.at:
+            if not any(field in later.grids for later in steps[i:]):
+                raise InputError(
+                    f"{path}: {name}, step {i}: at holds {field}, which no later step chooses; leave it out, and give "
+                    f"its value with the command, {field}=VALUE"
+                )
     return tuple(steps), tasks
 
 
@@ -125,6 +132,8 @@ def _step(path: pathlib.Path, where: str, written: Any, options: Mapping[str, An
     if split not in TUNABLE:
         raise InputError(f"{path}: {where}: split must be one of {', '.join(TUNABLE)}, not {split!r}")
     at = written.get("at") or {}
+    if not isinstance(at, dict):
+        raise InputError(f"{path}: {where}: at must be fields and their values, such as {{weight: 1.0}}, not {at!r}")
     for field in [*written["grid"], *at]:
         if field not in options:
             raise InputError(f"{path}: {where}: {unknown('field', str(field), options)}")

@@ -55,6 +55,15 @@ def test_features_are_those_of_the_network_that_wrote_the_weights(store, tracker
     assert not any("training" in bar for bar in notes.bars)
 
 
+def test_weights_that_are_nan_are_refused_by_the_file_that_holds_them(store, tracker, arguments, tmp_path):
+    broken = {key: value * float("nan") for key, value in their_network().state_dict().items()}
+    torch.save(broken, tmp_path / "nan.pth")
+    (config,) = parse(EvaluateConfig, [*arguments[:-1], f"checkpoint={tmp_path}/nan.pth"])
+    with pytest.raises(InputError, match=r"nan.pth: NaN or infinite weights"):
+        evaluation([config], store, tracker)
+    assert not any(store.cache("checkpoints").iterdir())
+
+
 def test_no_training_is_recorded_and_the_evaluation_says_what_it_stands_on(store, tracker, config, weights):
     (result,) = evaluation([config], store, tracker)
     assert tracker.search("train/") == []

@@ -285,6 +285,12 @@ def test_impossible_tasks_are_refused_before_anything_is_trained(store, tracker,
     assert not any(path.name.startswith("evaluation") for path in store.locks.iterdir())
 
 
+def test_what_is_no_strategy_is_refused_before_anything_is_trained(store, tracker, configs):
+    with pytest.raises(InputError, match="NoStrategy: needs a method predict and a field transform"):
+        evaluation(configs("strategy=tiny_plugins:NoStrategy"), store, tracker)
+    assert not any(store.cache("checkpoints").iterdir())
+
+
 @pytest.mark.parametrize(
     ("keys", "name", "tags"),
     [

@@ -221,6 +221,13 @@ def test_tasks_that_a_split_cannot_give_are_known_before_anything_is_trained(sto
     assert runs_of(tracker, "train/Tiny") == []
 
 
+def test_a_value_that_a_step_holds_is_checked_before_anything_is_trained(store, tracker, config, tmp_path):
+    (tmp_path / "short.yaml").write_text(PROTOCOL.replace("at: {weight: 1.0}", "at: {weight: -1.0}"))
+    with pytest.raises(InputError, match=r"short.yaml: .*weight must be a number at least 0"):
+        tune(config, store, tracker)
+    assert not store.peek("checkpoints", Lineage.of(config).checkpoint)
+
+
 def test_the_novel_curve_comes_after_the_choice_and_changes_nothing(trained, tracker, typed, config, monkeypatch):
     (asked,) = parse(TuneConfig, typed("novel_tasks=35"))
     real, seen = tuning.evaluation, []

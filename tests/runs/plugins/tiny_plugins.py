@@ -52,6 +52,14 @@ class Failing:
 
 
 @dataclass(frozen=True)
+class NoStrategy:
+    """A dataclass that is no strategy: it has no transform."""
+
+    def predict(self, episodes):
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
 class Coloured:
     """As Tiny, of other classes, in colour and of another size. `known` of its novel classes are Tiny's base ones."""
 
