@@ -155,9 +155,11 @@ def _arcs(far: Tensor, k: int, valid: Tensor | None) -> Tensor:
     if valid is not None:
         chosen *= valid.T[..., None]
         chosen *= valid
-    # Equal dissimilarities were crossed out together.
-    tied = (chosen.sum(dim=0) > k).any(dim=1)
+    # Equal dissimilarities were crossed out together. Without padding the total is enough to see it.
     arcs = chosen.permute(1, 2, 0)
+    if valid is None and float(chosen.sum()) <= k * chosen[0].numel():
+        return arcs
+    tied = (chosen.sum(dim=0) > k).any(dim=1)
     if tied.any():
         order = far.permute(1, 2, 0)[tied].sort(dim=2, stable=True).indices[..., :k]
         arcs[tied] *= torch.zeros_like(arcs[tied]).scatter_(2, order, 1.0)
