@@ -8,6 +8,12 @@ from torch.nn.functional import embedding_bag
 
 from clustering.graph import Symmetry
 
+_CACHED = 1 << 18
+"""Assignments that a product works on at once: 1 MiB in float32, about what a core's own cache takes."""
+
+_FEWEST = 8
+"""Classes at once, however many points."""
+
 
 @dataclass(frozen=True)
 class SparseGraph:
@@ -58,16 +64,23 @@ class SparseGraph:
         return cls(pointers.int(), (keys % size).int(), values, points, symmetric=symmetry != "directed")
 
     def __matmul__(self, assignments: Tensor) -> Tensor:
-        product = embedding_bag(
-            self.columns,
-            assignments.reshape(-1, assignments.shape[2]),
-            self.pointers,
-            mode="sum",
-            per_sample_weights=self.weights,
-            include_last_offset=True,
-        )
-        # The optimiser keeps classes before points: laid out so, whatever it does with the product runs straight on.
-        return product.view(assignments.shape).mT.contiguous().mT
+        # The optimiser keeps classes before points. Some classes at a time, the rows that are added up are in the
+        # processor's cache: several times faster than whole rows, which lie all over the memory.
+        rows = assignments.mT
+        batch, classes, points = rows.shape
+        width = classes if rows.is_cuda else max(_FEWEST, _CACHED // (batch * points))
+        product = torch.empty_like(rows, memory_format=torch.contiguous_format)
+        for some, out in zip(torch.split(rows, width, dim=1), torch.split(product, width, dim=1), strict=True):
+            sums = embedding_bag(
+                self.columns,
+                some.mT.reshape(batch * points, -1),
+                self.pointers,
+                mode="sum",
+                per_sample_weights=self.weights,
+                include_last_offset=True,
+            )
+            out.copy_(sums.view(batch, points, -1).mT)
+        return product.mT
 
     @property
     def degrees(self) -> Tensor:

@@ -1,10 +1,20 @@
 """Points by features and by inner products are the same points."""
 
+import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.points import Features, Gram, Points, cosines, squared_distances, squared_pairwise
+import clustering.points
+from clustering.points import (
+    Features,
+    Gram,
+    Points,
+    cosines,
+    squared_distances,
+    squared_distances_by_block,
+    squared_pairwise,
+)
 
 
 def two_forms(seed: int) -> tuple[Points, Points, torch.Tensor, torch.Tensor]:
@@ -33,6 +43,16 @@ def test_both_forms_agree_with_the_definition(seed: int) -> None:
         torch.testing.assert_close(squared_pairwise(points), ((x[:, :, None] - x[:, None]) ** 2).sum(-1))
         some = torch.tensor([2, 0])
         torch.testing.assert_close(points.select(some).inner(coefficients[some]), points.inner(coefficients)[some])
+
+
+@pytest.mark.parametrize("at_once", [1, 4 * 27, 1 << 24])
+def test_distances_by_block_are_all_distances_in_order(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustering.points, "_AT_ONCE", at_once)
+    features, gram, *_ = two_forms(5)
+    parts = list(squared_distances_by_block(features))
+    assert len(parts) == {1: 9, 4 * 27: 3}.get(at_once, 1)
+    torch.testing.assert_close(torch.cat(parts, dim=2), squared_pairwise(gram))
+    assert len(list(squared_distances_by_block(gram))) == 1
 
 
 @settings(deadline=None, max_examples=20)

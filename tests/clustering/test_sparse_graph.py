@@ -7,6 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clustering import sparse_graph
 from clustering.descent import descend
 from clustering.graph import DenseGraph, Symmetry
 from clustering.neighbourhood import nearest_arcs, neighbour_graph
@@ -67,6 +68,18 @@ def test_it_is_the_dense_graph(
     assert torch.equal(as_matrix(sparse.select(some)), weights[some])
     factors = S[:, :, 0]
     torch.testing.assert_close(as_matrix(sparse.scaled(factors)), weights * factors[:, :, None] * factors[:, None])
+
+
+@pytest.mark.parametrize("points_first", [True, False])
+def test_products_some_classes_at_a_time(points_first: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    sparse, dense = two_graphs(draw(5), 3)
+    S = torch.rand(3, 9, 11, dtype=torch.float64)
+    S = S if points_first else S.mT.contiguous().mT
+    whole = sparse @ S
+    monkeypatch.setattr(sparse_graph, "_CACHED", 1)
+    monkeypatch.setattr(sparse_graph, "_FEWEST", 4)
+    assert torch.equal(sparse @ S, whole)
+    torch.testing.assert_close(whole, dense @ S)
 
 
 @pytest.mark.parametrize("symmetry", SYMMETRIES)
