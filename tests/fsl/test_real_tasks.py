@@ -1,7 +1,6 @@
 """Strategies on real features, a Conv-4's of mini-ImageNet's novel classes in the reference data: every sweep descends,
 and what the papers claim is seen. Skipped where TRANSDUCE_DATA names no folder with the data."""
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +31,9 @@ ROUNDING = 1e-5  # of float32 sums, as a share of the objective
 
 
 @pytest.fixture(scope="module")
-def bank() -> Bank:
+def bank(reference_data: Path) -> Bank:
     """(12000, 64) features, their labels, and the mean of the base classes."""
-    folder = os.environ.get("TRANSDUCE_DATA")
-    path = Path(folder or "") / "data" / "features" / "mini_conv4_svd64.npz"
-    if folder is None or not path.is_file():
-        pytest.skip("TRANSDUCE_DATA names no folder with the reference data")
-    with np.load(path) as arrays:
+    with np.load(reference_data / "features" / "mini_conv4_svd64.npz") as arrays:
         features = torch.from_numpy(arrays["q_novel"] * arrays["scale"]).float()
         labels = torch.from_numpy(arrays["label_novel"].astype(np.int64))
         return features, labels, torch.from_numpy(arrays["base_mean"])
