@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from torch import Tensor
-from torch.nn.functional import normalize
 
 from clustering.parameters import Above, validate
+from clustering.points import cosines
 from fsl.episodes import Episodes, Predictions
 from fsl.transforms import Transform
 
@@ -39,20 +38,14 @@ class SimpleShot:
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         episodes = episodes.transformed(self.transform)
-        one_hot = episodes.support_one_hot
-        means = torch.bmm(one_hot.mT, episodes.support) / one_hot.sum(1)[..., None]
-        distances = _cosine(episodes.query, means) if self.metric == "cosine" else _euclidean(episodes.query, means)
+        points, means = episodes.points, episodes.class_means
+        if self.metric == "cosine":
+            distances = 1 - cosines(points, means)
+        else:
+            products = points.inner(means)
+            norms = torch.linalg.vecdot(products, means)[..., None]
+            distances = torch.sub(norms, products, alpha=2)  # less ||x_q||^2, which no class sees
         return Predictions(
-            probabilities=torch.softmax(-self.beta * distances, dim=1).mT,
+            probabilities=torch.softmax(-self.beta * distances[:, :, episodes.support_size :], dim=1).mT,
             iterations=torch.zeros(len(means), dtype=torch.int64, device=means.device),
         )
-
-
-def _euclidean(query: Tensor, means: Tensor) -> Tensor:
-    """(B, K, Q) squared distances, less ||x_q||^2, which no class sees."""
-    return means.square().sum(2)[..., None] - 2 * torch.bmm(means, query.mT)
-
-
-def _cosine(query: Tensor, means: Tensor) -> Tensor:
-    """(B, K, Q) 1 - cosine."""
-    return 1 - torch.bmm(normalize(means, dim=2), normalize(query, dim=2).mT)
