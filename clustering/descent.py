@@ -136,7 +136,11 @@ def descend(
             result.take(work, gap, iteration, everything=last)
             if work.left == 0:
                 break
-        new = work.now = problem.at(L)
+            if 2 * work.left <= len(work.active):
+                kept = work.active.nonzero()[:, 0]
+                work = work.select(kept)
+                now, L, predicted, rounding = work.now, L[kept], predicted[kept], rounding[kept]
+        new = work.now = work.problem.at(L)
         work.verdict = None
         if iteration >= 2:
             work.stop((new.R - now.R).abs() <= torch.maximum(tolerance * new.R.abs(), rounding / 8), Status.CONVERGED)
@@ -144,8 +148,6 @@ def descend(
             work.guard(now, predicted, rounding)
         if trace:
             objectives.append(result.spread(work))
-        if 2 * work.left <= len(work.active):
-            work = work.select(work.active.nonzero()[:, 0])
 
     return Descent(
         assignments=result.S.mT.reshape(shape),
@@ -212,9 +214,8 @@ class _Work:
         self.stop(rejected & (self.kappa > _KAPPA_MAX), Status.STEP_FAILED)
 
     def select(self, problems: Tensor) -> "_Work":
-        parts = (State(*(part[problems] for part in self.now)), self.places[problems], self.active[problems])
-        kappa, verdict = (None if part is None else part[problems] for part in (self.kappa, self.verdict))
-        return _Work(self.problem.select(problems), *parts, self.left, kappa, verdict)
+        now, kappa = State(*(part[problems] for part in self.now)), None if self.kappa is None else self.kappa[problems]
+        return _Work(self.problem.select(problems), now, self.places[problems], self.active[problems], self.left, kappa)
 
 
 @dataclass
