@@ -12,7 +12,7 @@ Where the settings agree, the predictions should. They do not agree everywhere:
 - PT-MAP of easyfsl gives points no unit length. From features as they come, exp(-10 d^2) underflows to 0 / 0 and all
   rounds of Sinkhorn are in vain; given points of unit length, all settings agree.
 
-    pip install easyfsl; python benchmarks/against_easyfsl.py [--rounds 3] [--seconds 1]
+    pip install easyfsl; python benchmarks/against_easyfsl.py [--rounds 3] [--seconds 1] [method ...]
 """
 
 import argparse
@@ -181,6 +181,7 @@ class Contest:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("methods", nargs="*", help=f"of {', '.join(MATCHES)}; default: all")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=1.0, help="a turn")
     options = parser.parse_args()
@@ -195,6 +196,8 @@ def main() -> None:
         processes = Processes(cores, features, tasks)
     print(f"{'us a task':32} easyfsl    here   ratio   goal         same predictions")
     for name, match in MATCHES.items():
+        if options.methods and name not in options.methods:
+            continue
         contest = Contest(name, match, bank, features, tasks)
         same = contest.same(options.seconds)
         sides = take_turns(contest.sides(processes, options.seconds), options.rounds)
