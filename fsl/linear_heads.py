@@ -14,8 +14,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from clustering.errors import InputError
 from clustering.streams import stream
 from fsl.episodes import Episodes
+
+LARGEST_SUPPORT = 4096
+"""Support examples of a task: 64 MiB of inner products in float32, and 100,000 steps of the default schedule."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,17 @@ class Draw:
 
     @classmethod
     def of(cls, episodes: Episodes, seed: int, epochs: int) -> "Draw":
+        """Of the tasks.
+
+        Raises:
+            InputError: too large a support.
+        """
         support, one_hot = episodes.support, episodes.support_one_hot
+        if (size := support.shape[1]) > LARGEST_SUPPORT:
+            raise InputError(
+                f"the head is trained on all pairs of support examples, up to {LARGEST_SUPPORT:,} of them a task, not "
+                f"{size:,}; give fewer shots, or let other strategies take this task"
+            )
         dimension, bound = support.shape[2], support.shape[2] ** -0.5
         weights, bias, direction = (
             torch.from_numpy(numbers).to(support)

@@ -121,6 +121,15 @@ def test_the_scale_of_many_ways() -> None:
 
 
 @both
+def test_too_large_a_support_is_refused(
+    kind: type[Baseline] | type[BaselinePlusPlus], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("fsl.linear_heads.LARGEST_SUPPORT", 5)
+    with pytest.raises(InputError, match="not 6; give fewer shots"):
+        kind().predict(draw(1))
+
+
+@both
 @pytest.mark.parametrize(("field", "value"), [("learning_rate", 0.0), ("momentum", 1.5), ("batch", 0), ("seed", 0.5)])
 def test_wrong_values_name_the_field(kind: type[Baseline] | type[BaselinePlusPlus], field: str, value: object) -> None:
     with pytest.raises(InputError, match=field):
