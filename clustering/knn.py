@@ -1,8 +1,8 @@
 """Nearest neighbours among many points: exact, and without the matrix of all pairs.
 
 A block of rows at a time is one matrix product and a selection. That is as fast as the flat index of faiss where its
-BLAS knows the processor, several times faster where it does not (`benchmarks/large_task.py` measures both), and runs
-on the device of the points and in their precision.
+BLAS knows the processor, three times faster where it does not (`benchmarks/large_task.py` measures it), and runs on the
+device of the points and in their precision.
 """
 
 from typing import NamedTuple

@@ -43,7 +43,7 @@ class SparseGraph:
         Args:
             indices: (B, N, k) int64, where the arcs of each point lead, no two to the same point and none to itself;
                 -1 for no arc.
-            weights: (B, N, k) > 0.
+            weights: (B, N, k) >= 0.
             symmetry: how arcs p -> q and q -> p become weights.
         """
         batch, points, _ = indices.shape
