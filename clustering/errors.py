@@ -9,8 +9,13 @@ class InputError(ValueError):
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """An `InputError` for a name that is not known, with the nearest right one, or else with all of them."""
-    names = sorted(known)
-    near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.5)
-    remedy = f"did you mean {near[0]!r}?" if near else "known: " + ", ".join(names)
+    """An `InputError` for a name that is not known, with the nearest right ones, or else with all of them."""
+    names = sorted(set(known))
+    near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)  # nearest first
+    nearest = [repr(other) for other in near if _likeness(name, other) == _likeness(name, near[0])]
+    remedy = f"did you mean {' or '.join(sorted(nearest))}?" if near else "known: " + ", ".join(names)
     return InputError(f"unknown {kind} {name!r}; {remedy}")
+
+
+def _likeness(name: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, other, name.lower()).ratio()

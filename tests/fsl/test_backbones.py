@@ -68,6 +68,8 @@ def test_networks_of_timm_by_name(name: str, channels: int, size: int, features:
 def test_unknown_name_gives_the_nearest() -> None:
     with pytest.raises(InputError, match="unknown backbone 'covn4'; did you mean 'conv4'"):
         create_backbone("covn4", channels=1, size=28)
+    with pytest.raises(InputError, match="did you mean 'conv4' or 'conv6'"):
+        create_backbone("conv5", channels=1, size=28)
 
 
 def test_a_network_too_deep_for_the_images() -> None:
