@@ -6,7 +6,6 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor
 
-from clustering.errors import InputError
 from clustering.points import Points
 
 Symmetry = Literal["average", "union", "mutual", "directed"]
@@ -43,6 +42,19 @@ class DenseGraph:
     weights: Tensor
     symmetric: bool = True
 
+    @classmethod
+    def of_points(
+        cls, points: Points, k: int, symmetry: Symmetry = "average", *, first: int = 0, valid: Tensor | None = None
+    ) -> "DenseGraph":
+        """The graphs of the k `nearest` of every point, as `clustering.neighbourhood.neighbour_graph` builds them
+        where all inner products are at hand."""
+        batch, size = points.squared_norms.shape
+        weights = points.squared_norms.new_empty(batch, size - first, size - first)
+        for some in _parts(weights):
+            far = points.select(some).dissimilarities(first).permute(2, 0, 1).contiguous()
+            symmetrised(_arcs(far, k, None if valid is None else valid[some]), symmetry, out=weights[some])
+        return cls(weights, symmetric=symmetry != "directed")
+
     def __matmul__(self, assignments: Tensor) -> Tensor:
         # (W S)^T = S^T W^T: the optimiser keeps classes before points, so both factors are already laid out.
         right = self.weights if self.symmetric else self.weights.mT
@@ -51,9 +63,6 @@ class DenseGraph:
     def select(self, problems: Tensor) -> "DenseGraph":
         return DenseGraph(self.weights[problems], self.symmetric)
 
-
-LARGEST_DENSE = 8192
-"""Points of a dense matrix of all pairs: 256 MiB in float32."""
 
 _CACHED = 100_000
 """Pairs of points at a time, so that the few matrices which are worked on stay in the processor's cache."""
@@ -77,44 +86,6 @@ def nearest(dissimilarities: Tensor, k: int, *, valid: Tensor | None = None) -> 
         far = dissimilarities[some].permute(2, 0, 1).clone(memory_format=torch.contiguous_format)
         found[some] = _arcs(far, k, None if valid is None else valid[some])
     return found
-
-
-def neighbours(
-    points: Points,
-    k: int,
-    *,
-    first: int = 0,
-    symmetry: Symmetry = "average",
-    include_self: bool = False,
-    valid: Tensor | None = None,
-) -> DenseGraph:
-    """The kNN graphs of a batch of point sets, weights 0/1 before symmetrising (thesis section 4.1).
-
-    Args:
-        points: of B problems; of moved points, the graph is that of the points before.
-        k: neighbours of a point, itself not counted; where there are fewer others, all of them.
-        first: the graph is among the N points from `first` on.
-        symmetry: see `Symmetry`. Only a symmetric graph has an objective; "directed" is what the public code does.
-        include_self: count the point itself among its k neighbours, and then drop it, as the public code does:
-            k - 1 real neighbours.
-        valid: (B, N) bool, False for padded points, which get no arcs.
-
-    Raises:
-        InputError: too many points for a dense matrix.
-    """
-    batch, size = points.squared_norms.shape
-    size -= first
-    if size > LARGEST_DENSE:
-        raise InputError(
-            f"a graph of {size:,} points is {size**2 * 4 / 2**30:.0f} GiB as a dense matrix; this form takes up to "
-            f"{LARGEST_DENSE:,} points, so give fewer queries at once"
-        )
-    weights = points.squared_norms.new_empty(batch, size, size)
-    for some in _parts(weights):
-        far = points.select(some).dissimilarities(first).permute(2, 0, 1).contiguous()
-        arcs = _arcs(far, k - include_self, None if valid is None else valid[some])
-        symmetrised(arcs, symmetry, out=weights[some])
-    return DenseGraph(weights, symmetric=symmetry != "directed")
 
 
 def symmetrised(arcs: Tensor, symmetry: Symmetry, out: Tensor | None = None) -> Tensor:

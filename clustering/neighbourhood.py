@@ -7,7 +7,7 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
-from clustering.graph import DenseGraph, Graph, Symmetry, nearest, neighbours, symmetrised
+from clustering.graph import DenseGraph, Graph, Symmetry, nearest, symmetrised
 from clustering.knn import Nearest, nearest_neighbours
 from clustering.points import Features, Points, squared_pairwise
 from clustering.sparse_graph import SparseGraph
@@ -92,13 +92,14 @@ def neighbour_graph(
     Args:
         points: of B problems; of moved points, the graph is that of the points before.
         k: neighbours of a point, itself not counted; where there are fewer others, all of them.
-        first: the graph is among the points from `first` on.
+        first: the graph is among the N points from `first` on.
         symmetry: see `Symmetry`. Only a symmetric graph has an objective; "directed" is what the public code does.
         include_self: count the point itself among its k neighbours, and then drop it, as the public code does:
             k - 1 real neighbours.
         valid: (B, N) bool, False for padded points, which get no arcs.
     """
+    real = k - include_self
     if isinstance(points, Features):
-        found = nearest_neighbours(points.values[:, first:], k - include_self, valid=valid)
+        found = nearest_neighbours(points.values[:, first:], real, valid=valid)
         return ListedArcs(found).graph(symmetry, points.values.dtype)
-    return neighbours(points, k, first=first, symmetry=symmetry, include_self=include_self, valid=valid)
+    return DenseGraph.of_points(points, real, symmetry, first=first, valid=valid)

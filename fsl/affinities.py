@@ -4,10 +4,12 @@ import torch
 from torch import Tensor
 
 from clustering.errors import InputError
-from clustering.graph import LARGEST_DENSE
 from clustering.points import Features, Gram, Points
 from clustering.pseudo_labels import sinkhorn
 from fsl.episodes import LARGEST_GRAM
+
+LARGEST_DENSE = 8192
+"""Points of a dense matrix of all pairs: 256 MiB in float32."""
 
 _NEVER = -1e6  # score of a point with itself
 

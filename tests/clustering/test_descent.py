@@ -11,7 +11,7 @@ from torch import Tensor
 import clustering.objective as objective_module
 from clustering.descent import Descent, Status, descend
 from clustering.errors import InputError
-from clustering.graph import DenseGraph, neighbours
+from clustering.graph import DenseGraph
 from clustering.points import Features
 from clustering.terms import Laplacian
 from fairness.terms import GroupProportions
@@ -21,7 +21,7 @@ DOUBLE = torch.float64
 
 def random_graph(seed: int, batch: int, points: int, k: int, dtype: torch.dtype = DOUBLE) -> DenseGraph:
     x = torch.randn(batch, points, 4, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-    return neighbours(Features(x), k)
+    return DenseGraph.of_points(Features(x), k)
 
 
 def random_cost(seed: int, batch: int, points: int, classes: int, dtype: torch.dtype = DOUBLE) -> Tensor:

@@ -7,42 +7,21 @@ from hypothesis import strategies as st
 
 from clustering import knn
 from clustering.knn import nearest_neighbours
-
-
-def by_loops(x: torch.Tensor, k: int, valid: torch.Tensor) -> list[list[list[tuple[float, int]]]]:
-    """(squared distance, index) of the nearest of every point, one at a time."""
-    found = []
-    for b in range(len(x)):
-        found.append([])
-        for p in range(x.shape[1]):
-            others = [q for q in range(x.shape[1]) if q != p and valid[b, q] and valid[b, p]]
-            found[b].append(sorted((float(((x[b, p] - x[b, q]) ** 2).sum()), q) for q in others)[:k])
-    return found
+from tests.oracles import nearest_loops as oracle
 
 
 @settings(deadline=None, max_examples=60)
-@given(
-    seed=st.integers(0, 10_000),
-    points=st.integers(1, 9),
-    k=st.integers(0, 12),
-    block=st.sampled_from([1, 40, 1 << 24]),
-    integers=st.booleans(),
-    pad=st.booleans(),
-)
+@given(**oracle.CASES, block=st.sampled_from([1, 40, 1 << 24]))
 def test_nearest_neighbours_agree_with_a_loop(
-    seed: int, points: int, k: int, block: int, integers: bool, pad: bool
+    seed: int, points: int, k: int, integers: bool, pad: bool, block: int
 ) -> None:
-    generator = torch.Generator().manual_seed(seed)
-    x = torch.randn(3, points, 2, generator=generator, dtype=torch.float64)
-    if integers:  # exact ties and duplicates, fewer of them than would fill the spare candidates
-        x = x.mul(4).round()
-    valid = torch.rand(3, points, generator=generator) < 0.7 if pad else torch.ones(3, points, dtype=torch.bool)
+    x, valid = oracle.draw(seed, points, integers, pad)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(knn, "_BLOCK", block)
         patch.setattr(knn, "_GATHERED", block)
         found = nearest_neighbours(x, k, valid=valid if pad else None)
     assert found.indices.shape == found.squared_distances.shape == (3, points, min(k, points - 1))
-    for b, tasks in enumerate(by_loops(x, k, valid)):
+    for b, tasks in enumerate(oracle.nearest(x, k, valid)):
         for p, expected in enumerate(tasks):
             here = found.present[b, p]
             assert found.indices[b, p][here].tolist() == [q for _, q in expected]
