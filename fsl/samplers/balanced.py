@@ -4,12 +4,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Annotated
 
-import numpy as np
 from torch import Tensor
 
 from clustering.parameters import AtLeast, validate
 from clustering.streams import stream
-from fsl.samplers.pool import Pool, assemble
+from fsl.samplers.pool import Pool, assemble_equal
 from fsl.tasks import BLOCK, Tasks, TaskSource
 
 
@@ -49,6 +48,4 @@ class Balanced:
         random = stream(seed, "tasks", self.way, self.shot, self.query, index)
         classes = pool.classes(random, BLOCK, self.way)
         samples = pool.samples(random, classes, self.shot + self.query)
-        query = samples[..., self.shot :].reshape(BLOCK, -1)
-        query_labels = np.broadcast_to(np.arange(self.way).repeat(self.query), query.shape)
-        return assemble(random, classes, samples[..., : self.shot], query, query_labels)
+        return assemble_equal(random, classes, samples, self.shot)

@@ -143,6 +143,27 @@ def assemble(
     )
 
 
+def assemble_equal(
+    random: np.random.Generator,
+    classes: NDArray[np.int64],
+    samples: NDArray[np.int64],
+    shot: int,
+    given: NDArray[np.bool_] | None = None,
+) -> Tasks:
+    """Tasks with equally many queries of every class.
+
+    Args:
+        classes: (B, way).
+        samples: (B, way, shot + query): of each class its support, then its queries.
+        shot: how many of them are support.
+        given: as of `assemble`.
+    """
+    tasks, way, size = samples.shape
+    query = samples[..., shot:].reshape(tasks, -1)
+    query_labels = np.broadcast_to(np.arange(way).repeat(size - shot), query.shape)
+    return assemble(random, classes, samples[..., :shot], query, query_labels, given)
+
+
 def smallest(keys: NDArray[np.float64], size: int) -> NDArray[np.int64]:
     """Indices of the `size` smallest keys along the last axis, smallest first. Keys are float64, so that they do not
     tie: how argpartition breaks a tie depends on the processor."""

@@ -10,7 +10,7 @@ from torch import Tensor
 from clustering.errors import InputError
 from clustering.parameters import AtLeast, validate
 from clustering.streams import stream
-from fsl.samplers.pool import Pool, assemble
+from fsl.samplers.pool import Pool, assemble_equal
 from fsl.tasks import BLOCK, Tasks, TaskSource
 
 
@@ -56,6 +56,4 @@ class UnequalShots:
         classes = pool.classes(random, BLOCK, self.way)
         shots = random.integers(self.shot_min, self.shot_max, (BLOCK, self.way, 1), endpoint=True)
         samples = pool.samples(random, classes, self.shot_max + self.query)
-        support, query = samples[..., : self.shot_max], samples[..., self.shot_max :].reshape(BLOCK, -1)
-        query_labels = np.broadcast_to(np.arange(self.way).repeat(self.query), query.shape)
-        return assemble(random, classes, support, query, query_labels, given=np.arange(self.shot_max) < shots)
+        return assemble_equal(random, classes, samples, self.shot_max, given=np.arange(self.shot_max) < shots)
