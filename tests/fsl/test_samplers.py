@@ -4,7 +4,9 @@ import dataclasses
 import inspect
 import itertools
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -132,23 +134,32 @@ def test_labels_tell_samplers_apart() -> None:
     assert labels[-3:] == ["5w1s", "5w1s dirichlet", "tasks"]
 
 
-SPLITS = st.lists(st.integers(12, 18), min_size=4, max_size=7).map(labels_of)
+ONE_BLOCK = settings(deadline=None, max_examples=10)
+DRAWN: dict[str, st.SearchStrategy[Any]] = {
+    "labels": st.lists(st.integers(12, 18), min_size=4, max_size=7).map(labels_of),
+    "seed": st.integers(0, 99),
+    "way": st.integers(2, 4),
+}
 
 
-@settings(deadline=None, max_examples=10)
-@given(labels=SPLITS, seed=st.integers(0, 99), way=st.integers(2, 4), shot=st.integers(1, 3), query=st.integers(1, 5))
-def test_balanced_by_loops(labels: torch.Tensor, seed: int, way: int, shot: int, query: int) -> None:
-    tasks = Balanced(way, shot, query).tasks(labels, seed).block(0)
-    assert bool((torch.nn.functional.one_hot(tasks.query_labels, way).sum(1) == query).all())
-    for i, (support, queries, classes) in enumerate(oracle.balanced(labels.numpy(), seed, way, shot, query, BLOCK)):
+def agree(tasks: Tasks, expected: Sequence[oracle.Drawn]) -> None:
+    """A block of tasks is that of an oracle."""
+    assert len(tasks) == len(expected) == BLOCK
+    for i, (support, queries, classes) in enumerate(expected):
         assert by_position(tasks, i) == (support, [sorted(row) for row in queries], classes)
 
 
-@settings(deadline=None, max_examples=10)
+@ONE_BLOCK
+@given(**DRAWN, shot=st.integers(1, 3), query=st.integers(1, 5))
+def test_balanced_by_loops(labels: torch.Tensor, seed: int, way: int, shot: int, query: int) -> None:
+    tasks = Balanced(way, shot, query).tasks(labels, seed).block(0)
+    assert bool((torch.nn.functional.one_hot(tasks.query_labels, way).sum(1) == query).all())
+    agree(tasks, oracle.balanced(labels.numpy(), seed, way, shot, query, BLOCK))
+
+
+@ONE_BLOCK
 @given(
-    labels=SPLITS,
-    seed=st.integers(0, 99),
-    way=st.integers(2, 4),
+    **DRAWN,
     shot=st.integers(1, 3),
     query=st.integers(1, 8),
     concentration=st.sampled_from([0.01, 0.5, 2.0, 50.0]),
@@ -158,9 +169,7 @@ def test_dirichlet_by_loops(
 ) -> None:
     tasks = Dirichlet(way, shot, query, concentration).tasks(labels, seed).block(0)
     assert tasks.query.shape == (BLOCK, way * query)
-    expected = oracle.dirichlet(labels.numpy(), seed, way, shot, query, concentration, BLOCK)
-    for i, (support, queries, classes) in enumerate(expected):
-        assert by_position(tasks, i) == (support, [sorted(row) for row in queries], classes)
+    agree(tasks, oracle.dirichlet(labels.numpy(), seed, way, shot, query, concentration, BLOCK))
 
 
 @settings(deadline=None, max_examples=100)
@@ -190,11 +199,9 @@ def test_dirichlet_proportions_have_the_spread_of_their_law() -> None:
         assert float(shares.var(0).mean()) == pytest.approx(expected, rel=0.08)
 
 
-@settings(deadline=None, max_examples=10)
+@ONE_BLOCK
 @given(
-    labels=SPLITS,
-    seed=st.integers(0, 99),
-    way=st.integers(2, 4),
+    **DRAWN,
     shot=st.integers(1, 4),
     effective=st.integers(1, 4),
     queries=st.integers(1, 8),
@@ -205,9 +212,7 @@ def test_few_classes_by_loops(
     effective = min(effective, way)
     tasks = FewClasses(way, shot, queries, effective).tasks(labels, seed).block(0)
     assert max(len(set(row.tolist())) for row in tasks.query_labels) <= effective
-    expected = oracle.few_classes(labels.numpy(), seed, way, shot, queries, effective, BLOCK)
-    for i, (support, samples, classes) in enumerate(expected):
-        assert by_position(tasks, i) == (support, [sorted(row) for row in samples], classes)
+    agree(tasks, oracle.few_classes(labels.numpy(), seed, way, shot, queries, effective, BLOCK))
 
 
 def test_classes_and_samples_are_drawn_uniformly() -> None:
@@ -266,11 +271,9 @@ def test_samples_come_in_random_order() -> None:
     assert all(len(set(row[:3])) == 3 for row in drawn[:, 1].tolist())
 
 
-@settings(deadline=None, max_examples=10)
+@ONE_BLOCK
 @given(
-    labels=SPLITS,
-    seed=st.integers(0, 99),
-    way=st.integers(2, 4),
+    **DRAWN,
     low=st.integers(1, 3),
     more=st.integers(0, 4),
     query=st.integers(1, 5),
@@ -281,10 +284,7 @@ def test_unequal_shots_by_loops(labels: torch.Tensor, seed: int, way: int, low: 
     assert tasks.support_mask is not None
     shots = tasks.support_mask.view(BLOCK, way, low + more).sum(2)
     assert (int(shots.min()), int(shots.max())) == (low, low + more)
-    for i, (support, queries, classes) in enumerate(
-        oracle.unequal_shots(labels.numpy(), seed, way, low, low + more, query, BLOCK)
-    ):
-        assert by_position(tasks, i) == (support, [sorted(row) for row in queries], classes)
+    agree(tasks, oracle.unequal_shots(labels.numpy(), seed, way, low, low + more, query, BLOCK))
 
 
 @settings(deadline=None, max_examples=40)
