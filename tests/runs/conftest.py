@@ -94,6 +94,18 @@ def tiny_arguments():
     ]
 
 
+@pytest.fixture
+def configs(tiny_arguments):
+    """The configs of an evaluation of seconds, of simpleshot unless it is said otherwise; the last of a key counts."""
+    from runs.config import EvaluateConfig, parse
+
+    def make(*more):
+        given = {item.partition("=")[0]: item for item in [*tiny_arguments, "strategy=simpleshot", *more]}
+        return parse(EvaluateConfig, list(given.values()))
+
+    return make
+
+
 @pytest.fixture(scope="session")
 def trained_results(tmp_path_factory, empty_record, tiny_arguments):
     """A results folder in which simpleshot was evaluated: with checkpoint, features, runs. Copy it, do not touch it."""

@@ -19,15 +19,6 @@ from runs.stages import checkpoint, evaluation, features, plan
 TARGET = "target=tiny_plugins:Coloured"
 
 
-@pytest.fixture
-def configs(tiny_arguments):
-    def make(*more):
-        given = {item.partition("=")[0]: item for item in [*tiny_arguments, "strategy=simpleshot", *more]}
-        return parse(EvaluateConfig, list(given.values()))
-
-    return make
-
-
 def identities(configs):
     (config,) = configs
     lineage = Lineage.of(config)

@@ -1,14 +1,14 @@
 """Killed in the middle of training, extraction, evaluation: the same command goes on, and the dead run is marked."""
 
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from runs.config import EvaluateConfig, parse
 from runs.lineage import Lineage
 from runs.stages import evaluation, plan
+from tests.runs.children import interrupted
+from tests.runs.records import runs_of
 
 # A real `transduce evaluate` that stands still at the place asked for, and says so.
 CHILD = """
@@ -46,33 +46,13 @@ sys.exit(main(["evaluate", *sys.argv[2:]]))
 """
 
 
-def heed_control_c():
-    """A shell that runs tests in the background lets its children ignore Ctrl-C."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 @pytest.fixture
-def interrupted(store, child_environment, tiny_arguments):
+def interrupt(store, child_environment, tiny_arguments):
     """Runs the command until it stands at a place, then sends it a signal; gives its exit code and messages."""
 
     def run(where, number=signal.SIGKILL):
-        command = [sys.executable, "-W", "ignore", "-c", CHILD, where, f"results={store.root}", *tiny_arguments]
-        child = subprocess.Popen(
-            [*command, "strategy=simpleshot"],
-            env=child_environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            preexec_fn=heed_control_c,
-        )
-        try:
-            said = child.stdout.readline()
-            assert said == "reached\n", child.communicate(timeout=60)
-            child.send_signal(number)
-            _, messages = child.communicate(timeout=60)
-        finally:
-            child.kill()
-        return child.returncode, messages
+        typed = [f"results={store.root}", *tiny_arguments, "strategy=simpleshot"]
+        return interrupted(["-c", CHILD, where, *typed], child_environment, number)
 
     return run
 
@@ -83,14 +63,9 @@ def config(tiny_arguments):
     return found
 
 
-def runs_of(tracker, experiment):
-    found = tracker.client.get_experiment_by_name(experiment)
-    return tracker.client.search_runs([found.experiment_id]) if found else []
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_training(interrupted, store, tracker, config, notes, number):
-    code, messages = interrupted("training", number)
+def test_training(interrupt, store, tracker, config, notes, number):
+    code, messages = interrupt("training", number)
     assert code == (-number if number == signal.SIGKILL else 130)
     (dead,) = runs_of(tracker, "train/Tiny")
     assert dead.info.status == ("RUNNING" if number == signal.SIGKILL else "KILLED")
@@ -113,8 +88,8 @@ def test_training(interrupted, store, tracker, config, notes, number):
     assert len(steps) == len(set(steps))
 
 
-def test_between_the_checkpoint_and_its_mark(interrupted, store, tracker, config, notes):
-    interrupted("publishing")
+def test_between_the_checkpoint_and_its_mark(interrupt, store, tracker, config, notes):
+    interrupt("publishing")
     assert [run.info.status for run in runs_of(tracker, "train/Tiny")] == ["RUNNING"]
     evaluation([config], store, tracker, progress=notes)
     assert [run.info.status for run in runs_of(tracker, "train/Tiny")] == ["FINISHED"]
@@ -123,10 +98,10 @@ def test_between_the_checkpoint_and_its_mark(interrupted, store, tracker, config
     assert sorted(path.name for path in folder.iterdir()) == ["best.safetensors", "complete.json"]
 
 
-def test_extraction(interrupted, trained, tracker, config, notes):
+def test_extraction(interrupt, trained, tracker, config, notes):
     key = Lineage.of(config).bank("novel")
     (trained.cache("features") / key / "features.safetensors").unlink()
-    interrupted("extraction")
+    interrupt("extraction")
     assert trained.peek("features", key) is None
     (result,) = evaluation([config], trained, tracker, progress=notes)
     assert not result.reused
@@ -134,8 +109,8 @@ def test_extraction(interrupted, trained, tracker, config, notes):
 
 
 @pytest.mark.parametrize("where", ["evaluation", "recording"])
-def test_evaluation(interrupted, trained, tracker, config, notes, where):
-    interrupted(where)
+def test_evaluation(interrupt, trained, tracker, config, notes, where):
+    interrupt(where)
     (dead,) = runs_of(tracker, "evaluate/Tiny")
     assert dead.info.status == "RUNNING"
     (result,) = evaluation([config], trained, tracker, progress=notes)

@@ -1,11 +1,8 @@
 """The MLflow UI as users start it, and the quick path against a real MLflow server."""
 
 import contextlib
-import os
 import signal
 import socket
-import subprocess
-import sys
 import time
 import urllib.request
 
@@ -18,6 +15,7 @@ from runs.server import address, serve, served
 from runs.stages import evaluation
 from runs.store import Store
 from runs.tracking import Tracker
+from tests.runs.children import started
 
 LIMIT = 120  # seconds until a server must answer; it takes 10 to 40
 
@@ -39,31 +37,16 @@ def wait_for(child, port):
 
 
 @contextlib.contextmanager
-def in_background(command, environment, log):
-    with log.open("wb") as output:
-        child = subprocess.Popen(
-            command,
-            env=environment,
-            stdout=output,
-            stderr=output,
-            cwd=log.parent,
-            start_new_session=True,
-            # a shell that runs tests in the background lets its children ignore Ctrl-C
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-        )
-    try:
+def in_background(arguments, environment, log):
+    with log.open("wb") as output, started(arguments, environment, output=output, cwd=log.parent) as child:
         yield child
-    finally:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, child_environment):
     """A real server with artefacts behind it; started before the other tests, so that it is up when it is needed."""
     folder, port = tmp_path_factory.mktemp("server"), free_port()
-    command = [sys.executable, "-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder}/server.db"]
+    command = ["-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder}/server.db"]
     command += ["--artifacts-destination", str(folder / "files"), "--host", "127.0.0.1"]
     command += ["--port", str(port), "--workers", "1"]
     with in_background(command, child_environment, folder / "log") as child:
@@ -73,7 +56,7 @@ def server(tmp_path_factory, child_environment):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_transduce_ui_until_it_is_ended(server, store, child_environment, tmp_path, number):
     port = free_port()
-    command = [sys.executable, "-m", "runs.cli", "ui", f"port={port}", f"results={store.root}"]
+    command = ["-m", "runs.cli", "ui", f"port={port}", f"results={store.root}"]
     log = tmp_path / "log"
     with in_background(command, child_environment, log) as child:
         assert wait_for(child, port) == 200

@@ -15,15 +15,7 @@ from runs.lineage import Lineage
 from runs.stages import checkpoint, evaluation, features, plan
 from runs.store import Store
 from runs.tracking import Tracker
-
-
-@pytest.fixture
-def configs(tiny_arguments):
-    def make(*more):
-        given = {item.partition("=")[0]: item for item in [*tiny_arguments, "strategy=simpleshot", *more]}
-        return parse(EvaluateConfig, list(given.values()))
-
-    return make
+from tests.runs.records import runs_of
 
 
 @pytest.fixture
@@ -34,11 +26,6 @@ def evaluate(tracker, notes):
         return evaluation(configs, tracker.store, tracker, progress=notes, **more)
 
     return run
-
-
-def runs_of(tracker, experiment):
-    found = tracker.client.get_experiment_by_name(experiment)
-    return tracker.client.search_runs([found.experiment_id]) if found else []
 
 
 def test_from_nothing_to_results(trained_results, tiny_arguments, notes):

@@ -2,8 +2,6 @@
 
 import errno
 import os
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -11,6 +9,7 @@ import pytest
 from clustering.errors import InputError
 from runs import locks
 from runs.store import Store, write_text
+from tests.runs.children import started
 
 
 @pytest.fixture
@@ -189,13 +188,9 @@ def test_a_killed_owner_frees_its_lock(store, child_environment):
         "import sys, time; from runs.store import Store\n"
         "with Store(sys.argv[1]).lock('checkpoint', 'a', 'x'): print('held', flush=True); time.sleep(60)"
     )
-    command = [sys.executable, "-c", code, str(store.root)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, env=child_environment) as child:
-        try:
-            assert child.stdout.readline() == b"held\n"
-            with store.try_lock("checkpoint", "a") as free:
-                assert not free
-        finally:
-            child.kill()
+    with started(["-c", code, str(store.root)], child_environment) as child:
+        assert child.stdout.readline() == "held\n"
+        with store.try_lock("checkpoint", "a") as free:
+            assert not free
     with store.try_lock("checkpoint", "a") as free:
         assert free

@@ -2,14 +2,13 @@
 
 import math
 import shutil
-import subprocess
-import sys
 
 import pytest
 
 from clustering.errors import InputError
 from runs.store import Store
 from runs.tracking import Tracker, code_version
+from tests.runs.children import together
 
 
 def start(tracker, identity="a" * 16, name="laplacianshot 5w1s tiny/conv4 s0", experiment="evaluate/tiny", **more):
@@ -236,17 +235,8 @@ def test_two_processes_on_a_new_store(tmp_path, child_environment):
         "run = tracker.start('train/x', sys.argv[2], stage='s', identity=sys.argv[2], params={}, config='', tags={})\n"
         "run.finish()"
     )
-    command = [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "results")]
-    children = [
-        subprocess.Popen([*command, name], env=child_environment, stderr=subprocess.PIPE, text=True) for name in "ab"
-    ]
-    try:
-        errors = [child.communicate(timeout=120)[1] for child in children]
-    finally:
-        for child in children:
-            child.kill()
-    assert [child.returncode for child in children] == [0, 0], errors
-    assert errors == ["", ""]
+    commands = [["-c", code, str(tmp_path / "results"), name] for name in "ab"]
+    assert together(commands, child_environment, seconds=120) == [("", "")] * 2
     assert len(Tracker(Store(tmp_path / "results")).search("train/")) == 2
 
 

@@ -18,6 +18,7 @@ from runs.stages import checkpoint, evaluation, plan, tune
 from runs.tables.grid import read_table
 from runs.tracking import PARENT
 from runs.tuning_protocol import Step
+from tests.runs.records import runs_of
 
 PROTOCOL = """\
 tasks: 30
@@ -54,13 +55,8 @@ def evaluated(typed):
     return make
 
 
-def runs_of(tracker, experiment="tune/Tiny"):
-    found = tracker.client.get_experiment_by_name(experiment)
-    return tracker.client.search_runs([found.experiment_id]) if found else []
-
-
 def children(tracker, parent):
-    return [run for run in runs_of(tracker) if run.data.tags.get(PARENT) == parent]
+    return [run for run in runs_of(tracker, "tune/Tiny") if run.data.tags.get(PARENT) == parent]
 
 
 def accuracies_by_hand(config, split, tracker, **options):
@@ -115,12 +111,12 @@ def test_the_record_has_a_parent_with_a_child_for_every_value(trained, tracker, 
 
 def test_a_finished_tuning_is_used_again(trained, tracker, config, notes):
     first = tune(config, trained, tracker)
-    count = len(runs_of(tracker))
+    count = len(runs_of(tracker, "tune/Tiny"))
     second = tune(config, trained, tracker, progress=notes)
     assert second.reused
     assert second.tuned == first.tuned
     assert notes.bars == [], "nothing is computed"
-    assert len(runs_of(tracker)) == count
+    assert len(runs_of(tracker, "tune/Tiny")) == count
     for one, other in zip(first.curves, second.curves, strict=True):
         assert [trial.result.run_id for trial in one.trials] == [trial.result.run_id for trial in other.trials]
     third = tune(config, trained, tracker, force=True)
@@ -163,7 +159,7 @@ def test_an_interrupted_tuning_goes_on_in_its_run(trained, tracker, config, note
     monkeypatch.setattr(tuning, "evaluation", interrupted)
     with pytest.raises(error):
         tune(config, trained, tracker)
-    (parent,) = (run for run in runs_of(tracker) if PARENT not in run.data.tags)
+    (parent,) = (run for run in runs_of(tracker, "tune/Tiny") if PARENT not in run.data.tags)
     assert parent.info.status in ("KILLED", "FAILED")
     done = {run.info.run_id for run in children(tracker, parent.info.run_id)}
     assert len(done) == 2
@@ -208,7 +204,7 @@ def test_a_tuning_that_asks_for_novel_classes_raises(trained, tracker, config, m
     monkeypatch.setattr(tuning, "steps_of", lambda *_: (Step("novel", 30, {"weight": grid}, {}),))
     with pytest.raises(ClosedSplitError):
         tune(config, trained, tracker)
-    assert runs_of(tracker) == []
+    assert runs_of(tracker, "tune/Tiny") == []
 
 
 def test_tasks_that_a_split_cannot_give_are_known_before_anything_is_trained(store, tracker, typed):
@@ -294,7 +290,7 @@ def test_what_has_nothing_to_tune_is_evaluated_as_it_is(trained, tracker, evalua
     assert found.run_id == plain.run_id
     assert found.tuned is None
     assert "nothing to tune for simpleshot" in notes
-    assert runs_of(tracker) == []
+    assert runs_of(tracker, "tune/Tiny") == []
 
 
 def test_a_table_reads_tuned_runs(trained, tracker, evaluated):

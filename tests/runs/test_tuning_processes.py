@@ -2,14 +2,14 @@
 
 import json
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from runs.config import TuneConfig, parse
 from runs.stages import tune
 from runs.tracking import PARENT
+from tests.runs.children import interrupted, together
+from tests.runs.records import runs_of
 
 # A real `transduce tune` that stands still before its second step, and says so.
 CHILD = """
@@ -44,22 +44,12 @@ def typed(tmp_path, tiny_arguments):
 
 
 def parents(tracker):
-    found = tracker.client.get_experiment_by_name("tune/Tiny")
-    return [run for run in tracker.client.search_runs([found.experiment_id]) if PARENT not in run.data.tags]
+    return [run for run in runs_of(tracker, "tune/Tiny") if PARENT not in run.data.tags]
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_what_was_killed_between_two_steps_goes_on(trained, tracker, typed, notes, child_environment, number):
-    command = [sys.executable, "-W", "ignore", "-c", CHILD, *typed, f"results={trained.root}"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    child = subprocess.Popen(command, env=child_environment, text=True, **pipes)
-    try:
-        said = child.stdout.readline()
-        assert said == "reached\n", child.communicate(timeout=60)
-        child.send_signal(number)
-        _, messages = child.communicate(timeout=60)
-    finally:
-        child.kill()
+    _, messages = interrupted(["-c", CHILD, *typed, f"results={trained.root}"], child_environment, number)
     (dead,) = parents(tracker)
     assert dead.info.status == ("RUNNING" if number == signal.SIGKILL else "KILLED")
     assert number == signal.SIGKILL or "same command" in messages
@@ -72,15 +62,8 @@ def test_what_was_killed_between_two_steps_goes_on(trained, tracker, typed, note
 
 
 def test_of_two_at_once_one_tunes_and_the_other_takes_it(trained, tracker, typed, child_environment):
-    command = [sys.executable, "-W", "ignore", "-m", "runs.cli", "tune", *typed, f"results={trained.root}", "--json"]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    children = [subprocess.Popen(command, env=child_environment, text=True, **pipes) for _ in range(2)]
-    try:
-        said = [child.communicate(timeout=240) for child in children]
-    finally:
-        for child in children:
-            child.kill()
-    assert [child.returncode for child in children] == [0, 0], said
+    command = ["-m", "runs.cli", "tune", *typed, f"results={trained.root}", "--json"]
+    said = together([command, command], child_environment, seconds=240)
     first, second = (json.loads(out)[0] for out, _ in said)
     assert first["run"] == second["run"]
     assert [run.info.status for run in parents(tracker)] == ["FINISHED"]
