@@ -1,0 +1,249 @@
+"""The papers' numbers as they stand in the package: the same as the source's, consistent, and refused where wrong."""
+
+import copy
+import csv
+import os
+import subprocess
+import sys
+from collections import Counter
+from importlib import resources
+from pathlib import Path
+
+import pytest
+import yaml
+
+from clustering.errors import InputError
+from runs.tables import published
+from runs.tables.published import (
+    errata,
+    figures,
+    published_names,
+    published_table,
+    stated,
+    table_from,
+    works,
+)
+
+TABLES = [published_table(name) for name in published_names()]
+FOLDER = resources.files("runs") / "published"
+
+
+def cells():
+    for table in TABLES:
+        for (r, c), value in table.values.items():
+            yield table, table.rows[r], table.columns[c], value
+
+
+def keyed(name):
+    """Numbers of a table by row, column and metric; the journal and the conference name two columns differently."""
+    rename = {"Dimensions (D)": "Dimensions", "Clusters (L)": "Clusters"}
+    return {
+        (row.name.rstrip("*"), rename.get(column.name, column.name), column.metric): value.value
+        for table, row, column, value in cells()
+        if table.name == name
+    }
+
+
+def test_every_number_of_the_source_is_there_exactly_once():
+    source = Path(os.environ.get("TRANSDUCE_DATA", "none")).parent / "published" / "cells.csv"
+    if not source.is_file():
+        pytest.skip("no cells.csv beside $TRANSDUCE_DATA")
+    with source.open(newline="", encoding="utf-8") as file:
+        wanted = Counter(
+            (*(row[key] for key in ("work", "table", "row_group", "row", "column_group", "column", "metric")),
+             row["value"], row["ci"], row["unit"], row["kind"], "tilde" in row["note"])
+            for row in csv.DictReader(file)
+        )  # fmt: skip
+    found = Counter()
+    for table, row, column, value in cells():
+        digits, _, beside = value.printed.lstrip("~").replace(" ± ", " (").rstrip(")").partition(" (")
+        place = (table.work, table.number, row.group, row.name, column.group, column.name, column.metric)
+        found[(*place, digits, beside, column.unit, value.kind, value.printed.startswith("~"))] += 1
+        assert value.value == float(digits)
+        assert value.half_width == (float(beside) if beside else None)
+    assert found == wanted
+
+
+def test_every_table_and_figure_of_the_source_is_there_in_its_order():
+    source = Path(os.environ.get("TRANSDUCE_DATA", "none")).parent / "published" / "tables.yaml"
+    if not source.is_file():
+        pytest.skip("no tables.yaml beside $TRANSDUCE_DATA")
+    content = yaml.load(source.read_text(encoding="utf-8"), yaml.CSafeLoader)
+    assert published_names() == [f"{table['work']}/{table['number']}" for table in content["tables"]]
+    for table, wanted in zip(TABLES, content["tables"], strict=True):
+        assert [(row.group, row.name) for row in table.rows] == [(row["group"], row["name"]) for row in wanted["rows"]]
+        for column in table.columns:
+            better = wanted["metric_directions"][column.metric]
+            assert column.better == (better if better in ("higher", "lower") else None)
+        dashes = {(m["row_group"], m["row"], m["column_group"], m["column"]): m["printed"] for m in wanted["missing"]}
+        assert {
+            (table.rows[r].group, table.rows[r].name, table.columns[c].group, table.columns[c].name): printed or "blank"
+            for (r, c), printed in table.missing.items()
+        } == dashes
+    drawn = {f"{figure['work']}/{figure['number']}": figure["data_like"] for figure in content["figures"]}
+    assert {figure.name: figure.data_like for figure in figures()} == drawn
+    assert [statement.value for statement in stated()] == [str(s["value"]) for s in content["stated_numbers"]]
+
+
+def test_counts():
+    assert sum(len(table.values) for table in TABLES) == 1110
+    by_work = Counter()
+    for table in TABLES:
+        by_work[table.work] += len(table.values)
+    assert by_work == {"thesis": 434, "slk": 197, "slk_fewshot": 286, "xsdc": 56, "entropy": 137}
+    assert Counter(value.kind for *_, value in cells()) == {"own": 445, "rerun": 444, "quoted": 196, "unclear": 25}
+    assert Counter(table.kind for table in TABLES) == {"results": 21, "description": 5, "formulas": 3}
+    assert len(errata()) == 40
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [("thesis/2.1", "slk/1"), ("thesis/2.2", "slk/2"), ("thesis/2.3", "slk/3"), ("thesis/2.3", "slk_fewshot/VI")],
+)
+def test_what_two_works_print_alike(one, other):
+    assert keyed(one) == keyed(other)
+
+
+@pytest.mark.parametrize(("all_of", "part"), [("thesis/2.1", "slk_fewshot/V"), ("thesis/2.2", "slk_fewshot/IV")])
+def test_what_the_journal_repeats(all_of, part):
+    earlier, later = keyed(all_of), keyed(part)
+    shared = earlier.keys() & later.keys()
+    assert len(shared) >= 32
+    assert {key: earlier[key] for key in shared} == {key: later[key] for key in shared}
+
+
+def test_the_ablation_ends_are_the_methods():
+    ablation = published_table("thesis/4.4")
+    rows = {row.name: [ablation.values[r, c] for c in range(6)] for r, row in enumerate(ablation.rows)}
+    main, birds = published_table("thesis/4.1"), published_table("thesis/4.2")
+    for method, row in (("SimpleShot", "N(Y)"), ("LaplacianShot (ours)", "N(Y)+L(Y)+rectified prototype")):
+        at = [(r.group, r.name) for r in main.rows].index(("ResNet-18", method))
+        bird = [r.name for r in birds.rows].index(method)
+        printed = [main.values[at, c] for c in range(4)] + [birds.values[bird, c] for c in range(2)]
+        assert [v.value for v in printed] == [v.value for v in rows[row]]
+        assert [v.corrected for v in printed] == [v.corrected for v in rows[row]]
+
+
+def test_corrected_targets_are_what_their_source_prints():
+    journal = {
+        (row.group.partition(";")[0], row.name, column.group.replace("-", ""), column.name): value.value
+        for table, row, column, value in cells()
+        if table.name == "slk_fewshot/II"
+    }
+    corrected = [(row, column, value) for _, row, column, value in cells() if value.corrected is not None]
+    assert len(corrected) == 16
+    for row, column, value in corrected:
+        assert value.corrected_source == "slk_fewshot/II"
+        assert value.corrected == journal[row.group, "LaplacianShot", column.group.replace("-", ""), column.name]
+        assert "E34" in value.errata
+
+
+def test_every_laplacianshot_number_of_the_thesis_says_how_it_was_scored():
+    for table, row, _, value in cells():
+        if table.name in ("thesis/4.1", "thesis/4.2", "thesis/4.4"):
+            scored = row.name.startswith("LaplacianShot") or "L(Y)" in row.name
+            assert ("E34" in value.errata) == scored
+
+
+def test_what_is_no_target():
+    no_targets = Counter(
+        (table.name, row.group, row.name) for table, row, _, value in cells() if not value.target
+    )  # fmt: skip
+    assert no_targets == {
+        ("thesis/4.3", "ResNet-18", "LaplacianShot"): 6,
+        ("thesis/4.3", "ResNet-50", "LaplacianShot"): 6,
+        ("thesis/4.3", "WRN", "LaplacianShot"): 6,
+        ("slk_fewshot/II", "ResNet-18; inductive", "Neg-cosine"): 2,
+        ("slk_fewshot/II", "WRN; transductive", "SIB"): 2,
+    }
+
+
+def test_errata_point_into_tables_and_figures():
+    names, drawn = published_names(), {figure.name for figure in figures()}
+    for erratum in errata().values():
+        assert erratum.where
+        for place in erratum.where:
+            assert set(place.figures) <= drawn
+            assert (place.table in names) != bool(place.figures)
+            if place.table:
+                assert erratum.id in published_table(place.table).errata
+
+
+def test_every_file_is_listed_and_every_work_has_a_title():
+    files = {f"{path.parent.name}/{path.stem}" for path in Path(str(FOLDER)).glob("*/*.yaml")}
+    assert files == set(published_names())
+    assert list(works()) == list(dict.fromkeys(table.work for table in TABLES))
+
+
+def test_a_row_has_cells_only_where_it_says():
+    table = published_table("thesis/2.2")
+    for r, row in enumerate(table.rows):
+        for c, column in enumerate(table.columns):
+            there = (r, c) in table.values or (r, c) in table.missing
+            assert there == (column.group in row.column_groups)
+
+
+def test_an_unknown_name_gets_the_nearest_right_one():
+    with pytest.raises(InputError, match=r"'thesis/4\.1'"):
+        published_table("thesis/4,1")
+
+
+def test_reading_needs_nothing_heavy():
+    code = (
+        "import sys; from runs.tables.published import *; [published_table(name) for name in published_names()]\n"
+        "sys.exit(' '.join({'torch', 'numpy', 'mlflow', 'omegaconf', 'rich'} & set(sys.modules)) or None)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert found.returncode == 0, found.stderr
+
+
+def raw(name):
+    return yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+
+
+def spoil(change):
+    content = copy.deepcopy(raw("thesis/4.1"))
+    change(content)
+    return content
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda t: t.update(colums=[]), "thesis/4.1.yaml: unknown key 'colums'; did you mean 'columns'"),
+        (lambda t: t.pop("caption"), "has no caption"),
+        (lambda t: t.update(interval="sem"), "unknown interval 'sem'"),
+        (lambda t: t.update(over="shots"), "over must be"),
+        (lambda t: t["columns"][0].update(metric=3), "column 1: .*metric must be text"),
+        (lambda t: t["columns"][1].update(name="1-shot"), "miniImageNet 1-shot accuracy stands there twice"),
+        (lambda t: t["columns"][0].update(kind="own"), "row 1 .MAML., column 1-shot: .* not both"),
+        (lambda t: t["rows"][1].update(name="MAML"), "row ResNet-18 MAML stands there twice"),
+        (lambda t: t["rows"][2].update(kind="mine"), "row 3: RelationNet: kind must be"),
+        (lambda t: t["rows"][2].update(source="x"), "row 3: unknown key 'source'"),
+        (lambda t: t["rows"][3]["values"].pop(), r"row 4 \(MatchingNet\): 3 values for 4 columns"),
+        (lambda t: t["rows"][0]["values"].__setitem__(0, 49.61), r"row 1 \(MAML\): 49.61 is no number .* in quotes"),
+        (lambda t: t["rows"][0]["values"].__setitem__(0, "49.61 (0.92)"), r"row 1 \(MAML\): '49.61 \(0.92\)'"),
+        (lambda t: t["rows"][0]["values"].__setitem__(0, ["49.61"]), r"row 1 \(MAML\): \['49.61'\]"),
+        (lambda t: t["rows"][18].update(name="Laplacian Shot"), "no such row"),
+        (lambda t: t["corrected"][0].update(erratum="E99"), "row LaplacianShot .ours.: unknown erratum 'E99'"),
+        (lambda t: t["corrected"][0].update(source="slk_fewshot/2"), "unknown published table 'slk_fewshot/2'"),
+        (lambda t: t["corrected"][0].update(row="MAML"), "MAML: has no number there to be corrected"),
+    ],
+)  # fmt: skip
+def test_a_wrong_file_is_refused_with_the_place(change, says):
+    with pytest.raises(InputError, match=says):
+        table_from("thesis/4.1", spoil(change), {key: e for key, e in errata().items() if key == "E34"})
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ({"rows": ["LaplacianShots"]}, r"errata.yaml, E34: thesis/4.2: unknown row 'LaplacianShots'"),
+        ({"columns": ["10-shot"]}, "unknown column '10-shot'; did you mean '1-shot'"),
+        ({"row_groups": ["WRN"]}, "unknown row group 'WRN'"),
+    ],
+)
+def test_an_erratum_about_what_is_not_there_is_refused(place, says):
+    wrong = published.Erratum("E34", "high", "text", (published.Place("thesis/4.2", **place),))
+    with pytest.raises(InputError, match=says):
+        table_from("thesis/4.2", raw("thesis/4.2"), {"E34": wrong})
