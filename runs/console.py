@@ -1,8 +1,10 @@
 """What the user sees: results on standard output, progress and messages on standard error."""
 
+import functools
 import io
 import json
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,8 +31,24 @@ class Console:
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
         self.quiet = quiet
         self.as_json = as_json
-        self._bars: RichProgress | None = None
+        self._bars = _Bars()
         self._depth = 0
+
+    def lane(self) -> "Console":
+        """A console on the same screen, for work that goes on at the same time: its bars stand beside the others, and
+        its outermost leaves a line of its own."""
+        beside = Console(quiet=self.quiet, as_json=self.as_json)
+        beside._bars = self._bars
+        return beside
+
+    def agree(self, question: str) -> bool:
+        """Ask on the terminal for a yes, which Return alone is, too; the end of input is a no."""
+        sys.stderr.write(f"{question} [Y/n] ")
+        sys.stderr.flush()
+        answer = sys.stdin.readline()
+        if not answer:
+            self._write("")
+        return answer.strip().lower() in ("y", "yes") or answer == "\n"
 
     def note(self, text: str) -> None:
         """A message about what happens, such as what is reused."""
@@ -42,11 +60,7 @@ class Console:
         self._write(text)
 
     def _write(self, text: str) -> None:
-        if self._bars is not None:
-            self._bars.console.print(text, markup=False, highlight=False, soft_wrap=True)
-        else:
-            sys.stderr.write(f"{text}\n")
-            sys.stderr.flush()
+        self._bars.write(text)
 
     def write(self, text: str) -> None:
         """Text that is the result itself."""
@@ -111,36 +125,59 @@ class Console:
         if not sys.stderr.isatty():
             yield lambda done, seconds, numbers: None
             return
-        bars = self._start()
-        task = bars.add_task(description, total=total, numbers="", rate="")
+        with self._bars.one(description, total) as update:
+            yield lambda done, seconds, numbers: update(completed=done, rate=_rate(done, seconds), numbers=numbers)
+
+
+class _Bars:
+    """The bars that are on the screen, and the lines above them. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._progress: RichProgress | None = None
+        self._lock = threading.RLock()
+
+    def write(self, text: str) -> None:
+        """A line on standard error, above the bars."""
+        with self._lock:
+            if self._progress is not None:
+                self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            else:
+                sys.stderr.write(f"{text}\n")
+                sys.stderr.flush()
+
+    @contextmanager
+    def one(self, description: str, total: int) -> Iterator[Callable[..., None]]:
+        """A bar more; gives what changes its numbers."""
+        with self._lock:
+            bars = self._progress = self._progress or _start()
+            task = bars.add_task(description, total=total, numbers="", rate="")
         try:
-            yield lambda done, seconds, numbers: bars.update(
-                task, completed=done, rate=_rate(done, seconds), numbers=numbers
-            )
+            yield functools.partial(bars.update, task)
         finally:
-            bars.remove_task(task)
-            if not bars.task_ids:
-                self._bars = None
-                bars.stop()
+            with self._lock:
+                bars.remove_task(task)
+                if not bars.task_ids:
+                    self._progress = None
+                    bars.stop()
 
-    def _start(self) -> "RichProgress":
-        if self._bars is None:
-            from rich.console import Console as RichConsole
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-            self._bars = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=30),
-                MofNCompleteColumn(),
-                TextColumn("{task.fields[rate]}", markup=False),
-                TimeRemainingColumn(),
-                TextColumn("{task.fields[numbers]}", markup=False),
-                console=RichConsole(stderr=True),
-                transient=True,
-                refresh_per_second=5,
-            )
-            self._bars.start()
-        return self._bars
+def _start() -> "RichProgress":
+    from rich.console import Console as RichConsole
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    bars = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}", markup=False),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[numbers]}", markup=False),
+        console=RichConsole(stderr=True),
+        transient=True,
+        refresh_per_second=5,
+    )
+    bars.start()
+    return bars
 
 
 def _spell(numbers: Mapping[str, float]) -> str:

@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import json
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from fsl.progress import Progress, quiet
 from runs.banks import BANK, features
 from runs.checkpoints import checkpoint
 from runs.config import EvaluateConfig
-from runs.lineage import Lineage, common_tags, evaluate_name, images_of, short
+from runs.lineage import Lineage, Lineages, common_tags, evaluate_name, images_of, short
 from runs.overrides import spell, write
 from runs.results import PER_TASK, Result, Scores, Tuned, recorded_scores
 from runs.store import Store
@@ -96,13 +95,12 @@ class _Job:
         tuned = {"tuning_identity": self.tuned.identity, "tuning_run": self.tuned.run_id} if self.tuned else {}
         return parent | tuned
 
-    @property
-    def shape(self) -> tuple[Any, ...]:
-        """Configs of equal shape have the same features and the same tasks."""
-        config = self.config
-        sampler = (config.sampler.plugin, *config.sampler.options.items())
-        tasks = (sampler, config.count(), config.seed, config.base_mean, config.audit)
-        return (self.lineage.bank(config.split), *tasks, config.batch, config.device)
+
+def shape(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
+    """Configs of equal shape have the same features and the same tasks, and are evaluated together."""
+    sampler = (config.sampler.plugin, *config.sampler.options.items())
+    tasks = (sampler, config.count(), config.seed, config.base_mean, config.audit)
+    return (lineage.bank(config.split), *tasks, config.batch, config.device)
 
 
 def evaluation(
@@ -114,6 +112,7 @@ def evaluation(
     force: bool = False,
     tuned: Sequence[Tuned | None] | None = None,
     parent: Parent | None = None,
+    failures: list[tuple[str, Exception]] | None = None,
 ) -> list[Result]:
     """The result of each config, in order; finished ones are taken from the record.
 
@@ -124,6 +123,8 @@ def evaluation(
         force: evaluate again, even what is in the record.
         tuned: what was chosen for each config; None for one where there is nothing to choose.
         parent: only its children count as finished, and what is run becomes its child.
+        failures: takes the strategies that fail, by the names of their runs, and the results are those of the others;
+            without it the first error is raised.
 
     Raises:
         InputError: before anything is trained, wrong values, an audit that a strategy cannot have, tasks that the
@@ -143,12 +144,15 @@ def evaluation(
     groups = _by_shape(waiting.values())
     for group in groups:
         _check(group[0], store, tracker, progress)
-    failures: list[Exception] = []
+    failed: list[tuple[str, Exception]] = []
     for group in groups:
-        results |= _evaluate(group, store, tracker, progress, force, failures)
-    if failures:
-        raise failures[0]
-    return [dataclasses.replace(results[job.identity], config=job.asked) for job in jobs]
+        results |= _evaluate(group, store, tracker, progress, force, failed)
+    if failures is not None:
+        failures += failed
+    elif failed:
+        raise failed[0][1]
+    made = [job for job in jobs if job.identity in results]
+    return [dataclasses.replace(results[job.identity], config=job.asked) for job in made]
 
 
 def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, progress: Progress = quiet) -> None:
@@ -165,15 +169,12 @@ def _jobs(configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], pare
     from fsl.audits import check_audits
     from fsl.evaluation import check_strategy
 
-    known: dict[str, Lineage] = {}  # of one training there are many evaluations
-    jobs = []
+    lineages, jobs = Lineages(), []
     for config, chosen in zip(configs, tuned, strict=True):
         strategy = next(config.strategy.points()).build()
         check_strategy(config.strategy.name, strategy)
         check_audits(config.audit, config.strategy.name, strategy)
-        target = [config.target.plugin, dict(config.target.options)] if config.crosses else []
-        key = json.dumps([config.training_config().flat(), target], sort_keys=True)
-        lineage = known[key] if key in known else known.setdefault(key, Lineage.of(config))
+        lineage = lineages.of(config)
         jobs.append(_Job(config, lineage, lineage.evaluation(config), parent, chosen))
     return jobs
 
@@ -181,7 +182,7 @@ def _jobs(configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], pare
 def _by_shape(jobs: Iterable[_Job]) -> list[list[_Job]]:
     groups: dict[tuple[Any, ...], list[_Job]] = {}
     for job in jobs:
-        groups.setdefault(job.shape, []).append(job)
+        groups.setdefault(shape(job.config, job.lineage), []).append(job)
     return list(groups.values())
 
 
@@ -217,7 +218,12 @@ def tasks_of(config: EvaluateConfig, split: Any) -> "TaskSource":
 
 
 def _evaluate(
-    group: list[_Job], store: Store, tracker: Tracker, progress: Progress, force: bool, failures: list[Exception]
+    group: list[_Job],
+    store: Store,
+    tracker: Tracker,
+    progress: Progress,
+    force: bool,
+    failures: list[tuple[str, Exception]],
 ) -> dict[str, Result]:
     """Evaluate configs of one shape together; errors of their strategies are added to `failures`."""
     config = group[0].config
@@ -242,7 +248,7 @@ def _run(
     store: Store,
     tracker: Tracker,
     progress: Progress,
-    failures: list[Exception],
+    failures: list[tuple[str, Exception]],
 ) -> dict[str, Result]:
     from fsl.evaluation import evaluate
     from fsl.machine import resolve_device
@@ -271,11 +277,11 @@ def _run(
             if label in failed:
                 run.stop("FAILED", f"{type(failed[label]).__name__}: {failed[label]}")
                 progress.note(f"failed: {job.name}; the others are kept")
+                failures.append((job.name, failed[label]))
                 continue
             scores, seconds = _scores(found[label], bank), found[label].seconds_per_task
             results[job.identity] = _result(job, scores, run.run_id, seconds, reused=False)
             _record(run, results[job.identity], store)
-    failures += failed.values()
     return results
 
 

@@ -1,11 +1,13 @@
 """What a config stands on: its benchmark, and the identities of the stages, known before anything is made."""
 
 import dataclasses
+import json
 import pathlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from clustering.code import code_fingerprint
+from clustering.errors import InputError
 from fsl.progress import Progress
 from runs.config import Choice, EvaluateConfig, TrainConfig, TuneConfig, identity
 from runs.store import Store
@@ -127,6 +129,28 @@ class Lineage:
             rule=RULE,
             code=_code(config),
         )
+
+
+class Lineages:
+    """Lineages of many configs: of one training there are many evaluations, and its images are looked at once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Lineage | InputError] = {}
+
+    def of(self, config: TrainConfig) -> Lineage:
+        """As `Lineage.of`."""
+        crosses = isinstance(config, EvaluateConfig) and config.crosses
+        target = [config.target.plugin, dict(config.target.options)] if crosses else []  # type: ignore[attr-defined]
+        key = json.dumps([config.training_config().flat(), target], sort_keys=True)
+        if key not in self._known:
+            try:
+                self._known[key] = Lineage.of(config)
+            except InputError as error:
+                self._known[key] = error
+        found = self._known[key]
+        if isinstance(found, InputError):
+            raise found
+        return found
 
 
 def _code(config: EvaluateConfig | TuneConfig) -> str:

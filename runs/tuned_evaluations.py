@@ -19,11 +19,13 @@ def evaluation(
     *,
     progress: Progress = quiet,
     force: bool = False,
+    failures: list[tuple[str, Exception]] | None = None,
 ) -> list[Result]:
     """As `runs.evaluations.evaluation`; with `tuning`, the values are those that the tuning of that very config chose.
 
     Args:
         force: evaluate again, even what is in the record; what was tuned stays.
+        failures: takes the strategies that fail, by the names of their runs.
     """
     chosen = [_find(config, store, tracker, progress) for config in configs]
     missing = [i for i, config in enumerate(configs) if config.tuned and chosen[i] is None]
@@ -32,7 +34,9 @@ def evaluation(
         chosen[i] = tune(configs[i].tuning_config(), store, tracker, progress=progress).tuned
     for strategy in dict.fromkeys(short(config.strategy) for config in configs if config.tuning and not config.tuned):
         progress.note(f"there is nothing to tune for {strategy}: evaluated as it is")
-    return evaluations.evaluation(configs, store, tracker, progress=progress, force=force, tuned=chosen)
+    return evaluations.evaluation(
+        configs, store, tracker, progress=progress, force=force, tuned=chosen, failures=failures
+    )
 
 
 def _find(config: EvaluateConfig, store: Store, tracker: Tracker, progress: Progress) -> Tuned | None:

@@ -4,7 +4,6 @@ To add a verb: a file in this folder with FLAGS, `usage(settings)` and `run(flag
 Nothing heavy is imported before a verb knows that its arguments are right.
 """
 
-import errno
 import importlib
 import io
 import os
@@ -13,12 +12,13 @@ import sys
 import threading
 import traceback
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from importlib import metadata
 
 from clustering.errors import InputError, unknown
 from runs.cli.flags import parse_flags
 from runs.console import Console
+from runs.endings import FAILED, explain
 
 VERBS = {
     "quickstart": ("runs.cli.quickstart", "the main job on the embedded benchmark, in a few minutes"),
@@ -31,7 +31,7 @@ VERBS = {
     "list": ("runs.cli.listing", "show what there is to choose from: strategies, benchmarks, backbones"),
     "ui": ("runs.cli.ui", "open the MLflow UI on the runs that were made here"),
 }
-DONE, FAILED, MISTAKE, INTERRUPTED = 0, 1, 2, 130
+DONE, INTERRUPTED = 0, 130
 
 USAGE = """\
 usage: transduce VERB [key=value ...] [--flag ...]
@@ -77,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Exception as error:
             if debug:
                 traceback.print_exc()
-            text, code = _explain(error)
+            text, code = explain(error)
             console.error(f"transduce: {text}")
             if code == FAILED and not debug:
                 console.error("Run it again with --debug to see where this happened.")
@@ -138,35 +138,8 @@ def _version() -> str:
         return "(not installed)"
 
 
-def _explain(error: Exception) -> tuple[str, int]:
-    """What to say about an error, and the exit code."""
-    if isinstance(error, InputError):
-        return str(error), MISTAKE
-    for cause in _causes(error):
-        full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        if full or "disk is full" in str(cause).lower() or "no space left" in str(cause).lower():
-            where = getattr(cause, "filename", None)
-            place = f" at {where}" if where else ""
-            return (
-                f"the disk is full{place}. What was finished before is untouched. Make room and give the same "
-                "command again, which goes on from there, or choose another folder with results=FOLDER",
-                MISTAKE,
-            )
-    first = next(iter(str(error).strip().splitlines()), "")
-    return f"{type(error).__name__}: {first}" if first else type(error).__name__, FAILED
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    seen: set[int] = set()
-    current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
-        yield current
-        current = current.__cause__ or current.__context__
-
-
 def _interrupted(given: Sequence[str]) -> str:
-    if given and given[0] in ("quickstart", "train", "evaluate", "tune", "compare"):
+    if given and given[0] in ("quickstart", "train", "evaluate", "tune", "compare", "table"):
         return (
             "\ntransduce: interrupted. Finished runs, features and checkpoints are kept, and training up to "
             "its last finished epoch.\nTo go on, give the same command again."

@@ -1,13 +1,19 @@
 """Flags: what is said to a verb with two dashes, apart from the config."""
 
+import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from clustering.errors import InputError, unknown
 
 FLAGS: Mapping[str, str] = {
     "dry-run": "show the resolved config and the plan, and do nothing",
     "run-missing": "evaluate what is not there yet, then show the table",
+    "yes": "go on without asking (-y)",
+    "executor": "where what is missing is run: local (processes of this machine), or a Dask cluster",
+    "limit-minutes": "start nothing that would end later than so many minutes from now",
     "force": "run again what is already finished",
     "json": "write the result as JSON",
     "by-class": "the classes of the largest differences too",
@@ -15,7 +21,9 @@ FLAGS: Mapping[str, str] = {
     "debug": "show where an error comes from",
     "help": "show this",
 }
+VALUES: Mapping[str, str] = {"executor": "local or dask://HOST:PORT", "limit-minutes": "a number above 0"}
 ALWAYS = ("quiet", "debug", "help")
+SHORT = {"-h": "--help", "-q": "--quiet", "-n": "--dry-run", "-y": "--yes"}
 
 
 @dataclass(frozen=True)
@@ -25,6 +33,9 @@ class Flags:
     settings: tuple[str, ...] = ()
     dry_run: bool = False
     run_missing: bool = False
+    yes: bool = False
+    executor: str = "local"
+    limit_minutes: float | None = None
     force: bool = False
     json: bool = False
     by_class: bool = False
@@ -34,26 +45,48 @@ class Flags:
 
 
 def parse_flags(verb: str, allowed: Sequence[str], arguments: Sequence[str]) -> Flags:
-    """Tell flags from settings; flags may stand anywhere.
+    """Tell flags from settings; flags may stand anywhere, a value after its flag or behind a `=`.
 
     Raises:
-        InputError: for a flag that the verb does not have.
+        InputError: for a flag that the verb does not have, and a value that a flag does not take.
     """
-    settings, given = [], {}
-    for argument in arguments:
-        name = {"-h": "--help", "-q": "--quiet", "-n": "--dry-run"}.get(argument, argument)
-        if not name.startswith("-"):
+    settings: list[str] = []
+    given: dict[str, Any] = {}
+    left = iter(arguments)
+    for argument in left:
+        if not argument.startswith("-"):
             settings.append(argument)
             continue
-        name = name.lstrip("-")
+        name, equals, text = SHORT.get(argument, argument).lstrip("-").partition("=")
         if name not in FLAGS:
-            if "=" in name:
-                raise InputError(f"{argument!r}: keys are written without dashes: {name.replace('-', '_')}")
+            if equals:
+                raise InputError(
+                    f"{argument!r}: keys are written without dashes: {argument.lstrip('-').replace('-', '_')}"
+                )
             raise unknown("flag", f"--{name}", [f"--{flag}" for flag in (*allowed, *ALWAYS)])
         if name not in (*allowed, *ALWAYS):
             raise InputError(f"transduce {verb} takes no --{name}; its flags: {describe_names(allowed)}")
-        given[name.replace("-", "_")] = True
+        if equals and name not in VALUES:
+            raise InputError(f"{argument!r}: --{name} takes no value")
+        value = True if name not in VALUES else _value(name, text if equals else next(left, ""))
+        given[name.replace("-", "_")] = value
     return Flags(settings=tuple(settings), **given)
+
+
+def _value(name: str, text: str) -> str | float:
+    """The value of a flag."""
+    problem = InputError(f"--{name} takes {VALUES[name]}, not {text!r}")
+    if name == "executor":
+        if text != "local" and not re.fullmatch(r"dask://[^\s/]+:\d{1,5}", text):
+            raise problem
+        return text
+    try:
+        number = float(text)
+    except ValueError:
+        raise problem from None
+    if not 0 < number < math.inf:
+        raise problem
+    return number
 
 
 def describe_names(allowed: Sequence[str]) -> str:
@@ -62,4 +95,7 @@ def describe_names(allowed: Sequence[str]) -> str:
 
 def describe(allowed: Sequence[str]) -> str:
     """The section of a verb's help on its flags."""
-    return "\n".join(f"  --{name:<12} {about}" for name, about in FLAGS.items() if name in (*allowed, *ALWAYS))
+    names = {f"--{name} X" if name in VALUES else f"--{name}": name for name in FLAGS if name in (*allowed, *ALWAYS)}
+    width = max(map(len, names))
+    takes = {name: f"; X is {about}" for name, about in VALUES.items()}
+    return "\n".join(f"  {shown:<{width}} {FLAGS[name]}{takes.get(name, '')}" for shown, name in names.items())

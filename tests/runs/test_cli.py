@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from clustering.errors import InputError
 from fsl.scores import ClassScores
 from runs import cli, console, stages
 from runs.cli import main
+from runs.cli.flags import Flags, parse_flags
 from runs.config import parse
 from runs.stages import Checkpoint, Result
 
@@ -353,4 +355,53 @@ def test_a_bar_ends_with_an_error(monkeypatch):
     screen = console.Console()
     with pytest.raises(ZeroDivisionError), screen.track("training", 3):
         raise ZeroDivisionError
-    assert screen._bars is None
+    assert screen._bars._progress is None
+
+
+def test_lanes_leave_a_line_each(capsys):
+    screen = console.Console()
+    with screen.track("jobs", 2) as jobs:
+        one, other = screen.lane().track("first", 1), screen.lane().track("second", 3)
+        first, second = one.__enter__(), other.__enter__()
+        first(1)
+        one.__exit__(None, None, None)
+        second(3)
+        other.__exit__(None, None, None)
+        jobs(2)
+    said = capsys.readouterr().err
+    assert [line.partition(":")[0] for line in said.splitlines()] == ["first", "second", "jobs"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("\n", True), ("Y\n", True), (" yes\n", True), ("n\n", False), ("", False)]
+)
+def test_a_question_is_answered(monkeypatch, capsys, typed, meant):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert console.Console(quiet=True).agree("go on?") is meant
+    assert "go on? [Y/n]" in capsys.readouterr().err
+
+
+def test_flags_take_values_behind_or_after_them():
+    allowed = ("run-missing", "yes", "executor", "limit-minutes")
+    found = parse_flags(
+        "table", allowed, ["x", "--limit-minutes", "2.5", "-y", "--executor=dask://host:8786", "tasks=5"]
+    )
+    assert found == Flags(settings=("x", "tasks=5"), yes=True, executor="dask://host:8786", limit_minutes=2.5)
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["--limit-minutes"], "a number above 0"),
+        (["--limit-minutes", "soon"], "'soon'"),
+        (["--limit-minutes=0"], "a number above 0"),
+        (["--limit-minutes=nan"], "a number above 0"),
+        (["--executor=slurm://here"], "dask://HOST:PORT"),
+        (["--executor=dask://here"], "dask://HOST:PORT"),
+        (["--yes=no"], "takes no value"),
+        (["--shot=5"], "without dashes: shot=5"),
+    ],
+)
+def test_a_flag_says_what_it_takes(typed, words):
+    with pytest.raises(InputError, match=re.escape(words)):
+        parse_flags("table", ("yes", "executor", "limit-minutes"), typed)
