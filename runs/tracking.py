@@ -4,12 +4,10 @@ Only `MlflowClient` is used, by run id: there is no active run that tests or thr
 FINISHED only when everything is in it, so a reader may trust FINISHED runs and no others.
 """
 
-import contextlib
 import functools
 import logging
 import os
 import socket
-import sqlite3
 import subprocess
 import urllib.error
 import urllib.request
@@ -21,6 +19,7 @@ from typing import Any
 
 from clustering.errors import InputError
 from runs.locks import Say, locked, silent
+from runs.record import opened
 from runs.store import Store
 from runs.tracked_run import TrackedRun
 
@@ -50,10 +49,19 @@ class Tracker:
                 "give sqlite:////absolute/path.db or the address of a server, or unset it"
             )
 
-        if self.uri.startswith("sqlite:///") and not self.own:
-            folder = Path(self.uri.removeprefix("sqlite:///")).parent
-            if not folder.is_dir():
-                raise InputError(f"{ENVIRONMENT}={self.uri}: there is no folder {folder}; make it, or mend the path")
+        if self.database and not self.own and not self.database.parent.is_dir():
+            raise InputError(
+                f"{ENVIRONMENT}={self.uri}: there is no folder {self.database.parent}; make it, or mend the path"
+            )
+
+    @functools.cached_property
+    def database(self) -> Path | None:
+        """The file of a record in SQLite, whether it exists or not; None where the record is elsewhere."""
+        if self.own:
+            return self.store.database
+        if not self.uri.startswith("sqlite:///") or self.uri.startswith("sqlite:///file:"):
+            return None
+        return Path(self.uri.removeprefix("sqlite:///").partition("?")[0]).absolute()
 
     @property
     def is_server(self) -> bool:
@@ -66,7 +74,7 @@ class Tracker:
 
     def exists(self) -> bool:
         """Whether there is a record to read. False means that no run was ever made; nothing is created."""
-        return not self.own or self.store.database.exists()
+        return self.database is None or self.database.exists()
 
     @functools.cached_property
     def client(self) -> Any:
@@ -87,8 +95,8 @@ class Tracker:
         self._check_database()
         try:
             with self.watched(), self._creation_lock():
-                if self.own and not self.store.database.exists():
-                    self._create(MlflowClient)
+                if self.database and not self.database.exists():
+                    self._create(MlflowClient, self.database)
                 return MlflowClient(tracking_uri=self.uri)
         except (MlflowException, DatabaseError) as error:
             place = self.store.database if self.own else self.uri
@@ -102,38 +110,29 @@ class Tracker:
     @contextmanager
     def _creation_lock(self) -> Iterator[None]:
         """Of two processes that make one database at once, MLflow kills one."""
-        if self.own:
-            self.store.prepare()
-            path = self.store.locks / "mlflow.db.lock"
-        elif self.uri.startswith("sqlite:///"):
-            path = Path(self.uri.removeprefix("sqlite:///").partition("?")[0] + ".lock")
-        else:
+        if self.database is None:
             yield
             return
+        path = self.database.with_name(self.database.name + ".lock")
+        if self.own:
+            self.store.prepare()
+            path = self.store.locks / path.name
         with locked(path, "the new run record", self.say):
             yield
 
     def _check_database(self) -> None:
         """That a file under the record's name is one: MLflow would make an empty or foreign one into a new record."""
-        database = self.store.database
-        if not self.own or not os.path.lexists(database):
-            return
-        remedy = "move it away, or give another results folder with results=FOLDER"
-        if not database.is_file():
-            raise InputError(f"{database}: no MLflow record, but a folder; {remedy}")
-        try:
-            with contextlib.closing(sqlite3.connect(f"{database.as_uri()}?mode=ro", uri=True)) as connection:
-                connection.execute("select version_num from alembic_version").fetchone()
-        except sqlite3.Error as error:
-            raise InputError(f"{database}: no usable MLflow record ({error}); {remedy}") from error
+        if self.database and os.path.lexists(self.database):
+            with opened(self):
+                pass
 
-    def _create(self, client: type) -> None:
+    def _create(self, client: type, database: Path) -> None:
         """Make an empty database beside its place, then rename it: a kill leaves no half-made one."""
-        new = self.store.database.with_name("mlflow.db.new")
+        new = database.with_name(database.name + ".new")
         new.unlink(missing_ok=True)
         new.with_name(new.name + "-journal").unlink(missing_ok=True)
         client(tracking_uri=f"sqlite:///{new}")
-        os.replace(new, self.store.database)
+        os.replace(new, database)
 
     @contextmanager
     def watched(self) -> Iterator[None]:

@@ -1,0 +1,236 @@
+"""Many runs of the record at once, as light rows.
+
+A database is read by SQL of its own: importing MLflow takes longer than reading a thousand runs. A server, whatever
+database is behind it, is asked by MLflow's API, a page at a time. Both give the same rows in the same order.
+"""
+
+import json
+import math
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clustering.errors import InputError
+
+if TYPE_CHECKING:
+    from runs.tracking import Tracker
+
+FINISHED = ("FINISHED",)
+PATIENCE = 60.0  # seconds of waiting for a process that writes to the database
+PAGE = 1000  # runs in one answer of a server
+
+Tags = Mapping[str, Collection[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run of the record, as it was when it was read.
+
+    Attributes:
+        run_id: MLflow's id.
+        name: what a person calls it.
+        experiment: the name of its experiment.
+        start: when it began, in milliseconds since 1970.
+        end: when it ended, likewise; None while it runs.
+        status: "FINISHED", "FAILED", "KILLED", "RUNNING" or "SCHEDULED".
+        params: the resolved config, flat, as text.
+        metrics: the last value of each; NaN where that was logged.
+        tags: MLflow's own among them.
+        artifact_uri: where its files are.
+    """
+
+    run_id: str
+    name: str
+    experiment: str
+    start: int
+    end: int | None
+    status: str
+    params: Mapping[str, str]
+    metrics: Mapping[str, float]
+    tags: Mapping[str, str]
+    artifact_uri: str
+
+
+def read_runs(
+    tracker: "Tracker", prefix: str, *, tags: Tags | None = None, statuses: Collection[str] = FINISHED
+) -> list[RunRow]:
+    """The runs of the experiments whose name starts with `prefix`, newest first, at equal times by id.
+
+    Neither deleted runs nor those of deleted experiments. The time goes with the runs that match: of the others in
+    these experiments, a database looks up the tags that are asked for, and a server sends the runs where a tag may
+    have several values.
+
+    Args:
+        tags: the values of which a run's tag must have one, by tag.
+        statuses: those that count.
+
+    Raises:
+        InputError: the record cannot be read.
+    """
+    return _read(tracker, lambda name: name.startswith(prefix), tags or {}, statuses)
+
+
+def finished(tracker: "Tracker", experiments: Collection[str], identities: Collection[str]) -> dict[str, RunRow]:
+    """The newest finished run of each of these identities in experiments of these names, where there is one.
+
+    Raises:
+        InputError: the record cannot be read.
+    """
+    wanted = [{"identity": list(identities)}]
+    if tracker.database is None:  # a server can only be asked for one of them at a time
+        wanted = [{"identity": [identity]} for identity in identities]
+    found: dict[str, RunRow] = {}
+    for tags in wanted:
+        for row in _read(tracker, lambda name: name in experiments, tags, FINISHED):
+            found.setdefault(row.tags["identity"], row)
+    return found
+
+
+def _read(tracker: "Tracker", named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
+    if not tracker.exists():
+        return []
+    if tracker.database is None:
+        return _ask(tracker.client, named, tags, statuses)
+    with opened(tracker) as database:
+        return _select(database, named, tags, statuses)
+
+
+# By SQL.
+
+
+@contextmanager
+def opened(tracker: "Tracker") -> Iterator[sqlite3.Connection]:
+    """The database of the record, for reading: nothing can be changed in it.
+
+    Raises:
+        InputError: it is none, is damaged, or a process writes to it for longer than a minute; also when that comes
+            out within the block.
+    """
+    database = tracker.database
+    assert database is not None, "a server has no file"
+    other = "another results folder with results=FOLDER" if tracker.own else "another MLFLOW_TRACKING_URI"
+    if not database.is_file():
+        raise InputError(f"{database}: no MLflow record, but a folder; move it away, or give {other}")
+    try:
+        # Not mode=ro: what a killed process was writing could then not be rolled back, and nothing could be read.
+        address = f"{database.as_uri()}?mode=rw"
+        with closing(sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)) as connection:
+            connection.execute("pragma query_only = on")
+            connection.execute("select version_num from alembic_version").fetchone()
+            yield connection
+    except sqlite3.Error as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+            raise InputError(f"{database}: another process keeps writing ({error}); give the command again") from error
+        is_other = str(error).startswith("no such") and "alembic_version" not in str(error)
+        remedy = f"bring it up to date with `mlflow db upgrade {tracker.uri}`" if is_other else "move it away"
+        raise InputError(f"{database}: no usable MLflow record ({error}); {remedy}, or give {other}") from error
+
+
+# One row a run, its params and tags gathered by SQLite: a third quicker than a row for each of them. Every lookup is
+# by an index of MLflow's (run_uuid, or key and run_uuid).
+_RUNS = """
+select run_uuid, name, experiment_id, start_time, end_time, status, artifact_uri,
+    (select json_group_object(key, value) from params where params.run_uuid = runs.run_uuid),
+    (select json_group_object(key, value) from tags where tags.run_uuid = runs.run_uuid)
+from runs
+where lifecycle_stage = 'active'
+    and experiment_id in (select value from json_each(?)) and status in (select value from json_each(?))"""
+_TAG = """
+    and (select value from tags where key = ? and tags.run_uuid = runs.run_uuid) in (select value from json_each(?))"""
+# Not gathered likewise: JSON would round them.
+_METRICS = """
+select run_uuid, key, value, is_nan from latest_metrics where run_uuid in (select value from json_each(?))"""
+
+
+def _select(
+    database: sqlite3.Connection, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]
+) -> list[RunRow]:
+    """The runs of a database, all as they were at one time."""
+    database.execute("begin")
+    active = database.execute("select experiment_id, name from experiments where lifecycle_stage = 'active'")
+    experiments = {number: name for number, name in active if named(name)}
+    query, values = _RUNS, [json.dumps(list(experiments)), json.dumps(list(statuses))]
+    for key, allowed in tags.items():
+        query += _TAG
+        values += [key, json.dumps(list(allowed))]
+    runs = database.execute(query, values).fetchall()
+    metrics: dict[str, dict[str, float]] = {run[0]: {} for run in runs}
+    for run_id, key, value, is_nan in database.execute(_METRICS, [json.dumps(list(metrics))]):
+        metrics[run_id][key] = math.nan if is_nan else value
+    database.execute("commit")
+    # All in one text, in which equal keys become one object.
+    params = json.loads(f"[{','.join(run[7] for run in runs)}]")
+    labels = json.loads(f"[{','.join(run[8] for run in runs)}]")
+    rows = [
+        RunRow(
+            run_id,
+            name or tag.get("mlflow.runName", ""),
+            experiments[number],
+            start or 0,
+            end,
+            status,
+            param,
+            metrics[run_id],
+            tag,
+            place,
+        )
+        for (run_id, name, number, start, end, status, place, *_), param, tag in zip(runs, params, labels, strict=True)
+    ]
+    return sorted(rows, key=_newest_first)
+
+
+def _newest_first(row: RunRow) -> tuple[int, str]:
+    return -row.start, row.run_id
+
+
+# By MLflow's API.
+
+
+def _ask(client: Any, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
+    """The runs of a server. Its filters know no OR: a tag that may have several values is looked at here."""
+    pages = _pages(lambda token: client.search_experiments(page_token=token))
+    experiments = {found.experiment_id: found.name for found in pages if named(found.name)}
+    if not experiments:
+        return []
+    single = [(f"tags.`{key}`", *allowed) for key, allowed in tags.items() if len(allowed) == 1]
+    single += [("attributes.status", *statuses)] if len(statuses) == 1 else []
+    wanted = " and ".join(f"{key} = '{value}'" for key, value in single if "'" not in value)
+    found = _pages(
+        lambda token: client.search_runs(
+            list(experiments),
+            wanted,
+            max_results=PAGE,
+            order_by=["attributes.start_time DESC"],
+            page_token=token,
+        )
+    )
+    rows = {}  # by id: a run that is begun meanwhile pushes the last one of a page onto the next one as well
+    for run in found:
+        info, data = run.info, run.data
+        if info.status in statuses and all(data.tags.get(key) in allowed for key, allowed in tags.items()):
+            rows[info.run_id] = RunRow(
+                info.run_id,
+                info.run_name or "",
+                experiments[info.experiment_id],
+                info.start_time or 0,
+                info.end_time,
+                info.status,
+                data.params,
+                data.metrics,
+                data.tags,
+                info.artifact_uri,
+            )
+    return sorted(rows.values(), key=_newest_first)
+
+
+def _pages(ask: Callable[[str | None], Any]) -> Iterator[Any]:
+    """Everything on a list that MLflow gives in pages."""
+    token = None
+    while True:
+        page = ask(token)
+        yield from page
+        token = page.token
+        if not token:
+            return
