@@ -1,7 +1,7 @@
 """protoLP: prototype-based label propagation (Zhu and Koniusz 2023)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -59,12 +59,6 @@ class ProtoLP:
 
     def __post_init__(self) -> None:
         validate(self)
-
-    @classmethod
-    def for_resnet12(cls, **changes: Any) -> "ProtoLP":
-        """The settings of the public code for ResNet-12 features, which skips the power transform."""
-        other = {"transform": "L2N", "laplacian": "graph", "gamma": 0.05, "mix": 0.7, "iterations": 50}
-        return cls(**{**other, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries: the last transport to the prototypes."""

@@ -13,7 +13,7 @@ from fsl.strategies.bd_cspn import BDCSPN
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
 from tests.oracles import heads_loops as oracle
-from tests.oracles.small_tasks import as_arrays, draw
+from tests.oracles.small_tasks import as_arrays, draw, turned
 
 seeds = st.integers(0, 100_000)
 
@@ -81,16 +81,9 @@ def test_moved_queries_change_nothing() -> None:
 
 def test_rotations_change_nothing() -> None:
     episodes = draw(9)
-    assert episodes.base_mean is not None
-    rotation = torch.linalg.qr(torch.randn(6, 6, dtype=torch.float64)).Q
-    turned = dataclasses.replace(
-        episodes,
-        support=episodes.support @ rotation,
-        query=episodes.query @ rotation,
-        base_mean=episodes.base_mean @ rotation,
-    )
+    away = turned(episodes)
     for strategy in (BDCSPN(), BDCSPN.as_published()):
-        torch.testing.assert_close(strategy.predict(turned).probabilities, strategy.predict(episodes).probabilities)
+        torch.testing.assert_close(strategy.predict(away).probabilities, strategy.predict(episodes).probabilities)
 
 
 def test_a_class_that_attracts_no_point_keeps_its_mean() -> None:

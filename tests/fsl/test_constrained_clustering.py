@@ -19,7 +19,7 @@ from fsl.strategies.slk_means import SLKMeans
 from fsl.strategies.slk_ms import SLKMS
 from tests.oracles import constrained_clustering_loops as loops
 from tests.oracles import fewshot_loops as oracle
-from tests.oracles.small_tasks import draw
+from tests.oracles.small_tasks import draw, turned
 from tests.oracles.sweeps import largest_rise, recorded_sweeps
 
 KINDS = {SLKMeans: "means", SLKMS: "modes", SLKBO: "points", KMeans: "means", KModes: "modes"}
@@ -219,16 +219,9 @@ def test_slk_means_of_one_step_without_arcs_to_the_support_is_laplacianshot(seed
 @SLK
 def test_rotations_and_translations_change_nothing(kind: Any) -> None:
     episodes = draw(9)
-    assert episodes.base_mean is not None
-    rotation = torch.linalg.qr(torch.randn(6, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(1))).Q
-    turned = dataclasses.replace(
-        episodes,
-        support=(episodes.support + 3) @ rotation,
-        query=(episodes.query + 3) @ rotation,
-        base_mean=(episodes.base_mean + 3) @ rotation,
-    )
+    away = turned(episodes, moved=3)
     for strategy in (kind(), kind.as_published()):
-        found, expected = strategy.predict(turned).probabilities, strategy.predict(episodes).probabilities
+        found, expected = strategy.predict(away).probabilities, strategy.predict(episodes).probabilities
         torch.testing.assert_close(found, expected, atol=1e-6, rtol=0)
 
 

@@ -1,7 +1,5 @@
 """Label propagation against loops, and its limits."""
 
-import dataclasses
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -12,7 +10,7 @@ from fsl.episodes import Episodes
 from fsl.strategies.label_propagation import LabelPropagation
 from fsl.strategies.simpleshot import SimpleShot
 from tests.oracles import heads_loops as oracle
-from tests.oracles.small_tasks import as_arrays, draw
+from tests.oracles.small_tasks import as_arrays, draw, turned
 
 
 @settings(deadline=None, max_examples=60)
@@ -63,12 +61,9 @@ def test_labels_follow_a_chain_that_means_do_not() -> None:
 def test_rotations_translations_and_scalings_change_nothing() -> None:
     """The kernel's width is a distance of the task."""
     episodes = draw(9)
-    rotation = torch.linalg.qr(torch.randn(6, 6, dtype=torch.float64)).Q
-    turned = dataclasses.replace(
-        episodes, support=5 * (episodes.support + 1) @ rotation, query=5 * (episodes.query + 1) @ rotation
-    )
+    away = turned(episodes, moved=1, scaled=5)
     strategy = LabelPropagation(transform="UN")
-    torch.testing.assert_close(strategy.predict(turned).probabilities, strategy.predict(episodes).probabilities)
+    torch.testing.assert_close(strategy.predict(away).probabilities, strategy.predict(episodes).probabilities)
 
 
 @settings(deadline=None, max_examples=30)

@@ -13,7 +13,7 @@ from fsl.episodes import Episodes
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
 from tests.oracles import fewshot_loops as oracle
-from tests.oracles.small_tasks import draw
+from tests.oracles.small_tasks import draw, turned
 
 
 def by_loops(episodes: Episodes, strategy: LaplacianShot, iterations: int) -> torch.Tensor:
@@ -121,16 +121,9 @@ def test_the_shift_is_idempotent_and_levels_the_means() -> None:
 
 def test_rotations_and_translations_change_nothing() -> None:
     episodes = draw(9)
-    assert episodes.base_mean is not None
-    rotation = torch.linalg.qr(torch.randn(6, 6, dtype=torch.float64)).Q
-    turned = dataclasses.replace(
-        episodes,
-        support=(episodes.support + 3) @ rotation,
-        query=(episodes.query + 3) @ rotation,
-        base_mean=(episodes.base_mean + 3) @ rotation,
-    )
+    away = turned(episodes, moved=3)
     for strategy in (LaplacianShot(), LaplacianShot.as_published(), SimpleShot()):
-        torch.testing.assert_close(strategy.predict(turned).probabilities, strategy.predict(episodes).probabilities)
+        torch.testing.assert_close(strategy.predict(away).probabilities, strategy.predict(episodes).probabilities)
 
 
 def test_identical_queries_in_a_closed_clique_get_one_answer() -> None:

@@ -1,6 +1,7 @@
 """PADDLE and soft K-means: loops, descent, limits, scaling."""
 
 import dataclasses
+import functools
 from typing import Any
 
 import pytest
@@ -15,17 +16,10 @@ from fsl.scaling import min_max_points
 from fsl.strategies.paddle import PADDLE
 from fsl.strategies.soft_kmeans import SoftKMeans
 from tests.oracles import paddle_loops as oracle
+from tests.oracles import small_tasks
+from tests.oracles.small_tasks import changed, turned
 
-
-def draw(seed: int, batch: int = 2, way: int = 3, shot: int = 2, queries: int = 7, dim: int = 4) -> Episodes:
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.arange(way).repeat_interleave(shot).expand(batch, -1)
-    centres = torch.randn(batch, way, dim, generator=generator, dtype=torch.float64)
-    hidden = torch.randint(0, way, (batch, queries), generator=generator)
-    noise = torch.randn(batch, way * shot + queries, dim, generator=generator, dtype=torch.float64)
-    support = centres.gather(1, labels[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, : way * shot]
-    query = centres.gather(1, hidden[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, way * shot :]
-    return Episodes(support, labels, query, way)
+draw = functools.partial(small_tasks.draw, batch=2, queries=7, dim=4)
 
 
 @settings(deadline=None, max_examples=40)
@@ -96,13 +90,11 @@ def test_the_default_stops_near_the_end_of_all_rounds() -> None:
 
 def test_beta_is_the_square_of_a_factor_of_the_features() -> None:
     episodes = draw(7)
-    longer = dataclasses.replace(episodes, support=1.5 * episodes.support, query=1.5 * episodes.query)
+    longer = changed(episodes, lambda features: 1.5 * features)
     for kind in (PADDLE, SoftKMeans):
         found, expected = (kind(transform="UN", beta=beta) for beta in (2.25, 1.0))
         torch.testing.assert_close(found.predict(episodes).probabilities, expected.predict(longer).probabilities)
-        copies = dataclasses.replace(
-            episodes, support=episodes.support.repeat(1, 1, 3), query=episodes.query.repeat(1, 1, 3)
-        )
+        copies = changed(episodes, lambda features: torch.cat([features] * 3, dim=-1))
         published = kind.as_published()
         torch.testing.assert_close(published.predict(copies).probabilities, published.predict(episodes).probabilities)
 
@@ -118,10 +110,9 @@ def test_scaling_and_translation_of_channels_change_nothing() -> None:
 
 def test_without_scaling_a_rotation_changes_nothing() -> None:
     episodes = draw(5)
-    rotation = torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64)).Q
-    turned = dataclasses.replace(episodes, support=episodes.support @ rotation, query=episodes.query @ rotation)
+    away = turned(episodes)
     strategy = PADDLE(transform="UN")
-    torch.testing.assert_close(strategy.predict(turned).probabilities, strategy.predict(episodes).probabilities)
+    torch.testing.assert_close(strategy.predict(away).probabilities, strategy.predict(episodes).probabilities)
 
 
 @pytest.mark.parametrize("limit", [1, 1024])
@@ -156,9 +147,7 @@ def test_a_channel_of_mere_noise_is_not_made_as_wide_as_the_rest() -> None:
     narrow = torch.tensor([1.0, 1e-4, 1.0, 1.0]).double()
     episodes = dataclasses.replace(episodes, support=episodes.support * narrow, query=episodes.query * narrow)
     points = min_max_points(episodes)
-    without = dataclasses.replace(
-        episodes, support=episodes.support[..., [0, 2, 3]], query=episodes.query[..., [0, 2, 3]]
-    )
+    without = changed(episodes, lambda features: features[..., [0, 2, 3]])
     means = episodes.class_means
     torch.testing.assert_close(
         squared_distances(points, means), squared_distances(min_max_points(without), means), atol=1e-2, rtol=0

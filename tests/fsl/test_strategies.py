@@ -16,6 +16,7 @@ from fsl.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced
 from fsl.transforms import Transform, transform_features
 from tests.fsl.every_strategy import draw, every_strategy, same_predictions
+from tests.oracles.small_tasks import turned
 
 
 @every_strategy
@@ -112,11 +113,7 @@ BY_CHANNELS = {"Baseline", "BaselinePlusPlus", "EntropyMin", "TIMGD", "AlphaTIM"
 def test_a_rotation_of_the_features_changes_no_prediction(strategy: Strategy) -> None:
     """Turned after the transform, for a power of the channels goes by the channels too."""
     episodes = draw(9, spread=2.0).transformed(strategy.transform)
-    rotation = torch.linalg.qr(torch.randn(16, 16, generator=torch.Generator().manual_seed(1))).Q
-    turned = Episodes(
-        episodes.support @ rotation, episodes.support_labels, episodes.query @ rotation, 4, transform=strategy.transform
-    )
-    first, second = strategy.predict(episodes).probabilities, strategy.predict(turned).probabilities
+    first, second = strategy.predict(episodes).probabilities, strategy.predict(turned(episodes)).probabilities
     if type(strategy).__name__ not in BY_CHANNELS and getattr(strategy, "scaling", "none") == "none":
         assert same_predictions(first, second)
         torch.testing.assert_close(first, second, atol=2e-3, rtol=0)  # an iteration may stop a step earlier or later

@@ -1,6 +1,6 @@
 """TIM-GD, alpha-TIM and TIM-ADM: loops, gradients by finite differences, limits."""
 
-import dataclasses
+import functools
 from typing import Any
 
 import pytest
@@ -16,17 +16,10 @@ from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.tim_adm import TIMADM
 from fsl.strategies.tim_gd import TIMGD
 from tests.oracles import information_loops as oracle
+from tests.oracles import small_tasks
+from tests.oracles.small_tasks import turned
 
-
-def draw(seed: int, batch: int = 2, way: int = 3, shot: int = 2, queries: int = 7, dim: int = 4) -> Episodes:
-    generator = torch.Generator().manual_seed(seed)
-    labels = torch.arange(way).repeat_interleave(shot).expand(batch, -1)
-    centres = torch.randn(batch, way, dim, generator=generator, dtype=torch.float64)
-    hidden = torch.randint(0, way, (batch, queries), generator=generator)
-    noise = torch.randn(batch, way * shot + queries, dim, generator=generator, dtype=torch.float64)
-    support = centres.gather(1, labels[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, : way * shot]
-    query = centres.gather(1, hidden[..., None].expand(-1, -1, dim)) + 0.7 * noise[:, way * shot :]
-    return Episodes(support, labels, query, way)
+draw = functools.partial(small_tasks.draw, batch=2, queries=7, dim=4)
 
 
 def tasks(episodes: Episodes) -> list[tuple[list[list[float]], list[int], list[list[float]]]]:
@@ -240,9 +233,8 @@ def test_blocks_of_tasks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_tim_adm_is_no_function_of_the_axes() -> None:
     episodes = draw(9)
-    rotation = torch.linalg.qr(torch.randn(4, 4, dtype=torch.float64)).Q
-    turned = dataclasses.replace(episodes, support=episodes.support @ rotation, query=episodes.query @ rotation)
-    torch.testing.assert_close(TIMADM().predict(turned).probabilities, TIMADM().predict(episodes).probabilities)
+    away = turned(episodes)
+    torch.testing.assert_close(TIMADM().predict(away).probabilities, TIMADM().predict(episodes).probabilities)
 
 
 def test_tim_adm_finds_what_adam_finds() -> None:

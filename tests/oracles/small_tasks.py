@@ -1,6 +1,7 @@
 """Small random tasks in float64, and the same as arrays for the loop-written oracles."""
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import torch
@@ -25,6 +26,20 @@ def draw(
     features = centres.gather(1, places) + noise * around
     mean = torch.full((dim,), 0.1, dtype=torch.float64)
     return Episodes(features[:, : way * shot], labels, features[:, way * shot :], way, base_mean=mean)
+
+
+def changed(episodes: Episodes, change: Callable[[torch.Tensor], torch.Tensor]) -> Episodes:
+    """The same tasks with all features (…, D) changed alike, the base mean too."""
+    parts = {"support": episodes.support, "query": episodes.query, "base_mean": episodes.base_mean}
+    return dataclasses.replace(episodes, **{name: change(part) for name, part in parts.items() if part is not None})
+
+
+def turned(episodes: Episodes, *, moved: float = 0.0, scaled: float = 1.0) -> Episodes:
+    """The same tasks, moved along every axis, scaled, and then rotated at random."""
+    generator = torch.Generator().manual_seed(1)
+    size = episodes.support.shape[2]
+    rotation = torch.linalg.qr(torch.randn(size, size, generator=generator, dtype=episodes.support.dtype)).Q
+    return changed(episodes, lambda features: scaled * (features + moved) @ rotation)
 
 
 def as_arrays(episodes: Episodes, transform: str) -> Iterator[tuple[Array, list[int], Array]]:

@@ -350,9 +350,9 @@ def test_a_file_named_like_its_class_holds_its_defaults(group, name):
     assert choice.build() == groups.load(groups.GROUPS[group], choice.plugin)(**given)
 
 
-def test_as_published_is_the_preset_of_the_code():
-    preset = groups.option("strategy", "laplacianshot_as_published")
-    built = preset.build()
+@pytest.mark.parametrize("name", [f for g, f in FILES if g == "strategy" and f.endswith("_as_published")])
+def test_as_published_is_the_preset_of_the_code(name):
+    built = groups.option("strategy", name).build()
     assert built == type(built).as_published()
 
 
