@@ -8,6 +8,7 @@ from runs import groups
 from runs.cli.flags import Flags, describe
 from runs.console import Console
 from runs.groups import GROUPS
+from runs.tables.published import published_names, published_table, works
 
 FLAGS = ("json",)
 ABOUT = """\
@@ -15,21 +16,25 @@ usage: transduce list [KIND ...] [--flag ...]
 
 Show the names that may be given to a group, and what each is. KIND is one or several of
 {kinds}; without one, all are shown.
-Experiments are also the names that transduce table takes. A model of timm that is not listed
-here may be given to backbone= as well.
+Tables, which are those of the papers, and experiments are what transduce table takes. A model of
+timm that is not listed here may be given to backbone= as well.
+
+{works}
 
 flags:
 {flags}
 
 examples:
   transduce list
+  transduce list tables
   transduce list strategies --json
 """
 
 
 def usage(settings: Sequence[str]) -> str:
     """The help of this verb."""
-    return ABOUT.format(kinds=", ".join(KINDS), flags=describe(FLAGS))
+    titles = "\n".join(f"  {work:11} {title}" for work, title in works().items())
+    return ABOUT.format(kinds=", ".join(KINDS), works=f"tables of:\n{titles}", flags=describe(FLAGS))
 
 
 def run(flags: Flags, console: Console) -> int:
@@ -48,14 +53,16 @@ def run(flags: Flags, console: Console) -> int:
         return 0
     for kind, rows in found.items():
         if rows:
-            console.table([{key: _spell(value) for key, value in row.items()} for row in rows], title=kind)
+            console.table([{k: _spell(v) for k, v in row.items()} for row in rows], title=kind, right=("cells",))
         else:
             console.write(f"{kind}: none\n")
     return 0
 
 
 def _spell(value: Any) -> str:
-    return {True: "yes", False: "no", None: "?"}.get(value, "?") if not isinstance(value, str) else value
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "?" if value is None else str(value)
 
 
 def _strategies() -> list[dict[str, Any]]:
@@ -78,6 +85,11 @@ def _plugins(group: str) -> Callable[[], list[dict[str, Any]]]:
     return lambda: [
         {"name": name, "about": _comment(group, name) or _class(group, name)[1]} for name in groups.names(group)
     ]
+
+
+def _tables() -> list[dict[str, Any]]:
+    tables = map(published_table, published_names())
+    return [{"name": t.name, "kind": t.kind, "cells": len(t.values), "about": t.caption} for t in tables]
 
 
 def _class(group: str, name: str) -> tuple[Any, str]:
@@ -117,13 +129,15 @@ KINDS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "trainings": _files("training"),
     "tunings": _files("tuning"),
     "experiments": _files("experiment"),
+    "tables": _tables,
 }
-ALSO = {  # what else a kind may be called; every experiment is a table, too
+ALSO = {  # what else a kind may be called
     "strategies": ("strategy",),
     "samplers": ("sampler",),
     "benchmarks": ("benchmark",),
     "backbones": ("backbone",),
     "trainings": ("training",),
     "tunings": ("tuning",),
-    "experiments": ("experiment", "tables", "table"),
+    "experiments": ("experiment",),
+    "tables": ("table",),
 }

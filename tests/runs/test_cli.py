@@ -19,6 +19,7 @@ from runs.cli import main
 from runs.cli.flags import Flags, parse_flags
 from runs.config import parse
 from runs.stages import Checkpoint, Result
+from runs.tables.published import published_names
 
 
 @pytest.fixture(autouse=True)
@@ -301,7 +302,9 @@ def test_a_strategy_of_ones_own_in_the_working_folder(tmp_path):
     assert "strategy.patience=4" in done.stdout
 
 
-@pytest.mark.parametrize("kind", ["strategies", "samplers", "benchmarks", "backbones", "trainings", "experiments"])
+@pytest.mark.parametrize(
+    "kind", ["strategies", "samplers", "benchmarks", "backbones", "trainings", "experiments", "tables"]
+)
 def test_list_tells_what_each_is(kind, capsys):
     assert main(["list", kind, "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)[kind]
@@ -311,9 +314,14 @@ def test_list_tells_what_each_is(kind, capsys):
     assert rows[0]["name"] in capsys.readouterr().out
 
 
-def test_experiments_are_the_tables(capsys):
+def test_every_table_of_the_papers_is_listed_with_its_cells(capsys):
     assert main(["list", "tables", "--json"]) == 0
-    assert {row["name"] for row in json.loads(capsys.readouterr().out)["experiments"]} >= {"quickstart", "omniglot"}
+    rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["tables"]}
+    assert list(rows) == published_names()
+    assert sum(row["cells"] for row in rows.values()) == 1110
+    assert {name for name, row in rows.items() if row["kind"] == "formulas"} == {
+        name for name, row in rows.items() if row["cells"] == 0
+    }
 
 
 def test_list_shows_what_strategies_declare(capsys):

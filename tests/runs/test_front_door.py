@@ -20,7 +20,7 @@ LINES = {
     "train --help": (0, ""),
     "evaluate --help": (0, ""),
     "ui --help": (0, ""),
-    "list backbones trainings experiments": (0, ""),
+    "list backbones trainings experiments tables": (0, ""),
     "evalute": (2, "evaluate"),
     "evaluate benchmark=glyfs": (2, "glyphs"),
     "evaluate benchmark=glyphs strategy=laplaceshot": (2, "laplacianshot"),

@@ -1,7 +1,7 @@
 """The papers' numbers as they stand in the package: the same as the source's, consistent, and refused where wrong."""
 
-import copy
 import csv
+import json
 import os
 import subprocess
 import sys
@@ -9,20 +9,22 @@ from collections import Counter
 from importlib import resources
 from pathlib import Path
 
+import jsonschema
 import pytest
 import yaml
 
 from clustering.errors import InputError
-from runs.tables import published
 from runs.tables.published import (
+    Erratum,
+    Place,
     errata,
     figures,
     published_names,
     published_table,
     stated,
-    table_from,
     works,
 )
+from runs.tables.published_files import erratum_from, table_from
 
 TABLES = [published_table(name) for name in published_names()]
 FOLDER = resources.files("runs") / "published"
@@ -201,38 +203,62 @@ def raw(name):
     return yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
 
 
-def spoil(change):
-    content = copy.deepcopy(raw("thesis/4.1"))
-    change(content)
-    return content
+FORM = [  # what is wrong with the form of a file, so that the schema knows it, too
+    (lambda t: t.update(colums=[]), "thesis/4.1.yaml: unknown key 'colums'; did you mean 'columns'"),
+    (lambda t: t.pop("caption"), "has no caption"),
+    (lambda t: t.update(interval="sem"), "unknown interval 'sem'"),
+    (lambda t: t.update(over="shots"), "over must be"),
+    (lambda t: t.update(tasks=0), "tasks must be an integer at least 1"),
+    (lambda t: t["columns"][0].update(metric=3), "column 1: .*metric must be text"),
+    (lambda t: t["columns"][0].pop("better"), "column 1: has no better"),
+    (lambda t: t["rows"][2].update(kind="mine"), "row 3: RelationNet: kind must be"),
+    (lambda t: t["rows"][2].update(source="x"), "row 3: unknown key 'source'"),
+    (lambda t: t["rows"].__setitem__(2, "RelationNet"), "row 3: must hold keys and values, not 'RelationNet'"),
+    (lambda t: t["rows"][0]["values"].__setitem__(0, 49.61), r"row 1 \(MAML\): 49.61 is no number .* in quotes"),
+    (lambda t: t["rows"][0]["values"].__setitem__(0, ["49.61"]), r"row 1 \(MAML\): \['49.61'\]"),
+    (lambda t: t["corrected"][0].pop("values"), "has no values"),
+]
+SENSE = [  # what only the loader sees
+    (lambda t: t["columns"][1].update(name="1-shot"), "miniImageNet 1-shot accuracy stands there twice"),
+    (lambda t: t["columns"][0].update(kind="own"), "row 1 .MAML., column 1-shot: .* not both"),
+    (lambda t: t["rows"][1].update(name="MAML"), "row ResNet-18 MAML stands there twice"),
+    (lambda t: t["rows"][1].update(column_groups=["CUB"]), r"row 2 \(Chen\): unknown column group 'CUB'"),
+    (lambda t: t["rows"][3]["values"].pop(), r"row 4 \(MatchingNet\): 3 values for 4 columns"),
+    (lambda t: t["rows"][0]["values"].__setitem__(0, "49.61 (0.92)"), r"row 1 \(MAML\): '49.61 \(0.92\)'"),
+    (lambda t: t["rows"][18].update(name="Laplacian Shot"), "no such row"),
+    (lambda t: t["corrected"][0]["values"].append("1"), "has no number in column 5"),
+    (lambda t: t["corrected"][0].update(erratum="E99"), "corrected 1 .LaplacianShot .ours..: unknown erratum 'E99'"),
+    (lambda t: t["corrected"][0].update(source="slk_fewshot/2"), "unknown published table 'slk_fewshot/2'"),
+    (lambda t: t["corrected"][0].update(row="MAML"), r"\(MAML\): has no number in column 3 to be corrected"),
+]
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda t: t.update(colums=[]), "thesis/4.1.yaml: unknown key 'colums'; did you mean 'columns'"),
-        (lambda t: t.pop("caption"), "has no caption"),
-        (lambda t: t.update(interval="sem"), "unknown interval 'sem'"),
-        (lambda t: t.update(over="shots"), "over must be"),
-        (lambda t: t["columns"][0].update(metric=3), "column 1: .*metric must be text"),
-        (lambda t: t["columns"][1].update(name="1-shot"), "miniImageNet 1-shot accuracy stands there twice"),
-        (lambda t: t["columns"][0].update(kind="own"), "row 1 .MAML., column 1-shot: .* not both"),
-        (lambda t: t["rows"][1].update(name="MAML"), "row ResNet-18 MAML stands there twice"),
-        (lambda t: t["rows"][2].update(kind="mine"), "row 3: RelationNet: kind must be"),
-        (lambda t: t["rows"][2].update(source="x"), "row 3: unknown key 'source'"),
-        (lambda t: t["rows"][3]["values"].pop(), r"row 4 \(MatchingNet\): 3 values for 4 columns"),
-        (lambda t: t["rows"][0]["values"].__setitem__(0, 49.61), r"row 1 \(MAML\): 49.61 is no number .* in quotes"),
-        (lambda t: t["rows"][0]["values"].__setitem__(0, "49.61 (0.92)"), r"row 1 \(MAML\): '49.61 \(0.92\)'"),
-        (lambda t: t["rows"][0]["values"].__setitem__(0, ["49.61"]), r"row 1 \(MAML\): \['49.61'\]"),
-        (lambda t: t["rows"][18].update(name="Laplacian Shot"), "no such row"),
-        (lambda t: t["corrected"][0].update(erratum="E99"), "row LaplacianShot .ours.: unknown erratum 'E99'"),
-        (lambda t: t["corrected"][0].update(source="slk_fewshot/2"), "unknown published table 'slk_fewshot/2'"),
-        (lambda t: t["corrected"][0].update(row="MAML"), "MAML: has no number there to be corrected"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("change", "says"), FORM + SENSE)
 def test_a_wrong_file_is_refused_with_the_place(change, says):
+    content = raw("thesis/4.1")
+    change(content)
     with pytest.raises(InputError, match=says):
-        table_from("thesis/4.1", spoil(change), {key: e for key, e in errata().items() if key == "E34"})
+        table_from("thesis/4.1", content, {"E34": errata()["E34"]}, published_names())
+
+
+@pytest.fixture(scope="module")
+def schema():
+    content = json.loads((FOLDER / "table.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator.check_schema(content)
+    return jsonschema.Draft202012Validator(content)
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_every_file_is_as_the_schema_says(name, schema):
+    schema.validate(raw(name))
+    assert (FOLDER / f"{name}.yaml").read_text(encoding="utf-8").startswith("# yaml-language-server: $schema=../table")
+
+
+@pytest.mark.parametrize(("change", "says"), FORM)
+def test_the_schema_refuses_a_wrong_form(change, says, schema):
+    content = raw("thesis/4.1")
+    change(content)
+    assert not schema.is_valid(content), says
 
 
 @pytest.mark.parametrize(
@@ -244,6 +270,21 @@ def test_a_wrong_file_is_refused_with_the_place(change, says):
     ],
 )
 def test_an_erratum_about_what_is_not_there_is_refused(place, says):
-    wrong = published.Erratum("E34", "high", "text", (published.Place("thesis/4.2", **place),))
+    wrong = Erratum("E34", "high", "text", (Place("thesis/4.2", **place),))
     with pytest.raises(InputError, match=says):
-        table_from("thesis/4.2", raw("thesis/4.2"), {"E34": wrong})
+        table_from("thesis/4.2", raw("thesis/4.2"), {"E34": wrong}, published_names())
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"severity": "mild"}, "errata.yaml, E34: E?.*severity must be one of high, medium, low, caveat"),
+        ({"where": [{"table": "thesis/4.9"}]}, r"unknown published table 'thesis/4\.9'"),
+        ({"where": [{"table": "thesis/4.1", "row": "MAML"}]}, "unknown key 'row'; did you mean 'rows'"),
+        ({"why": "because"}, "unknown key 'why'"),
+    ],
+)
+def test_a_wrong_erratum_is_refused(change, says):
+    content = {"severity": "high", "text": "text", "where": [{"table": "thesis/4.1"}]}
+    with pytest.raises(InputError, match=says):
+        erratum_from("E34", content | change, published_names())
