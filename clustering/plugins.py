@@ -1,5 +1,6 @@
 """Names of plug-ins: one explicit table, then installed packages' entry points, then `package.module:Class`."""
 
+import functools
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,4 +56,10 @@ class Plugins:
             raise InputError(f"{self.kind} {name!r}: cannot import {attribute!r} from {module!r}: {error}") from error
 
     def _entry_points(self) -> dict[str, str]:
-        return {point.name: point.value for point in metadata.entry_points(group=self.group)}
+        return _installed(self.group)
+
+
+@functools.cache
+def _installed(group: str) -> dict[str, str]:
+    """What installed packages offer. Looking through all of them takes some ten milliseconds."""
+    return {point.name: point.value for point in metadata.entry_points(group=group)}

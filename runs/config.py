@@ -277,19 +277,25 @@ def identity(stage: str, **parts: Any) -> str:
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
-def parse(schema: type[C], arguments: Sequence[str]) -> list[C]:
+def parse(
+    schema: type[C], arguments: Sequence[str], under: Mapping[str, str] | None = None, origin: str = ""
+) -> list[C]:
     """Configs that a command line asks for: one, or the product of all keys with several values.
 
     The order is that of the keys as typed, the last one fastest. A field that only some of the chosen options
     have (`strategy=simpleshot,laplacianshot weight=0.1,1`) is varied for those; equal configs are given once.
     With `tuning` several values of a strategy's field make no configs of their own: tuning chooses from them.
 
+    Args:
+        under: values by key that the arguments go over, as they go over an experiment's.
+        origin: whose values these are, for messages.
+
     Raises:
         InputError: names the key, group option or value that is wrong, and the nearest right one.
     """
     from runs.resolution import resolve
 
-    return [schema(**fields) for fields in resolve(schema, arguments)]
+    return [schema(**fields) for fields in resolve(schema, arguments, under, origin)]
 
 
 def _yaml(value: Any) -> str:

@@ -5,6 +5,7 @@ names, keys and kinds are checked without importing torch. A plug-in without a f
 class.
 """
 
+import copy
 import dataclasses
 import importlib
 import itertools
@@ -12,7 +13,7 @@ import pathlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from clustering.errors import InputError, unknown
@@ -225,13 +226,23 @@ def read(path: pathlib.Path) -> dict[str, Any]:
     Raises:
         InputError: names the file and the line where it is no such thing.
     """
+    try:
+        state = path.stat()
+        return copy.deepcopy(_content(path, state.st_mtime_ns, state.st_size))
+    except OSError as error:
+        raise InputError(f"{path}: not a readable YAML file: {error}") from error
+
+
+@lru_cache(maxsize=256)
+def _content(path: pathlib.Path, changed: int, size: int) -> dict[str, Any]:
+    """Of a file that has not changed the content is known."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
     from yaml import YAMLError
 
     try:
         content = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except (YAMLError, OmegaConfBaseException, OSError, UnicodeDecodeError) as error:
+    except (YAMLError, OmegaConfBaseException, UnicodeDecodeError) as error:
         raise InputError(f"{path}: not a readable YAML file: {error}") from error
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise InputError(f"{path}: must hold lines of the form `key: value`")

@@ -24,7 +24,7 @@ def check_backbone(name: str, also: list[str]) -> None:
         from fsl.backbones import backbone_names
 
         known = frozenset(backbone_names())
-    if name.partition(".")[0] not in known and not _renamed(name):
+    if name.partition(".")[0] not in known and name not in _renamed():
         raise unknown("backbone", name, [*also, *OWN, *known])
 
 
@@ -42,6 +42,7 @@ def _registered() -> frozenset[str]:
     return frozenset(re.findall(r"^@register_model\s+def (\w+)\(", _source(), flags=re.MULTILINE))
 
 
-def _renamed(name: str) -> bool:
-    """Whether timm still takes it as the former name of a model."""
-    return re.search(rf"^\s+'{re.escape(name)}':", _source(), flags=re.MULTILINE) is not None
+@cache
+def _renamed() -> frozenset[str]:
+    """Former names of models, which timm still takes."""
+    return frozenset(re.findall(r"^\s+'([\w.]+)':", _source(), flags=re.MULTILINE))

@@ -41,16 +41,19 @@ class Target:
 TUNING = Target("", "tuning")
 
 
-def resolve(schema: type[TrainConfig], arguments: Sequence[str]) -> list[dict[str, Any]]:
-    """Fields of every config that the arguments ask for, in order, each once."""
+def resolve(
+    schema: type[TrainConfig], arguments: Sequence[str], under: Mapping[str, str] | None = None, origin: str = ""
+) -> list[dict[str, Any]]:
+    """Fields of every config that the arguments ask for, in order, each once; they go over what lies `under` them."""
     typed = [Assignment(*overrides.split(argument)) for argument in _keyed(schema, arguments)]
     overlays = [item for item in typed if item.key == "experiment"]
     typed = [item for item in typed if item.key != "experiment"]
     if len(overlays) > 1:
         raise InputError("experiment is given twice; write experiment=a,b for one after the other")
     experiments = overrides.values("experiment", overlays[0].text) if overlays else []
+    below = [Assignment(key, text, origin) for key, text in (under or {}).items()]
     found: list[dict[str, Any]] = []
-    for overlay in [experiment(name.text) for name in experiments] or [[]]:
+    for overlay in [experiment(name.text) for name in experiments] or [below]:
         found += [fields for fields in _resolve(schema, overlay, typed) if fields not in found]
     for name in {fields["backbone"].name for fields in found}:
         check_backbone(name, groups.names("backbone"))

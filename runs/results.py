@@ -105,17 +105,18 @@ class Scores:
             )
 
 
-def recorded_scores(tracker: "Tracker", run_id: str, accuracy: float) -> Scores:
+def recorded_scores(tracker: "Tracker", run_id: str, accuracy: float, artifacts: str = "") -> Scores:
     """The scores of a run, task by task, from the record.
 
     Args:
         accuracy: what the run itself says.
+        artifacts: URI of its files, where it is known: those of this machine are read in their place.
 
     Raises:
         ValueError: they are gone, damaged, or those of another accuracy.
     """
     with tempfile.TemporaryDirectory() as folder:
-        path = tracker.download(run_id, PER_TASK, Path(folder))
+        path = tracker.download(run_id, PER_TASK, Path(folder), artifacts)
         if path is None:
             raise ValueError("missing")
         try:

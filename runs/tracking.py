@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from clustering.errors import InputError
 from runs.locks import Say, locked, silent
@@ -293,8 +295,12 @@ class Tracker:
             resumed.log(tags={"resumed": times, "origin": self.origin})
         return resumed
 
-    def download(self, run_id: str, name: str, folder: Path) -> Path | None:
-        """A copy of one artefact of a run in `folder`, or None where it is gone."""
+    def download(self, run_id: str, name: str, folder: Path, artifacts: str = "") -> Path | None:
+        """One artefact of a run, or None where it is gone: in its place where that is known to be on this machine,
+        else a copy in `folder`."""
+        if artifacts.startswith("file://"):
+            path = Path(url2pathname(urlsplit(artifacts).path)) / name
+            return path if path.is_file() else None
         try:
             return Path(self.client.download_artifacts(run_id, name, str(folder)))
         except Exception:  # each kind of artefact store raises its own

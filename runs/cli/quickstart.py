@@ -26,8 +26,8 @@ def run(flags: Flags, console: Console) -> int:
     """Evaluate the experiment, then show it from the record."""
     configs = parse(EvaluateConfig, [f"experiment={NAME}", *flags.settings])
     from runs.cli.session import Session
-    from runs.cli.table import show
-    from runs.tables.grid import read_table
+    from runs.cli.table import look_up, show
+    from runs.tables.grid import table_of
 
     session = Session(configs, console)
     if flags.dry_run:
@@ -41,7 +41,7 @@ def run(flags: Flags, console: Console) -> int:
     from runs.figures.descent import descent_figure
     from runs.figures.style import save
 
-    table = read_table(NAME, configs, session.tracker)
+    table, _ = look_up(table_of(NAME, configs), session.tracker)
     show(table, NAME, session.store, console)
     pictures = {"accuracy": accuracy_figure(table)}
     traced = [(r.config.strategy.name, r.trace) for r in results if r.trace is not None]

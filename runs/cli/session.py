@@ -15,14 +15,15 @@ class Session:
     """Configs that were found right, with the store they write to.
 
     Args:
-        configs: at least one; all of them with the same `results`.
+        configs: all of them with the same `results`.
         console: takes progress and messages.
+        results: the folder of results, where there is no config to say it.
 
     Raises:
         InputError: a value that its strategy, benchmark or training does not take.
     """
 
-    def __init__(self, configs: Sequence[TrainConfig], console: Console) -> None:
+    def __init__(self, configs: Sequence[TrainConfig], console: Console, results: str | None = None) -> None:
         from fsl.machine import keep_freed_memory
         from runs.store import Store
         from runs.tracking import Tracker
@@ -39,7 +40,7 @@ class Session:
                         point.build()
                     built.append(choice)
         keep_freed_memory()
-        self.store = Store(configs[0].results)
+        self.store = Store(configs[0].results if configs else results)
         self.tracker = Tracker(self.store, say=console.note)
 
     def show_plan(self) -> None:

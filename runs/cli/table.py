@@ -1,7 +1,5 @@
-"""`transduce table`: an experiment's grid, read back from the record of runs."""
+"""`transduce table`: an experiment's grid or a paper's table, read back from the record of runs."""
 
-import functools
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,17 +12,21 @@ from runs.groups import names
 
 if TYPE_CHECKING:
     from runs.store import Store
-    from runs.tables.claims import Verdict
-    from runs.tables.grid import Table
+    from runs.tables.claims import Finding
+    from runs.tables.table import Table
+    from runs.tracking import Tracker
 
 FLAGS = ("run-missing", "dry-run", "json")
 ABOUT = """\
 usage: transduce table NAME [key=value ...] [--flag ...]
 
-Strategies by tasks from the tracked runs of an experiment, mean over seeds, and what the papers claim of them
-checked on the same runs: printed, and saved as Markdown and CSV. Nothing is evaluated unless --run-missing says so;
-a cell is filled only by runs whose every key agrees, the seed aside.
-NAME is an experiment: {names}. A key changes what is asked for, as in tasks=2000.
+A table from the tracked runs, mean over seeds, and what the papers claim of it checked on the same runs: printed, and
+saved. Nothing is evaluated unless --run-missing says so; a cell is filled only by runs whose every key agrees, the
+seed aside.
+NAME is an experiment ({names}),
+or a paper's table (transduce list tables): what is printed there beside what was found here, with a finding on every
+cell. thesis/4.4@glyphs is that table on another benchmark with a small network.
+A key changes what is asked for, as in tasks=2000; mini.root=FOLDER says where one benchmark's images are.
 
 flags:
 {flags}
@@ -32,7 +34,8 @@ flags:
 examples:
   transduce table quickstart
   transduce table all_strategies tasks=1000 --run-missing
-  transduce table omniglot --json
+  transduce table thesis/4.1 mini.root=FOLDER
+  transduce table thesis/4.4@glyphs --run-missing
 """
 
 
@@ -43,26 +46,37 @@ def usage(settings: Sequence[str]) -> str:
 
 def run(flags: Flags, console: Console) -> int:
     """Show the table that the settings name."""
-    name, configs = _asked_for(flags.settings)
+    name, settings = _asked_for(flags.settings)
+    table = _empty(name, settings)
     from runs.cli.session import Session
-    from runs.tables.claims import check, from_record
-    from runs.tables.grid import read_table
 
-    session = Session(configs, console)
+    session = Session(table.configs, console, results=_results(table, settings))
     if flags.dry_run:
         session.show_plan()
         return 0
     if flags.run_missing:
-        session.evaluation(configs, force=False)
-    table = read_table(Path(name).stem, configs, session.tracker)
-    verdicts = check(table, functools.partial(from_record, tracker=session.tracker))
-    again = " ".join([f"table {name}", *(setting for setting in flags.settings if "=" in setting), "--run-missing"])
-    show(table, again, session.store, console, verdicts)
+        session.evaluation(table.configs, force=False)
+    table, findings = look_up(table, session.tracker)
+    show(table, " ".join(["table", name, *settings, "--run-missing"]), session.store, console, findings)
     return 0
 
 
-def show(table: "Table", again: str, store: "Store", console: Console, verdicts: "Sequence[Verdict]" = ()) -> None:
-    """Print a table and the verdicts on claims, and save them as Markdown and CSV where there is any result.
+def look_up(table: "Table", tracker: "Tracker") -> "tuple[Table, list[Finding]]":
+    """The table with what the record has for it, and the claims checked on that."""
+    from runs.tables.best import with_best
+    from runs.tables.claims import PerTask, check
+    from runs.tables.filling import filled
+    from runs.tables.paper import is_paper, judged
+
+    table = filled(table, tracker)
+    if is_paper(table.name):
+        table = judged(table)
+    read = PerTask(tracker)
+    return with_best(table, read), check(table, read)
+
+
+def show(table: "Table", again: str, store: "Store", console: Console, findings: "Sequence[Finding]" = ()) -> None:
+    """Print a table and the findings on claims, and save them as Markdown and CSV where there is any result.
 
     Args:
         again: the verb and settings that would evaluate what is missing.
@@ -71,26 +85,53 @@ def show(table: "Table", again: str, store: "Store", console: Console, verdicts:
     from runs.tables import formats
 
     if console.as_json:
-        console.json({"cells": formats.records(table), "claims": formats.claims(verdicts)})
+        console.json({"cells": formats.records(table), "claims": formats.claims(findings)})
     else:
-        console.table(formats.rows(table), title=table.title, right=table.columns)
-        if verdicts:
-            console.table(formats.claims(verdicts), title="what the papers claim")
+        console.table(formats.rows(table), title=table.title, right=[str(column) for column in table.columns])
+        if findings:
+            console.table(formats.claims(findings), title="what the papers claim")
     for note in table.notes:
         console.note(note)
     if table.missing:
         console.note(f"{len(table.missing)} cells not run; to run them: transduce {again}")
-    if any(not math.isnan(cell.accuracy) for cell in table.cells.values()):
+    if any(cell.results for cell in table.cells.values()):
         with store.watched():
             store.tables.mkdir(parents=True, exist_ok=True)
-            write_text(store.tables / f"{table.name}.md", formats.markdown(table, verdicts))
-            write_text(store.tables / f"{table.name}.csv", formats.as_csv(table))
-        console.note(f"saved: {store.tables / table.name}.md and .csv")
+            write_text(store.tables / f"{table.file_name}.md", formats.markdown(table, findings))
+            write_text(store.tables / f"{table.file_name}.csv", formats.as_csv(table))
+        console.note(f"saved: {store.tables / table.file_name}.md and .csv")
 
 
-def _asked_for(settings: Sequence[str]) -> tuple[str, list[EvaluateConfig]]:
-    words = [word for word in settings if "=" not in word]
+def _asked_for(arguments: Sequence[str]) -> tuple[str, list[str]]:
+    words = [word for word in arguments if "=" not in word]
     if len(words) != 1:
         known = ", ".join(names("experiment"))
-        raise InputError(f"say which table: transduce table NAME; there are {known}")
-    return words[0], parse(EvaluateConfig, [f"experiment={words[0]}", *(s for s in settings if "=" in s)])
+        raise InputError(
+            f"say which table: transduce table NAME; there are the experiments {known}, and the papers' tables "
+            "(transduce list tables), such as thesis/4.1"
+        )
+    return words[0], [setting for setting in arguments if "=" in setting]
+
+
+def _empty(name: str, settings: Sequence[str]) -> "Table":
+    from runs.tables.paper import is_paper, paper_table
+
+    if is_paper(name):
+        return paper_table(name, settings)
+    from runs.tables.grid import table_of
+
+    return table_of(Path(name).stem, parse(EvaluateConfig, [f"experiment={name}", *settings]))
+
+
+def _results(table: "Table", settings: Sequence[str]) -> str | None:
+    """The folder of results, of a table that no config says it for.
+
+    Raises:
+        InputError: for another setting, which no cell would take.
+    """
+    if table.configs:
+        return table.configs[0].results
+    for setting in settings:
+        if not setting.startswith("results="):
+            raise InputError(f"{setting}: no cell of {table.name} can be run here, so that only results= may be given")
+    return settings[-1].partition("=")[2] if settings else None

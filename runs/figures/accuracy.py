@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from runs.figures.style import COLOURS, MARKERS, new_figure
-from runs.tables.grid import Table
+from runs.tables.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,19 +16,19 @@ def accuracy_figure(table: Table) -> "Figure":
         cells = [(i, table.cells[row, column]) for i, row in enumerate(table.rows)]
         filled = [(i, cell) for i, cell in cells if cell.results]
         axes.errorbar(
-            [100 * cell.accuracy for _, cell in filled],
+            [100 * cell.value for _, cell in filled],
             [i for i, _ in filled],
-            xerr=[100 * cell.ci95 for _, cell in filled],
+            xerr=[100 * cell.half_width for _, cell in filled],
             fmt=MARKERS[j % len(MARKERS)],
             color=COLOURS[j % len(COLOURS)],
-            label=column,
+            label=str(column),
             capsize=4,
         )
         for i, cell in filled:
             axes.annotate(
-                f"{100 * cell.accuracy:.1f}", (100 * cell.accuracy, i), (0, 7), textcoords="offset points", ha="center"
+                f"{100 * cell.value:.1f}", (100 * cell.value, i), (0, 7), textcoords="offset points", ha="center"
             )
-    axes.set_yticks(range(len(table.rows)), table.rows)
+    axes.set_yticks(range(len(table.rows)), [str(row) for row in table.rows])
     axes.set_ylim(len(table.rows) - 0.5, -0.6)
     axes.margins(x=0.12)
     axes.set_xlabel("accuracy (%), 95 % interval")

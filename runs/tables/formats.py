@@ -5,45 +5,49 @@ import io
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from runs.tables.claims import Verdict
-from runs.tables.grid import Cell, Table
+from runs.tables.claims import Finding
+from runs.tables.table import Cell, Column, Table
 
 NOT_RUN = "not run"
 
 
-def spell(cell: Cell) -> str:
-    """Mean and interval in percent, and the number of seeds where there is more than one."""
+def spell(cell: Cell, column: Column) -> str:
+    """Mean and interval in the column's unit, and the number of seeds where there is more than one."""
     if not cell.results:
         return NOT_RUN
     seeds = f" (n={len(cell.results)})" if len(cell.results) > 1 else ""
-    return f"{100 * cell.accuracy:.2f} ± {100 * cell.ci95:.2f}{seeds}"
+    return f"{column.scale * cell.value:.2f} ± {column.scale * cell.half_width:.2f}{seeds}"
 
 
 def rows(table: Table) -> list[dict[str, str]]:
     """One dictionary a row, for the console."""
     return [
         {
-            "strategy": row,
-            "kind": table.kinds[row],
-            **{column: spell(table.cells[row, column]) for column in table.columns},
+            "strategy": str(row),
+            "kind": row.kind,
+            **{
+                str(column): spell(table.cells[row, column], column)
+                for column in table.columns
+                if (row, column) in table.cells
+            },
         }
         for row in table.rows
     ]
 
 
-def markdown(table: Table, verdicts: Sequence[Verdict] = ()) -> str:
+def markdown(table: Table, verdicts: Sequence[Finding] = ()) -> str:
     """A Markdown table with its title and notes, and a second one of the claims."""
-    lines = [f"{table.title}.", "", *markdown_table(rows(table), right=table.columns)]
+    lines = [f"{table.title}.", "", *markdown_table(rows(table), right=[str(column) for column in table.columns])]
     lines += ["", *(f"- {note}" for note in table.notes)] if table.notes else []
     lines += ["", "What the papers claim:", "", *markdown_table(claims(verdicts))] if verdicts else []
     return "\n".join(lines) + "\n"
 
 
-def claims(verdicts: Sequence[Verdict]) -> list[dict[str, str]]:
+def claims(findings: Sequence[Finding]) -> list[dict[str, str]]:
     """One dictionary a verdict, for the console."""
     return [
         {"claim": v.claim, "source": v.source, "in": v.setting, "verdict": v.status, "evidence": v.evidence}
-        for v in verdicts
+        for v in findings
     ]
 
 
@@ -75,15 +79,15 @@ def records(table: Table) -> list[dict[str, Any]]:
     return [
         {
             "table": table.name,
-            "strategy": row,
-            "kind": table.kinds[row],
-            "column": column,
-            "sampler": cell.config.sampler.name,
-            "shot": cell.config.sampler.options.get("shot"),
+            "strategy": str(row),
+            "kind": row.kind,
+            "column": str(column),
+            "sampler": cell.config.sampler.name if cell.config else None,
+            "shot": cell.config.sampler.options.get("shot") if cell.config else None,
             "seeds": len(cell.results),
             "tasks": cell.tasks,
-            "accuracy": cell.accuracy if cell.results else None,
-            "accuracy_ci95": cell.ci95 if cell.results else None,
+            "accuracy": cell.value if cell.results else None,
+            "accuracy_ci95": cell.half_width if cell.results else None,
             "runs": [result.run_id for result in cell.results],
         }
         for (row, column), cell in table.cells.items()

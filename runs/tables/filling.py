@@ -1,0 +1,186 @@
+"""Which runs fill which cells.
+
+A run fills a cell only if every key that can change its result agrees with the cell's config, the seed aside, and only
+if this code would compute the same again; tags only pre-filter. Of several such runs of a seed the newest counts.
+"""
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from runs.config import CROSSING, PLACES, TASKS, EvaluateConfig, top_level
+from runs.groups import SAME
+from runs.lineage import Lineage
+from runs.record import RunRow, read_runs
+from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
+
+if TYPE_CHECKING:
+    from runs.tracking import Tracker
+
+NEAR = 3  # keys in which a run may differ to be called near
+
+
+def filled(table: Table, tracker: "Tracker") -> Table:
+    """The table with the finished runs of the record in its cells; one pass over those of its benchmarks."""
+    record = Record.of(table, tracker)
+    notes: list[str] = list(table.notes)
+    cells = {
+        (row, column): record.fill(cell, row, column, notes.append) if cell.config else cell
+        for (row, column), cell in table.cells.items()
+    }
+    return dataclasses.replace(table, cells=cells, notes=tuple(dict.fromkeys(notes)))
+
+
+class Record:
+    """Finished evaluations, by what they are of.
+
+    Args:
+        runs: newest first.
+    """
+
+    def __init__(self, runs: Iterable[RunRow]) -> None:
+        self._by_keys: dict[str, list[RunRow]] = {}
+        self._alike: dict[tuple[str, ...], list[RunRow]] = {}
+        for run in runs:
+            keys = _of_run(run)
+            self._by_keys.setdefault(_signature(keys), []).append(run)
+            self._alike.setdefault(_kind(keys), []).append(run)
+
+    @classmethod
+    def of(cls, table: Table, tracker: "Tracker") -> "Record":
+        """The runs of the benchmarks that a table is about."""
+        benchmarks = {cell.config.benchmark.name for cell in table.cells.values() if cell.config}
+        if not benchmarks or not tracker.exists():
+            return cls(())
+        return cls(read_runs(tracker, "evaluate/", tags={"stage": ["evaluation"], "benchmark": sorted(benchmarks)}))
+
+    def fill(self, cell: Cell, row: Row, column: Column, say: Callable[[str], None]) -> Cell:
+        """The cell with its runs, or with the nearest other one."""
+        assert cell.config is not None
+        keys = _of_config(cell.config)
+        where = f"{row}, {column}"
+        results = _one_by_seed(cell.config, self._by_keys.get(_signature(keys), []), column.metric, where, say)
+        near = None if results else self._near(keys, column.metric)
+        return dataclasses.replace(cell, results=results, near=near)
+
+    def _near(self, keys: Mapping[str, str], metric: str) -> Near | None:
+        """The run of the same method, data and network that differs in the fewest keys; of equals the newest."""
+        best: tuple[int, Near] | None = None
+        for run in self._alike.get(_kind(keys), []):
+            differs = differences(_of_run(run), keys)
+            if 0 < len(differs) <= NEAR and metric in run.metrics and (best is None or len(differs) < best[0]):
+                best = len(differs), Near(differs, run.metrics[metric], run.run_id)
+        return best[1] if best else None
+
+
+def differences(found: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[str, ...]:
+    """Where two configs differ, as in "tasks=1000, not 10000"; of a group that differs only the name."""
+    groups = {key for key in found.keys() | wanted.keys() if "." not in key and found.get(key) != wanted.get(key)}
+    groups |= {
+        key.partition(".")[0]
+        for key in found.keys() | wanted.keys()
+        if key.endswith(".name") and found.get(key) != wanted.get(key)
+    }
+    spelt = []
+    for key in sorted(found.keys() | wanted.keys()):
+        group, dot, field = key.partition(".")
+        if found.get(key) == wanted.get(key) or (dot and group in groups and field != "name"):
+            continue
+        name = group if field == "name" else key
+        spelt.append(f"{name}={found.get(key, 'null')}, not {wanted.get(key, 'null')}")
+    return tuple(dict.fromkeys(spelt))
+
+
+def result_keys(config: EvaluateConfig) -> dict[str, str]:
+    """What can change the result of a config, less the seed: flat keys as text. A preset counts by its values, as it
+    does in identities; a file of weights by its content."""
+    return _of_config(config)
+
+
+def _one_by_seed(
+    config: EvaluateConfig, runs: Sequence[RunRow], metric: str, cell: str, say: Callable[[str], None]
+) -> tuple[SeedResult, ...]:
+    """One result a seed; `runs` are newest first. The identity of a run covers the keys, the images, the checkpoint's
+    recipe and the code."""
+    chosen: dict[int, SeedResult] = {}
+    images = _images(runs[0].tags) if runs else ("", "")
+    for run in runs:
+        seed, tags = int(run.params["seed"]), run.tags
+        if _images(tags) != images:
+            say(f"{cell}: run {run.run_id} left aside, it was on other images than the newest run")
+        elif tags.get("identity") != _identity(config, seed, images):
+            say(f"{cell}: run {run.run_id} left aside, the code has changed since; evaluate again")
+        elif seed in chosen:
+            say(f"{cell}: run {run.run_id} left aside, {chosen[seed].run_id} is newer (seed {seed})")
+        elif math.isnan(value := run.metrics.get(metric, math.nan)):
+            say(f"{cell}: run {run.run_id} left aside, it has no {metric}")
+        else:
+            width = run.metrics.get(f"{metric}_ci95", math.nan)
+            tasks = int(run.metrics.get("tasks", 0))
+            chosen[seed] = SeedResult(seed, value, width, tasks, run.run_id, run.artifact_uri)
+            if config.tuned:
+                values = " ".join(f"{name}={run.params[f'strategy.{name}']}" for name in config.strategy.grids)
+                say(f"{cell}: {values}, tuned by {config.tuning} (seed {seed}, run {tags.get('tuning_run')})")
+    return tuple(chosen[seed] for seed in sorted(chosen))
+
+
+def _of_run(run: RunRow) -> dict[str, str]:
+    return _kept({**run.params, "checkpoint": run.tags.get("weights") or None})
+
+
+def _of_config(config: EvaluateConfig) -> dict[str, str]:
+    content = config.result_keys().get("checkpoint")  # by content, wherever the file lies
+    return _kept({**config.settled({}).flat(), "checkpoint": content})
+
+
+@functools.cache
+def _ignored() -> frozenset[str]:
+    execution = {field.name for field in top_level(EvaluateConfig) if field.metadata["execution"]}
+    return frozenset({"seed", "training", *execution})
+
+
+_PRESETS = ("strategy", "sampler", "target")
+
+
+def _kept(keys: Mapping[str, Any]) -> dict[str, str]:
+    """What flat keys, of a config or of a run's parameters, say about the result."""
+    here = keys.get("target", SAME) == SAME
+    ignored = _ignored()
+    kept: dict[str, str] = {}
+    for name, value in keys.items():
+        group, _, field = name.partition(".")
+        if name in ignored or name in _PRESETS or field in PLACES or value is None or str(value) == "None":
+            continue
+        if here and group in CROSSING:
+            continue
+        kept[name] = str(value)
+    # A run holds the chosen value, and beside it what tuning chose from; a config holds the latter alone.
+    for name in [name for name in kept if name.startswith("tuning.")]:
+        kept[f"strategy.{name.removeprefix('tuning.')}"] = kept.pop(name)
+    for group in _PRESETS:
+        if not (here and group in CROSSING):
+            kept[f"{group}.name"] = str(keys.get(f"{group}.name", keys.get(group)))
+    kept.setdefault("tasks", str(TASKS))
+    return kept
+
+
+def _signature(kept: Mapping[str, str]) -> str:
+    return "\n".join(f"{name}={kept[name]}" for name in sorted(kept))
+
+
+def _kind(kept: Mapping[str, str]) -> tuple[str, ...]:
+    """What two runs have in common that are of the same method, data, network and kind of tasks."""
+    names = ("strategy.name", "benchmark", "target.name", "backbone", "sampler.name", "sampler.shot", "split")
+    return tuple(kept.get(name, "") for name in names)
+
+
+def _images(tags: Mapping[str, str]) -> tuple[str, str]:
+    """Fingerprints of the images that a run stands on: of its benchmark, and of its target or nothing."""
+    return tags.get("data", ""), tags.get("target_data", "")
+
+
+def _identity(config: EvaluateConfig, seed: int, images: tuple[str, str]) -> str:
+    settled = config.replace(seed=seed)
+    return Lineage.on(settled, *images).evaluation(settled)

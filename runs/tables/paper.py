@@ -1,0 +1,282 @@
+"""A paper's table, with the config that fills each of its cells.
+
+What is printed is in `runs/published/`; how a cell is run here is in `configs/table/<work>/<number>.yaml`:
+
+    all: {way: 5, tasks: 10000}               # of every cell
+    columns:
+      miniImageNet: {benchmark: mini}         # of the columns of that group, or of that name
+    rows:
+      ResNet-18: {backbone: resnet18}         # of the rows of that group, or of that name
+      SimpleShot: {strategy: simpleshot}
+    metrics: {Per Class: accuracy_per_class}  # by column, where the runs call it otherwise than the print
+    tolerance: {accuracy: 0.3}                # by metric or column, in the printed unit; x10 is a factor
+
+The settings of a cell go over each other in this order. A row without a strategy is one that nothing here runs.
+`thesis/4.4@omniglot` is the table on another benchmark, with a small network; cells that become equal are one.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from clustering.errors import InputError, unknown
+from runs import groups, overrides
+from runs.config import EvaluateConfig, parse
+from runs.tables.filling import differences, filled, result_keys
+from runs.tables.published import PublishedColumn, PublishedRow, PublishedTable, Value, errata
+from runs.tables.published import published_table as read_published
+from runs.tables.table import Cell, Column, Row, Table
+from runs.tables.verdicts import Tolerance, judge
+
+if TYPE_CHECKING:
+    from runs.tracking import Tracker
+
+SMALL = "conv4"  # the network of a table on another benchmark
+GROUP = "table"  # folder of configs/
+
+Settings = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a table's cells are run: the content of its file."""
+
+    all: Settings = field(default_factory=dict)
+    columns: Mapping[str, Settings] = field(default_factory=dict)
+    rows: Mapping[str, Settings] = field(default_factory=dict)
+    metrics: Mapping[str, str] = field(default_factory=dict)
+    tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
+
+    def settings(self, row: PublishedRow, column: PublishedColumn) -> Settings:
+        """Of one cell, the later over the earlier."""
+        found = dict(self.all)
+        for part, heading in ((self.columns, column), (self.rows, row)):
+            for name in (heading.group, heading.name):
+                found |= part.get(name, {})
+        return found
+
+    def metric(self, column: PublishedColumn) -> str:
+        """What the runs call what stands in a column."""
+        return self.metrics.get(column.name, column.metric)
+
+    def tolerated(self, column: PublishedColumn) -> Tolerance:
+        return self.tolerance.get(column.name, self.tolerance.get(column.metric, Tolerance()))
+
+
+def is_paper(name: str) -> bool:
+    """Whether a table's name is of the form WORK/NUMBER, with or without @BENCHMARK."""
+    return "/" in name and not name.endswith((".yaml", ".yml"))
+
+
+def read_paper_table(name: str, settings: Sequence[str], tracker: "Tracker") -> Table:
+    """The table, filled from the finished runs of the record, each cell with its verdict."""
+    return judged(filled(paper_table(name, settings), tracker))
+
+
+def judged(table: Table) -> Table:
+    """The table with the verdict of each cell that the paper prints, or that was run."""
+    printed = read_published(table.name.partition("@")[0])
+    recipe = recipe_of(printed.name)
+    by_column = {(column.name, recipe.metric(column)): column for column in printed.columns}
+    cells = {}
+    for (row, column), cell in table.cells.items():
+        tolerance = recipe.tolerated(by_column[column.name, column.metric])
+        cells[row, column] = dataclasses.replace(cell, verdict=judge(cell, column, printed, tolerance))
+    return dataclasses.replace(table, cells=cells)
+
+
+def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
+    """The table, with nothing found yet.
+
+    Args:
+        name: such as "thesis/4.1" or "thesis/4.1@omniglot".
+        settings: `key=value`, over the paper's; `mini.root=FOLDER` for the cells of one benchmark.
+
+    Raises:
+        InputError: no such table or benchmark, a setting that no cell takes.
+    """
+    name, _, variant = name.partition("@")
+    if variant and variant not in groups.names("benchmark"):
+        raise unknown("benchmark", variant, groups.names("benchmark"))
+    printed = read_published(name)
+    recipe = recipe_of(name)
+    places = {
+        (row, column): _place(printed, recipe, i, j, variant, settings)
+        for i, row in enumerate(printed.rows)
+        for j, column in enumerate(printed.columns)
+        if (i, j) in printed.values or (i, j) in printed.missing
+    }
+    refused = [place.refusal for place in places.values() if place.refusal]
+    if refused and not any(place.configs for place in places.values()):
+        raise refused[0]
+    shown = {place: found for place, found in places.items() if found.configs or (found.value and not variant)}
+    rows, columns = _headings(shown, recipe, variant)
+    cells: dict[tuple[Row, Column], Cell] = {}
+    for (row, column), place in shown.items():
+        cells.setdefault((rows[row], columns[column]), place.cell)  # of those that a variant makes equal the first
+    configs = {key: config for place in shown.values() for key, config in place.keys.items()}
+    about = f"{printed.name}{'@' + variant if variant else ''}: {printed.caption.rstrip('.')}"
+    cited = () if variant else tuple(errata()[mark] for mark in printed.errata)
+    full = f"{name}@{variant}" if variant else name
+    order = tuple(dict.fromkeys(rows.values())), tuple(dict.fromkeys(columns.values()))
+    return Table(full, about, *order, cells, tuple(configs.values()), errata=cited)
+
+
+def _headings(
+    places: "Mapping[tuple[PublishedRow, PublishedColumn], _Place]", recipe: Recipe, variant: str
+) -> tuple[dict[PublishedRow, Row], dict[PublishedColumn, Column]]:
+    """The rows and columns that are shown. On another benchmark, rows or columns of one name whose cells have become
+    equal share a heading; those of one name whose cells are not equal keep their groups."""
+    by_row: dict[PublishedRow, set[Any]] = {}
+    by_column: dict[PublishedColumn, set[Any]] = {}
+    for (row, column), place in places.items():
+        by_row.setdefault(row, set()).update((recipe.metric(column), key) for key in place.keys)
+        by_column.setdefault(column, set()).update(place.keys)
+    rows = {}
+    for row, configs in by_row.items():
+        same = all(configs == other for r, other in by_row.items() if r.name == row.name)
+        rows[row] = Row(row.name, "" if variant and same else row.group, row.kind or "", row.note)
+    columns = {}
+    for column, configs in by_column.items():
+        same = all(configs == other for c, other in by_column.items() if c.name == column.name)
+        group = f"{variant} {'' if same else column.group}".strip() if variant else column.group
+        columns[column] = Column(column.name, group, recipe.metric(column), column.unit, column.better)
+    return rows, columns
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A cell to be, with all seeds of its config."""
+
+    value: Value | None
+    configs: tuple[EvaluateConfig, ...] = ()
+    obstacle: str = ""
+    differs: tuple[str, ...] = ()
+    refusal: InputError | None = None
+
+    @functools.cached_property
+    def keys(self) -> dict[str, EvaluateConfig]:
+        """The configs by what they say."""
+        return {config.to_yaml(): config for config in self.configs}
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(
+            self.configs[0] if self.configs else None,
+            obstacle=self.obstacle,
+            published=self.value,
+            differs=self.differs,
+        )
+
+
+def _place(printed: PublishedTable, recipe: Recipe, i: int, j: int, variant: str, settings: Sequence[str]) -> _Place:
+    row, column, value = printed.rows[i], printed.columns[j], printed.values.get((i, j))
+    wanted = recipe.settings(row, column)
+    if "strategy" not in wanted:
+        return _Place(value, obstacle=_no_method(printed, value))
+    asked = _on(wanted, variant) if variant else wanted
+    typed = [text for text in map(_of_benchmark(asked.get("benchmark", "")), settings) if text]
+    plain = _parsed(printed, [], asked)
+    configs = _parsed(printed, typed, asked)
+    if isinstance(configs, InputError):
+        if isinstance(plain, InputError):  # what is typed is not to blame
+            reason = str(plain).partition(";")[0].replace(f"experiment {printed.name}: ", "")
+            return _Place(value, obstacle=reason)
+        return _Place(value, obstacle=str(configs), refusal=configs)
+    if len({tuple(result_keys(config).items()) for config in configs}) > 1:
+        several = InputError(
+            f"{printed.name}: a cell takes one value of each key but the seed; make a table of your own "
+            "(configs/experiment) to compare several"
+        )
+        return _Place(value, obstacle=str(several), refusal=several)
+    differs = tuple(f"{key}={text}, not {wanted[key]}" for key, text in asked.items() if wanted.get(key, text) != text)
+    if isinstance(plain, InputError):  # the paper's own config cannot be made here
+        pairs = (setting.partition("=")[::2] for setting in typed)
+        differs += tuple(f"{key}={text}" for key, text in pairs if asked.get(key) != text)
+    else:
+        differs += differences(result_keys(configs[0]), result_keys(plain[0]))
+    return _Place(value, tuple(configs), obstacle=_needs(configs[0]), differs=differs)
+
+
+def _parsed(printed: PublishedTable, typed: Sequence[str], under: Settings) -> list[EvaluateConfig] | InputError:
+    try:
+        return parse(EvaluateConfig, typed, under, printed.name)
+    except InputError as error:
+        return error
+
+
+def _no_method(printed: PublishedTable, value: Value | None) -> str:
+    if value is not None and value.kind == "quoted":
+        return "quoted from another paper; its method is not among those of transduce"
+    return "its method or data are not among those of transduce"
+
+
+def _needs(config: EvaluateConfig) -> str:
+    """Which folders a config lacks before it can be run."""
+    lacking = [
+        f"{choice.name}.root=FOLDER"
+        for choice in (config.benchmark, config.target)
+        if "root" in choice.options and choice.options["root"] is None
+    ]
+    return f"needs {' and '.join(lacking)}" if lacking else ""
+
+
+def _on(wanted: Settings, benchmark: str) -> Settings:
+    """The settings of a cell on another benchmark."""
+    kept = {key: text for key, text in wanted.items() if key not in ("target", "training")}
+    return kept | {"benchmark": benchmark, "backbone": SMALL}
+
+
+def _of_benchmark(benchmark: str) -> Any:
+    """What a setting is for the cells of a benchmark: `mini.root=X` is `benchmark.root=X` for those of mini."""
+    known = set(groups.names("benchmark"))
+
+    def translate(setting: str) -> str:
+        first, dot, rest = setting.partition("=")[0].partition(".")
+        if not dot or first not in known:
+            return setting
+        return f"benchmark.{rest}={setting.partition('=')[2]}" if first == benchmark else ""
+
+    return translate
+
+
+@functools.cache
+def recipe_of(name: str) -> Recipe:
+    """How the cells of a paper's table are run; of a table without a file, that none is.
+
+    Raises:
+        InputError: names the file and the key that is wrong in it.
+    """
+    path = groups.folder() / GROUP / f"{name}.yaml"
+    if not path.is_file():
+        return Recipe()
+    content = groups.read(path)
+    names = {item.name for item in dataclasses.fields(Recipe)}
+    for key in content:
+        if key not in names:
+            raise InputError(f"{path}: {unknown('key', key, sorted(names))}")
+    printed = read_published(name)
+    for part, headings in (("columns", printed.columns), ("rows", printed.rows)):
+        right = {word for heading in headings for word in (heading.group, heading.name)}
+        for key in content.get(part) or {}:
+            if key not in right:
+                raise InputError(f"{path}: {part}: {unknown('heading', key, sorted(right))}")
+    return Recipe(
+        _texts(content.get("all")),
+        {key: _texts(value) for key, value in (content.get("columns") or {}).items()},
+        {key: _texts(value) for key, value in (content.get("rows") or {}).items()},
+        _texts(content.get("metrics")),
+        {key: _tolerance(value) for key, value in (content.get("tolerance") or {}).items()},
+    )
+
+
+def _texts(values: Mapping[str, Any] | None) -> Settings:
+    return {key: value if isinstance(value, str) else overrides.write(value) for key, value in (values or {}).items()}
+
+
+def _tolerance(value: Any) -> Tolerance:
+    if isinstance(value, str) and value.startswith("x"):
+        return Tolerance(factor=float(value[1:]))
+    return Tolerance(absolute=float(value))

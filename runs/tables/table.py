@@ -1,0 +1,208 @@
+"""A table: cells by row and column, each with what was printed, what was found here, and what to make of the two.
+
+An experiment's grid and a paper's table are the same object; cells of the former have nothing printed. Values are in
+the unit of the runs (fractions, seconds); `Column.scale` takes them to the unit that is shown.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+from fsl.scores import half_width_over_seeds
+from runs.config import EvaluateConfig
+from runs.tables.published import Erratum, Value
+from runs.tables.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row's heading.
+
+    Attributes:
+        name: such as a strategy.
+        group: what the print groups rows by, such as a network; empty where there are no groups.
+        kind: what the method declares of itself ("inductive", "transductive, balanced"), or where the paper has the
+            row from ("own", "rerun", "quoted").
+        note: a remark of the print.
+    """
+
+    name: str
+    group: str = ""
+    kind: str = ""
+    note: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.group} {self.name}".strip()
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's heading.
+
+    Attributes:
+        name: such as "1-shot".
+        group: what the print groups columns by, such as a benchmark.
+        metric: the runs' name of what stands in it.
+        unit: as shown: "%", "s" or nothing.
+        better: which of two values is the better one; None where neither is.
+    """
+
+    name: str
+    group: str = ""
+    metric: str = "accuracy"
+    unit: str = "%"
+    better: Literal["higher", "lower"] | None = "higher"
+
+    def __str__(self) -> str:
+        return f"{self.group} {self.name}".strip()
+
+    @property
+    def scale(self) -> float:
+        """What a run's value is multiplied with to be shown."""
+        return 100.0 if self.unit == "%" else 1.0
+
+
+@dataclass(frozen=True)
+class SeedResult:
+    """What one tracked run says, in the unit of runs.
+
+    Attributes:
+        seed: of everything drawn in it.
+        value: the metric of the cell.
+        half_width: of its 95 % interval over tasks, or the queries of the only one; NaN where it has none.
+        tasks: how many it is the mean of.
+        run_id: of MLflow.
+        artifacts: URI of its files.
+    """
+
+    seed: int
+    value: float
+    half_width: float
+    tasks: int
+    run_id: str
+    artifacts: str = ""
+
+
+@dataclass(frozen=True)
+class Near:
+    """The newest run that is like a cell's, but for a few keys.
+
+    Attributes:
+        differs: those keys, with its values: "tasks=1000, not 10000".
+        value: its metric.
+        run_id: of MLflow.
+    """
+
+    differs: tuple[str, ...]
+    value: float
+    run_id: str
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell.
+
+    Attributes:
+        config: what fills it (with some seed); None where nothing here does.
+        obstacle: why `config` is None, or what is missing before it can be run.
+        results: the runs that fill it, one for each seed; none where it was not run.
+        published: what the paper prints, in the printed unit; None where it prints nothing.
+        differs: keys in which `config` is not the paper's protocol, as in "tasks=1000, not 10000".
+        near: a run that does not fill it, but nearly does.
+        verdict: of what was found against what was printed; None where nothing is printed.
+        best: significantly better, task by task, than every other filled cell of its column.
+    """
+
+    config: EvaluateConfig | None
+    obstacle: str = ""
+    results: tuple[SeedResult, ...] = ()
+    published: Value | None = None
+    differs: tuple[str, ...] = ()
+    near: Near | None = None
+    verdict: Verdict | None = None
+    best: bool = False
+
+    @property
+    def value(self) -> float:
+        """Mean over seeds; NaN where there is no run."""
+        return sum(r.value for r in self.results) / len(self.results) if self.results else math.nan
+
+    @property
+    def half_width(self) -> float:
+        """Of the 95 % interval: over seeds (Student's t) where there are several, else over tasks, or the queries of
+        the only one."""
+        if not self.results:
+            return math.nan
+        if len(self.results) == 1:
+            return self.results[0].half_width
+        return half_width_over_seeds([result.value for result in self.results])
+
+    @property
+    def tasks(self) -> int:
+        """Tasks over all seeds."""
+        return sum(r.tasks for r in self.results)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Cells by row and column.
+
+    Attributes:
+        name: "quickstart", "thesis/4.1", "thesis/4.4@omniglot".
+        about: what all cells have in common, as words.
+        rows: in the order shown.
+        columns: in the order shown.
+        cells: by (row, column); where the print leaves a place out, there is none.
+        configs: everything to be run for it, each seed by itself.
+        notes: what the reader should know: runs left aside and why.
+        errata: what is known to be wrong in the print, by the ids that values cite.
+    """
+
+    name: str
+    about: str
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...]
+    cells: Mapping[tuple[Row, Column], Cell]
+    configs: tuple[EvaluateConfig, ...] = ()
+    notes: tuple[str, ...] = ()
+    errata: tuple[Erratum, ...] = ()
+
+    @property
+    def file_name(self) -> str:
+        """The name as files have it: thesis-4.4-omniglot."""
+        return self.name.replace("/", "-").replace("@", "-")
+
+    @property
+    def from_paper(self) -> bool:
+        """Whether it is held against a print."""
+        return any(cell.published for cell in self.cells.values())
+
+    @property
+    def missing(self) -> list[Cell]:
+        """Cells that could be run and were not."""
+        return [cell for cell in self.cells.values() if cell.config and not cell.results]
+
+    def at(self, row: str, column: str) -> Cell:
+        """The cell under the headings of these names, groups before them."""
+        return next(cell for (r, c), cell in self.cells.items() if (str(r), str(c)) == (row, column))
+
+    @cached_property
+    def title(self) -> str:
+        """What the cells have in common, with the tasks and seeds behind what was found."""
+        found = [cell for cell in self.cells.values() if cell.results]
+        counts = {result.tasks for cell in found for result in cell.results}
+        counts = counts or {c.config.tasks for c in self.cells.values() if c.config and c.config.tasks}
+        seeds = {len(cell.results) for cell in found}
+        parts = [self.about]
+        if counts:
+            low, high = min(counts), max(counts)
+            many = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+            parts.append(f"{many} task{'' if high == 1 else 's'} a seed")
+        if max(seeds, default=1) > 1:
+            parts.append(f"{min(seeds)} to {max(seeds)} seeds" if len(seeds) > 1 else f"{max(seeds)} seeds")
+        over = "seeds" if max(seeds, default=1) > 1 else "queries" if counts == {1} else "tasks"
+        units = {"%": "accuracy in %", "s": "seconds a task", "": "values as fractions"}
+        shown = ", ".join(dict.fromkeys(units.get(column.unit, column.unit) for column in self.columns))
+        return f"{', '.join(part for part in parts if part)}; {shown}, 95 % interval over {over}"

@@ -1,0 +1,110 @@
+"""The one rule by which a cell is judged: what was found here against what the paper prints.
+
+A number is reproduced where the two 95 % intervals overlap, or where the two differ by no more than the tolerance that
+is given with the table. A mean over tasks that is printed without an interval gets the one that its number of tasks
+implies: the spread between tasks is that of the run it is compared with, since both are of the same kind of tasks.
+Where the print is known to be wrong, and what is right is known, the right number is the target.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from runs.tables.published import PublishedTable
+    from runs.tables.table import Cell, Column
+
+Status = Literal[
+    "reproduced", "above", "below", "other protocol", "not run", "cannot run here", "no target", "not printed"
+]
+STATUSES: tuple[Status, ...] = (
+    "reproduced",
+    "above",
+    "below",
+    "other protocol",
+    "not run",
+    "cannot run here",
+    "no target",
+    "not printed",
+)
+Z = 1.96  # of a 95 % interval
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a cell, in the printed unit.
+
+    Attributes:
+        status: reproduced, above or below (as numbers, whichever is better); other protocol: what was found is of
+            another setting; not run; cannot run here; no target: the printed number is not one to be compared with;
+            not printed: the paper leaves the cell empty.
+        why: the keys that differ, what is missing, or by which interval it was judged.
+        difference: found less target; NaN where nothing was found or there is no target.
+    """
+
+    status: Status
+    why: str = ""
+    difference: float = math.nan
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far off still counts as reproduced: an absolute difference in the printed unit, or a factor."""
+
+    absolute: float = 0.0
+    factor: float = 1.0
+
+    def holds(self, found: float, target: float) -> bool:
+        """Whether the two are that near to each other."""
+        if abs(found - target) <= self.absolute:
+            return True
+        low, high = sorted((found, target))
+        return self.factor > 1 and low > 0 and high <= self.factor * low
+
+
+def judge(cell: "Cell", column: "Column", table: "PublishedTable", tolerance: Tolerance) -> Verdict:
+    """The verdict of a cell of a paper's table."""
+    printed = cell.published
+    if not cell.results:
+        return _not_found(cell)
+    if printed is None:
+        return Verdict("not printed")
+    found, width = cell.value * column.scale, cell.half_width * column.scale
+    target = printed.value if printed.corrected is None else printed.corrected
+    difference = found - target
+    if cell.differs:
+        return Verdict("other protocol", "; ".join(cell.differs), difference)
+    if not printed.target:
+        return Verdict("no target", printed.note, difference)
+    theirs, source = _half_width(cell, column, table)
+    reach = theirs + (0 if math.isnan(width) else width)
+    if abs(difference) <= reach:
+        return Verdict("reproduced", f"the intervals overlap ({source})", difference)
+    if tolerance.holds(found, target):
+        return Verdict("reproduced", "within the tolerance of this table", difference)
+    return Verdict("above" if difference > 0 else "below", f"the intervals do not overlap ({source})", difference)
+
+
+def _not_found(cell: "Cell") -> Verdict:
+    if cell.near is not None:
+        return Verdict("other protocol", "; ".join(cell.near.differs))
+    if cell.config is None:
+        return Verdict("cannot run here", cell.obstacle)
+    return Verdict("not run", cell.obstacle)
+
+
+def _half_width(cell: "Cell", column: "Column", table: "PublishedTable") -> tuple[float, str]:
+    """Half of the 95 % interval of the target, in the printed unit, and where it is from."""
+    printed = cell.published
+    assert printed is not None
+    width = printed.half_width if printed.corrected is None else printed.corrected_half_width
+    if width is not None and table.interval == "ci95":
+        return width, "theirs is printed"
+    if width is not None and table.interval == "std" and table.runs:
+        return Z * width / math.sqrt(table.runs), f"theirs from the deviation of {table.runs} runs"
+    if table.tasks:
+        spread = [r.half_width * math.sqrt(r.tasks) for r in cell.results if not math.isnan(r.half_width)]
+        if spread:
+            implied = column.scale * sum(spread) / len(spread) / math.sqrt(table.tasks)
+            return implied, f"theirs implied by {table.tasks:,} tasks"
+    return 0.0, "none is printed"

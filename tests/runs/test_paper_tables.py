@@ -1,0 +1,245 @@
+"""The papers' tables: which config fills which cell, verdicts, other benchmarks, best cells."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from fsl.scores import ClassScores
+from runs.cli import main
+from runs.config import EvaluateConfig, parse
+from runs.results import Scores
+from runs.stages import evaluation
+from runs.tables.best import with_best
+from runs.tables.filling import differences
+from runs.tables.paper import paper_table, read_paper_table, recipe_of
+from runs.tables.published import Value, published_names, published_table
+from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
+from runs.tables.verdicts import STATUSES, Tolerance, judge
+
+
+@pytest.mark.parametrize("name", published_names())
+def test_every_printed_number_has_its_cell(name):
+    printed, table = published_table(name), paper_table(name)
+    assert sorted(cell.published.printed for cell in table.cells.values() if cell.published) == sorted(
+        value.printed for value in printed.values.values()
+    )
+    for cell in table.cells.values():
+        assert cell.config or cell.obstacle
+
+
+def test_what_this_version_cannot_run_is_said_and_nothing_else():
+    """So that a slip in a recipe is not taken for a benchmark to come."""
+    coming = (
+        "unknown benchmark 'tiered'",
+        "unknown benchmark 'cub'",
+        "unknown target 'cub'",
+        "unknown benchmark 'inat'",
+    )
+    coming += ("unknown backbone 'wrn28_10'", "unknown backbone 'mobilenet'")
+    for name in published_names():
+        for cell in paper_table(name).cells.values():
+            known = "not among those" in cell.obstacle or "root=FOLDER" in cell.obstacle or not cell.obstacle
+            assert known or cell.obstacle in coming, (name, cell.obstacle)
+
+
+def test_a_cell_names_the_config_of_the_paper():
+    table = paper_table("thesis/4.1")
+    config = table.at("ResNet-18 LaplacianShot (ours)", "miniImageNet 5-shot").config
+    assert (config.benchmark.name, config.backbone.name, config.strategy.name) == ("mini", "resnet18", "laplacianshot")
+    assert (config.tasks, config.sampler.options["shot"], config.tuning) == (10_000, 5, "papers")
+    assert table.at("ResNet-18 MAML", "miniImageNet 1-shot").config is None
+
+
+def test_another_benchmark_folds_what_becomes_equal_and_says_what_differs():
+    table = paper_table("thesis/4.4@glyphs")
+    assert [str(column) for column in table.columns] == ["glyphs 1-shot", "glyphs 5-shot"]
+    assert len(table.cells) == len(table.configs) == 8
+    cell = table.at("N(Y)", "glyphs 1-shot")
+    assert cell.differs == ("backbone=conv4, not resnet18", "benchmark=glyphs, not mini")
+    assert cell.published.printed == "63.10"
+    features = paper_table("thesis/4.3@glyphs")  # the columns of which differ by the transform, not by the data
+    assert [str(column) for column in features.columns][:3] == [
+        "glyphs UN Per Class",
+        "glyphs UN Mean",
+        "glyphs L2 Per Class",
+    ]
+    assert {c.metric for c in features.columns} == {"accuracy", "accuracy_per_class"}
+
+
+def test_what_is_typed_goes_over_the_paper_and_is_another_protocol():
+    table = paper_table("thesis/4.4", ["tasks=600", "mini.root=/some/where", "seed=0,1", "batch=7"])
+    cell = table.at("ResNet-18 N(Y)", "mini-ImageNet 1-shot")
+    assert cell.differs == ("tasks=600, not 10000",)
+    assert cell.config.benchmark.options["root"] == "/some/where"
+    assert not cell.obstacle
+    assert {config.seed for config in table.configs} == {0, 1}
+    assert paper_table("thesis/4.4", ["shot=5"]).at("ResNet-18 N(Y)", "mini-ImageNet 1-shot").differs == (
+        "sampler.shot=5, not 1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "words"),
+    [
+        ("thesis/4.9", [], "thesis/4."),
+        ("thesis/4.4@glyfs", [], "glyphs"),
+        ("thesis/4.4", ["taks=3"], "tasks"),
+        ("thesis/4.4", ["tasks=3,4"], "one value"),
+        ("thesis/4.4", ["tasks=none of them"], "tasks"),
+    ],
+)
+def test_mistakes(name, settings, words):
+    with pytest.raises(InputError, match=words):
+        paper_table(name, settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("alll: {way: 5}", "all"),
+        ("rows: {SimpelShot: {strategy: simpleshot}}", "SimpleShot"),
+        ("columns: {mini-ImageNet: {benchmark: mini}}", "miniImageNet"),
+    ],
+)
+def test_a_wrong_recipe_names_the_file_and_the_right_word(tmp_path, monkeypatch, text, words):
+    (tmp_path / "table" / "thesis").mkdir(parents=True)
+    (tmp_path / "table" / "thesis" / "4.1.yaml").write_text(text)
+    monkeypatch.setattr("runs.groups.folder", lambda: tmp_path)
+    recipe_of.cache_clear()
+    with pytest.raises(InputError, match=rf"4\.1\.yaml.*{words}"):
+        recipe_of("thesis/4.1")
+    recipe_of.cache_clear()
+
+
+CONFIG = parse(EvaluateConfig, ["strategy=simpleshot"])[0]
+COLUMN = Column("1-shot")
+
+
+def printed(value=60.0, half_width=None, **changes):
+    return Value(value, f"{value:.2f}", half_width, "own", **changes)
+
+
+def paper(interval="none", tasks=None, runs=None):
+    base = published_table("thesis/4.4")
+    return dataclasses.replace(base, interval=interval, tasks=tasks, runs=runs)
+
+
+def found(value, half_width=0.001, tasks=10_000, **changes):
+    cell = Cell(CONFIG, results=(SeedResult(0, value, half_width, tasks, "run"),), published=printed())
+    return dataclasses.replace(cell, **changes)
+
+
+def status(cell, table=None, **tolerance):
+    return judge(cell, COLUMN, table or paper(), Tolerance(**tolerance)).status
+
+
+def test_the_rule():
+    assert status(found(0.6005)) == "reproduced"  # within our own interval
+    assert status(found(0.61)) == "above"
+    assert status(found(0.59)) == "below"
+    assert status(found(0.61), absolute=1.0) == "reproduced"
+    assert status(found(0.61), factor=1.1) == "reproduced"
+    assert status(found(0.61, published=printed(half_width=0.95)), paper("ci95")) == "reproduced"
+    assert status(found(0.62, published=printed(half_width=0.95)), paper("ci95")) == "above"
+    # 100 times fewer tasks: ten times the interval of the run
+    assert status(found(0.61), paper(tasks=100)) == "reproduced"
+    assert status(found(0.62), paper(tasks=100)) == "above"
+    # a deviation over 4 runs of 1 point is an interval of 0.98
+    assert status(found(0.609, published=printed(half_width=1.0)), paper("std", runs=4)) == "reproduced"
+    assert status(found(0.612, published=printed(half_width=1.0)), paper("std", runs=4)) == "above"
+
+
+def test_what_is_no_comparison():
+    assert status(found(0.5, published=printed(corrected=50.0))) == "reproduced"
+    assert status(found(0.6, published=printed(target=False))) == "no target"
+    assert status(found(0.6, published=None)) == "not printed"
+    assert status(found(0.6, differs=("tasks=9, not 10",))) == "other protocol"
+    assert status(found(0.6, results=())) == "not run"
+    assert status(found(0.6, results=(), near=Near(("tasks=9, not 10",), 0.6, "run"))) == "other protocol"
+    assert status(found(0.6, results=(), config=None, obstacle="no such benchmark")) == "cannot run here"
+
+
+@given(st.floats(0.01, 0.99), st.floats(1, 99), st.floats(0, 0.05), st.none() | st.floats(0, 5), st.floats(0, 3))
+def test_a_verdict_agrees_with_the_sign_of_the_difference(value, target, width, theirs, tolerance):
+    cell = found(value, width, published=printed(target, theirs))
+    verdict = judge(cell, COLUMN, paper("ci95"), Tolerance(tolerance))
+    assert verdict.status in STATUSES
+    assert verdict.difference == pytest.approx(100 * value - target)
+    apart = abs(verdict.difference) > max(100 * width + (theirs or 0), tolerance)
+    expected = ("above" if verdict.difference > 0 else "below") if apart else "reproduced"
+    assert verdict.status == expected
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xyz")),
+    st.dictionaries(st.sampled_from("abcd"), st.sampled_from("xyz")),
+)
+def test_two_configs_differ_exactly_where_they_do(one, other):
+    named = {text.partition("=")[0] for text in differences(one, other)}
+    assert named == {key for key in {*one, *other} if one.get(key) != other.get(key)}
+
+
+@pytest.fixture
+def tiny_paper(tiny_arguments):
+    """Table 4.4 on the made-up benchmark."""
+    apart = ("way", "shot", "query", "strategy", "backbone")
+    kept = [item for item in tiny_arguments if item.partition("=")[0] not in apart]
+    return [*kept, "way=3", "query=5", "tuning=null", "backbone=conv4"]
+
+
+def test_a_table_from_its_runs_and_the_nearest_other_one(trained, tracker, tiny_paper, notes):
+    settings = [*tiny_paper, f"results={trained.root}"]
+    empty = paper_table("thesis/4.4", settings)
+    configs = [config for config in empty.configs if config.benchmark.name != "mini"]
+    assert len(configs) == 8  # the columns of tiered-ImageNet and CUB are of the same made-up benchmark
+    evaluation(configs, trained, tracker, progress=notes)
+    table = read_paper_table("thesis/4.4", settings, tracker)
+    assert not table.missing
+    assert {cell.verdict.status for cell in table.cells.values()} == {"other protocol"}
+    assert all(any("tasks=40" in key for key in cell.differs) for cell in table.cells.values())
+    more = ["tasks=41" if item == "tasks=40" else item for item in settings]
+    other = read_paper_table("thesis/4.4", more, tracker)
+    near = next(iter(other.cells.values())).near
+    assert near.differs == ("tasks=40, not 41",)
+    assert near.run_id in {result.run_id for cell in table.cells.values() for result in cell.results}
+    assert len(other.missing) == len(other.cells)
+
+
+def scores(values):
+    classes = ClassScores(np.ones(1, dtype=np.int64), np.ones(1, dtype=np.int64))
+    return {0: Scores(np.asarray(values), np.ones(len(values), dtype=np.int64), classes, ("a",))}
+
+
+@given(st.floats(0, 0.2), st.integers(0, 1000))
+def test_the_best_is_bold_only_where_it_is_no_chance(lead, seed):
+    random = np.random.default_rng(seed)
+    common, own = random.normal(0.6, 0.1, 200), random.normal(0, 0.05, (2, 200))
+    tasks = {"simpleshot": scores(common + own[0]), "kmeans": scores(common + lead + own[1])}
+    column = Column("1-shot")
+    cells = {
+        (Row(name), column): Cell(
+            parse(EvaluateConfig, [f"strategy={name}"])[0],
+            results=(SeedResult(0, float(by_seed[0].accuracies.mean()), 0.01, 200, name),),
+        )
+        for name, by_seed in tasks.items()
+    }
+    table = Table("t", "t", tuple(row for row, _ in cells), (column,), cells)
+    marked = with_best(table, lambda cell: tasks[cell.config.strategy.name])
+    difference = tasks["kmeans"][0].accuracies - tasks["simpleshot"][0].accuracies
+    significant = abs(difference.mean()) > 1.96 * difference.std() / math.sqrt(200)
+    best = [str(row) for (row, _), cell in marked.cells.items() if cell.best]
+    assert best == ([("kmeans" if difference.mean() > 0 else "simpleshot")] if significant else [])
+
+
+def test_the_verb_takes_a_papers_table(tmp_path, capsys):
+    assert main(["table", "thesis/4.4", f"results={tmp_path / 'none'}"]) == 0
+    out, _ = capsys.readouterr()
+    assert "N(Y)+rectified prototype" in out
+    assert main(["table", "thesis/2.2", f"results={tmp_path / 'none'}"]) == 0
+    assert main(["table", "thesis/2.2", "tasks=3"]) == 2
+    assert not (tmp_path / "none").exists()
