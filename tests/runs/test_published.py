@@ -12,6 +12,8 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clustering.errors import InputError
 from runs.tables.published import (
@@ -171,6 +173,17 @@ def test_errata_point_into_tables_and_figures():
                 assert erratum.id in published_table(place.table).errata
 
 
+def test_an_erratum_marks_the_cells_it_is_about_and_no_others():
+    def marked(key):
+        return {(t.name, row.name, column.name, column.metric) for t, row, column, v in cells() if key in v.errata}
+
+    sets = ("STL10", "CIFAR10", "CIFAR100 (20)")
+    assert marked("E24") == {("entropy/IV", row, name, "acc_hungarian") for row in ("MIADM", "MIADM*") for name in sets}
+    assert marked("E26") == {("entropy/V", "Our", "NMI", "nmi")}
+    assert marked("E33") == set()  # it is about two tables as a whole
+    assert "E33" in published_table("thesis/4.1").errata
+
+
 def test_every_file_is_listed_and_every_work_has_a_title():
     files = {f"{path.parent.name}/{path.stem}" for path in Path(str(FOLDER)).glob("*/*.yaml")}
     assert files == set(published_names())
@@ -239,6 +252,33 @@ def test_a_wrong_file_is_refused_with_the_place(change, says):
     change(content)
     with pytest.raises(InputError, match=says):
         table_from("thesis/4.1", content, {"E34": errata()["E34"]}, published_names())
+
+
+@given(
+    st.lists(st.decimals(-1000, 1000, places=2), min_size=4, max_size=4),
+    st.lists(st.none() | st.decimals(0, 20, places=1), min_size=4, max_size=4),
+    st.sampled_from(["ci95", "std"]),
+)
+def test_numbers_are_read_as_they_are_written(numbers, besides, interval):
+    form = {"ci95": "{} ± {}", "std": "{} ({})"}
+    other = {"ci95": "std", "std": "ci95"}[interval]
+    texts = [
+        str(n) if beside is None else form[interval].format(n, beside)
+        for n, beside in zip(numbers, besides, strict=True)
+    ]
+    columns = [{"name": f"column {c}", "metric": "accuracy", "better": "higher"} for c in range(4)]
+    content = {
+        "caption": "made up",
+        "interval": interval,
+        "columns": columns,
+        "rows": [{"name": "row", "kind": "own", "values": texts}],
+    }
+    table = table_from("thesis/4.1", content, {}, published_names())
+    assert [table.values[0, c].value for c in range(4)] == [float(n) for n in numbers]
+    assert [table.values[0, c].half_width for c in range(4)] == [b if b is None else float(b) for b in besides]
+    if any(beside is not None for beside in besides):
+        with pytest.raises(InputError, match="is no number as this table has them"):
+            table_from("thesis/4.1", content | {"interval": other}, {}, published_names())
 
 
 @pytest.fixture(scope="module")
