@@ -42,18 +42,28 @@ def code_fingerprint(*modules: str, follow: bool = True) -> str:
                 continue
             if path is None:
                 raise InputError(f"cannot find the source of {name}, which tells whether a result is still up to date")
-        tree = _bare(ast.parse(path.read_bytes()))
+        found[name], imports = _read(name, path.name == "__init__.py", path.read_bytes())
         if follow:
-            waiting += _imports(tree, name, path)
-        found[name] = ast.dump(tree)
+            waiting += imports
     text = "\0".join(f"{name}\0{found[name]}" for name in sorted(found))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
+@functools.cache
+def _read(name: str, is_package: bool, source: bytes) -> tuple[str, tuple[str, ...]]:
+    """What a module computes, and the names that it may import: two strategies share most of their modules."""
+    tree = _bare(ast.parse(source))
+    return ast.dump(tree), tuple(dict.fromkeys(_imports(tree, name, is_package)))
+
+
 def _is_installed(path: Path) -> bool:
     """Whether a file is of the standard library or of an installed package, whose versions are fixed elsewhere."""
-    places = {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return any(path.is_relative_to(place) for place in places)
+    return any(path.is_relative_to(place) for place in _places())
+
+
+@functools.cache
+def _places() -> set[str]:
+    return {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
 
 
 def _source(name: str) -> Path | None:
@@ -67,9 +77,9 @@ def _source(name: str) -> Path | None:
     return Path(spec.origin)
 
 
-def _imports(tree: ast.AST, name: str, path: Path) -> Iterable[str]:
+def _imports(tree: ast.AST, name: str, is_package: bool) -> Iterable[str]:
     """Names that may be modules: of `from a import b` both `a` and `a.b`."""
-    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    package = name if is_package else name.rpartition(".")[0]
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -1,12 +1,14 @@
 """What a command would do: stages, which of them are there already, runs, disk space. Makes nothing."""
 
+import functools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from runs.config import EvaluateConfig, TrainConfig, TuneConfig
 from runs.lineage import Lineage, Part, evaluate_name, short, train_name
+from runs.record import finished
 from runs.store import Kind, Store
 from runs.tracking import Tracker
 from runs.tuning_protocol import steps_of
@@ -74,35 +76,91 @@ class Plan:
 
 
 def plan(configs: Sequence[TrainConfig], store: Store, tracker: Tracker | None = None) -> Plan:
-    """What these configs would do.
+    """What these configs would do. The record is read once for all of them.
 
     Raises:
         InputError: as the stages themselves, as far as it can be known without making anything.
     """
-    tracker = tracker or Tracker(store)
+    asked = [(config, Lineage.of(config)) for config in configs]
+    results = [list(_results(config, lineage)) for config, lineage in asked]
+    wanted = [result for found in results for result in found]
+    experiments, identities = {result.experiment for result in wanted}, {result.identity for result in wanted}
+    look = _Look(store, finished(tracker or Tracker(store), experiments, identities).keys())
     steps: dict[str, Step] = {}
-    for config in configs:
-        lineage = Lineage.of(config)
-        found = list(_steps(config, lineage, store, tracker))
-        results = [step for step in found if step.stage in ("tuning", "evaluation")] or found[-1:]
-        needed = any(step.state != "cached" for step in results)
-        for step in found if needed else found[-1:]:
+    for (config, lineage), found in zip(asked, results, strict=True):
+        for step in _steps(config, lineage, [look.result(result) for result in found], look):
             steps.setdefault(f"{step.stage}{step.identity}{step.name}", step)
     order = ["images", "checkpoint", "import", "features", "tuning", "evaluation"]
     return Plan(tuple(sorted(steps.values(), key=lambda step: order.index(step.stage))))
 
 
-def _steps(config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker) -> Iterator[Step]:
+class _Result(NamedTuple):
+    """A stage whose result is in the record."""
+
+    stage: str
+    experiment: str
+    name: str
+    identity: str
+    runs: int
+
+
+def _results(config: TrainConfig, lineage: Lineage) -> Iterator[_Result]:
+    """The tuning that a config needs or is, and its evaluation."""
+    asked = config.tuning_config() if isinstance(config, EvaluateConfig) and config.tuned else config
+    if isinstance(asked, TuneConfig):
+        trials = [math.prod(map(len, step.grids.values())) for step in steps_of(asked.tuning, asked.strategy)]
+        trials += trials[-1:] if asked.novel_tasks else []
+        experiment = f"tune/{short(asked.benchmark)}"
+        yield _Result("tuning", experiment, evaluate_name(asked), lineage.tuning(asked), 1 + sum(trials))
+    if isinstance(config, EvaluateConfig):
+        experiment = f"evaluate/{short(config.benchmark)}"
+        yield _Result("evaluation", experiment, evaluate_name(config), lineage.evaluation(config), 1)
+
+
+class _Look:
+    """What is there already. Many configs stand on the same things: each is looked at once.
+
+    Args:
+        recorded: identities that are in the record.
+    """
+
+    def __init__(self, store: Store, recorded: Collection[str]) -> None:
+        self.store = store
+        self.recorded = recorded
+        self.peek = functools.cache(store.peek)
+
+    def result(self, result: _Result) -> Step:
+        """A stage that is in the record, or will make so many runs."""
+        if result.identity in self.recorded:
+            return Step(result.stage, result.name, result.identity, "cached", 0)
+        return Step(result.stage, result.name, result.identity, "to do", result.runs * RUN_BYTES, result.runs)
+
+    def state(self, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:
+        """Of a folder of the cache, with the bytes that are still to come."""
+        if self.peek(kind, key):
+            return "cached", 0
+        return "interrupted" if (self.store.cache(kind) / f"{key}.partial").exists() else "to do", needed
+
+    def image_file(self, part: Part) -> int | None:
+        """Bytes of the cached images of a part, None where they are not cached."""
+        path = self.store.images / f"images-{part.benchmark.name}-{part.source}" / f"{part.split}.safetensors"
+        return path.stat().st_size if path.exists() else None
+
+
+def _steps(config: TrainConfig, lineage: Lineage, results: Sequence[Step], look: _Look) -> Iterator[Step]:
+    """All that a config needs; where its results are there, the last of them alone."""
+    if results and all(step.state == "cached" for step in results):
+        yield results[-1]
+        return
     name = train_name(config)
     given = config.checkpoint is not None
-    tuning = _tuning(config, lineage, tracker)
-    extracted = _extracted(config, lineage, tuning)
-    parameters, dimension = _network(config, lineage)
+    extracted = _extracted(config, lineage, results)
+    parameters, dimension = _network(config.backbone.build(), lineage.benchmark.channels, lineage.benchmark.size)
     # While it trains: the best weights, and the last ones with their momentum.
-    state, needed = _state(store, "checkpoints", lineage.checkpoint, (1 if given else 3) * parameters * 4)
-    missing = [part for part in extracted if not store.peek("features", lineage.bank_of(part))]
+    state, needed = look.state("checkpoints", lineage.checkpoint, (1 if given else 3) * parameters * 4)
+    missing = [part for part in extracted if not look.peek("features", lineage.bank_of(part))]
     trained_on = [] if given or state == "cached" else [lineage.part("base"), lineage.part("validation")]
-    images = {_images(part): _image_file(part, store) for part in (*trained_on, *extracted)}
+    images = {_images(part): look.image_file(part) for part in (*trained_on, *extracted)}
     for what, source in dict.fromkeys((_images(part), part.source) for part in (*trained_on, *missing)):
         if images[what] is None:
             yield Step("images", what, source, "to do", None)
@@ -113,36 +171,15 @@ def _steps(config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker
         size, key = images[_images(part)], lineage.bank_of(part)
         needed = None if size is None else size // (pixels + 8) * (4 * dimension + 8)
         shown = part.split if part.benchmark is lineage.benchmark else _images(part)
-        yield Step("features", f"{name} {shown}", key, *_state(store, "features", key, needed))
-    if tuning:
-        yield tuning
-    if isinstance(config, EvaluateConfig):
-        key = lineage.evaluation(config)
-        yield _recorded(tracker, "evaluation", f"evaluate/{short(config.benchmark)}", evaluate_name(config), key, 1)
+        yield Step("features", f"{name} {shown}", key, *look.state("features", key, needed))
+    yield from results
 
 
-def _tuning(config: TrainConfig, lineage: Lineage, tracker: Tracker) -> Step | None:
-    """The tuning that a config needs or is."""
-    asked = config.tuning_config() if isinstance(config, EvaluateConfig) and config.tuned else config
-    if not isinstance(asked, TuneConfig):
-        return None
-    trials = [math.prod(map(len, step.grids.values())) for step in steps_of(asked.tuning, asked.strategy)]
-    trials += trials[-1:] if asked.novel_tasks else []
-    name, key = evaluate_name(asked), lineage.tuning(asked)
-    return _recorded(tracker, "tuning", f"tune/{short(asked.benchmark)}", name, key, 1 + sum(trials))
-
-
-def _recorded(tracker: Tracker, stage: str, experiment: str, name: str, key: str, runs: int) -> Step:
-    """A stage that is in the record, or will make so many runs."""
-    if tracker.find(experiment, key):
-        return Step(stage, name, key, "cached", 0)
-    return Step(stage, name, key, "to do", runs * RUN_BYTES, runs)
-
-
-def _extracted(config: TrainConfig, lineage: Lineage, tuning: Step | None) -> list[Part]:
+def _extracted(config: TrainConfig, lineage: Lineage, results: Sequence[Step]) -> list[Part]:
     """The images whose features are needed."""
     splits: list[str] = []
-    if tuning and tuning.state != "cached" and isinstance(config, (EvaluateConfig, TuneConfig)) and config.tuning:
+    tunes = any(step.stage == "tuning" and step.state != "cached" for step in results)
+    if tunes and isinstance(config, (EvaluateConfig, TuneConfig)) and config.tuning:
         splits += [step.split for step in steps_of(config.tuning, config.strategy)]
     if isinstance(config, EvaluateConfig):
         splits.append(config.split)
@@ -158,29 +195,17 @@ def _images(part: Part) -> str:
     return f"{part.benchmark.name} {part.split}"
 
 
-def _state(store: Store, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:
-    if store.peek(kind, key):
-        return "cached", 0
-    return "interrupted" if (store.cache(kind) / f"{key}.partial").exists() else "to do", needed
-
-
-def _image_file(part: Part, store: Store) -> int | None:
-    """Bytes of the cached images of a part, None where they are not cached."""
-    path = store.images / f"images-{part.benchmark.name}-{part.source}" / f"{part.split}.safetensors"
-    return path.stat().st_size if path.exists() else None
-
-
-def _network(config: TrainConfig, lineage: Lineage) -> tuple[int, int]:
-    """How many weights the backbone has, and how many features it gives."""
+@functools.cache
+def _network(backbone: str, channels: int, size: int) -> tuple[int, int]:
+    """How many weights a backbone has, and how many features it gives."""
     import torch
 
     from fsl.backbones import create_backbone
 
-    size, channels = lineage.benchmark.size, lineage.benchmark.channels
     with torch.random.fork_rng(devices=[]):  # a plan moves nobody's random numbers
-        backbone = create_backbone(config.backbone.build(), channels=channels, size=size)
-    dimension: int = backbone.feature_size  # type: ignore[assignment]
-    return sum(weights.numel() for weights in backbone.state_dict().values()), dimension
+        built = create_backbone(backbone, channels=channels, size=size)
+    dimension: int = built.feature_size  # type: ignore[assignment]
+    return sum(weights.numel() for weights in built.state_dict().values()), dimension
 
 
 def _size(count: int | None) -> str:

@@ -9,7 +9,7 @@ import threading
 from contextlib import closing
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.errors import InputError
@@ -113,6 +113,7 @@ filters = st.dictionaries(
 )
 
 
+@settings(deadline=None, max_examples=60)
 @given(prefixes, filters, st.sets(st.sampled_from(STATUSES)))
 def test_the_rows_are_those_of_mlflow(filled, prefix, tags, statuses):
     tracker = Tracker(filled)
