@@ -14,7 +14,7 @@ from fsl.progress import Progress, quiet
 from runs.banks import BANK, features
 from runs.checkpoints import checkpoint
 from runs.config import EvaluateConfig
-from runs.lineage import Lineage, Lineages, common_tags, evaluate_name, images_of, short
+from runs.lineage import Lineage, Lineages, common_tags, evaluate_name, images_of, recipe, short
 from runs.overrides import spell, write
 from runs.results import PER_TASK, Result, Scores, Tuned, recorded_scores
 from runs.store import Store
@@ -323,6 +323,7 @@ def _start(job: _Job, bank: "FeatureBank", fingerprint: str, tracker: Tracker) -
         tags=common_tags(config, job.lineage)
         | job.tags
         | {
+            "recipe": recipe(job.asked, job.lineage.source, job.lineage.target[1] if job.lineage.target else ""),
             "strategy": config.strategy.name,
             "sampler": config.sampler.name,
             **{name: config.sampler.options[name] for name in TASK_TAGS if name in config.sampler.options},

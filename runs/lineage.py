@@ -153,6 +153,13 @@ class Lineages:
         return found
 
 
+def recipe(config: EvaluateConfig, source: str, target_source: str = "") -> str:
+    """What evaluations on these images that differ by their seed alone have in common: the identity of the one of
+    seed 0."""
+    first = config.replace(seed=0)
+    return Lineage.on(first, source, target_source).evaluation(first)
+
+
 def _code(config: EvaluateConfig | TuneConfig) -> str:
     """Fingerprint of what computes accuracies with that strategy on that sampler's tasks."""
     plugins = [choice.kind.__module__ for choice in (config.strategy, config.sampler)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from runs.config import CROSSING, PLACES, TASKS, EvaluateConfig, top_level
 from runs.groups import SAME
-from runs.lineage import Lineage
+from runs.lineage import recipe
 from runs.record import RunRow, read_runs
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 
@@ -102,15 +102,16 @@ def result_keys(config: EvaluateConfig) -> dict[str, str]:
 def _one_by_seed(
     config: EvaluateConfig, runs: Sequence[RunRow], metric: str, cell: str, say: Callable[[str], None]
 ) -> tuple[SeedResult, ...]:
-    """One result a seed; `runs` are newest first. The identity of a run covers the keys, the images, the checkpoint's
-    recipe and the code."""
+    """One result a seed; `runs` are newest first. The recipe of a run covers the keys, the images, the training and the
+    code."""
     chosen: dict[int, SeedResult] = {}
     images = _images(runs[0].tags) if runs else ("", "")
+    wanted = recipe(config, *images) if runs else ""
     for run in runs:
         seed, tags = int(run.params["seed"]), run.tags
         if _images(tags) != images:
             say(f"{cell}: run {run.run_id} left aside, it was on other images than the newest run")
-        elif tags.get("identity") != _identity(config, seed, images):
+        elif tags.get("recipe") != wanted:
             say(f"{cell}: run {run.run_id} left aside, the code has changed since; evaluate again")
         elif seed in chosen:
             say(f"{cell}: run {run.run_id} left aside, {chosen[seed].run_id} is newer (seed {seed})")
@@ -179,8 +180,3 @@ def _kind(kept: Mapping[str, str]) -> tuple[str, ...]:
 def _images(tags: Mapping[str, str]) -> tuple[str, str]:
     """Fingerprints of the images that a run stands on: of its benchmark, and of its target or nothing."""
     return tags.get("data", ""), tags.get("target_data", "")
-
-
-def _identity(config: EvaluateConfig, seed: int, images: tuple[str, str]) -> str:
-    settled = config.replace(seed=seed)
-    return Lineage.on(settled, *images).evaluation(settled)

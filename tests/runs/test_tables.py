@@ -86,7 +86,7 @@ def test_deleted_and_failed_runs_fill_nothing(recorded, tracker, grid):
 
 def test_a_run_of_other_code_or_other_images_is_left_aside_by_name(recorded, tracker, grid):
     stale, moved = recorded["simpleshot", "1-shot"].run_id, recorded["laplacianshot", "3-shot"].run_id
-    tracker.client.set_tag(stale, "identity", "0123456789abcdef")
+    tracker.client.set_tag(stale, "recipe", "0123456789abcdef")
     tracker.client.set_tag(moved, "data", "fedcba9876543210")
     table = read_table("tiny", grid(), tracker)
     assert missing(table) == [("simpleshot", 1), ("laplacianshot", 3)]
