@@ -146,7 +146,7 @@ def _settings(table: Table) -> dict[str, dict[str, dict[str, Cell]]]:
         if cell.config is None or column.metric != "accuracy":
             continue
         keys = result_keys(cell.config)
-        apart = ("strategy", "sampler", "tuning", "tasks")
+        apart = ("strategy", "sampler", "tuning", "tasks", "audit")
         setting = tuple(sorted((key, text) for key, text in keys.items() if key.partition(".")[0] not in apart))
         if setting not in names:
             name = f"{keys['benchmark']}/{keys['backbone']}"

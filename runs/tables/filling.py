@@ -61,7 +61,7 @@ class Record:
         assert cell.config is not None
         keys = _of_config(cell.config)
         where = f"{row}, {column}"
-        results = _one_by_seed(cell.config, self._by_keys.get(_signature(keys), []), column.metric, where, say)
+        results = _one_by_seed(cell, self._by_keys.get(_signature(keys), []), column.metric, where, say)
         near = None if results else self._near(keys, column.metric)
         return dataclasses.replace(cell, results=results, near=near)
 
@@ -100,30 +100,33 @@ def result_keys(config: EvaluateConfig) -> dict[str, str]:
 
 
 def _one_by_seed(
-    config: EvaluateConfig, runs: Sequence[RunRow], metric: str, cell: str, say: Callable[[str], None]
+    cell: Cell, runs: Sequence[RunRow], metric: str, where: str, say: Callable[[str], None]
 ) -> tuple[SeedResult, ...]:
     """One result a seed; `runs` are newest first. The recipe of a run covers the keys, the images, the training and the
     code."""
+    config = cell.config
+    assert config is not None
     chosen: dict[int, SeedResult] = {}
     images = _images(runs[0].tags) if runs else ("", "")
     wanted = recipe(config, *images) if runs else ""
     for run in runs:
         seed, tags = int(run.params["seed"]), run.tags
         if _images(tags) != images:
-            say(f"{cell}: run {run.run_id} left aside, it was on other images than the newest run")
+            say(f"{where}: run {run.run_id} left aside, it was on other images than the newest run")
         elif tags.get("recipe") != wanted:
-            say(f"{cell}: run {run.run_id} left aside, the code has changed since; evaluate again")
+            say(f"{where}: run {run.run_id} left aside, the code has changed since; evaluate again")
         elif seed in chosen:
-            say(f"{cell}: run {run.run_id} left aside, {chosen[seed].run_id} is newer (seed {seed})")
+            say(f"{where}: run {run.run_id} left aside, {chosen[seed].run_id} is newer (seed {seed})")
         elif math.isnan(value := run.metrics.get(metric, math.nan)):
-            say(f"{cell}: run {run.run_id} left aside, it has no {metric}")
+            say(f"{where}: run {run.run_id} left aside, it has no {metric}")
         else:
             width = run.metrics.get(f"{metric}_ci95", math.nan)
             tasks = int(run.metrics.get("tasks", 0))
-            chosen[seed] = SeedResult(seed, value, width, tasks, run.run_id, run.artifact_uri)
+            scored = run.metrics.get(cell.scored, math.nan)
+            chosen[seed] = SeedResult(seed, value, width, tasks, run.run_id, run.artifact_uri, scored)
             if config.tuned:
                 values = " ".join(f"{name}={run.params[f'strategy.{name}']}" for name in config.strategy.grids)
-                say(f"{cell}: {values}, tuned by {config.tuning} (seed {seed}, run {tags.get('tuning_run')})")
+                say(f"{where}: {values}, tuned by {config.tuning} (seed {seed}, run {tags.get('tuning_run')})")
     return tuple(chosen[seed] for seed in sorted(chosen))
 
 

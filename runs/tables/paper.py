@@ -9,6 +9,7 @@ What is printed is in `runs/published/`; how a cell is run here is in `configs/t
       ResNet-18: {backbone: resnet18}         # of the rows of that group, or of that name
       SimpleShot: {strategy: simpleshot}
     metrics: {Per Class: accuracy_per_class}  # by column, where the runs call it otherwise than the print
+    scored: {LaplacianShot (ours): audit_best_permutation}  # by row, where the print is not of that metric
     tolerance: {accuracy: 0.3}                # by metric or column, in the printed unit; x10 is a factor
 
 The settings of a cell go over each other in this order. A row without a strategy is one that nothing here runs.
@@ -47,6 +48,7 @@ class Recipe:
     columns: Mapping[str, Settings] = field(default_factory=dict)
     rows: Mapping[str, Settings] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
+    scored: Mapping[str, str] = field(default_factory=dict)
     tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
 
     def settings(self, row: PublishedRow, column: PublishedColumn) -> Settings:
@@ -154,6 +156,7 @@ class _Place:
     configs: tuple[EvaluateConfig, ...] = ()
     obstacle: str = ""
     differs: tuple[str, ...] = ()
+    scored: str = ""
     refusal: InputError | None = None
 
     @functools.cached_property
@@ -168,6 +171,7 @@ class _Place:
             obstacle=self.obstacle,
             published=self.value,
             differs=self.differs,
+            scored=self.scored,
         )
 
 
@@ -175,7 +179,7 @@ def _place(printed: PublishedTable, recipe: Recipe, i: int, j: int, variant: str
     row, column, value = printed.rows[i], printed.columns[j], printed.values.get((i, j))
     wanted = recipe.settings(row, column)
     if "strategy" not in wanted:
-        return _Place(value, obstacle=_no_method(printed, value))
+        return _Place(value, obstacle=_no_method(value))
     asked = _on(wanted, variant) if variant else wanted
     typed = [text for text in map(_of_benchmark(asked.get("benchmark", "")), settings) if text]
     plain = _parsed(printed, [], asked)
@@ -197,7 +201,8 @@ def _place(printed: PublishedTable, recipe: Recipe, i: int, j: int, variant: str
         differs += tuple(f"{key}={text}" for key, text in pairs if asked.get(key) != text)
     else:
         differs += differences(result_keys(configs[0]), result_keys(plain[0]))
-    return _Place(value, tuple(configs), obstacle=_needs(configs[0]), differs=differs)
+    scored = recipe.scored.get(row.name, "")
+    return _Place(value, tuple(configs), obstacle=_needs(configs[0]), differs=differs, scored=scored)
 
 
 def _parsed(printed: PublishedTable, typed: Sequence[str], under: Settings) -> list[EvaluateConfig] | InputError:
@@ -207,7 +212,7 @@ def _parsed(printed: PublishedTable, typed: Sequence[str], under: Settings) -> l
         return error
 
 
-def _no_method(printed: PublishedTable, value: Value | None) -> str:
+def _no_method(value: Value | None) -> str:
     if value is not None and value.kind == "quoted":
         return "quoted from another paper; its method is not among those of transduce"
     return "its method or data are not among those of transduce"
@@ -258,7 +263,7 @@ def recipe_of(name: str) -> Recipe:
         if key not in names:
             raise InputError(f"{path}: {unknown('key', key, sorted(names))}")
     printed = read_published(name)
-    for part, headings in (("columns", printed.columns), ("rows", printed.rows)):
+    for part, headings in (("columns", printed.columns), ("rows", printed.rows), ("scored", printed.rows)):
         right = {word for heading in headings for word in (heading.group, heading.name)}
         for key in content.get(part) or {}:
             if key not in right:
@@ -268,6 +273,7 @@ def recipe_of(name: str) -> Recipe:
         {key: _texts(value) for key, value in (content.get("columns") or {}).items()},
         {key: _texts(value) for key, value in (content.get("rows") or {}).items()},
         _texts(content.get("metrics")),
+        _texts(content.get("scored")),
         {key: _tolerance(value) for key, value in (content.get("tolerance") or {}).items()},
     )
 

@@ -75,6 +75,7 @@ class SeedResult:
         tasks: how many it is the mean of.
         run_id: of MLflow.
         artifacts: URI of its files.
+        as_printed: the metric as the paper scored it, where that is another one; else NaN.
     """
 
     seed: int
@@ -83,6 +84,7 @@ class SeedResult:
     tasks: int
     run_id: str
     artifacts: str = ""
+    as_printed: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class Cell:
         obstacle: why `config` is None, or what is missing before it can be run.
         results: the runs that fill it, one for each seed; none where it was not run.
         published: what the paper prints, in the printed unit; None where it prints nothing.
+        scored: the runs' name of what the paper printed, where that is not the metric of the column.
         differs: keys in which `config` is not the paper's protocol, as in "tasks=1000, not 10000".
         near: a run that does not fill it, but nearly does.
         verdict: of what was found against what was printed; None where nothing is printed.
@@ -119,6 +122,7 @@ class Cell:
     obstacle: str = ""
     results: tuple[SeedResult, ...] = ()
     published: Value | None = None
+    scored: str = ""
     differs: tuple[str, ...] = ()
     near: Near | None = None
     verdict: Verdict | None = None
@@ -138,6 +142,11 @@ class Cell:
         if len(self.results) == 1:
             return self.results[0].half_width
         return half_width_over_seeds([result.value for result in self.results])
+
+    @property
+    def as_printed(self) -> float:
+        """Mean over seeds of what the paper scored by; NaN where that is the metric of the column."""
+        return sum(r.as_printed for r in self.results) / len(self.results) if self.results else math.nan
 
     @property
     def tasks(self) -> int:

@@ -3,7 +3,9 @@
 A number is reproduced where the two 95 % intervals overlap, or where the two differ by no more than the tolerance that
 is given with the table. A mean over tasks that is printed without an interval gets the one that its number of tasks
 implies: the spread between tasks is that of the run it is compared with, since both are of the same kind of tasks.
-Where the print is known to be wrong, and what is right is known, the right number is the target.
+Where the print is known to be wrong, and what is right is known, the right number is the target. Where only what was
+done is known (LaplacianShot of 2020 was scored by the best permutation of labels), the print is held against what the
+run gives when it is scored in that way.
 """
 
 import math
@@ -69,20 +71,30 @@ def judge(cell: "Cell", column: "Column", table: "PublishedTable", tolerance: To
         return _not_found(cell)
     if printed is None:
         return Verdict("not printed")
-    found, width = cell.value * column.scale, cell.half_width * column.scale
+    as_printed = printed.corrected is None and cell.scored != ""
+    found = column.scale * (cell.as_printed if as_printed else cell.value)
+    width = column.scale * cell.half_width
     target = printed.value if printed.corrected is None else printed.corrected
     difference = found - target
     if cell.differs:
         return Verdict("other protocol", "; ".join(cell.differs), difference)
     if not printed.target:
         return Verdict("no target", printed.note, difference)
+    if math.isnan(found):
+        return Verdict("not run", f"the run has no {cell.scored}")
     theirs, source = _half_width(cell, column, table)
+    by = (
+        f"scored as printed ({cell.scored.removeprefix('audit_').replace('_', ' ')} {found:.2f}); "
+        if as_printed
+        else ""
+    )
     reach = theirs + (0 if math.isnan(width) else width)
     if abs(difference) <= reach:
-        return Verdict("reproduced", f"the intervals overlap ({source})", difference)
+        return Verdict("reproduced", f"{by}the intervals overlap ({source})", difference)
     if tolerance.holds(found, target):
-        return Verdict("reproduced", "within the tolerance of this table", difference)
-    return Verdict("above" if difference > 0 else "below", f"the intervals do not overlap ({source})", difference)
+        return Verdict("reproduced", f"{by}within the tolerance of this table", difference)
+    status: Status = "above" if difference > 0 else "below"
+    return Verdict(status, f"{by}the intervals do not overlap ({source})", difference)
 
 
 def _not_found(cell: "Cell") -> Verdict:
