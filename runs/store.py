@@ -176,13 +176,7 @@ class Store:
         record = {"identity": identity, "files": files, "facts": dict(facts)}
         with self.watched():
             write_text(partial / COMPLETE, json.dumps(record, indent=1))
-            if folder.exists():
-                old = Path(tempfile.mkdtemp(prefix=f"{identity}.old-", dir=folder.parent))
-                os.replace(folder, old / identity)
-                os.replace(partial, folder)
-                shutil.rmtree(old)
-            else:
-                os.replace(partial, folder)
+            put_in_place(partial, folder)
         return Entry(folder, _fingerprint(files), dict(facts))
 
     @contextmanager
@@ -227,6 +221,17 @@ class Store:
             return False
         place = Path(str(error.filename or self.root))
         return place.is_relative_to(self.root) or self.root.is_relative_to(place)
+
+
+def put_in_place(partial: Path, folder: Path) -> None:
+    """Rename a finished folder into its place; one that stands there is moved away first and then deleted."""
+    if not folder.exists():
+        os.replace(partial, folder)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f"{folder.name}.old-", dir=folder.parent))
+    os.replace(folder, old / folder.name)
+    os.replace(partial, folder)
+    shutil.rmtree(old)
 
 
 def write_text(path: Path, text: str) -> None:

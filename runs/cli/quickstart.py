@@ -26,7 +26,8 @@ def run(flags: Flags, console: Console) -> int:
     """Evaluate the experiment, then show it from the record."""
     configs = parse(EvaluateConfig, [f"experiment={NAME}", *flags.settings])
     from runs.cli.session import Session
-    from runs.cli.table import look_up, show
+    from runs.cli.table import show
+    from runs.tables.evidence import look_up
     from runs.tables.grid import table_of
 
     session = Session(configs, console)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from runs.store import Store
     from runs.tables.claims import Finding
     from runs.tables.table import Table
-    from runs.tracking import Tracker
 
 FLAGS = ("run-missing", "dry-run", "json")
 ABOUT = """\
@@ -49,6 +48,7 @@ def run(flags: Flags, console: Console) -> int:
     name, settings = _asked_for(flags.settings)
     table = _empty(name, settings)
     from runs.cli.session import Session
+    from runs.tables.evidence import look_up
 
     session = Session(table.configs, console, results=_results(table, settings))
     if flags.dry_run:
@@ -59,20 +59,6 @@ def run(flags: Flags, console: Console) -> int:
     table, findings = look_up(table, session.tracker)
     show(table, " ".join(["table", name, *settings, "--run-missing"]), session.store, console, findings)
     return 0
-
-
-def look_up(table: "Table", tracker: "Tracker") -> "tuple[Table, list[Finding]]":
-    """The table with what the record has for it, and the claims checked on that."""
-    from runs.tables.best import with_best
-    from runs.tables.claims import PerTask, check
-    from runs.tables.filling import filled
-    from runs.tables.paper import is_paper, judged
-
-    table = filled(table, tracker)
-    if is_paper(table.name):
-        table = judged(table)
-    read = PerTask(tracker)
-    return with_best(table, read), check(table, read)
 
 
 def show(table: "Table", again: str, store: "Store", console: Console, findings: "Sequence[Finding]" = ()) -> None:

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from clustering.errors import InputError, unknown
-from runs import overrides
 from runs.cli.flags import Flags, describe
+from runs.cli.keys import read_keys
 from runs.console import Console
 
 FLAGS: tuple[str, ...] = ()
@@ -36,15 +35,7 @@ def usage(settings: Sequence[str]) -> str:
 
 def run(flags: Flags, console: Console) -> int:
     """Start the UI and wait for Ctrl-C."""
-    given = dict(KEYS)
-    for setting in flags.settings:
-        key, text = overrides.split(setting)
-        if key not in KEYS:
-            raise unknown("key", key, KEYS)
-        (value, *more) = overrides.values(key, text)
-        if more:
-            raise InputError(f"{key}= takes one value, not {text!r}")
-        given[key] = overrides.coerce(key, value, KEYS[key])
+    given = read_keys(flags.settings, KEYS)
     from runs.server import serve
     from runs.store import Store
 

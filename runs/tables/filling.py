@@ -24,13 +24,7 @@ NEAR = 3  # keys in which a run may differ to be called near
 
 def filled(table: Table, tracker: "Tracker") -> Table:
     """The table with the finished runs of the record in its cells; one pass over those of its benchmarks."""
-    record = Record.of(table, tracker)
-    notes: list[str] = list(table.notes)
-    cells = {
-        (row, column): record.fill(cell, row, column, notes.append) if cell.config else cell
-        for (row, column), cell in table.cells.items()
-    }
-    return dataclasses.replace(table, cells=cells, notes=tuple(dict.fromkeys(notes)))
+    return Record.of(table, tracker).filled(table)
 
 
 class Record:
@@ -55,6 +49,15 @@ class Record:
         if not benchmarks or not tracker.exists():
             return cls(())
         return cls(read_runs(tracker, "evaluate/", tags={"stage": ["evaluation"], "benchmark": sorted(benchmarks)}))
+
+    def filled(self, table: Table) -> Table:
+        """The table with these runs in its cells, and with notes of those left aside."""
+        notes: list[str] = list(table.notes)
+        cells = {
+            (row, column): self.fill(cell, row, column, notes.append) if cell.config else cell
+            for (row, column), cell in table.cells.items()
+        }
+        return dataclasses.replace(table, cells=cells, notes=tuple(dict.fromkeys(notes)))
 
     def fill(self, cell: Cell, row: Row, column: Column, say: Callable[[str], None]) -> Cell:
         """The cell with its runs, or with the nearest other one."""

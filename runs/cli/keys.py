@@ -1,0 +1,25 @@
+"""The few keys of a verb that has no config."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from clustering.errors import InputError, unknown
+from runs import overrides
+
+
+def read_keys(settings: Sequence[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of each key, as the settings or else the defaults have it.
+
+    Raises:
+        InputError: an unknown key, several values, or one of another kind than the default.
+    """
+    given = dict(defaults)
+    for setting in settings:
+        key, text = overrides.split(setting)
+        if key not in defaults:
+            raise unknown("key", key, defaults)
+        (value, *more) = overrides.values(key, text)
+        if more:
+            raise InputError(f"{key}= takes one value, not {text!r}")
+        given[key] = overrides.coerce(key, value, defaults[key])
+    return given

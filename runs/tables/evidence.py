@@ -1,0 +1,28 @@
+"""What the record says of a table: the runs of its cells, verdicts, the best of each column, claims."""
+
+from typing import TYPE_CHECKING
+
+from runs.tables.best import with_best
+from runs.tables.claims import Finding, PerTask, check
+from runs.tables.filling import Record
+from runs.tables.paper import is_paper, judged
+from runs.tables.table import Table
+
+if TYPE_CHECKING:
+    from runs.tracking import Tracker
+
+
+def look_up(
+    table: Table, tracker: "Tracker", record: Record | None = None, read: PerTask | None = None
+) -> tuple[Table, list[Finding]]:
+    """The table with what the record has for it, and the claims checked on that.
+
+    Args:
+        record: the runs, where they were read before.
+        read: what reads them task by task, where other tables share them.
+    """
+    table = (record or Record.of(table, tracker)).filled(table)
+    if is_paper(table.name):
+        table = judged(table)
+    read = read or PerTask(tracker)
+    return with_best(table, read), check(table, read)
