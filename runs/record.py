@@ -4,6 +4,8 @@ A database is read by SQL of its own: importing MLflow takes longer than reading
 database is behind it, is asked by MLflow's API, a page at a time. Both give the same rows in the same order.
 """
 
+import functools
+import itertools
 import json
 import math
 import sqlite3
@@ -58,9 +60,9 @@ def read_runs(
 ) -> list[RunRow]:
     """The runs of the experiments whose name starts with `prefix`, newest first, at equal times by id.
 
-    Neither deleted runs nor those of deleted experiments. The time goes with the runs that match: of the others in
-    these experiments, a database looks up the tags that are asked for, and a server sends the runs where a tag may
-    have several values.
+    Neither deleted runs nor those of deleted experiments. The time goes with the runs that match; of the others in
+    these experiments a database looks up the tags that are asked for. A server is asked once for each combination of
+    values.
 
     Args:
         tags: the values of which a run's tag must have one, by tag.
@@ -78,13 +80,9 @@ def finished(tracker: "Tracker", experiments: Collection[str], identities: Colle
     Raises:
         InputError: the record cannot be read.
     """
-    wanted = [{"identity": list(identities)}]
-    if tracker.database is None:  # a server can only be asked for one of them at a time
-        wanted = [{"identity": [identity]} for identity in identities]
     found: dict[str, RunRow] = {}
-    for tags in wanted:
-        for row in _read(tracker, lambda name: name in experiments, tags, FINISHED):
-            found.setdefault(row.tags["identity"], row)
+    for row in _read(tracker, lambda name: name in experiments, {"identity": identities}, FINISHED):
+        found.setdefault(row.tags["identity"], row)
     return found
 
 
@@ -189,40 +187,39 @@ def _newest_first(row: RunRow) -> tuple[int, str]:
 
 
 def _ask(client: Any, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
-    """The runs of a server. Its filters know no OR: a tag that may have several values is looked at here."""
+    """The runs of a server, whose filters know no OR."""
     pages = _pages(lambda token: client.search_experiments(page_token=token))
     experiments = {found.experiment_id: found.name for found in pages if named(found.name)}
-    if not experiments:
-        return []
-    single = [(f"tags.`{key}`", *allowed) for key, allowed in tags.items() if len(allowed) == 1]
-    single += [("attributes.status", *statuses)] if len(statuses) == 1 else []
-    wanted = " and ".join(f"{key} = '{value}'" for key, value in single if "'" not in value)
-    found = _pages(
-        lambda token: client.search_runs(
-            list(experiments),
-            wanted,
-            max_results=PAGE,
-            order_by=["attributes.start_time DESC"],
-            page_token=token,
-        )
-    )
     rows = {}  # by id: a run that is begun meanwhile pushes the last one of a page onto the next one as well
-    for run in found:
-        info, data = run.info, run.data
-        if info.status in statuses and all(data.tags.get(key) in allowed for key, allowed in tags.items()):
-            rows[info.run_id] = RunRow(
-                info.run_id,
-                info.run_name or "",
-                experiments[info.experiment_id],
-                info.start_time or 0,
-                info.end_time,
-                info.status,
-                data.params,
-                data.metrics,
-                data.tags,
-                info.artifact_uri,
-            )
+    keys = ["attributes.status", *(f"tags.`{key}`" for key in tags)]
+    for values in itertools.product(statuses, *tags.values()) if experiments else ():
+        # What cannot be written between quotes is left to the look at the answer.
+        conditions = [f"{key} = '{value}'" for key, value in zip(keys, values, strict=True) if "'" not in value]
+        for run in _pages(functools.partial(_search, client, list(experiments), " and ".join(conditions))):
+            if run.info.status in statuses and all(run.data.tags.get(key) in allowed for key, allowed in tags.items()):
+                rows[run.info.run_id] = _row(run, experiments[run.info.experiment_id])
     return sorted(rows.values(), key=_newest_first)
+
+
+def _search(client: Any, experiments: list[str], conditions: str, token: str | None) -> Any:
+    order = ["attributes.start_time DESC"]
+    return client.search_runs(experiments, conditions, max_results=PAGE, order_by=order, page_token=token)
+
+
+def _row(run: Any, experiment: str) -> RunRow:
+    info, data = run.info, run.data
+    return RunRow(
+        info.run_id,
+        info.run_name or "",
+        experiment,
+        info.start_time or 0,
+        info.end_time,
+        info.status,
+        data.params,
+        data.metrics,
+        data.tags,
+        info.artifact_uri,
+    )
 
 
 def _pages(ask: Callable[[str | None], Any]) -> Iterator[Any]:

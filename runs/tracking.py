@@ -11,7 +11,7 @@ import socket
 import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
@@ -181,9 +181,13 @@ class Tracker:
         Args:
             parent: id of a run; only its children are looked at.
         """
+        known = self.client.get_experiment_by_name(experiment) if self.exists() else None
+        if known is None:
+            return None
         wanted = [f"tags.identity = '{identity}'", f"attributes.status = '{status}'"]
         wanted += [f"tags.`{PARENT}` = '{parent}'"] if parent else []
-        found = self._search([experiment], " and ".join(wanted), most=1)
+        order = ["attributes.start_time DESC"]
+        found = self.client.search_runs([known.experiment_id], " and ".join(wanted), max_results=1, order_by=order)
         return found[0] if found else None
 
     def get(self, run_id: str) -> Any | None:
@@ -197,35 +201,6 @@ class Tracker:
                 raise
             return None
         return run if run.info.lifecycle_stage == "active" else None
-
-    def search(self, prefix: str, filter_string: str = "") -> list[Any]:
-        """Every FINISHED run of the experiments whose name starts with `prefix`, newest first."""
-        if not self.exists():
-            return []
-        names = [found.name for found in self.client.search_experiments() if found.name.startswith(prefix)]
-        parts = ["attributes.status = 'FINISHED'", *([filter_string] if filter_string else [])]
-        return self._search(names, " and ".join(parts)) if names else []
-
-    def _search(self, experiments: Sequence[str], filter_string: str, most: int | None = None) -> list[Any]:
-        if not self.exists():
-            return []
-        known = [self.client.get_experiment_by_name(name) for name in experiments]
-        ids = [found.experiment_id for found in known if found is not None]
-        runs: list[Any] = []
-        token = None
-        while ids:
-            page = self.client.search_runs(
-                ids,
-                filter_string,
-                max_results=most or 1000,
-                order_by=["attributes.start_time DESC"],
-                page_token=token,
-            )
-            runs += page
-            token = page.token
-            if not token or (most and len(runs) >= most):
-                break
-        return runs
 
     def bury(self, prefix: str = "", identity: str | None = None) -> int:
         """Mark RUNNING runs of this store KILLED whose process is gone (their lock is free); gives how many.

@@ -14,6 +14,7 @@ from fsl.training import load_backbone
 from runs.cli import main
 from runs.config import EvaluateConfig, parse
 from runs.lineage import Lineage, evaluate_name
+from runs.record import read_runs
 from runs.stages import checkpoint, evaluation, features, plan
 
 TARGET = "target=tiny_plugins:Coloured"
@@ -29,13 +30,13 @@ def test_the_network_of_the_source_is_used_as_it_is(trained, tracker, configs, n
     (config,) = configs(TARGET)
     (result,) = evaluation([config], trained, tracker, progress=notes)
     assert notes.bars == ["images of coloured, novel", "decoding", "extracting features", "evaluating"]
-    assert tracker.search("train/") == []
-    (run,) = tracker.search("evaluate/Tiny")
-    assert run.info.run_name == evaluate_name(config) == "simpleshot 5w1s Tiny/conv4 on Coloured s0"
-    assert run.data.params["target"] == "tiny_plugins:Coloured"
-    assert run.data.params["base_mean"] == "source"
-    assert len(run.data.tags["target_data"]) == 16
-    assert run.data.tags["data"] == Lineage.of(configs()[0]).source
+    assert read_runs(tracker, "train/") == []
+    (run,) = read_runs(tracker, "evaluate/Tiny")
+    assert run.name == evaluate_name(config) == "simpleshot 5w1s Tiny/conv4 on Coloured s0"
+    assert run.params["target"] == "tiny_plugins:Coloured"
+    assert run.params["base_mean"] == "source"
+    assert len(run.tags["target_data"]) == 16
+    assert run.tags["data"] == Lineage.of(configs()[0]).source
     assert 0.2 < result.accuracy <= 1
     (again,) = evaluation([config], trained, tracker)
     assert again.reused
@@ -74,8 +75,8 @@ def test_both_means_in_one_command_are_told_apart(trained, tracker, configs):
     found = evaluation(configs(TARGET, "base_mean=source,target"), trained, tracker)
     assert [result.config.base_mean for result in found] == ["source", "target"]
     assert not np.array_equal(found[0].accuracies, found[1].accuracies)
-    runs = tracker.search("evaluate/Tiny")
-    assert sorted(run.data.params["base_mean"] for run in runs) == ["source", "target"]
+    runs = read_runs(tracker, "evaluate/Tiny")
+    assert sorted(run.params["base_mean"] for run in runs) == ["source", "target"]
 
 
 def test_only_the_novel_classes_are_the_targets(configs):

@@ -12,6 +12,7 @@ from clustering.errors import InputError
 from runs.cli import main
 from runs.config import EvaluateConfig, TrainConfig, parse
 from runs.lineage import Lineage, evaluate_name
+from runs.record import read_runs
 from runs.stages import checkpoint, evaluation, features, plan
 
 
@@ -66,14 +67,14 @@ def test_weights_that_are_nan_are_refused_by_the_file_that_holds_them(store, tra
 
 def test_no_training_is_recorded_and_the_evaluation_says_what_it_stands_on(store, tracker, config, weights):
     (result,) = evaluation([config], store, tracker)
-    assert tracker.search("train/") == []
-    (run,) = tracker.search("evaluate/Tiny")
-    assert run.info.run_name == evaluate_name(config) == "simpleshot 5w1s Tiny/model_best s0"
-    assert run.data.params["checkpoint"] == str(weights)
-    assert not any(name.startswith("training") for name in run.data.params)
-    assert (run.data.tags["training"], len(run.data.tags["weights"])) == ("", 16)
+    assert read_runs(tracker, "train/") == []
+    (run,) = read_runs(tracker, "evaluate/Tiny")
+    assert run.name == evaluate_name(config) == "simpleshot 5w1s Tiny/model_best s0"
+    assert run.params["checkpoint"] == str(weights)
+    assert not any(name.startswith("training") for name in run.params)
+    assert (run.tags["training"], len(run.tags["weights"])) == ("", 16)
     entry = store.peek("checkpoints", Lineage.of(config).checkpoint)
-    assert run.data.tags["checkpoint"] == entry.fingerprint
+    assert run.tags["checkpoint"] == entry.fingerprint
     assert entry.facts["imported"] == "model_best.pth.tar"
     (again,) = evaluation([config], store, tracker)
     assert again.reused

@@ -17,41 +17,7 @@ from runs import record
 from runs.record import RunRow, finished, opened, read_runs
 from runs.store import Store
 from runs.tracking import Tracker
-
-BENCHMARKS = ("glyphs", "omniglot", "it's")
-STATUSES = ("FINISHED", "FAILED", "KILLED", "RUNNING")
-
-
-def start(tracker, experiment="evaluate/glyphs", identity="a" * 16, **tags):
-    given = {"benchmark": "glyphs"} | tags
-    params = {"shot": 1, "strategy.weight": 0.7, "audit": '["a", "ü\\n\t"]', "empty": "", "training": None}
-    return tracker.start(
-        experiment, "laplacianshot 5w1s", stage="evaluation", identity=identity, params=params, config="", tags=given
-    )
-
-
-def fill(tracker):
-    """Runs of every kind, in experiments of which one is deleted at the end."""
-    client = tracker.client
-    for i, status in enumerate([*STATUSES, *STATUSES[:1] * 4]):
-        for experiment in ("evaluate/glyphs", "evaluate/glyphs_2", "train/glyphs", "evaluate/gone"):
-            run = start(tracker, experiment, identity=f"{i % 3:016d}", benchmark=BENCHMARKS[i % 3], split="novel")
-            for step in (1, 3, 2):
-                run.log(metrics={"loss": step / 3, "accuracy": 0.1 + 1e-17 * i, "tiny": 5e-324}, step=step)
-            if i == 2:
-                client.log_metric(run.run_id, "bad", math.nan)
-                client.log_metric(run.run_id, "huge", -math.inf)
-            if i == 5:
-                client.update_run(run.run_id, name="another name")
-                client.set_tag(run.run_id, "benchmark", "glyphs")
-                client.delete_tag(run.run_id, "split")
-                client.set_tag(run.run_id, "note", "")
-            if status != "RUNNING":
-                client.set_terminated(run.run_id, status, end_time=1_700_000_000_000 + i)
-            if i == 6:
-                client.delete_run(run.run_id)
-    client.delete_experiment(tracker.experiment("evaluate/gone"))
-    client.restore_run(run.run_id)  # its experiment stays deleted
+from tests.runs.records import BENCHMARKS, STATUSES, alike, fill
 
 
 @pytest.fixture(scope="module")
@@ -93,16 +59,6 @@ def by_mlflow(client, prefix, tags, statuses):
     for key, values in tags.items():
         found = [row for row in found if row.tags.get(key) in values]
     return sorted(found, key=lambda row: (-row.start, row.run_id))
-
-
-def alike(ours, theirs):
-    """Equal, NaN included."""
-    assert [repr(row) for row in map(ordered, ours)] == [repr(row) for row in map(ordered, theirs)]
-
-
-def ordered(row):
-    fields = {name: getattr(row, name) for name in RunRow.__slots__}
-    return {name: sorted(value.items()) if isinstance(value, dict) else value for name, value in fields.items()}
 
 
 prefixes = st.sampled_from(["", "evaluate/", "evaluate/glyphs", "evaluate/glyphs_2", "evaluate/%", "EVALUATE", "x"])
@@ -165,8 +121,7 @@ def test_the_newest_of_each_identity(tracker):
     assert finished(tracker, ["evaluate/gone"], wanted) == {}
     assert finished(tracker, [], wanted) == {}
     assert finished(tracker, ["evaluate/glyphs"], []) == {}
-    # one by one, as a server is asked
-    tracker.database = None
+    tracker.database = None  # as a server is asked
     assert finished(tracker, ["evaluate/glyphs", "evaluate/gone"], wanted).keys() == found.keys()
 
 

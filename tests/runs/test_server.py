@@ -10,12 +10,15 @@ import numpy as np
 import pytest
 
 from clustering.errors import InputError
+from runs import record
 from runs.config import EvaluateConfig, parse
+from runs.record import finished, read_runs
 from runs.server import address, serve, served
 from runs.stages import evaluation
 from runs.store import Store
 from runs.tracking import Tracker
 from tests.runs.children import started
+from tests.runs.records import STATUSES, alike, fill
 
 LIMIT = 120  # seconds until a server must answer; it takes 10 to 40
 
@@ -100,6 +103,24 @@ def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments,
     assert tracker.get(dead.run_id).info.status == "KILLED"
     serve(trained, say=notes.note)
     assert "open that address" in notes
+
+
+def test_many_runs_are_the_same_from_a_server_and_from_its_database(server, store, monkeypatch):
+    child, port, folder = server
+    wait_for(child, port)
+    by_server = Tracker(store, uri=f"http://127.0.0.1:{port}")
+    by_sql = Tracker(store, uri=f"sqlite:///{folder}/server.db")
+    fill(by_server)
+    monkeypatch.setattr(record, "PAGE", 3)
+    for tags in ({}, {"benchmark": ["it's", "glyphs"]}, {"note": [""]}, {"identity": [f"{i:016d}" for i in range(9)]}):
+        rows = [read_runs(tracker, "evaluate/", tags=tags, statuses=STATUSES) for tracker in (by_server, by_sql)]
+        assert rows[0], tags
+        alike(*rows)
+    found = [finished(tracker, ["train/glyphs"], ["0" * 16, "x"]) for tracker in (by_server, by_sql)]
+    alike(*(list(rows.values()) for rows in found))
+    row = found[0]["0" * 16]
+    assert by_server.download(row.run_id, "config.yaml", folder).read_text() == ""
+    assert row.artifact_uri.startswith("mlflow-artifacts:")
 
 
 @pytest.mark.parametrize("port", [0, 70000, -1])

@@ -6,6 +6,7 @@ import shutil
 import pytest
 
 from clustering.errors import InputError
+from runs.record import read_runs
 from runs.store import Store
 from runs.tracking import Tracker, code_version
 from tests.runs.children import together
@@ -63,9 +64,9 @@ def test_only_finished_and_not_deleted_runs_are_found_newest_first(tracker):
     assert tracker.get(found.info.run_id) is None
     assert tracker.get(running.run_id) is not None
     assert tracker.get("0" * 32) is None
-    assert len(tracker.search("evaluate/")) == 2
-    assert len(tracker.search("evaluate/", "tags.shot = '1'")) == 2
-    assert tracker.search("train/") == []
+    assert len(read_runs(tracker, "evaluate/")) == 2
+    assert len(read_runs(tracker, "evaluate/", tags={"shot": ["1"]})) == 2
+    assert read_runs(tracker, "train/") == []
 
 
 def test_the_block_of_a_run_marks_how_it_ended(tracker):
@@ -176,7 +177,7 @@ def test_nothing_is_made_before_it_is_needed(tmp_path):
     tracker = Tracker(Store(tmp_path / "results"))
     assert not tracker.exists()
     assert tracker.find("evaluate/tiny", "a") is None
-    assert tracker.search("evaluate/") == []
+    assert read_runs(tracker, "evaluate/") == []
     assert tracker.bury() == 0
     assert not any(tmp_path.iterdir())
 
@@ -237,14 +238,14 @@ def test_two_processes_on_a_new_store(tmp_path, child_environment):
     )
     commands = [["-c", code, str(tmp_path / "results"), name] for name in "ab"]
     assert together(commands, child_environment, seconds=120) == [("", "")] * 2
-    assert len(Tracker(Store(tmp_path / "results")).search("train/")) == 2
+    assert len(read_runs(Tracker(Store(tmp_path / "results")), "train/")) == 2
 
 
 def test_a_store_by_another_name_is_the_same_store(tracker, store, tmp_path):
     start(tracker).finish()
     (tmp_path / "link").symlink_to(store.root)
     start(Tracker(Store(tmp_path / "link"))).finish()
-    assert len(tracker.search("evaluate/")) == 2
+    assert len(read_runs(tracker, "evaluate/")) == 2
 
 
 @pytest.mark.parametrize("kind", ["empty", "foreign", "folder", "text"])
