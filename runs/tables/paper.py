@@ -119,7 +119,8 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
     for (row, column), place in shown.items():
         cells.setdefault((rows[row], columns[column]), place.cell)  # of those that a variant makes equal the first
     configs = {key: config for place in shown.values() for key, config in place.keys.items()}
-    about = f"{printed.name}{'@' + variant if variant else ''}: {printed.caption.rstrip('.')}"
+    elsewhere = f", on {variant} with {SMALL}" if variant else ""
+    about = f"{printed.name}{elsewhere}: {printed.caption.rstrip('.')}"
     cited = () if variant else tuple(errata()[mark] for mark in printed.errata)
     full = f"{name}@{variant}" if variant else name
     order = tuple(dict.fromkeys(rows.values())), tuple(dict.fromkeys(columns.values()))

@@ -5,7 +5,7 @@ the unit of the runs (fractions, seconds); `Column.scale` takes them to the unit
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
@@ -201,17 +201,21 @@ class Table:
     def title(self) -> str:
         """What the cells have in common, with the tasks and seeds behind what was found."""
         found = [cell for cell in self.cells.values() if cell.results]
-        counts = {result.tasks for cell in found for result in cell.results}
-        counts = counts or {c.config.tasks for c in self.cells.values() if c.config and c.config.tasks}
-        seeds = {len(cell.results) for cell in found}
+        asked = [] if self.from_paper else [c.config.tasks for c in self.cells.values() if c.config and c.config.tasks]
+        counts = sorted({result.tasks for cell in found for result in cell.results} or set(asked))
+        seeds = sorted({len(cell.results) for cell in found} or {1})
         parts = [self.about]
         if counts:
-            low, high = min(counts), max(counts)
-            many = f"{low:,}" if low == high else f"{low:,} to {high:,}"
-            parts.append(f"{many} task{'' if high == 1 else 's'} a seed")
-        if max(seeds, default=1) > 1:
-            parts.append(f"{min(seeds)} to {max(seeds)} seeds" if len(seeds) > 1 else f"{max(seeds)} seeds")
-        over = "seeds" if max(seeds, default=1) > 1 else "queries" if counts == {1} else "tasks"
-        units = {"%": "accuracy in %", "s": "seconds a task", "": "values as fractions"}
-        shown = ", ".join(dict.fromkeys(units.get(column.unit, column.unit) for column in self.columns))
-        return f"{', '.join(part for part in parts if part)}; {shown}, 95 % interval over {over}"
+            parts.append(f"{_range(counts)} task{'' if counts[-1] == 1 else 's'} a seed")
+        if seeds[-1] > 1:
+            parts.append(f"{_range(seeds)} seeds")
+        words = {"%": f"{'values' if self.from_paper else 'accuracy'} in %", "s": "seconds a task"}
+        shown = [words[unit] for unit in dict.fromkeys(column.unit for column in self.columns) if unit in words]
+        if counts:
+            over = "seeds" if seeds[-1] > 1 else "queries" if counts == [1] else "tasks"
+            shown.append(f"95 % interval over {over}")
+        return "; ".join(filter(None, (", ".join(filter(None, parts)), ", ".join(shown))))
+
+
+def _range(counts: Sequence[int]) -> str:
+    return f"{counts[0]:,}" if counts[0] == counts[-1] else f"{counts[0]:,} to {counts[-1]:,}"
