@@ -14,7 +14,7 @@ from fsl.progress import Progress, quiet
 from runs.banks import BANK, features
 from runs.checkpoints import checkpoint
 from runs.config import EvaluateConfig
-from runs.lineage import Lineage, Lineages, common_tags, evaluate_name, images_of, recipe, short
+from runs.lineage import Lineage, Lineages, Part, common_tags, evaluate_name, images_of, labels_of, recipe, short
 from runs.overrides import spell, write
 from runs.results import PER_TASK, Result, Scores, Tuned, recorded_scores
 from runs.store import Store
@@ -22,6 +22,8 @@ from runs.tracked_run import TrackedRun
 from runs.tracking import PARENT, Tracker
 
 if TYPE_CHECKING:
+    from fsl.benchmarks.benchmark import Decoded
+    from fsl.benchmarks.images import ImageSet
     from fsl.evaluation import Evaluation
     from fsl.features import FeatureBank
     from fsl.samplers.sampler import Sampler
@@ -142,8 +144,7 @@ def evaluation(
     if waiting:
         tracker.bury()
     groups = _by_shape(waiting.values())
-    for group in groups:
-        _check(group[0], store, tracker, progress)
+    _check(groups, store, tracker, progress)
     failed: list[tuple[str, Exception]] = []
     for group in groups:
         results |= _evaluate(group, store, tracker, progress, force, failed)
@@ -161,8 +162,7 @@ def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, pro
     Raises:
         InputError: as `evaluation`.
     """
-    for group in _by_shape(_jobs(configs, [None] * len(configs), None)):
-        _check(group[0], store, tracker, progress)
+    _check(_by_shape(_jobs(configs, [None] * len(configs), None)), store, tracker, progress)
 
 
 def _jobs(configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], parent: Parent | None) -> list[_Job]:
@@ -186,31 +186,50 @@ def _by_shape(jobs: Iterable[_Job]) -> list[list[_Job]]:
     return list(groups.values())
 
 
-def _check(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> None:
-    """That given weights are of this network, and tasks can be drawn from the split: asked before hours of training."""
+def _check(groups: Sequence[Sequence[_Job]], store: Store, tracker: Tracker, progress: Progress) -> None:
+    """That given weights are of this network, and tasks can be drawn from the split: asked before hours of training,
+    and of new images before any is written."""
+    from fsl.benchmarks.benchmark import Decoded
+
+    splits: dict[tuple[str, str], FeatureBank | ImageSet | Decoded] = {}
+    read: list[tuple[Part, Decoded]] = []
+    for job, *_ in groups:
+        if job.config.checkpoint is not None:
+            checkpoint(job.config, store, tracker, progress=progress)  # before images are read
+        part = job.lineage.part(job.config.split)
+        place = (part.source, part.split)
+        if place not in splits:
+            found = _bank(job, store) or labels_of(part, store, progress)
+            splits[place] = found
+            if isinstance(found, Decoded):
+                read.append((part, found))
+        tasks_of(job.config, splits[place])
+    for part, found in read:
+        images_of(part.benchmark, part.split, store, progress, found)
+
+
+def _bank(job: _Job, store: Store) -> "FeatureBank | None":
+    """The features that a job needs, if they are there and whole."""
     from fsl.features import FeatureBank
 
-    if job.config.checkpoint is not None:
-        checkpoint(job.config, store, tracker, progress=progress)  # before images are read
     entry = store.peek("features", job.lineage.bank(job.config.split))
     if entry:
         with contextlib.suppress(InputError):  # a damaged bank is made again later
-            bank = FeatureBank.load(entry.path / BANK)
-            tasks_of(job.config, bank)
-            return
-    part = job.lineage.part(job.config.split)
-    tasks_of(job.config, images_of(part.benchmark, part.split, store, progress))
+            return FeatureBank.load(entry.path / BANK)
+    return None
 
 
-def tasks_of(config: EvaluateConfig, split: Any) -> "TaskSource":
-    """The tasks of a config on a split (a feature bank or an image set).
+def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") -> "TaskSource":
+    """The tasks of a config on the labels and class names of a split.
 
     Raises:
         InputError: tasks that the split cannot give, or fewer than asked for.
     """
+    import torch
+
     sampler = cast("Sampler", config.sampler.build())
     try:
-        tasks = sampler.tasks(split.labels, config.seed, split.class_names)
+        tasks = sampler.tasks(torch.as_tensor(split.labels), config.seed, split.class_names)
         tasks.blocks(config.count(tasks.limit))
     except InputError as error:
         raise InputError(f"sampler={config.sampler.name} on the {config.split} classes: {error}") from error

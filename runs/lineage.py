@@ -14,7 +14,7 @@ from runs.store import Store
 from runs.tuning_protocol import RULE, steps_of
 
 if TYPE_CHECKING:
-    from fsl.benchmarks.benchmark import Benchmark, Split
+    from fsl.benchmarks.benchmark import Benchmark, Decoded, Split
     from fsl.benchmarks.images import ImageSet
 
 
@@ -172,13 +172,25 @@ def _target(config: TrainConfig) -> "Benchmark | None":
     return None
 
 
-def images_of(benchmark: "Benchmark", split: str, store: Store, progress: Progress) -> "ImageSet":
-    """Images of a split from the store's cache, decoded where they are not there."""
+def images_of(
+    benchmark: "Benchmark", split: str, store: Store, progress: Progress, found: "Decoded | None" = None
+) -> "ImageSet":
+    """Images of a split from the store's cache, decoded where they are not there; `found` is what was read of them."""
     from fsl.benchmarks.images import open_images
 
     store.prepare()
     with store.watched():
-        return open_images(benchmark, cast("Split", split), store.images, progress)
+        return open_images(benchmark, cast("Split", split), store.images, progress, found)
+
+
+def labels_of(part: Part, store: Store, progress: Progress) -> "ImageSet | Decoded":
+    """A part's labels and class names, with its images if they are in the cache: nothing is written that is not."""
+    from fsl.benchmarks.images import images_file, read_split
+
+    split = cast("Split", part.split)
+    if images_file(part.benchmark, split, store.images).exists():
+        return images_of(part.benchmark, split, store, progress)
+    return read_split(part.benchmark, split, progress)
 
 
 def common_tags(config: TrainConfig, lineage: Lineage) -> dict[str, Any]:

@@ -122,6 +122,8 @@ class _Tuner:
 
     def choose(self, *, force: bool) -> Tuned:
         """Take the steps in a run that is FINISHED when everything is in it."""
+        with closed("novel"):
+            self._check()
         with self.store.lock("tuning", self.identity, f"the tuning of {self._name}", self.progress.note):
             self.tracker.bury(self.experiment, self.identity)
             if not force and (found := self.finished()):
@@ -129,7 +131,6 @@ class _Tuner:
             if not force and self.tracker.find(self.experiment, self.identity):
                 self.progress.note(f"{self._name} was tuned with an earlier checkpoint, or its run was changed: again")
             with closed("novel"):
-                self._check()
                 run = self._interrupted() or self._start()
                 with run.guarded():
                     curves = self.curves(run.run_id, self.progress)

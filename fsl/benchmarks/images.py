@@ -1,8 +1,11 @@
 """Images of a split, decoded once and then memory-mapped from a cache."""
 
+import contextlib
 import dataclasses
 import errno
 import json
+import zipfile
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +25,7 @@ from fsl.progress import Progress, quiet
 from fsl.tensor_files import read_tensors, write_blocks
 
 FORMAT = "transduce images 1"
+UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error)
 BLOCK_BYTES = 4 << 20  # of images decoded at once
 
 
@@ -51,52 +55,97 @@ def images_source(benchmark: Benchmark) -> str:
     fields = {field.name: getattr(benchmark, field.name) for field in compared}
     fields.pop("root", None)
     code = code_fingerprint(type(benchmark).__module__, follow=False)
-    return fingerprint(benchmark.source(), json.dumps(fields, default=str, sort_keys=True), code)
+    with _named(benchmark, "source()"):
+        source = benchmark.source()
+    return fingerprint(source, json.dumps(fields, default=str, sort_keys=True), code)
 
 
-def open_images(benchmark: Benchmark, split: Split, cache: Path, progress: Progress | None = None) -> ImageSet:
-    """Images of a split, from `cache/images-<name>-<source>/<split>.safetensors`, written if missing.
+def images_file(benchmark: Benchmark, split: Split, cache: Path) -> Path:
+    """Where the images of a split are kept: `cache/images-<name>-<source>/<split>.safetensors`."""
+    return Path(cache) / f"images-{benchmark.name}-{images_source(benchmark)}" / f"{split}.safetensors"
+
+
+def read_split(benchmark: Benchmark, split: Split, progress: Progress = quiet) -> Decoded:
+    """What a benchmark reads of a split, found to be as it should. Nothing is written.
+
+    Raises:
+        InputError: for an unknown split, data that are missing or cannot be read, or a benchmark that breaks its own
+            description.
+        ClosedSplitError: see `fsl.closed_splits`.
+    """
+    _check_split(split)
+    with progress.track(f"reading {benchmark.name}, {split}", 1) as advance, _named(benchmark, f"read({split!r})"):
+        found = Decoded(*benchmark.read(split))
+        advance(1)
+    _check(benchmark, split, found)
+    return found
+
+
+def open_images(
+    benchmark: Benchmark, split: Split, cache: Path, progress: Progress = quiet, found: Decoded | None = None
+) -> ImageSet:
+    """Images of a split, from their `images_file`, written if missing.
 
     The file appears under its name only when it is complete; of several processes one decodes and the others
     wait. A file that is damaged (truncated, or its checksum is not what its header says) is made anew.
 
+    Args:
+        found: what `read_split` gave, where it was called before.
+
     Raises:
-        InputError: for an unknown split, missing data, or a benchmark that breaks its own description.
+        InputError: as `read_split`, or a class that stands in another split too.
         ClosedSplitError: see `fsl.closed_splits`.
     """
-    if split not in SPLITS:
-        raise unknown("split", split, SPLITS)
-    check_open(split)
-    progress = progress or quiet
-    folder = Path(cache) / f"images-{benchmark.name}-{images_source(benchmark)}"
+    _check_split(split)
+    path = images_file(benchmark, split, cache)
+    folder = path.parent
     folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{split}.safetensors"
     with FileLock(folder / f"{split}.lock"):
         images = _load(path, progress) if path.exists() else None
         if images is None:
             for rest in folder.glob(f"{path.name}.*.partial"):  # of a process that was killed, since the lock is ours
                 rest.unlink(missing_ok=True)
-            with progress.track(f"images of {benchmark.name}, {split}", 1) as advance:
-                found = _read(benchmark, split)
-                _check(benchmark, split, found)
-                _check_disjoint(benchmark, split, found.class_names, folder)
-                _write(benchmark, split, found, path, progress)
-                advance(1)
+            found = found or read_split(benchmark, split, progress)
+            _check_disjoint(benchmark, split, found.class_names, folder)
+            _write(benchmark, split, found, path, progress)
             images = _load(path, progress)
     if images is None:
         raise OSError(errno.EIO, "what was written cannot be read back", str(path))
     return images
 
 
-def _read(benchmark: Benchmark, split: Split) -> Decoded:
-    """What the benchmark gives, or an error that names it."""
+def _check_split(split: Split) -> None:
+    if split not in SPLITS:
+        raise unknown("split", split, SPLITS)
+    check_open(split)
+
+
+@contextlib.contextmanager
+def _named(benchmark: Benchmark, doing: str) -> Iterator[None]:
+    """Errors of a benchmark name it: those of files, which can be mended, and those of its own code.
+
+    Raises:
+        InputError: files that are gone, closed or damaged.
+        RuntimeError: anything else, but for what says by itself what is wrong.
+    """
     try:
-        return Decoded(*benchmark.read(split))
-    except (InputError, OSError, MemoryError):  # say what is wrong by themselves
+        yield
+    except (InputError, MemoryError):
         raise
+    except UNREADABLE as error:
+        place = getattr(benchmark, "root", None)
+        files = f"the files under root={place}" if place else "its files"
+        raise InputError(
+            f"benchmark {benchmark.name}: {doing}: {_reason(error)}; see that {files} are there and whole"
+        ) from error
     except Exception as error:
-        name = f"benchmark {benchmark.name}: read({split!r})"
-        raise RuntimeError(f"{name}: {type(error).__name__}: {error}") from error
+        raise RuntimeError(f"benchmark {benchmark.name}: {doing}: {_reason(error)}") from error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return f"{type(error).__name__}: {error}"
 
 
 def _check(benchmark: Benchmark, split: Split, found: Decoded) -> None:
@@ -124,11 +173,15 @@ def _write(benchmark: Benchmark, split: Split, found: Decoded, path: Path, progr
     def header() -> dict[str, str]:
         return {"format": FORMAT, "class_names": json.dumps(found.class_names), "fingerprint": str(checksum)}
 
+    def decoded(part: slice) -> NDArray[np.uint8]:
+        with _named(benchmark, f"images of {split}"):
+            return found.images[part]
+
     def blocks() -> Iterator[NDArray[np.uint8]]:
-        with progress.track("decoding", len(labels)) as advance:
+        with progress.track(f"decoding {benchmark.name}, {split}", len(labels)) as advance:
             count = max(1, BLOCK_BYTES * len(labels) // size)
             parts = (slice(start, start + count) for start in range(0, len(labels), count))
-            for _, block in on_each_core(found.images.__getitem__, parts):
+            for _, block in on_each_core(decoded, parts):
                 if block.dtype != np.uint8:
                     problem = f"images of {split} must be uint8, not {block.dtype}"
                     raise InputError(f"benchmark {benchmark.name}: {problem}; mend its read()")

@@ -36,14 +36,13 @@ def run(flags: Flags, console: Console) -> int:
         raise InputError("tasks are of one config; give each key one value")
 
     from runs.evaluations import tasks_of
-    from runs.lineage import Lineage, images_of
+    from runs.lineage import Lineage, labels_of
     from runs.store import Store
 
     config, path = configs[0], Path(files[0])
     _check_place(path)
     part = Lineage.of(config).part(config.split)
-    images = images_of(part.benchmark, part.split, Store(config.results), console)
-    source = tasks_of(config, images)
+    source = tasks_of(config, labels_of(part, Store(config.results), console))
     tasks = source.first(config.count(source.limit))
     tasks.save(path)
     console.note(f"saved: {len(tasks):,} task{'s' if len(tasks) > 1 else ''} in {path}")

@@ -1,5 +1,7 @@
 """Images decoded once into a checked cache, whatever happens to its files."""
 
+import errno
+import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -74,7 +76,7 @@ def test_images_are_decoded_once(tmp_path):
     first = open_images(benchmark, "base", tmp_path, shown)
     second = open_images(benchmark, "base", tmp_path, shown)
     assert benchmark.reads == ["base"]
-    assert shown.bars == ["images of stripes, base", "decoding"]
+    assert shown.bars == ["reading stripes, base", "decoding stripes, base"]
     assert second.fingerprint == first.fingerprint
     assert torch.equal(second.images, first.images)
 
@@ -172,6 +174,41 @@ def test_a_benchmark_that_breaks_its_description_is_named(tmp_path, monkeypatch,
 def test_fingerprint_keeps_its_parts_apart():
     assert fingerprint("ab", "c") != fingerprint("a", "bc")
     assert fingerprint(b"ab") == fingerprint("ab") == fingerprint(np.frombuffer(b"ab", np.uint8).data)
+
+
+class Vanishing:
+    """Pictures of a file that is gone when they are asked for."""
+
+    shape = IMAGES.shape
+
+    def __getitem__(self, part):
+        raise FileNotFoundError(errno.ENOENT, "No such file or directory", "/data/3.png")
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "/data/base.npz"), "/data/base.npz: No such"),
+        (PermissionError(errno.EACCES, "Permission denied", "/data"), "/data: Permission denied"),
+        (zipfile.BadZipFile("File is not a zip file"), "BadZipFile: File is not a zip file"),
+        (EOFError("cut short"), "EOFError: cut short"),
+    ],
+)
+@pytest.mark.parametrize("method", ["read", "source"])
+def test_files_that_cannot_be_read_are_the_users_to_mend(tmp_path, monkeypatch, method, error, words):
+    def fails(*_):
+        raise error
+
+    monkeypatch.setattr(Stripes, method, fails)
+    with pytest.raises(InputError, match=rf"benchmark stripes: {method}\(.*\): {words}.*; see that its files"):
+        open_images(Stripes(), "base", tmp_path)
+
+
+def test_a_file_that_vanishes_while_images_are_decoded_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(Stripes, "read", lambda self, split: Decoded(Vanishing(), LABELS, ("a", "b", "c")))
+    with pytest.raises(InputError, match=r"benchmark stripes: images of base: /data/3\.png: No such file"):
+        open_images(Stripes(), "base", tmp_path)
+    assert not list(tmp_path.glob("*/*.safetensors*"))
 
 
 def test_an_error_in_read_names_the_benchmark_and_the_split(tmp_path, monkeypatch):

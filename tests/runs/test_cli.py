@@ -230,6 +230,18 @@ def test_mistakes_end_with_2_and_one_message(arguments, words, results, capsys):
     assert not results.exists()
 
 
+@pytest.mark.parametrize("verb", ["evaluate", "compare", "tune", "tasks"])
+def test_tasks_that_the_classes_cannot_give_leave_nothing(verb, results, tiny_arguments, tmp_path, capsys):
+    """The images that the verb would make are read, but not written."""
+    strategy = {"evaluate": "simpleshot", "compare": "simpleshot,nearest"}.get(verb, "laplacianshot")
+    place = [str(tmp_path / "tasks.safetensors")] if verb == "tasks" else []
+    given = [item for item in tiny_arguments if verb != "tune" or not item.startswith("tasks=")]
+    assert main([verb, *place, *given, f"strategy={strategy}", "way=9"]) == 2
+    assert "has only" in capsys.readouterr().err
+    assert not results.exists()
+    assert not (tmp_path / "tasks.safetensors").exists()
+
+
 def test_debug_shows_where(monkeypatch, capsys):
     failing(monkeypatch, InputError("weight: too much; take less"))
     assert main(["evaluate", "--debug"]) == 2

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import tiny_plugins
 import torch
 
 from clustering.errors import InputError
@@ -29,7 +30,10 @@ def identities(configs):
 def test_the_network_of_the_source_is_used_as_it_is(trained, tracker, configs, notes):
     (config,) = configs(TARGET)
     (result,) = evaluation([config], trained, tracker, progress=notes)
-    assert notes.bars == ["images of coloured, novel", "decoding", "extracting features", "evaluating"]
+    assert notes.bars == [
+        *("reading coloured, novel", "decoding coloured, novel"),
+        *("extracting features", "evaluating"),
+    ]
     assert read_runs(tracker, "train/") == []
     (run,) = read_runs(tracker, "evaluate/Tiny")
     assert run.name == evaluate_name(config) == "simpleshot 5w1s Tiny/conv4 on Coloured s0"
@@ -154,5 +158,8 @@ def test_tasks_are_written_of_the_targets_classes(store, monkeypatch, tiny_argum
     monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
     path = tmp_path / "tasks.safetensors"
     assert main(["tasks", str(path), *tiny_arguments, TARGET]) == 0
-    assert len(Tasks.load(path)) == 40
-    assert (store.images / next(path.name for path in store.images.iterdir())).name.startswith("images-coloured")
+    written = Tasks.load(path)
+    _, labels, _ = tiny_plugins.Coloured().read("novel")
+    assert len(written) == 40
+    assert np.array_equal(written.classes.gather(1, written.support_labels), labels[written.support])
+    assert not list(store.images.iterdir()), "its labels are enough"

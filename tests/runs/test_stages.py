@@ -262,14 +262,15 @@ def test_a_damaged_checkpoint_is_trained_again(trained, tracker, tiny_arguments,
 
 @pytest.mark.parametrize(
     ("keys", "words"),
-    [(["way=8"], "way=8"), (["shot=16"], "shot=16"), (["query=20"], "query=20")],
+    [(["way=5,8"], "way=8"), (["shot=16"], "shot=16"), (["query=20"], "query=20")],
 )
 def test_impossible_tasks_are_refused_before_anything_is_trained(store, tracker, configs, keys, words):
     with pytest.raises(InputError, match=words):
         evaluation(configs(*keys), store, tracker)
     assert not any(store.cache("checkpoints").iterdir())
-    assert not runs_of(tracker, "evaluate/Tiny")
+    assert not any(store.images.iterdir())
     assert not any(path.name.startswith("evaluation") for path in store.locks.iterdir())
+    assert not runs_of(tracker, "evaluate/Tiny")
 
 
 def test_what_is_no_strategy_is_refused_before_anything_is_trained(store, tracker, configs):
