@@ -32,7 +32,7 @@ from fsl.features import FeatureBank
 from fsl.machine import keep_freed_memory
 from fsl.samplers.whole_split import WholeSplit
 from fsl.strategies import STRATEGIES
-from runs.figures.style import COLOURS, MARKERS, new_figure, save
+from runs.figures.style import COLOURS, MARKERS, new_figure, save, styled
 
 WAYS, DIMENSION, NEIGHBOURS = 227, 512, 10
 NAMES = ("laplacianshot", "slk_ms")
@@ -106,6 +106,7 @@ def against_faiss(path: Path) -> Measured:
     return {"ratio": min(seconds["faiss"]) / min(seconds["here"]), "same": float(same)}
 
 
+@styled
 def draw(results: dict[str, dict[int, Measured]], slopes: dict[str, float]) -> None:
     figure, axes = new_figure(7.0, 3.8)
     for i, (name, found) in enumerate(results.items()):

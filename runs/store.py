@@ -7,6 +7,7 @@
         cache/checkpoints/      <identity>/best.safetensors
         cache/features/         <identity>/features.safetensors
         tables/                 comparisons as Markdown and CSV, pictures
+        figures/                figures for print
         locks/                  one file an identity
 
 A stage works in `<identity>.partial/`, which becomes `<identity>/` by a rename when everything is in it.
@@ -77,6 +78,10 @@ class Store:
     @property
     def tables(self) -> Path:
         return self.root / "tables"
+
+    @property
+    def figures(self) -> Path:
+        return self.root / "figures"
 
     @property
     def locks(self) -> Path:

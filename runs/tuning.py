@@ -49,6 +49,15 @@ class Tuning:
     picture: Path
 
 
+def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any] | None:
+    """What a tuning of that config chose, by its run's tags; None where they no longer say it."""
+    try:
+        values = {field: freeze(value) for field, value in json.loads(tags[CHOSEN]).items()}
+        return values if all(values[field] in grid for field, grid in config.strategy.grids.items()) else None
+    except (KeyError, ValueError, AttributeError):
+        return None
+
+
 def find_tuned(config: TuneConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet) -> Tuned | None:
     """The values that the record has for a config; None where they are yet to be chosen."""
     return _Tuner(config, Lineage.of(config), store, tracker, progress).finished()
@@ -113,12 +122,8 @@ class _Tuner:
         trained = self.store.peek("checkpoints", self.lineage.checkpoint)
         if trained and run.data.tags.get("checkpoint") != trained.fingerprint:
             return None
-        try:
-            values = {field: freeze(value) for field, value in json.loads(run.data.tags[CHOSEN]).items()}
-            whole = all(values[field] in grid for field, grid in self.config.strategy.grids.items())
-        except (KeyError, ValueError, AttributeError):
-            whole = False
-        return Tuned(self.identity, run.info.run_id, values) if whole else None
+        values = chosen_values(self.config, run.data.tags)
+        return None if values is None else Tuned(self.identity, run.info.run_id, values)
 
     def choose(self, *, force: bool) -> Tuned:
         """Take the steps in a run that is FINISHED when everything is in it."""

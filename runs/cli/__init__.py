@@ -27,6 +27,7 @@ VERBS = {
     "tune": ("runs.cli.tune", "choose a strategy's values on base and validation classes"),
     "compare": ("runs.cli.compare", "hold strategies against one of them on the same tasks"),
     "table": ("runs.cli.table", "show an experiment's results from the tracked runs"),
+    "figure": ("runs.cli.figure", "draw a figure of the papers from the tracked runs"),
     "tasks": ("runs.cli.tasks", "write the tasks of a config to a file"),
     "list": ("runs.cli.listing", "show what there is to choose from: strategies, benchmarks, backbones"),
     "ui": ("runs.cli.ui", "open the MLflow UI on the runs that were made here"),
@@ -139,7 +140,7 @@ def _version() -> str:
 
 
 def _interrupted(given: Sequence[str]) -> str:
-    if given and given[0] in ("quickstart", "train", "evaluate", "tune", "compare", "table"):
+    if given and given[0] in ("quickstart", "train", "evaluate", "tune", "compare", "table", "figure"):
         return (
             "\ntransduce: interrupted. Finished runs, features and checkpoints are kept, and training up to "
             "its last finished epoch.\nTo go on, give the same command again."

@@ -7,6 +7,7 @@ from clustering.errors import InputError, unknown
 from runs import groups
 from runs.cli.flags import Flags, describe
 from runs.console import Console
+from runs.figures import papers
 from runs.groups import GROUPS
 from runs.tables.published import published_names, published_table, works
 
@@ -130,6 +131,7 @@ KINDS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "tunings": _files("tuning"),
     "experiments": _files("experiment"),
     "tables": _tables,
+    "figures": papers.listed,
 }
 ALSO = {  # what else a kind may be called
     "strategies": ("strategy",),
@@ -140,4 +142,5 @@ ALSO = {  # what else a kind may be called
     "tunings": ("tuning",),
     "experiments": ("experiment",),
     "tables": ("table",),
+    "figures": ("figure",),
 }

@@ -40,19 +40,21 @@ def run(flags: Flags, console: Console) -> int:
 
     from runs.figures.accuracy import accuracy_figure
     from runs.figures.descent import descent_figure
-    from runs.figures.style import save
+    from runs.figures.style import save_for_print
 
     table, _ = look_up(table_of(NAME, configs), session.tracker)
     show(table, NAME, session.store, console)
-    pictures = {"accuracy": accuracy_figure(table)}
+    pictures = {"accuracy": (accuracy_figure(table), table.title)}
     traced = [(r.config.strategy.name, r.trace) for r in results if r.trace is not None]
     if traced:
         # The first that takes its time: most of its tasks are still on their way after a few steps.
         slow = [(name, trace) for name, trace in traced if len(trace) > 5 and np.isnan(trace[5]).mean() < 0.5]
         name, trace = (slow or traced)[0]
-        pictures["descent"] = descent_figure(trace, name)
+        pictures["descent"] = (descent_figure(trace, name), f"objective of {name}, step by step")
+    folder = session.store.figures
     with session.store.watched():
-        for name, figure in pictures.items():
-            console.note(f"saved: {save(figure, session.store.tables / f'{NAME}-{name}.png')}")
+        for name, (figure, about) in pictures.items():
+            save_for_print(figure, folder, f"{NAME}-{name}", title=f"{NAME}: {name}", about=about)
+            console.note(f"saved: {folder / NAME}-{name}.pdf, .svg and .png")
     console.note("To compare the runs in MLflow: .venv/bin/transduce ui")
     return 0

@@ -2,13 +2,14 @@
 
 from typing import TYPE_CHECKING
 
-from runs.figures.style import COLOURS, MARKERS, new_figure
+from runs.figures.style import COLOURS, MARKERS, new_figure, styled
 from runs.tables.table import Table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@styled
 def accuracy_figure(table: Table) -> "Figure":
     """Dots with intervals: a row for each strategy, a colour and marker for each column of the table."""
     figure, axes = new_figure(7.0, 1.4 + 0.5 * len(table.rows))

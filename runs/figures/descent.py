@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runs.figures.style import COLOURS, new_figure
+from runs.figures.style import COLOURS, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@styled
 def descent_figure(trace: NDArray[np.floating[Any]], strategy: str) -> "Figure":
     """How far the objective of each task is above where it stopped, by step.
 

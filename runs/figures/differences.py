@@ -4,13 +4,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runs.comparison import Comparison
-from runs.figures.style import COLOURS, MARKERS, new_figure
+from runs.figures.style import COLOURS, MARKERS, new_figure, styled
 from runs.results import in_common
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@styled
 def differences_figure(comparisons: Sequence[Comparison]) -> "Figure":
     """Dots with intervals: a row for each strategy, a colour and marker for each setting. Filled where every interval
     excludes 0. Where there are several seeds, the thin line is the interval over seeds."""

@@ -1,37 +1,126 @@
-"""How figures look: colours that stay apart for colour-blind readers and in grey print, no window needed."""
+"""How figures look and how they are saved: told apart by colour-blind readers and in grey print, no window needed.
 
+Sizes are those of the printed page: a figure that is `COLUMN` or `PAGE` inches wide is printed as it is, and its
+letters have 7 to 8 points there.
+"""
+
+import functools
+import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+P = ParamSpec("P")
+R = TypeVar("R")
+Format = Literal["pdf", "svg", "png"]
+FORMATS: tuple[Format, ...] = ("pdf", "svg", "png")
+COLUMN, PAGE = 3.5, 7.0  # width of a column and of a page in inches
+
+# A series has its own colour, marker and line, so that none of the three is needed to tell it from the others.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")  # Okabe and Ito 2008
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+LINES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (3, 1, 1, 1)))
+
+LOOK: dict[Any, Any] = {
+    "font.family": "DejaVu Sans",  # comes with matplotlib
+    "font.size": 8,
+    "axes.titlesize": 8,
+    "axes.labelsize": 8,
+    "xtick.labelsize": 7,
+    "ytick.labelsize": 7,
+    "legend.fontsize": 7,
+    "figure.titlesize": 8,
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "xtick.major.width": 0.6,
+    "ytick.major.width": 0.6,
+    "grid.linewidth": 0.5,
+    "lines.linewidth": 1.3,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    "savefig.dpi": 300,
+    "pdf.fonttype": 42,  # TrueType: letters that can be searched and that journals take; 3 is neither
+    "svg.fonttype": "none",  # letters, not their outlines
+    "svg.hashsalt": "transduce",  # the same figure is the same file
+}
+
+
+def styled(draw: Callable[P, R]) -> Callable[P, R]:
+    """Draw in this look, whatever the user's own settings of matplotlib are."""
+
+    @functools.wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
+        from matplotlib import rc_context, rcdefaults, rcParams
+
+        with rc_context():
+            rcdefaults()
+            rcParams.update(LOOK)
+            return draw(*args, **kwargs)
+
+    return drawn
+
+
+def series(i: int) -> dict[str, Any]:
+    """Colour, marker and line of the i-th series; the eighth looks as the first."""
+    return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "linestyle": LINES[i % len(LINES)]}
 
 
 def new_figure(width: float, height: float) -> "tuple[Figure, Axes]":
-    """A figure of that size in inches, with one plot whose frame is open at the top and right."""
-    figure, (axes,) = new_row(1, width, height)
+    """A figure of that size in inches, with one plot."""
+    figure, ((axes,),) = new_grid(1, 1, width, height)
     return figure, axes
 
 
 def new_row(count: int, width: float, height: float) -> "tuple[Figure, list[Axes]]":
     """A figure of that size with so many plots side by side."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    plots = [figure.add_subplot(1, count, i) for i in range(1, count + 1)]
-    for axes in plots:
-        axes.spines[["top", "right"]].set_visible(False)
+    figure, (plots,) = new_grid(1, count, width, height)
     return figure, plots
 
 
-def save(figure: "Figure", path: Path) -> Path:
-    """Write a PNG in one step; gives its path."""
+def new_grid(rows: int, columns: int, width: float, height: float) -> "tuple[Figure, list[list[Axes]]]":
+    """A figure of that size with rows of plots."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    places = iter(range(1, rows * columns + 1))
+    return figure, [[figure.add_subplot(rows, columns, next(places)) for _ in range(columns)] for _ in range(rows)]
+
+
+@styled
+def save(figure: "Figure", path: Path, *, title: str = "", about: str = "") -> Path:
+    """Write a figure in one step, in the format that the path ends with; gives the path.
+
+    The same figure is the same file, byte by byte: no date is written.
+
+    Args:
+        title: of the file, for whoever finds it alone.
+        about: what the figure shows, in its caption's words; kept in the file, too.
+    """
+    kind = path.suffix.removeprefix(".")
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.partial")
-    figure.savefig(partial, format="png", dpi=150)
-    partial.replace(path)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        figure.savefig(partial, format=kind, metadata=_metadata(kind, title, about))
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
     return path
+
+
+def save_for_print(figure: "Figure", folder: Path, name: str, *, title: str, about: str) -> tuple[Path, ...]:
+    """Write a figure as `name`.pdf, .svg and .png; gives the paths."""
+    return tuple(save(figure, folder / f"{name}.{kind}", title=title, about=about) for kind in FORMATS)
+
+
+def _metadata(kind: str, title: str, about: str) -> dict[str, Any]:
+    """What each format calls the title and the caption; None leaves out what would differ from time to time."""
+    if kind == "pdf":
+        return {"Title": title, "Subject": about, "Creator": "transduce", "CreationDate": None}
+    if kind == "svg":
+        return {"Title": title, "Description": about, "Creator": "transduce", "Date": None}
+    return {"Title": title, "Description": about, "Software": "transduce"}

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runs.figures.style import COLOURS, MARKERS, new_row
+from runs.figures.style import COLOURS, MARKERS, new_row, styled
 from runs.overrides import is_number, spell, write
 from runs.tuning_curves import Curve
 
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+@styled
 def tuning_figure(curves: Sequence[Curve], title: str, novel: Curve | None = None) -> "Figure":
     """A plot for each step: mean accuracy with its 95 % band over tasks, the chosen value marked.
 

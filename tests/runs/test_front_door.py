@@ -39,6 +39,12 @@ LINES = {
     "tune strategy=simpleshot": (2, "temperature=5,15,30"),
     "tune strategy=laplacianshot weight=0.5,heavy": (2, "weight"),
     "tune tasks=5": (2, "transduce evaluate"),
+    "figure --help": (0, ""),
+    "figure thesis/99": (2, "'thesis/99'; did you mean 'thesis/"),
+    "figure xsdc/3": (2, "waits for XSDC"),
+    "figure xsdc/2": (2, "shows no data"),
+    "figure": (2, "thesis/4.1"),
+    "list figures": (0, ""),
     "train epochs=few": (2, "epochs"),
     "train shot=1": (2, "evaluate"),
 }

@@ -265,7 +265,9 @@ def test_quickstart_ends_with_table_and_pictures(trained, tiny_arguments, capsys
     assert "laplacianshot" in out
     assert "transduce ui" in err
     names = {path.name for path in trained.tables.iterdir()}
-    assert names >= {"quickstart.md", "quickstart.csv", "quickstart-accuracy.png", "quickstart-descent.png"}
+    assert names >= {"quickstart.md", "quickstart.csv"}
+    drawn = {path.name for path in trained.figures.iterdir()}
+    assert drawn == {f"quickstart-{name}.{kind}" for name in ("accuracy", "descent") for kind in ("pdf", "svg", "png")}
 
 
 def test_tasks_are_written_and_evaluated(trained, tiny_arguments, tmp_path, capsys):

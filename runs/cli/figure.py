@@ -1,0 +1,127 @@
+"""`transduce figure`: a figure of the papers, drawn from the tracked runs."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from clustering.errors import InputError
+from runs.cli.flags import Flags, describe
+from runs.config import TuneConfig
+from runs.console import Console
+from runs.lineage import evaluate_name
+from runs.locks import silent
+
+if TYPE_CHECKING:
+    from runs.cli.session import Session
+    from runs.figures.drawing import AnyDrawing
+
+FLAGS = ("run-missing", "yes", "dry-run", "force", "json")
+ABOUT = """\
+usage: transduce figure NAME[@BENCHMARK] [key=value ...] [--flag ...]
+
+A figure of the papers from the tracked runs: saved in the results folder as PDF, SVG and PNG, with its caption, and
+logged to MLflow with the runs that it was drawn from. Nothing is run unless --run-missing says so.
+NAME is one of {names}; transduce list figures shows what the others wait for.
+@BENCHMARK is the same figure on another benchmark with the network conv4. A key goes over the paper's, as in
+tasks=500 for the tasks of novel classes; the data are where root=FOLDER says.
+
+flags:
+{flags}
+
+examples:
+  transduce figure thesis/4.1@glyphs tasks=500 --run-missing -y
+  transduce figure thesis/4.2@glyphs --run-missing -y
+  transduce figure thesis/4.2@mini root=FOLDER checkpoint=model_best.pth.tar --run-missing -y
+"""
+
+
+def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
+    from runs.figures.papers import DRAWN
+
+    return ABOUT.format(names=", ".join(DRAWN), flags=describe(FLAGS))
+
+
+def run(flags: Flags, console: Console) -> int:
+    """Draw the figure that the settings name."""
+    name, typed = _asked_for(flags.settings)
+    from runs.figures.papers import drawing
+
+    number, _, benchmark = name.partition("@")
+    drawn = drawing(number)
+    configs = drawn.configs(name, benchmark, typed, console.note)
+    from runs.cli.session import Session
+
+    session = Session(configs, console)
+    if flags.dry_run:
+        session.show_plan()
+        return 0
+    if flags.run_missing:
+        _make(drawn, configs, session, yes=flags.yes)
+    found = _read(drawn, configs, session, f"transduce figure {' '.join(flags.settings)} --run-missing")
+    from runs.figures.logged import logged_figure
+
+    figure = logged_figure(name, drawn, found, session.store, session.tracker, say=console.note, force=flags.force)
+    if console.as_json:
+        console.json(vars(figure) | {"files": [str(path) for path in figure.files]})
+    else:
+        console.write(figure.caption)
+    console.note(f"{'reused' if figure.reused else 'saved'}: {figure.files[0].with_suffix('')}.pdf, .svg and .png")
+    session.close()
+    return 0
+
+
+def _asked_for(settings: Sequence[str]) -> tuple[str, list[str]]:
+    """The name, and the settings that go over the paper's."""
+    words = [word for word in settings if "=" not in word]
+    if len(words) != 1:
+        from runs.figures.papers import DRAWN
+
+        raise InputError(f"say which figure: transduce figure NAME; there are {', '.join(DRAWN)}")
+    return words[0], [setting for setting in settings if "=" in setting]
+
+
+def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", *, yes: bool) -> None:
+    """Run the configs of which the record has nothing whole, after asking.
+
+    Raises:
+        InputError: there is nobody to ask.
+    """
+    from runs.stages import plan
+
+    missing = [config for config in configs if drawing.read(config, session.tracker, silent) is None]
+    if not missing:
+        return
+    console = session.console
+    for line in str(plan(missing, session.store, session.tracker)).splitlines():
+        console.note(line)
+    if not yes:
+        if not sys.stdin.isatty():
+            raise InputError("--run-missing would run what is planned above, and cannot ask here; add -y")
+        if not console.agree("Go on?"):
+            return
+    if drawing.schema is TuneConfig:
+        for config in missing:
+            session.tuning(config, force=False)
+    else:
+        session.evaluation(missing, force=False)
+
+
+def _read(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", remedy: str) -> list[Any]:
+    """What the record has of each config; what it has not is said.
+
+    Raises:
+        InputError: it has nothing of any.
+    """
+    console, found = session.console, []
+    for config in configs:
+        one = drawing.read(config, session.tracker, console.note)
+        if one is None:
+            console.note(f"not run, or not whole: {evaluate_name(config)}")
+        else:
+            found.append(one)
+    if not found:
+        raise InputError(f"no run that the figure could be drawn from; to run what it needs: {remedy}")
+    if len(found) < len(configs):
+        console.note(f"to run what is missing: {remedy}")
+    return found

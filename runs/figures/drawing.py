@@ -1,0 +1,101 @@
+"""What a figure of a paper is drawn from, and how: which configs it needs, what it reads of them, what it shows.
+
+A figure has a plot for each of the paper's networks. `@BENCHMARK` behind its name puts another benchmark and the
+network conv4 in the place of the paper's, so that one plot is left; what is typed goes over everything.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from clustering.errors import InputError
+from runs.config import EvaluateConfig, TuneConfig, parse
+from runs.lineage import short, weights_name
+from runs.locks import Say
+from runs.tables.paper import SMALL
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from runs.tracking import Tracker
+
+C = TypeVar("C", EvaluateConfig, TuneConfig)
+F = TypeVar("F")
+
+
+def plot_names(configs: Sequence[EvaluateConfig | TuneConfig]) -> list[str]:
+    """What tells the plots of configs apart: the network, or the file of its weights, and what else differs."""
+    parts = [
+        (
+            short(config.strategy),
+            short(config.benchmark),
+            weights_name(config) or short(config.backbone),
+            f"seed {config.seed}",
+        )
+        for config in configs
+    ]
+    kept = [i for i in range(4) if i == 2 or len({part[i] for part in parts}) > 1]
+    return [", ".join(part[i] for i in kept) for part in parts]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing(Generic[C, F]):
+    """How one figure comes from the record.
+
+    Attributes:
+        schema: what a run of it is configured by.
+        settings: the paper's, by key.
+        networks: settings of the paper's networks, each on top of `settings`.
+        also: what a key may be called here besides, as `tasks` for the one that counts them in this figure.
+        check: raises an `InputError` where configs make no figure, before anything is run for them.
+        read: what the record has of a config; None where it is not whole, and then why is said.
+        run_ids: the runs that something read comes from.
+        draw: the figure of all that was read, in order.
+        caption: what stands below it.
+    """
+
+    schema: type[C]
+    settings: Mapping[str, str]
+    networks: Sequence[Mapping[str, str]]
+    also: Mapping[str, str] = field(default_factory=dict)
+    check: Callable[[Sequence[C]], object] = plot_names
+    read: Callable[[C, "Tracker", Say], F | None]
+    run_ids: Callable[[F], Sequence[str]]
+    draw: Callable[[Sequence[F]], "Figure"]
+    caption: Callable[[Sequence[F]], str]
+
+    def configs(self, name: str, benchmark: str, typed: Sequence[str], say: Say) -> list[C]:
+        """The configs that it needs, each once, under what was typed.
+
+        Args:
+            name: of the figure, for messages.
+            benchmark: in the place of the paper's; empty for the paper's own.
+            say: told of networks that are left out.
+
+        Raises:
+            InputError: as `parse`, where it is not one network alone that cannot be had; what makes no figure.
+        """
+        given = [self._key(setting) for setting in typed]
+        networks = [{"benchmark": benchmark, "backbone": SMALL}] if benchmark else self.networks
+        found: list[C] = []
+        problems: dict[str, InputError] = {}
+        for network in networks:
+            try:
+                configs = parse(self.schema, given, {**self.settings, **network}, f"figure {name}")
+            except InputError as error:
+                problems.setdefault(str(error), error)
+                continue
+            found += [config for config in configs if config not in found]
+        if not found:
+            raise next(iter(problems.values()))
+        self.check(found)
+        for problem in problems:
+            say(f"left out: {problem}")
+        return found
+
+    def _key(self, setting: str) -> str:
+        key, equals, value = setting.partition("=")
+        return self.also.get(key.strip(), key) + equals + value
+
+
+AnyDrawing = Drawing[Any, Any]

@@ -1,0 +1,134 @@
+"""Figures in the record: each is a run of its own with its files, its caption, and the runs that it was drawn from."""
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clustering.code import code_fingerprint
+from runs.config import TrainConfig, identity
+from runs.figures.drawing import AnyDrawing
+from runs.figures.style import FORMATS, save_for_print
+from runs.locks import Say, silent
+from runs.overrides import write
+
+if TYPE_CHECKING:
+    from runs.store import Store
+    from runs.tracking import Tracker
+
+NOTE = "mlflow.note.content"  # the tag that MLflow's interface shows as a run's description
+HASHES = "files"  # the tag with the SHA-256 of each file
+
+
+@dataclass(frozen=True)
+class LoggedFigure:
+    """A figure that is drawn, saved and in the record.
+
+    Attributes:
+        name: such as "thesis/4.1@glyphs".
+        files: PDF, SVG and PNG, in the results folder.
+        caption: what stands below it.
+        run_id: the MLflow run that holds it.
+        reused: it was there already.
+        sources: ids of the runs that it was drawn from.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    caption: str
+    run_id: str
+    reused: bool
+    sources: tuple[str, ...]
+
+
+def logged_figure(
+    name: str,
+    drawing: AnyDrawing,
+    found: Sequence[Any],
+    store: "Store",
+    tracker: "Tracker",
+    *,
+    say: Say = silent,
+    force: bool = False,
+) -> LoggedFigure:
+    """Draw a figure of what was read, or take it from the record where it was drawn from the same runs before.
+
+    Args:
+        found: what the drawing read, of at least one config.
+        force: draw it again.
+
+    Raises:
+        InputError: what was read makes no such figure.
+    """
+    sources = tuple(run_id for one in found for run_id in drawing.run_ids(one))
+    code = code_fingerprint(drawing.draw.__module__, "runs.figures.drawing", "runs.figures.style", follow=False)
+    key = identity("figure", name=name, sources=sources, code=code)
+    experiment = f"figure/{name.partition('@')[0]}"
+    caption, stem = drawing.caption(found), re.sub(r"[^\w.]+", "-", name)
+    with store.lock("figure", key, f"the figure {name}", say), store.watched():
+        tracker.bury(experiment, key)
+        run = None if force else tracker.find(experiment, key)
+        if run and (files := _fetch(run, stem, store, tracker)):
+            return LoggedFigure(name, files, caption, run.info.run_id, True, sources)
+        if run:
+            say(f"the files of run {run.info.run_id} ({name}) are no longer whole: drawing it again")
+        figure = drawing.draw(found)
+        configs = [one.config for one in found]
+        started = tracker.start(
+            experiment,
+            name,
+            stage="figure",
+            identity=key,
+            params=_params(configs),
+            config=_described(drawing, found),
+            tags={NOTE: caption, "source_runs": " ".join(sources)},
+        )
+        with started.guarded():
+            files = save_for_print(figure, store.figures, stem, title=name, about=caption)
+            for path in files:
+                started.artifact(path)
+            started.log(tags={HASHES: json.dumps({path.name: _sha256(path) for path in files})})
+            started.finish()
+    return LoggedFigure(name, files, caption, started.run_id, False, sources)
+
+
+def _fetch(run: Any, stem: str, store: "Store", tracker: "Tracker") -> tuple[Path, ...]:
+    """The files of a run, in the results folder; none where one of them is gone or changed."""
+    hashes: dict[str, str] = {}
+    with suppress(ValueError):
+        hashes = dict(json.loads(run.data.tags.get(HASHES, "{}")))
+    store.figures.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=store.figures, prefix=f".{stem}-") as folder:
+        copies = [tracker.download(run.info.run_id, f"{stem}.{kind}", Path(folder)) for kind in FORMATS]
+        whole = [copy for copy in copies if copy and hashes.get(copy.name) == _sha256(copy)]
+        if len(whole) < len(FORMATS):
+            return ()
+        for copy in whole:
+            os.replace(copy, store.figures / copy.name)
+    return tuple(store.figures / copy.name for copy in whole)
+
+
+def _params(configs: Sequence[TrainConfig]) -> dict[str, str]:
+    """The values of each key, of all configs."""
+    values: dict[str, list[str]] = {}
+    for config in configs:
+        for key, value in config.flat().items():
+            values.setdefault(key, []).append(write(value))
+    return {key: ", ".join(dict.fromkeys(texts)) for key, texts in values.items()}
+
+
+def _described(drawing: AnyDrawing, found: Sequence[Any]) -> str:
+    """Every config, with the runs that were read for it."""
+    parts = [f"# runs: {' '.join(drawing.run_ids(one))}\n{one.config.to_yaml()}" for one in found]
+    return "---\n".join(parts)
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,64 @@
+"""The figures of the papers, by name: which can be drawn here, and what the others wait for.
+
+To add one: a file in this folder with a `Drawing`, and a line in `DRAWN`.
+"""
+
+import importlib
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, cast
+
+from clustering.errors import InputError, unknown
+from runs.tables.published import PublishedFigure, figures
+
+if TYPE_CHECKING:
+    from runs.figures.drawing import AnyDrawing
+
+DRAWN: Mapping[str, str] = {
+    "thesis/4.1": "runs.figures.tuned_weight:DRAWING",
+    "thesis/4.2": "runs.figures.objective_trace:DRAWING",
+}
+WAITS_FOR: Mapping[str, str] = {  # by how the names begin
+    "thesis/0.": "clustering by Laplacian K-modes and normalised cut",
+    "thesis/2.": "clustering by SLK-MS, SLK-BO and LK",
+    "thesis/3.": "fair clustering",
+    "slk": "clustering by SLK-MS, SLK-BO and LK",
+    "xsdc/": "XSDC",
+    "entropy/": "entropy clustering",
+}
+
+
+def drawing(name: str) -> "AnyDrawing":
+    """How a figure is drawn.
+
+    Args:
+        name: such as "thesis/4.1", without a benchmark.
+
+    Raises:
+        InputError: no figure of that name, or one that is not drawn here, and why.
+    """
+    known = {figure.name: figure for figure in figures()}
+    if name not in known:
+        raise unknown("figure", name, known)
+    if name not in DRAWN:
+        raise InputError(f"figure {name} cannot be drawn ({known[name].shows}): it {_why_not(known[name])}")
+    module, _, attribute = DRAWN[name].partition(":")
+    return cast("AnyDrawing", getattr(importlib.import_module(module), attribute))
+
+
+def listed() -> list[dict[str, str]]:
+    """Every figure: its name, what it shows, whether it can be drawn."""
+    return [
+        {
+            "name": figure.name,
+            "about": figure.shows,
+            "drawn": "yes" if figure.name in DRAWN else _why_not(figure),
+        }
+        for figure in figures()
+    ]
+
+
+def _why_not(figure: PublishedFigure) -> str:
+    if not figure.data_like:
+        return "is a sketch and shows no data"
+    waited = next((method for start, method in WAITS_FOR.items() if figure.name.startswith(start)), None)
+    return f"waits for {waited}" if waited else "is not drawn here"

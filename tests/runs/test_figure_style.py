@@ -1,0 +1,103 @@
+"""How figures look: told apart without colour, read in print, and never half a file."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from runs.figures.style import COLOURS, FORMATS, LINES, MARKERS, new_grid, save, save_for_print, series, styled
+
+# Machado, Oliveira and Fernandes 2009: what is left of linear RGB without one kind of cones.
+BLINDNESS = {
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.011820, 0.042940, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.303900]],
+    "none": np.eye(3),
+}
+TO_XYZ = np.array([[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]])
+
+
+def lab(colour, kind="none"):
+    """CIELAB of "#rrggbb" as someone with that kind of colour vision sees it."""
+    encoded = np.array([int(colour[i : i + 2], 16) for i in (1, 3, 5)]) / 255
+    linear = np.where(encoded <= 0.04045, encoded / 12.92, ((encoded + 0.055) / 1.055) ** 2.4)
+    seen = np.clip(np.asarray(BLINDNESS[kind]) @ linear, 0, 1)
+    x, y, z = np.cbrt(np.maximum(TO_XYZ @ seen / [0.9505, 1.0, 1.089], 1e-4))
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("kind", BLINDNESS)
+def test_colours_stay_apart(kind):
+    """2.3 is what can just be seen (CIE 1976)."""
+    for one, other in itertools.combinations(COLOURS, 2):
+        assert np.linalg.norm(lab(one, kind) - lab(other, kind)) > 10, (one, other)
+
+
+def test_the_first_two_series_stay_apart_in_grey():
+    assert abs(lab(COLOURS[0])[0] - lab(COLOURS[1])[0]) > 20
+
+
+def test_every_series_has_its_own_marker_and_line():
+    assert len(COLOURS) == len(MARKERS) == len(LINES)
+    assert len(set(MARKERS)) == len(set(LINES)) == len(MARKERS)
+    assert series(len(COLOURS)) == series(0)
+
+
+@styled
+def some_figure():
+    figure, ((axes,),) = new_grid(1, 1, 3.5, 2.0)
+    axes.plot([1, 2], [3, 4], label="λ", **series(1))
+    axes.set_title("a $x^2$ title")
+    axes.set_xlabel("weight λ")
+    axes.legend()
+    return figure
+
+
+@pytest.fixture
+def matplotlib_of_the_user():
+    """Settings of matplotlib as somebody may have them."""
+    from matplotlib import rc_context
+
+    with rc_context({"font.size": 30.0, "pdf.fonttype": 3, "svg.fonttype": "path", "savefig.dpi": 50}):
+        yield
+
+
+@pytest.mark.usefixtures("matplotlib_of_the_user")
+def test_letters_are_letters_and_can_be_read_in_print(tmp_path):
+    from matplotlib import rcParams
+    from matplotlib.text import Text
+    from PIL import Image
+
+    figure = some_figure()
+    sizes = {text.get_fontsize() for text in figure.findobj(Text) if text.get_text()}
+    assert 6.5 <= min(sizes) <= max(sizes) <= 9
+    paths = save_for_print(figure, tmp_path / "new" / "folder", "name", title="A title", about="With λ and ± in it")
+    pdf, svg, png = (path.read_bytes() for path in paths)
+    assert b"/Subtype /Type3" not in pdf
+    assert b"/Subtype /CIDFontType2" in pdf
+    assert "weight λ</text>" in svg.decode()
+    assert "With λ and ± in it" in svg.decode()
+    with Image.open(paths[2]) as image:
+        assert image.size == (1050, 600)
+        assert image.text["Description"] == "With λ and ± in it"
+        assert image.text["Title"] == "A title"
+    assert png.startswith(b"\x89PNG")
+    assert rcParams["font.size"] == 30.0, "the user's own settings are left alone"
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_the_same_figure_is_the_same_file(tmp_path, kind):
+    first, second = (save(some_figure(), tmp_path / f"{i}.{kind}", title="t").read_bytes() for i in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_figure_that_cannot_be_saved_leaves_the_old_one(tmp_path, kind):
+    path = save(some_figure(), tmp_path / f"figure.{kind}")
+    before = path.read_bytes()
+    broken = some_figure()
+    broken.axes[0].set_title(r"$\no_such_command$")
+    with pytest.raises(ValueError, match="no_such_command"):
+        save(broken, path)
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]

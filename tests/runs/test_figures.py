@@ -1,0 +1,294 @@
+"""The papers' figures: drawn from the record alone, with its numbers, logged once, and what is missing is named."""
+
+import io
+import json
+import shutil
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from clustering.errors import InputError
+from runs.cli import main
+from runs.config import EvaluateConfig, TuneConfig, parse
+from runs.figures import papers
+from runs.figures.drawing import plot_names
+from runs.figures.logged import NOTE, logged_figure
+from runs.figures.style import FORMATS
+from runs.recorded import recorded_evaluation, recorded_tuning
+from runs.stages import Tuning, evaluation, tune
+from runs.store import Store
+from runs.tables.published import figures
+from runs.tracking import Tracker
+from tests.runs.records import runs_of
+
+TUNED, TRACED = "thesis/4.1@tiny_plugins:Tiny", "thesis/4.2@tiny_plugins:Tiny"
+PROTOCOL = """\
+tasks: 30
+laplacianshot:
+- {split: base, grid: {neighbours: [2, 5]}, at: {weight: 1.0}}
+- {split: validation, grid: {weight: [0.01, 0.7, 3.0]}}
+"""
+WEIGHTS = [0.01, 0.7, 3.0]
+
+
+def typed_for(folder, arguments):
+    """What makes what to type behind the name of a figure; the later one of a key counts."""
+    (folder / "short.yaml").write_text(PROTOCOL)
+    keys = [item for item in arguments if not item.startswith("benchmark=")]
+
+    def make(name, *more):
+        tuning = [f"tuning={folder}/short.yaml"] if name == TUNED else []
+        given = [*keys, *tuning, f"results={folder}/results", *more]
+        return [name, *{item.partition("=")[0]: item for item in given}.values()]
+
+    return make
+
+
+def configs_of(name, typed):
+    number, _, benchmark = name.partition("@")
+    return papers.drawing(number).configs(name, benchmark, typed[1:], print)
+
+
+@pytest.fixture
+def typed(tmp_path, tiny_arguments, trained):
+    """What to type behind the name of a figure, in a store without runs."""
+    return typed_for(tmp_path, tiny_arguments)
+
+
+@pytest.fixture
+def needed(typed):
+    """The configs that a figure needs."""
+    return lambda name, *more: configs_of(name, typed(name, *more))
+
+
+class Made(NamedTuple):
+    """A store with tunings that no test changes."""
+
+    store: Store
+    tracker: Tracker
+    tunings: list[Tuning]
+    typed: Callable[..., list[str]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, tiny_arguments, trained_results, empty_record):
+    folder = tmp_path_factory.mktemp("tuned")
+    store = Store(folder / "results")
+    store.prepare()
+    shutil.copy(empty_record, store.database)
+    shutil.copytree(trained_results / "cache", store.root / "cache", dirs_exist_ok=True)
+    tracker, typed = Tracker(store), typed_for(folder, tiny_arguments)
+    return Made(store, tracker, [tune(c, store, tracker) for c in configs_of(TUNED, typed(TUNED))], typed)
+
+
+@pytest.fixture
+def read(made):
+    """How the first figure is drawn, and what it reads."""
+    drawing = papers.drawing("thesis/4.1")
+    return drawing, [drawing.read(tuning.config, made.tracker, print) for tuning in made.tunings]
+
+
+def drawn(store, number):
+    return {kind: (store.figures / f"thesis-{number}-tiny_plugins-Tiny.{kind}") for kind in FORMATS}
+
+
+def test_accuracy_against_the_weight_is_drawn_as_the_runs_say(made, read):
+    drawing, found = read
+    figure = drawing.draw(found)
+    assert [axes.get_ylabel() for axes in figure.axes] == ["1-shot accuracy (%)", "5-shot accuracy (%)"]
+    for axes, tuning in zip(figure.axes, made.tunings, strict=True):
+        validation, novel, chosen = axes.get_lines()
+        bands = [band.get_paths()[0].vertices[:, 1] for band in axes.collections]
+        for line, band, curve in zip((validation, novel), bands, (tuning.curves[-1], tuning.novel), strict=True):
+            runs = [made.tracker.get(trial.result.run_id).data.metrics for trial in curve.trials]
+            means, widths = (np.array([run[name] for run in runs]) for name in ("accuracy", "accuracy_ci95"))
+            np.testing.assert_array_equal(line.get_xdata(), WEIGHTS)
+            np.testing.assert_allclose(line.get_ydata(), 100 * means)
+            ends = 100 * np.concatenate([means - widths, means + widths])
+            np.testing.assert_allclose(np.unique(band.round(9)), np.unique(ends.round(9)))
+        assert set(chosen.get_xdata()) == {tuning.tuned.values["weight"]}
+    caption = drawing.caption(found)
+    for words in ("30 of validation classes", "40 of novel classes", "95 % intervals over tasks"):
+        assert words in caption
+
+
+def test_the_objective_of_the_first_task_is_drawn_until_it_stops(trained, tracker, needed):
+    configs = needed(TRACED, "seed=0,1", f"checkpoint={trained.root}/weights.safetensors")
+    (weights,) = trained.cache("checkpoints").glob("*/best.safetensors")
+    shutil.copy(weights, trained.root / "weights.safetensors")  # for both seeds, so that nothing is trained
+    results = evaluation(configs, trained, tracker)
+    drawing = papers.drawing("thesis/4.2")
+    found = [drawing.read(config, tracker, print) for config in configs]
+    lines = drawing.draw(found).axes[0].get_lines()
+    assert [line.get_label() for line in lines] == ["weights, seed 0", "weights, seed 1"]
+    for line, result in zip(lines, results, strict=True):
+        steps = int(result.iterations[0])
+        np.testing.assert_array_equal(line.get_xdata(), range(steps + 1))
+        np.testing.assert_array_equal(line.get_ydata(), result.trace[: steps + 1, 0])
+        assert (np.diff(line.get_ydata()) <= 1e-3).all()
+    assert f"({results[0].iterations.max()} at most)" in drawing.caption(found)
+    assert "40 tasks" in drawing.caption(found)
+
+
+def test_the_images_are_not_needed(made, monkeypatch):
+    def gone(benchmark):
+        raise InputError("no images")
+
+    monkeypatch.setattr("fsl.benchmarks.images.images_source", gone)
+    for tuning in made.tunings:
+        assert recorded_tuning(tuning.config, made.tracker).run_id == tuning.tuned.run_id
+
+
+def test_the_verb_saves_prints_and_logs_and_then_reuses(made, capsys):
+    assert main(["figure", *made.typed(TUNED), "--force"]) == 0
+    shown = capsys.readouterr()
+    files = drawn(made.store, "4.1")
+    assert files["pdf"].read_bytes().startswith(b"%PDF")
+    assert files["svg"].read_text().startswith("<?xml")
+    assert files["png"].read_bytes().startswith(b"\x89PNG")
+    assert "saved: " in shown.err
+    run, *earlier = runs_of(made.tracker, "figure/thesis/4.1")
+    assert (run.info.run_name, run.info.status) == (TUNED, "FINISHED")
+    assert run.data.tags[NOTE] == shown.out.strip()
+    assert {tuning.tuned.run_id for tuning in made.tunings} < set(run.data.tags["source_runs"].split())
+    kept = {item.path for item in made.tracker.client.list_artifacts(run.info.run_id)}
+    assert kept == {"config.yaml", *(path.name for path in files.values())}
+    before = {path: path.read_bytes() for path in files.values()}
+    files["svg"].unlink()
+    files["png"].write_bytes(b"spoilt")
+    assert main(["figure", *made.typed(TUNED), "--json"]) == 0
+    shown = capsys.readouterr()
+    assert "reused: " in shown.err
+    told = json.loads(shown.out)
+    assert (told["reused"], told["run_id"]) == (True, run.info.run_id)
+    assert {path: path.read_bytes() for path in files.values()} == before
+    assert len(runs_of(made.tracker, "figure/thesis/4.1")) == 1 + len(earlier)
+
+
+def test_config_yaml_of_a_figure_says_what_was_read(made, read, tmp_path):
+    figure = logged_figure(TUNED, *read, made.store, made.tracker)
+    text = made.tracker.download(figure.run_id, "config.yaml", tmp_path).read_text()
+    for tuning, part in zip(made.tunings, text.split("---\n"), strict=True):
+        (tmp_path / "part.yaml").write_text(part)
+        assert parse(TuneConfig, [f"experiment={tmp_path}/part.yaml"]) == [tuning.config]
+        assert tuning.tuned.run_id in part
+
+
+@pytest.mark.parametrize("damage", ["gone", "changed"])
+def test_a_logged_figure_that_is_not_whole_is_drawn_again(made, read, notes, damage):
+    first = logged_figure(TUNED, *read, made.store, made.tracker)
+    before = [path.read_bytes() for path in first.files]
+    (artefact,) = made.store.artifacts.glob(f"**/{first.run_id}/**/*.pdf")
+    if damage == "gone":
+        artefact.unlink()
+    else:
+        artefact.write_bytes(artefact.read_bytes()[:-1])
+    second = logged_figure(TUNED, *read, made.store, made.tracker, say=notes.note)
+    assert not second.reused
+    assert second.run_id != first.run_id
+    assert "no longer whole" in notes
+    assert [path.read_bytes() for path in second.files] == before, "the same figure is the same file"
+    assert logged_figure(TUNED, *read, made.store, made.tracker).run_id == second.run_id
+
+
+def test_other_runs_are_another_figure(trained, tracker, needed, notes):
+    (config,) = needed(TRACED)
+    drawing = papers.drawing("thesis/4.2")
+    evaluation([config], trained, tracker)
+    first = logged_figure(TRACED, drawing, [recorded_evaluation(config, tracker)], trained, tracker)
+    (again,) = evaluation([config], trained, tracker, force=True)
+    assert recorded_evaluation(config, tracker).run_id == again.run_id, "the newest counts"
+    second = logged_figure(TRACED, drawing, [recorded_evaluation(config, tracker)], trained, tracker)
+    assert not second.reused
+    tracker.client.delete_run(again.run_id)
+    third = logged_figure(TRACED, drawing, [recorded_evaluation(config, tracker)], trained, tracker)
+    assert (third.reused, third.run_id, third.sources) == (True, first.run_id, first.sources)
+    assert recorded_evaluation(config.replace(tasks=41), tracker, notes.note) is None
+    assert "of other settings or of earlier code" in notes
+
+
+def test_a_run_that_is_gone_or_damaged_is_named_and_the_rest_is_drawn(trained, tracker, typed, needed, capsys, notes):
+    tuned = [tune(config, trained, tracker) for config in needed(TUNED)]
+    lost, spoilt = tuned[0].novel.trials[1].result.run_id, tuned[1].curves[-1].trials[0].result.run_id
+    tracker.client.delete_run(lost)
+    assert main(["figure", *typed(TUNED)]) == 0
+    err = capsys.readouterr().err
+    assert f"run {tuned[0].tuned.run_id}" in err
+    assert "lacks weight=0.7 on 40 tasks of novel classes" in err
+    assert "not run, or not whole: laplacianshot 5w1s" in err
+    assert "--run-missing" in err
+    (path,) = trained.artifacts.glob(f"**/{spoilt}/**/per_task.npz")
+    path.write_bytes(b"no numbers")
+    assert main(["figure", *typed(TUNED)]) == 2
+    err = capsys.readouterr().err
+    assert f"per_task.npz of run {spoilt} (weight=0.01 validation) is no longer whole: damaged" in err
+    assert main(["figure", *typed(TUNED), "--run-missing", "-y"]) == 0
+    assert "not run" not in capsys.readouterr().err
+    tracker.client.set_tag(tuned[0].tuned.run_id, "chosen", "{}")
+    assert recorded_tuning(tuned[0].config, tracker, notes.note) is None
+    assert "no longer says what it chose" in notes
+
+
+def test_what_is_missing_is_run_when_told_so(trained, typed, capsys, monkeypatch):
+    assert main(["figure", *typed(TRACED)]) == 2
+    err = capsys.readouterr().err
+    assert "not run, or not whole: laplacianshot 5w5s Tiny/conv4 s0" in err
+    assert f"transduce figure {TRACED} " in err
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    assert main(["figure", *typed(TRACED), "--run-missing"]) == 2
+    err = capsys.readouterr().err
+    assert "1 new runs" in err
+    assert "add -y" in err
+    assert main(["figure", *typed(TRACED), "--run-missing", "-y"]) == 0
+    assert all(path.is_file() for path in drawn(trained, "4.2").values())
+
+
+def test_a_dry_run_makes_nothing(trained, typed, capsys):
+    assert main(["figure", *typed(TUNED), "--dry-run"]) == 0
+    assert "tuning " in capsys.readouterr().out
+    assert not trained.figures.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "words"),
+    [
+        (TRACED, ["strategy=simpleshot"], "weight"),
+        (TUNED, ["strategy=simpleshot"], "varies nothing of simpleshot last"),
+        (TUNED, ["way=3,5"], "two curves for the plot"),
+        (TUNED, ["temperature=5,15"], "varies weight, temperature of laplacianshot last"),
+        (TUNED, ["novel_tasks=3", "tasks=3"], "given twice"),
+        ("thesis/4.1@glyfs", [], "glyphs"),
+    ],
+)
+def test_what_makes_no_figure(trained, typed, capsys, name, more, words):
+    assert main(["figure", *typed(name, *more), "--run-missing", "-y"]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_every_figure_of_the_papers_is_drawn_or_says_what_it_waits_for():
+    rows = {row["name"]: row["drawn"] for row in papers.listed()}
+    assert list(rows) == [figure.name for figure in figures()]
+    assert {name for name, drawn in rows.items() if drawn == "yes"} == set(papers.DRAWN)
+    for figure in figures():
+        starts = [start for start in papers.WAITS_FOR if figure.name.startswith(start)]
+        if figure.name not in papers.DRAWN:
+            assert rows[figure.name].startswith("waits for" if figure.data_like else "is a sketch")
+            with pytest.raises(InputError, match=f"{figure.name} cannot be drawn"):
+                papers.drawing(figure.name)
+        assert len(starts) == int(figure.data_like and figure.name not in papers.DRAWN) or not figure.data_like
+
+
+@pytest.mark.parametrize("name", papers.DRAWN)
+def test_every_figure_that_is_drawn_parses(name):
+    drawing, left_out = papers.drawing(name), []
+    folded = drawing.configs(f"{name}@glyphs", "glyphs", [], print)
+    assert {(config.benchmark.name, config.backbone.name) for config in folded} == {("glyphs", "conv4")}
+    assert len(folded) == len({config.sampler.options["shot"] for config in folded})
+    printed = drawing.configs(name, "", [], left_out.append)
+    assert {config.benchmark.name for config in printed} == {"mini"}
+    assert len(set(plot_names(printed))) + len(left_out) == len(drawing.networks)
+    (one,) = {config.backbone.name for config in drawing.configs(name, "", ["backbone=conv6"], print)}
+    assert one == "conv6"
+    assert {type(config) for config in printed} <= {EvaluateConfig, TuneConfig}
