@@ -7,7 +7,7 @@ export MLFLOW_DISABLE_TELEMETRY = true
 export DO_NOT_TRACK = true
 export GIT_PYTHON_REFRESH = quiet
 BIN = .venv/bin
-BENCHMARKS ?= strategies shared_products laplacianshot against_easyfsl gpu training_overhead
+BENCHMARKS ?= strategies shared_products laplacianshot against_easyfsl gpu training_overhead record
 
 .PHONY: quickstart test lint types bench ui environment clean
 quickstart: environment

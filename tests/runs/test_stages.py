@@ -15,6 +15,7 @@ from runs.lineage import Lineage
 from runs.stages import checkpoint, evaluation, features, plan
 from runs.store import Store
 from runs.tracking import Tracker
+from tests.runs.children import together
 from tests.runs.records import runs_of
 
 
@@ -385,3 +386,22 @@ def test_the_plan_makes_nothing_and_knows_what_is_there(tmp_path, configs, train
         ("evaluation", "cached"),
         ("evaluation", "to do"),
     ]
+
+
+def test_the_plan_of_many_is_the_plans_of_each(configs, trained, evaluate, tracker):
+    evaluate(configs())
+    many = configs("strategy=simpleshot,nearest", "shot=1,5", "seed=0,1")
+    each = {step for config in many for step in plan([config], trained, tracker).steps}
+    made = plan(many, trained, tracker).steps
+    assert set(made) == each
+    assert len(made) == len(each)
+
+
+def test_a_plan_does_without_mlflow(trained_results, tiny_arguments, child_environment):
+    code = (
+        "import sys\nfrom runs.config import EvaluateConfig, parse\nfrom runs.planning import plan\n"
+        "from runs.store import Store\nmade = plan(parse(EvaluateConfig, sys.argv[2:]), Store(sys.argv[1]))\n"
+        "assert [step.state for step in made.steps] == ['cached'], made\nassert 'mlflow' not in sys.modules"
+    )
+    arguments = ["-c", code, str(trained_results), *tiny_arguments, "strategy=simpleshot"]
+    assert together([arguments], child_environment, seconds=120) == [("", "")]
