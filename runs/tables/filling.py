@@ -79,19 +79,16 @@ class Record:
 
 
 def differences(found: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[str, ...]:
-    """Where two configs differ, as in "tasks=1000, not 10000"; of a group that differs only the name."""
-    groups = {key for key in found.keys() | wanted.keys() if "." not in key and found.get(key) != wanted.get(key)}
-    groups |= {
-        key.partition(".")[0]
-        for key in found.keys() | wanted.keys()
-        if key.endswith(".name") and found.get(key) != wanted.get(key)
-    }
+    """Where two configs differ, as in "tasks=1000, not 10000". Of a group that differs only the name is given, and of
+    weights that were given in the place of a training only their fingerprint."""
+    keys = sorted(key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key))
+    whole = {key.removesuffix(".name") for key in keys if "." not in key or key.endswith(".name")}
+    whole |= {"training"} if "checkpoint" in keys else set()
     spelt = []
-    for key in sorted(found.keys() | wanted.keys()):
-        group, dot, field = key.partition(".")
-        if found.get(key) == wanted.get(key) or (dot and group in groups and field != "name"):
+    for key in keys:
+        name = key.removesuffix(".name")
+        if name == key and key.partition(".")[0] in whole and "." in key:
             continue
-        name = group if field == "name" else key
         spelt.append(f"{name}={found.get(key, 'null')}, not {wanted.get(key, 'null')}")
     return tuple(dict.fromkeys(spelt))
 
