@@ -7,27 +7,23 @@ import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from clustering.errors import InputError
 from fsl.progress import Progress, quiet
-from runs.banks import BANK, features
-from runs.checkpoints import checkpoint
+from runs.banks import features
 from runs.config import EvaluateConfig
-from runs.lineage import Lineage, Lineages, Part, common_tags, evaluate_name, images_of, labels_of, recipe, short
+from runs.endings import explain
+from runs.lineage import Lineage, Lineages, common_tags, evaluate_name, recipe, short
 from runs.overrides import spell, write
+from runs.preflight import preflight, tasks_of
 from runs.results import PER_TASK, Result, Scores, Tuned, recorded_scores
 from runs.store import Store
 from runs.tracked_run import TrackedRun
 from runs.tracking import PARENT, Tracker
 
 if TYPE_CHECKING:
-    from fsl.benchmarks.benchmark import Decoded
-    from fsl.benchmarks.images import ImageSet
     from fsl.evaluation import Evaluation
     from fsl.features import FeatureBank
-    from fsl.samplers.sampler import Sampler
-    from fsl.tasks import TaskSource
 
 TASK_TAGS = ("way", "shot", "query")
 
@@ -144,7 +140,7 @@ def evaluation(
     if waiting:
         tracker.bury()
     groups = _by_shape(waiting.values())
-    _check(groups, store, tracker, progress)
+    _preflight(groups, store, tracker, progress)
     failed: list[tuple[str, Exception]] = []
     for group in groups:
         results |= _evaluate(group, store, tracker, progress, force, failed)
@@ -162,7 +158,7 @@ def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, pro
     Raises:
         InputError: as `evaluation`.
     """
-    _check(_by_shape(_jobs(configs, [None] * len(configs), None)), store, tracker, progress)
+    _preflight(_by_shape(_jobs(configs, [None] * len(configs), None)), store, tracker, progress)
 
 
 def _jobs(configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], parent: Parent | None) -> list[_Job]:
@@ -186,54 +182,8 @@ def _by_shape(jobs: Iterable[_Job]) -> list[list[_Job]]:
     return list(groups.values())
 
 
-def _check(groups: Sequence[Sequence[_Job]], store: Store, tracker: Tracker, progress: Progress) -> None:
-    """That given weights are of this network, and tasks can be drawn from the split: asked before hours of training,
-    and of new images before any is written."""
-    from fsl.benchmarks.benchmark import Decoded
-
-    splits: dict[tuple[str, str], FeatureBank | ImageSet | Decoded] = {}
-    read: list[tuple[Part, Decoded]] = []
-    for job, *_ in groups:
-        if job.config.checkpoint is not None:
-            checkpoint(job.config, store, tracker, progress=progress)  # before images are read
-        part = job.lineage.part(job.config.split)
-        place = (part.source, part.split)
-        if place not in splits:
-            found = _bank(job, store) or labels_of(part, store, progress)
-            splits[place] = found
-            if isinstance(found, Decoded):
-                read.append((part, found))
-        tasks_of(job.config, splits[place])
-    for part, found in read:
-        images_of(part.benchmark, part.split, store, progress, found)
-
-
-def _bank(job: _Job, store: Store) -> "FeatureBank | None":
-    """The features that a job needs, if they are there and whole."""
-    from fsl.features import FeatureBank
-
-    entry = store.peek("features", job.lineage.bank(job.config.split))
-    if entry:
-        with contextlib.suppress(InputError):  # a damaged bank is made again later
-            return FeatureBank.load(entry.path / BANK)
-    return None
-
-
-def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") -> "TaskSource":
-    """The tasks of a config on the labels and class names of a split.
-
-    Raises:
-        InputError: tasks that the split cannot give, or fewer than asked for.
-    """
-    import torch
-
-    sampler = cast("Sampler", config.sampler.build())
-    try:
-        tasks = sampler.tasks(torch.as_tensor(split.labels), config.seed, split.class_names)
-        tasks.blocks(config.count(tasks.limit))
-    except InputError as error:
-        raise InputError(f"sampler={config.sampler.name} on the {config.split} classes: {error}") from error
-    return tasks
+def _preflight(groups: Sequence[Sequence[_Job]], store: Store, tracker: Tracker, progress: Progress) -> None:
+    preflight([(group[0].config, group[0].lineage) for group in groups], store, tracker, progress)
 
 
 def _evaluate(
@@ -295,7 +245,7 @@ def _run(
         for label, job, run in zip(labels, jobs, runs, strict=True):
             if label in failed:
                 run.stop("FAILED", f"{type(failed[label]).__name__}: {failed[label]}")
-                progress.note(f"failed: {job.name}; the others are kept")
+                progress.note(f"failed: {job.name}: {explain(failed[label])[0]}; the others are kept")
                 failures.append((job.name, failed[label]))
                 continue
             scores, seconds = _scores(found[label], bank), found[label].seconds_per_task

@@ -35,8 +35,8 @@ def run(flags: Flags, console: Console) -> int:
     if len(configs) > 1:
         raise InputError("tasks are of one config; give each key one value")
 
-    from runs.evaluations import tasks_of
     from runs.lineage import Lineage, labels_of
+    from runs.preflight import tasks_of
     from runs.store import Store
 
     config, path = configs[0], Path(files[0])

@@ -347,7 +347,9 @@ def test_a_strategy_that_fails_leaves_the_others_of_its_group_recorded(trained, 
         evaluate(configs(*mixed))
     states = {(run.data.params["strategy"], run.info.status) for run in runs_of(tracker, "evaluate/Tiny")}
     assert states == {("simpleshot", "FINISHED"), ("tiny_plugins:Failing", "FAILED")}
-    assert "failed: Failing 5w1s" in notes
+    for shot in (1, 2):
+        (line,) = (note for note in notes.notes if note.startswith(f"failed: Failing 5w{shot}s"))
+        assert "ZeroDivisionError: on purpose" in line
     assert [result.reused for result in evaluate(configs("shot=1,2"))] == [True, True]
 
 

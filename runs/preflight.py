@@ -1,0 +1,76 @@
+"""Whether evaluations are possible: what can be known before hours of training and before images are written."""
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from clustering.errors import InputError
+from fsl.progress import Progress
+from runs.banks import BANK
+from runs.checkpoints import checkpoint
+from runs.config import EvaluateConfig
+from runs.lineage import Lineage, Part, images_of, labels_of
+from runs.store import Store
+from runs.tracking import Tracker
+
+if TYPE_CHECKING:
+    from fsl.benchmarks.benchmark import Decoded
+    from fsl.benchmarks.images import ImageSet
+    from fsl.features import FeatureBank
+    from fsl.samplers.sampler import Sampler
+    from fsl.tasks import TaskSource
+
+
+def preflight(
+    configs: Sequence[tuple[EvaluateConfig, Lineage]], store: Store, tracker: Tracker, progress: Progress
+) -> None:
+    """Check that given weights are of this network, and that the classes can give the tasks; then decode their images.
+
+    Raises:
+        InputError: they are not, or cannot.
+    """
+    from fsl.benchmarks.benchmark import Decoded
+
+    splits: dict[tuple[str, str], FeatureBank | ImageSet | Decoded] = {}
+    read: list[tuple[Part, Decoded]] = []
+    for config, lineage in configs:
+        if config.checkpoint is not None:
+            checkpoint(config, store, tracker, progress=progress)  # before images are read
+        part = lineage.part(config.split)
+        place = (part.source, part.split)
+        if place not in splits:
+            found = _bank(lineage.bank(config.split), store) or labels_of(part, store, progress)
+            splits[place] = found
+            if isinstance(found, Decoded):
+                read.append((part, found))
+        tasks_of(config, splits[place])
+    for part, found in read:
+        images_of(part.benchmark, part.split, store, progress, found)
+
+
+def _bank(identity: str, store: Store) -> "FeatureBank | None":
+    """The features of that identity, if they are there and whole."""
+    from fsl.features import FeatureBank
+
+    entry = store.peek("features", identity)
+    if entry:
+        with contextlib.suppress(InputError):  # a damaged bank is made again later
+            return FeatureBank.load(entry.path / BANK)
+    return None
+
+
+def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") -> "TaskSource":
+    """The tasks of a config on the labels and class names of a split.
+
+    Raises:
+        InputError: tasks that the split cannot give, or fewer than asked for.
+    """
+    import torch
+
+    sampler = cast("Sampler", config.sampler.build())
+    try:
+        tasks = sampler.tasks(torch.as_tensor(split.labels), config.seed, split.class_names)
+        tasks.blocks(config.count(tasks.limit))
+    except InputError as error:
+        raise InputError(f"sampler={config.sampler.name} on the {config.split} classes: {error}") from error
+    return tasks
