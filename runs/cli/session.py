@@ -6,9 +6,23 @@ from typing import TYPE_CHECKING
 from clustering.errors import InputError
 from runs.config import EvaluateConfig, TrainConfig, TuneConfig
 from runs.console import Console
+from runs.overrides import write
 
 if TYPE_CHECKING:
+    from runs.groups import Choice
     from runs.stages import Checkpoint, Result, Tuning
+
+
+def _check(choice: "Choice", config: TrainConfig) -> None:
+    """That an option can be built, with each of the values that a tuning tries."""
+    for point in choice.points():
+        try:
+            point.build()
+        except InputError as error:
+            if not choice.grids or not isinstance(config, (EvaluateConfig, TuneConfig)):
+                raise
+            tried = "; ".join(f"{field}: {write(values)}" for field, values in choice.grids.items())
+            raise InputError(f"{error}; tuning={config.tuning} tries {tried}") from error
 
 
 class Session:
@@ -36,8 +50,7 @@ class Session:
         for config in configs:
             for choice in config.choices().values():
                 if choice not in built:
-                    for point in choice.points():
-                        point.build()
+                    _check(choice, config)
                     built.append(choice)
         keep_freed_memory()
         self.store = Store(configs[0].results if configs else results)

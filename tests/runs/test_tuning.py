@@ -369,3 +369,15 @@ def test_the_figure_marks_the_choice(trained, tracker, typed, change):
     np.testing.assert_allclose(curve.get_ydata(), [100 * t.result.accuracy for t in found.curves[1].trials])
     np.testing.assert_allclose(novel.get_ydata(), [100 * t.result.accuracy for t in found.novel.trials])
     assert chosen.get_xdata()[0] == places[found.curves[1].trials.index(found.curves[1].chosen)]
+
+
+@pytest.mark.parametrize("value", [".nan", "-3.0"])
+@pytest.mark.parametrize("verb", ["tune", "evaluate"])
+def test_a_value_to_try_that_cannot_be_is_named_with_its_protocol(store, typed, tmp_path, capsys, verb, value):
+    (tmp_path / "short.yaml").write_text(f"laplacianshot:\n- {{grid: {{weight: [0.1, {value}]}}}}\n")
+    shutil.rmtree(store.root)
+    assert main([verb, *typed(f"results={store.root}")]) == 2
+    said = capsys.readouterr().err
+    assert "weight must be a number at least 0, not " in said
+    assert f"tuning={tmp_path / 'short.yaml'} tries weight: " in said
+    assert not store.root.exists()
