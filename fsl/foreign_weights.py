@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -71,15 +72,23 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     except InputError:
         raise
     except Exception as error:  # what these three raise for a damaged file cannot be listed
-        forbidden = re.search(r"GLOBAL (\S+)", str(error)) if isinstance(error, pickle.UnpicklingError) else None
+        forbidden = re.search(r"GLOBAL ([\w.]+\.\w+) ", str(error), re.ASCII)
         if forbidden:
             raise InputError(
                 f"{path}: holds {forbidden[1]}, which only running code could build, so the file is not loaded; "
                 "save its weights alone, with torch.save(model.state_dict(), FILE)"
             ) from error
-        reason = next(iter(str(error).splitlines()), type(error).__name__)
-        raise InputError(f"{path}: damaged, or no file of weights ({reason}); fetch it again") from error
+        raise InputError(f"{path}: damaged, or no file of weights ({_reason(error)}); fetch it again") from error
     return {key: tensor.float() if tensor.is_floating_point() else tensor for key, tensor in found.items()}
+
+
+def _reason(error: Exception) -> str:
+    """The first sentence of an error, cut short: PyTorch's go on to advise what would run the file's code."""
+    if isinstance(error, pickle.UnpicklingError):
+        return "it cannot be unpickled"
+    first = re.split(r"[.!] |\n", str(error), maxsplit=1)[0].rstrip(".")
+    words = "".join(letter if letter.isprintable() else "?" for letter in first)
+    return textwrap.shorten(words, 100, placeholder="...") or type(error).__name__
 
 
 def _state_dict(content: Any, path: Path) -> dict[str, Tensor]:

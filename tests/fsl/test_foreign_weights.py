@@ -249,6 +249,26 @@ def test_a_damaged_file_is_named(tmp_path, write, damage):
     assert "damaged, or no file of weights" in refused(path)
 
 
+@pytest.mark.parametrize("write", [as_npz, as_safetensors, as_pth, as_legacy_tar])
+def test_however_a_file_is_damaged_the_message_is_a_line(tmp_path, write):
+    """PyTorch's own are paragraphs, with the advice to run the file's code."""
+    path = write(conv4().state_dict(), tmp_path / "weights")
+    whole = path.read_bytes()
+    cuts = [whole[:size] for size in (*range(0, 300, 9), len(whole) // 3, len(whole) - 9)]
+    flips = [whole[:at] + bytes([whole[at] ^ 87]) + whole[at + 1 :] for at in range(0, 1500, 11)]
+    for number, data in enumerate(cuts + flips):
+        path.write_bytes(data)
+        try:
+            read_weights(path)
+        except InputError as error:
+            message = str(error).replace(str(path), "FILE")
+            assert len(message) < 200
+            assert "weights_only" not in message
+            assert message.isprintable()
+        else:
+            assert number >= len(cuts), "a part of a file is none"
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [
