@@ -27,7 +27,7 @@ class Assignment:
     origin: str = ""
 
     def __str__(self) -> str:
-        return f"experiment {self.origin}: {self.key}" if self.origin else self.key
+        return f"{self.origin}: {self.key}" if self.origin else self.key
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def experiment(name: str) -> list[Assignment]:
         path = groups.folder() / "experiment" / f"{name}.yaml"
     content = groups.read(path)
     return [
-        Assignment(key, value if isinstance(value, str) else overrides.write(value), origin=name)
+        Assignment(key, value if isinstance(value, str) else overrides.write(value), origin=f"experiment {name}")
         for key, value in content.items()
     ]
 

@@ -1,11 +1,13 @@
 """`transduce figure`: a figure of the papers, drawn from the tracked runs."""
 
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from clustering.errors import InputError
 from runs.cli.flags import Flags, describe
+from runs.cli.usage import WIDTH
 from runs.config import TuneConfig
 from runs.console import Console
 from runs.lineage import evaluate_name
@@ -65,7 +67,7 @@ def run(flags: Flags, console: Console) -> int:
     if console.as_json:
         console.json(vars(figure) | {"files": [str(path) for path in figure.files]})
     else:
-        console.write(figure.caption)
+        console.write(textwrap.fill(figure.caption, WIDTH))
     console.note(f"{'reused' if figure.reused else 'saved'}: {figure.files[0].with_suffix('')}.pdf, .svg and .png")
     session.close()
     return 0

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runs.figures.style import COLOURS, new_figure, styled
+from runs.figures.style import COLOURS, PAGE, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -24,16 +24,16 @@ def descent_figure(trace: NDArray[np.floating[Any]], strategy: str) -> "Figure":
     final = trace[last, np.arange(trace.shape[1])]
     above = np.where(np.isnan(trace), 0.0, trace - final)
     floor = 1e-6
-    figure, axes = new_figure(7.0, 3.6)
-    axes.plot(np.maximum(above, floor), color=COLOURS[0], alpha=0.15, linewidth=1)
+    figure, axes = new_figure(PAGE, 3.0)
+    axes.plot(np.maximum(above, floor), color=COLOURS[0], alpha=0.15, linewidth=0.8)
     axes.plot(
-        np.maximum(np.median(above, axis=1), floor), color=COLOURS[5], linewidth=2.5, marker="o", label="median task"
+        np.maximum(np.median(above, axis=1), floor), color=COLOURS[5], linewidth=1.8, marker="o", label="median task"
     )
     axes.set_yscale("log")
     axes.set_xlabel("step")
     axes.set_ylabel(f"R(step) - R(end), at least {floor:g}")
-    axes.set_title(f"{strategy}: the objective of {trace.shape[1]} tasks falls until each stops", fontsize="medium")
+    axes.set_title(f"{strategy}: the objective of {trace.shape[1]} tasks falls until each stops")
     axes.set_xticks(range(0, len(trace), max(1, len(trace) // 12)))
     axes.grid(alpha=0.3)
-    axes.legend(frameon=False)
+    axes.legend()
     return figure

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runs.comparison import Comparison
-from runs.figures.style import COLOURS, MARKERS, new_figure, styled
+from runs.figures.style import COLOURS, MARKERS, PAGE, new_figure, styled
 from runs.results import in_common
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def differences_figure(comparisons: Sequence[Comparison]) -> "Figure":
     for comparison in comparisons:
         for name, _ in comparison.against_reference():
             rows.setdefault(name, len(rows))
-    figure, axes = new_figure(7.0, 1.5 + (0.3 + 0.16 * len(comparisons)) * len(rows))
+    figure, axes = new_figure(PAGE, 1.2 + (0.3 + 0.16 * len(comparisons)) * len(rows))
     axes.axvline(0, color="#888888", linewidth=1)
     for j, comparison in enumerate(comparisons):
         colour, marker = COLOURS[j % len(COLOURS)], MARKERS[j % len(MARKERS)]
@@ -32,7 +32,7 @@ def differences_figure(comparisons: Sequence[Comparison]) -> "Figure":
             axes.plot([100 * difference.low, 100 * difference.high], [height, height], color=colour, linewidth=2.5)
             face = colour if difference.excludes_zero else "white"
             axes.plot(mean, height, marker=marker, color=colour, markerfacecolor=face, markersize=6)
-            axes.annotate(f"{mean:+.1f}", (1.01, height), xycoords=("axes fraction", "data"), va="center", fontsize=8)
+            axes.annotate(f"{mean:+.1f}", (1.01, height), xycoords=("axes fraction", "data"), va="center")
         axes.plot([], [], marker=marker, color=colour, label=comparison.setting.name)
     axes.set_yticks(range(len(rows)), list(rows))
     axes.set_ylim(len(rows) - 0.5, -0.5)
@@ -41,8 +41,8 @@ def differences_figure(comparisons: Sequence[Comparison]) -> "Figure":
     over = comparisons[0].units + (f" (thick) and {seeds} seeds (thin)" if seeds > 1 else "")
     axes.set_xlabel(f"difference to {reference} in points, 95 % interval over {over};\nopen where an interval holds 0")
     results = [result for comparison in comparisons for of in comparison.results for result in of]
-    axes.set_title(in_common(results), fontsize="medium")
+    axes.set_title(in_common(results))
     axes.grid(axis="x", alpha=0.3)
     if len(comparisons) > 1:
-        axes.legend(loc="best", frameon=False)
+        axes.legend(loc="best")
     return figure

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runs.figures.style import COLOURS, MARKERS, new_row, styled
+from runs.figures.style import COLOURS, COLUMN, new_row, series, styled
 from runs.overrides import is_number, spell, write
 from runs.tuning_curves import Curve
 
@@ -23,7 +23,7 @@ def tuning_figure(curves: Sequence[Curve], title: str, novel: Curve | None = Non
         title: what was tuned.
         novel: the last step's values on tasks of novel classes, evaluated after the choice.
     """
-    figure, plots = new_row(len(curves), 0.6 + 4.6 * len(curves), 3.8)
+    figure, plots = new_row(len(curves), COLUMN * len(curves), 2.8)
     held: dict[str, Any] = {}
     for axes, curve in zip(plots, curves, strict=True):
         places = _places(axes, curve)
@@ -34,11 +34,11 @@ def tuning_figure(curves: Sequence[Curve], title: str, novel: Curve | None = Non
         axes.axvline(chosen, color=COLOURS[6], linewidth=1, linestyle=":", label=f"chosen: {curve.chosen}")
         axes.set_ylabel("accuracy (%), 95 % interval")
         others = {**held, **curve.step.at}
-        axes.set_title(f"at {spell(others)}" if others else "", fontsize="small")
+        axes.set_title(f"at {spell(others)}" if others else "")
         held |= curve.chosen.values
         axes.grid(axis="y", alpha=0.3)
-        axes.legend(frameon=False, fontsize="small")
-    figure.suptitle(title, fontsize="medium")
+        axes.legend()
+    figure.suptitle(title)
     return figure
 
 
@@ -60,5 +60,5 @@ def _draw(axes: "Axes", places: Sequence[float], curve: Curve, label: str, i: in
     means = np.array([100 * trial.result.accuracy for trial in curve.trials])
     widths = np.array([100 * trial.result.ci95 for trial in curve.trials])
     tasks = len(curve.chosen.result.accuracies)
-    axes.plot(places, means, color=COLOURS[i], marker=MARKERS[i], label=f"{label}, {tasks:,} tasks")
+    axes.plot(places, means, label=f"{label}, {tasks:,} tasks", **series(i))
     axes.fill_between(places, means - widths, means + widths, color=COLOURS[i], alpha=0.15, linewidth=0)

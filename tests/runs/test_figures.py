@@ -151,7 +151,7 @@ def test_the_verb_saves_prints_and_logs_and_then_reuses(made, capsys):
     assert "saved: " in shown.err
     run, *earlier = runs_of(made.tracker, "figure/thesis/4.1")
     assert (run.info.run_name, run.info.status) == (TUNED, "FINISHED")
-    assert run.data.tags[NOTE] == shown.out.strip()
+    assert run.data.tags[NOTE] == " ".join(shown.out.split())
     assert {tuning.tuned.run_id for tuning in made.tunings} < set(run.data.tags["source_runs"].split())
     kept = {item.path for item in made.tracker.client.list_artifacts(run.info.run_id)}
     assert kept == {"config.yaml", *(path.name for path in files.values())}
