@@ -28,6 +28,10 @@ from runs.lineage import Lineage, common_tags, evaluate_name, recipe
 from runs.record import read_runs
 from runs.server import address, served
 from runs.store import Store
+from runs.tables.filling import filled
+from runs.tables.grid import table_of
+from runs.tables.paper import read_paper_table
+from runs.tables.table import Table
 from runs.tracking import Tracker
 
 MATCHING = {"stage": ["evaluation"], "benchmark": ["glyphs"]}
@@ -41,8 +45,22 @@ class Contestant:
     goal: float
 
 
+def experiment_table(tracker: Tracker) -> Table:
+    """The cells of an experiment, from its name on. Claims are apart: they read files of the runs."""
+    table = filled(table_of("quickstart", parse(EvaluateConfig, ["experiment=quickstart"])), tracker)
+    assert not table.missing
+    return table
+
+
+def paper_table(tracker: Tracker) -> Table:
+    """The cells of a paper's table on another benchmark, with their verdicts."""
+    return read_paper_table("slk_fewshot/II@glyphs", ["tasks=2000", "tuning=null"], tracker)
+
+
 CONTESTANTS: Mapping[str, Contestant] = {
     "read_runs": Contestant(lambda tracker: read_runs(tracker, "evaluate/", tags=MATCHING), 1.5),
+    "table quickstart": Contestant(experiment_table, 3),
+    "table slk_fewshot/II@glyphs": Contestant(paper_table, 3),
 }
 
 

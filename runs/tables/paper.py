@@ -104,8 +104,9 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
         raise unknown("benchmark", variant, groups.names("benchmark"))
     printed = read_published(name)
     recipe = recipe_of(name)
+    parsed = _Parsed(printed.name)
     places = {
-        (row, column): _place(printed, recipe, i, j, variant, settings)
+        (row, column): _place(printed, recipe, i, j, variant, settings, parsed)
         for i, row in enumerate(printed.rows)
         for j, column in enumerate(printed.columns)
         if (i, j) in printed.values or (i, j) in printed.missing
@@ -176,15 +177,22 @@ class _Place:
         )
 
 
-def _place(printed: PublishedTable, recipe: Recipe, i: int, j: int, variant: str, settings: Sequence[str]) -> _Place:
+def _place(
+    printed: PublishedTable,
+    recipe: Recipe,
+    i: int,
+    j: int,
+    variant: str,
+    settings: Sequence[str],
+    parsed: "_Parsed",
+) -> _Place:
     row, column, value = printed.rows[i], printed.columns[j], printed.values.get((i, j))
     wanted = recipe.settings(row, column)
     if "strategy" not in wanted:
         return _Place(value, obstacle=_no_method(value))
     asked = _on(wanted, variant) if variant else wanted
     typed = [text for text in map(_of_benchmark(asked.get("benchmark", "")), settings) if text]
-    plain = _parsed(printed, [], asked)
-    configs = _parsed(printed, typed, asked)
+    plain, configs = parsed((), asked), parsed(tuple(typed), asked)
     if isinstance(configs, InputError):
         if isinstance(plain, InputError):  # what is typed is not to blame
             reason = str(plain).partition(";")[0].replace(f"experiment {printed.name}: ", "")
@@ -206,11 +214,21 @@ def _place(printed: PublishedTable, recipe: Recipe, i: int, j: int, variant: str
     return _Place(value, tuple(configs), obstacle=_needs(configs[0]), differs=differs, scored=scored)
 
 
-def _parsed(printed: PublishedTable, typed: Sequence[str], under: Settings) -> list[EvaluateConfig] | InputError:
-    try:
-        return parse(EvaluateConfig, typed, under, printed.name)
-    except InputError as error:
-        return error
+class _Parsed:
+    """Configs of settings, each asked for once: on another benchmark most cells of a table are equal."""
+
+    def __init__(self, origin: str) -> None:
+        self._origin = origin
+        self._known: dict[tuple[Any, ...], list[EvaluateConfig] | InputError] = {}
+
+    def __call__(self, typed: tuple[str, ...], under: Settings) -> list[EvaluateConfig] | InputError:
+        key = (typed, *under.items())
+        if key not in self._known:
+            try:
+                self._known[key] = parse(EvaluateConfig, typed, under, self._origin)
+            except InputError as error:
+                self._known[key] = error
+        return self._known[key]
 
 
 def _no_method(value: Value | None) -> str:
