@@ -1,6 +1,7 @@
 """Stage two: the features of a split, under a trained backbone."""
 
 import dataclasses
+import time
 from typing import TYPE_CHECKING
 
 from clustering.errors import InputError
@@ -58,12 +59,13 @@ def _bank(
         if trained is None and config.checkpoint is None:
             progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
         made = checkpoint(config, store, tracker, progress=progress)
-        bank = _extract(config, lineage, part, made, store, tracker, progress)
+        bank, speed = _extract(config, lineage, part, made, store, tracker, progress)
         partial = store.partial("features", key, fresh=True)
         with store.watched():
             bank.save(partial / BANK)
         facts = {"checkpoint": made.fingerprint, "split": part.split, "images": bank.provenance.get("images", "")}
-        entry = store.publish("features", key, [BANK], facts)
+        timing = {"backbone": config.backbone.name, "images_per_second": speed}
+        entry = store.publish("features", key, [BANK], facts | timing)
     return FeatureBank.load(entry.path / BANK)
 
 
@@ -75,7 +77,8 @@ def _extract(
     store: Store,
     tracker: Tracker,
     progress: Progress,
-) -> "FeatureBank":
+) -> tuple["FeatureBank", float]:
+    """The features, and how many images a second it took."""
     from fsl.features import FeatureBank, extract
     from fsl.training import load_backbone
 
@@ -90,6 +93,7 @@ def _extract(
             f"target={part.benchmark.name}: the network was trained on {len(known)} of its {part.split} classes, "
             f"{min(known)} among them; choose a target with other classes"
         )
+    began = time.monotonic()
     found = extract(
         load_backbone(made.path),
         images,
@@ -99,6 +103,7 @@ def _extract(
         device=config.device,
         progress=progress,
     )
+    speed = len(found) / max(time.monotonic() - began, 1e-9)
     provenance = {
         "benchmark": part.benchmark.name,
         "backbone": config.backbone.name,
@@ -110,4 +115,4 @@ def _extract(
         "transform": f"scaled to 0..1, mean {list(network.mean)}, std {list(network.std)}",
     }
     base_mean = found.double().mean(dim=0).float() if base is None else base.base_mean
-    return FeatureBank(found, images.labels, images.class_names, base_mean, provenance)
+    return FeatureBank(found, images.labels, images.class_names, base_mean, provenance), speed

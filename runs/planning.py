@@ -1,14 +1,17 @@
-"""What a command would do: stages, which of them are there already, runs, disk space. Makes nothing."""
+"""What a command would do: stages, which of them are there already, runs, disk space, time. Makes nothing."""
 
+import contextlib
 import functools
 import math
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
+from clustering.errors import InputError
 from runs.config import EvaluateConfig, TrainConfig, TuneConfig
-from runs.lineage import Lineage, Part, evaluate_name, short, train_name
-from runs.record import finished
+from runs.durations import Durations
+from runs.lineage import Lineage, Lineages, Part, evaluate_name, short, train_name
+from runs.record import RunRow, finished
 from runs.store import Kind, Store
 from runs.tracking import Tracker
 from runs.tuning_protocol import steps_of
@@ -28,6 +31,7 @@ class Step:
         state: "cached": will be reused; "interrupted": will go on.
         bytes: what it will add on disk; None where that is not known before the images are read.
         runs: MLflow runs that will be made for it.
+        seconds: how long it will take at the speed of earlier runs; None where nothing like it was run yet.
     """
 
     stage: str
@@ -36,6 +40,11 @@ class Step:
     state: State
     bytes: int | None
     runs: int = 0
+    seconds: float | None = None
+
+    @property
+    def is_cached(self) -> bool:
+        return self.state == "cached"
 
 
 @dataclass(frozen=True)
@@ -54,9 +63,23 @@ class Plan:
         """What is known of the disk space needed."""
         return sum(step.bytes or 0 for step in self.steps)
 
+    @property
+    def seconds(self) -> float:
+        """What is known of the time needed."""
+        return math.fsum(step.seconds or 0 for step in self.steps if not step.is_cached)
+
+    @property
+    def time(self) -> str:
+        """The time needed, for a person."""
+        unknown = any(step.seconds is None and not step.is_cached for step in self.steps)
+        if unknown and not self.seconds:
+            return "unknown, as nothing like it was run yet"
+        return f"{'at least' if unknown else 'about'} {duration(self.seconds)} at the speed of earlier runs"
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {"runs": self.runs, "bytes": self.bytes, "steps": [vars(step) for step in self.steps]}
+        steps = [vars(step) for step in self.steps]
+        return {"runs": self.runs, "bytes": self.bytes, "seconds": self.seconds, "steps": steps}
 
     def __str__(self) -> str:
         return "\n".join(self._lines())
@@ -64,34 +87,123 @@ class Plan:
     def _lines(self) -> Iterator[str]:
         width = max((len(step.name) for step in self.steps), default=0)
         for step in self.steps:
-            size = "" if step.state == "cached" else _size(step.bytes)
+            size = "" if step.is_cached else _size(step.bytes)
             name = f"{step.name:<{width}}"
             yield f"{step.stage:<10}  {name}  {step.identity}  {step.state:<11}  {size}".rstrip()
-        cached = sum(step.state == "cached" for step in self.steps)
+        cached = sum(step.is_cached for step in self.steps)
+        yield f"{len(self.steps)} stages, {cached} cached; {self.summary}"
+
+    @property
+    def summary(self) -> str:
+        """Runs, disk space and time in a line."""
         unknown = any(step.bytes is None for step in self.steps)
-        yield (
-            f"{len(self.steps)} stages, {cached} cached; {self.runs} new runs; "
-            f"disk: {'at least ' if unknown else ''}{_size(self.bytes)}"
-        )
+        disk = f"{'at least ' if unknown else ''}{_size(self.bytes)}"
+        return f"{self.runs} new runs; disk: {disk}; time: {self.time}"
 
 
 def plan(configs: Sequence[TrainConfig], store: Store, tracker: Tracker | None = None) -> Plan:
-    """What these configs would do. The record is read once for all of them.
+    """What these configs would do.
 
     Raises:
         InputError: as the stages themselves, as far as it can be known without making anything.
     """
-    asked = [(config, Lineage.of(config)) for config in configs]
-    results = [list(_results(config, lineage)) for config, lineage in asked]
-    wanted = [result for found in results for result in found]
-    experiments, identities = {result.experiment for result in wanted}, {result.identity for result in wanted}
-    look = _Look(store, finished(tracker or Tracker(store), experiments, identities).keys())
-    steps: dict[str, Step] = {}
-    for (config, lineage), found in zip(asked, results, strict=True):
-        for step in _steps(config, lineage, [look.result(result) for result in found], look):
-            steps.setdefault(f"{step.stage}{step.identity}{step.name}", step)
+    planner = Planner(configs, store, tracker or Tracker(store))
+    return arranged([step for config in configs for step in planner.steps(config)])
+
+
+def arranged(steps: Sequence[Step]) -> Plan:
+    """The plan of steps of which some may be the same, in the order in which they are taken."""
     order = ["images", "checkpoint", "import", "features", "tuning", "evaluation"]
-    return Plan(tuple(sorted(steps.values(), key=lambda step: order.index(step.stage))))
+    once: dict[str, Step] = {}
+    for step in steps:
+        once.setdefault(f"{step.stage}{step.identity}{step.name}", step)
+    return Plan(tuple(sorted(once.values(), key=lambda step: order.index(step.stage))))
+
+
+class Planner:
+    """What is there already of many configs, and what is to be done. They stand on the same things: each is looked at
+    once, and the record is read once.
+
+    Args:
+        configs: all that will be asked for.
+    """
+
+    def __init__(self, configs: Sequence[TrainConfig], store: Store, tracker: Tracker) -> None:
+        self.lineages = Lineages()
+        self._configs = configs
+        self._store = store
+        self._tracker = tracker
+        self._durations = Durations(store, tracker)
+        self._peek = functools.cache(store.peek)
+
+    def steps(self, config: TrainConfig) -> list[Step]:
+        """All that a config needs; where its results are there, the last of them alone.
+
+        Raises:
+            InputError: as `Lineage.of`.
+        """
+        lineage = self.lineages.of(config)
+        results = [self._result(result, lineage) for result in _results(config, lineage)]
+        if results and all(step.is_cached for step in results):
+            return results[-1:]
+        return [*self._sources(config, lineage, results), *results]
+
+    def _result(self, result: "_Result", lineage: Lineage) -> Step:
+        """A stage that is in the record, on the very checkpoint that is in the store, or will make so many runs."""
+        trained, run = self._peek("checkpoints", lineage.checkpoint), self._recorded.get(result.identity)
+        if run and (trained is None or run.tags.get("checkpoint") == trained.fingerprint):
+            return Step(result.stage, result.name, result.identity, "cached", 0)
+        seconds = self._durations.evaluation(result.config, result.tasks)
+        size = result.runs * RUN_BYTES
+        return Step(result.stage, result.name, result.identity, "to do", size, result.runs, seconds)
+
+    @functools.cached_property
+    def _recorded(self) -> Mapping[str, RunRow]:
+        """The finished runs of all configs, by identity."""
+        wanted: list[_Result] = []
+        for config in self._configs:
+            with contextlib.suppress(InputError):  # said where its steps are asked for
+                wanted += _results(config, self.lineages.of(config))
+        experiments, identities = {result.experiment for result in wanted}, {result.identity for result in wanted}
+        return finished(self._tracker, experiments, identities) if wanted else {}
+
+    def _sources(self, config: TrainConfig, lineage: Lineage, results: Sequence[Step]) -> Iterator[Step]:
+        """Images, checkpoint and features."""
+        name = train_name(config)
+        given = config.checkpoint is not None
+        extracted = _extracted(config, lineage, results)
+        parameters, dimension = _network(config.backbone.build(), lineage.benchmark.channels, lineage.benchmark.size)
+        # While it trains: the best weights, and the last ones with their momentum.
+        state, needed = self._state("checkpoints", lineage.checkpoint, (1 if given else 3) * parameters * 4)
+        missing = [part for part in extracted if not self._peek("features", lineage.bank_of(part))]
+        trained_on = [] if given or state == "cached" else [lineage.part("base"), lineage.part("validation")]
+        images = {_images(part): self._image_file(part) for part in (*trained_on, *extracted)}
+        for what, source in dict.fromkeys((_images(part), part.source) for part in (*trained_on, *missing)):
+            if images[what] is None:
+                yield Step("images", what, source, "to do", None)
+        runs = int(state == "to do" and not given)
+        seconds = 0.0 if given else self._durations.training(config)
+        yield Step("import" if given else "checkpoint", name, lineage.checkpoint, state, needed, runs, seconds)
+        for part in extracted:
+            pixels = part.benchmark.channels * part.benchmark.size**2
+            size, key = images[_images(part)], lineage.bank_of(part)
+            count = None if size is None else size // (pixels + 8)
+            needed = None if count is None else count * (4 * dimension + 8)
+            shown = part.split if part.benchmark is lineage.benchmark else _images(part)
+            state, needed = self._state("features", key, needed)
+            seconds = self._durations.extraction(config, count)
+            yield Step("features", f"{name} {shown}", key, state, needed, 0, seconds)
+
+    def _state(self, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:
+        """Of a folder of the cache, with the bytes that are still to come."""
+        if self._peek(kind, key):
+            return "cached", 0
+        return "interrupted" if (self._store.cache(kind) / f"{key}.partial").exists() else "to do", needed
+
+    def _image_file(self, part: Part) -> int | None:
+        """Bytes of the cached images of a part, None where they are not cached."""
+        path = self._store.images / f"images-{part.benchmark.name}-{part.source}" / f"{part.split}.safetensors"
+        return path.stat().st_size if path.exists() else None
 
 
 class _Result(NamedTuple):
@@ -102,83 +214,36 @@ class _Result(NamedTuple):
     name: str
     identity: str
     runs: int
+    config: EvaluateConfig | TuneConfig
+    tasks: int
 
 
 def _results(config: TrainConfig, lineage: Lineage) -> Iterator[_Result]:
     """The tuning that a config needs or is, and its evaluation."""
     asked = config.tuning_config() if isinstance(config, EvaluateConfig) and config.tuned else config
     if isinstance(asked, TuneConfig):
-        trials = [math.prod(map(len, step.grids.values())) for step in steps_of(asked.tuning, asked.strategy)]
-        trials += trials[-1:] if asked.novel_tasks else []
+        steps = steps_of(asked.tuning, asked.strategy)
+        trials = [(math.prod(map(len, step.grids.values())), step.tasks) for step in steps]
+        trials += [(trials[-1][0], asked.novel_tasks)] if asked.novel_tasks else []
+        runs, tasks = 1 + sum(count for count, _ in trials), sum(count * tasks for count, tasks in trials)
         experiment = f"tune/{short(asked.benchmark)}"
-        yield _Result("tuning", experiment, evaluate_name(asked), lineage.tuning(asked), 1 + sum(trials))
+        yield _Result("tuning", experiment, evaluate_name(asked), lineage.tuning(asked), runs, asked, tasks)
     if isinstance(config, EvaluateConfig):
         experiment = f"evaluate/{short(config.benchmark)}"
-        yield _Result("evaluation", experiment, evaluate_name(config), lineage.evaluation(config), 1)
+        identity, tasks = lineage.evaluation(config), config.count()
+        yield _Result("evaluation", experiment, evaluate_name(config), identity, 1, config, tasks)
 
 
-class _Look:
-    """What is there already. Many configs stand on the same things: each is looked at once.
-
-    Args:
-        recorded: identities that are in the record.
-    """
-
-    def __init__(self, store: Store, recorded: Collection[str]) -> None:
-        self.store = store
-        self.recorded = recorded
-        self.peek = functools.cache(store.peek)
-
-    def result(self, result: _Result) -> Step:
-        """A stage that is in the record, or will make so many runs."""
-        if result.identity in self.recorded:
-            return Step(result.stage, result.name, result.identity, "cached", 0)
-        return Step(result.stage, result.name, result.identity, "to do", result.runs * RUN_BYTES, result.runs)
-
-    def state(self, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:
-        """Of a folder of the cache, with the bytes that are still to come."""
-        if self.peek(kind, key):
-            return "cached", 0
-        return "interrupted" if (self.store.cache(kind) / f"{key}.partial").exists() else "to do", needed
-
-    def image_file(self, part: Part) -> int | None:
-        """Bytes of the cached images of a part, None where they are not cached."""
-        path = self.store.images / f"images-{part.benchmark.name}-{part.source}" / f"{part.split}.safetensors"
-        return path.stat().st_size if path.exists() else None
-
-
-def _steps(config: TrainConfig, lineage: Lineage, results: Sequence[Step], look: _Look) -> Iterator[Step]:
-    """All that a config needs; where its results are there, the last of them alone."""
-    if results and all(step.state == "cached" for step in results):
-        yield results[-1]
-        return
-    name = train_name(config)
-    given = config.checkpoint is not None
-    extracted = _extracted(config, lineage, results)
-    parameters, dimension = _network(config.backbone.build(), lineage.benchmark.channels, lineage.benchmark.size)
-    # While it trains: the best weights, and the last ones with their momentum.
-    state, needed = look.state("checkpoints", lineage.checkpoint, (1 if given else 3) * parameters * 4)
-    missing = [part for part in extracted if not look.peek("features", lineage.bank_of(part))]
-    trained_on = [] if given or state == "cached" else [lineage.part("base"), lineage.part("validation")]
-    images = {_images(part): look.image_file(part) for part in (*trained_on, *extracted)}
-    for what, source in dict.fromkeys((_images(part), part.source) for part in (*trained_on, *missing)):
-        if images[what] is None:
-            yield Step("images", what, source, "to do", None)
-    runs = int(state == "to do" and not given)
-    yield Step("import" if given else "checkpoint", name, lineage.checkpoint, state, needed, runs)
-    for part in extracted:
-        pixels = part.benchmark.channels * part.benchmark.size**2
-        size, key = images[_images(part)], lineage.bank_of(part)
-        needed = None if size is None else size // (pixels + 8) * (4 * dimension + 8)
-        shown = part.split if part.benchmark is lineage.benchmark else _images(part)
-        yield Step("features", f"{name} {shown}", key, *look.state("features", key, needed))
-    yield from results
+def splits_of(config: EvaluateConfig) -> list[str]:
+    """The splits whose features a config needs, where its values are yet to be tuned; base comes with each."""
+    tuned = [step.split for step in steps_of(config.tuning, config.strategy)] if config.tuning and config.tuned else []
+    return list(dict.fromkeys([*tuned, config.split]))
 
 
 def _extracted(config: TrainConfig, lineage: Lineage, results: Sequence[Step]) -> list[Part]:
     """The images whose features are needed."""
     splits: list[str] = []
-    tunes = any(step.stage == "tuning" and step.state != "cached" for step in results)
+    tunes = any(step.stage == "tuning" and not step.is_cached for step in results)
     if tunes and isinstance(config, (EvaluateConfig, TuneConfig)) and config.tuning:
         splits += [step.split for step in steps_of(config.tuning, config.strategy)]
     if isinstance(config, EvaluateConfig):
@@ -216,3 +281,11 @@ def _size(count: int | None) -> str:
     while value >= 1000 and unit != "TB":
         value, unit = value / 1000, next(units)
     return f"{value:.0f} {unit}"
+
+
+def duration(seconds: float) -> str:
+    """A time for a person, such as "3 min" and "2 h 10 min"."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

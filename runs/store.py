@@ -20,7 +20,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -137,6 +137,14 @@ class Store:
         except (OSError, ValueError, KeyError, TypeError):
             return None
         return Entry(folder, _fingerprint(files), facts) if sound else None
+
+    def facts(self, kind: Kind) -> list[dict[str, Any]]:
+        """What was noted about each finished folder, the newest first. Nothing is checked."""
+        found = []
+        for path in self.cache(kind).glob(f"*/{COMPLETE}"):
+            with suppress(OSError, ValueError, KeyError, TypeError):
+                found.append((path.stat().st_mtime_ns, str(path), dict(json.loads(path.read_text())["facts"])))
+        return [facts for *_, facts in sorted(found, key=lambda noted: noted[:2], reverse=True)]
 
     def find(self, kind: Kind, identity: str, say: Say = silent) -> Entry | None:
         """As `peek`, but a damaged folder is put aside, and said so. Only for the owner of the lock."""

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from clustering.errors import InputError
 from runs.cli.flags import Flags, describe
+from runs.cli.missing import FLAGS as MISSING
+from runs.cli.missing import run_missing
 from runs.config import EvaluateConfig, parse
 from runs.console import Console
 from runs.groups import names
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
     from runs.tables.claims import Finding
     from runs.tables.table import Table
 
-FLAGS = ("run-missing", "dry-run", "json")
+FLAGS = (*MISSING, "dry-run", "json")
 ABOUT = """\
 usage: transduce table NAME [key=value ...] [--flag ...]
 
@@ -32,9 +34,9 @@ flags:
 
 examples:
   transduce table quickstart
-  transduce table all_strategies tasks=1000 --run-missing
+  transduce table all_strategies tasks=1000 --run-missing -y
   transduce table thesis/4.1 mini.root=FOLDER
-  transduce table thesis/4.4@glyphs --run-missing
+  transduce table thesis/4.4@glyphs --run-missing --limit-minutes 30
 """
 
 
@@ -54,26 +56,27 @@ def run(flags: Flags, console: Console) -> int:
     if flags.dry_run:
         session.show_plan()
         return 0
-    if flags.run_missing:
-        session.evaluation(table.configs, force=False)
+    code = run_missing(table.configs, session.store, session.tracker, console, flags) if flags.run_missing else 0
     table, findings = look_up(table, session.tracker)
     show(table, " ".join(["table", name, *settings, "--run-missing"]), session.store, console, findings)
-    return 0
+    return code
 
 
 def show(table: "Table", again: str, store: "Store", console: Console, findings: "Sequence[Finding]" = ()) -> None:
-    """Print a table and the findings on claims, and save them in every format where there is any result.
+    """Print a table and the findings on claims, and save them as Markdown and CSV where there is any result.
 
     Args:
         again: the verb and settings that would evaluate what is missing.
     """
     from runs.store import write_text
-    from runs.tables.formats import FILES, records, terminal
+    from runs.tables import formats
 
     if console.as_json:
-        console.json(records.as_json(table, findings))
+        console.json({"cells": formats.records(table), "claims": formats.claims(findings)})
     else:
-        terminal.show(table, findings, console)
+        console.table(formats.rows(table), title=table.title, right=[str(column) for column in table.columns])
+        if findings:
+            console.table(formats.claims(findings), title="what the papers claim")
     for note in table.notes:
         console.note(note)
     if table.missing:
@@ -81,10 +84,9 @@ def show(table: "Table", again: str, store: "Store", console: Console, findings:
     if any(cell.results for cell in table.cells.values()):
         with store.watched():
             store.tables.mkdir(parents=True, exist_ok=True)
-            for ending, text in FILES.items():
-                write_text(store.tables / f"{table.file_name}.{ending}", text(table, findings))
-        *others, last = (f".{ending}" for ending in FILES)
-        console.note(f"saved: {store.tables / table.file_name}{', '.join(others)} and {last}")
+            write_text(store.tables / f"{table.file_name}.md", formats.markdown(table, findings))
+            write_text(store.tables / f"{table.file_name}.csv", formats.as_csv(table))
+        console.note(f"saved: {store.tables / table.file_name}.md and .csv")
 
 
 def _asked_for(arguments: Sequence[str]) -> tuple[str, list[str]]:

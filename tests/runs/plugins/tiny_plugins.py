@@ -1,12 +1,17 @@
 """Plug-ins for the tests of the runs: a benchmark that is made and learned in a moment, and one that fails."""
 
+import os
+import signal
+import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 
 from clustering.streams import stream
 from fsl.augmentation import Augmentation
+from fsl.strategies.simpleshot import SimpleShot
 
 CLASSES = {"base": 8, "validation": 6, "novel": 7}
 
@@ -83,3 +88,25 @@ class Coloured:
         known = self.known if split == "novel" else 0
         names = tuple(f"base {i}" if i < known else f"coloured {split} {i}" for i in range(classes))
         return images.reshape(-1, 3, 24, 24), np.repeat(np.arange(classes), 20), names
+
+
+@dataclass(frozen=True)
+class Troubled:
+    """SimpleShot that leaves a mark in a folder and gets into trouble, the first few times that it is called."""
+
+    trouble: str = "none"  # "die": its process is killed; "stand": it takes five seconds
+    times: int = 1
+    marks: str = ""
+    transform: str = "UN"
+
+    transductive: ClassVar[bool] = False
+    assumes_balance: ClassVar[bool] = False
+
+    def predict(self, episodes):
+        count = len(list(Path(self.marks).iterdir()))
+        if count < self.times:
+            (Path(self.marks) / f"{count}-{os.getpid()}").touch()
+            if self.trouble == "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            time.sleep(5)  # an interruption waits for the batches that are under way
+        return SimpleShot(transform=self.transform).predict(episodes)

@@ -1,0 +1,73 @@
+"""What `--run-missing` does: the plan, the question, the run, and what it came to."""
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from clustering.errors import InputError
+from runs.cli.flags import Flags
+from runs.config import EvaluateConfig
+from runs.console import Console
+
+if TYPE_CHECKING:
+    from runs.execution import Outcome
+    from runs.missing import Missing
+    from runs.store import Store
+    from runs.tracking import Tracker
+
+FLAGS = ("run-missing", "yes", "executor", "limit-minutes")
+SHOWN = 12  # jobs named in a plan
+
+
+def run_missing(
+    configs: Sequence[EvaluateConfig], store: "Store", tracker: "Tracker", console: Console, flags: Flags
+) -> int:
+    """Evaluate what is missing, once the user agrees to the plan.
+
+    Returns:
+        The exit code: 0 also where the time did not suffice or the user declined, else that of the first failure.
+
+    Raises:
+        InputError: there is nobody to ask, and no -y.
+    """
+    from runs.execution import run_all
+    from runs.missing import plan_missing
+
+    missing = plan_missing(configs, store, tracker)
+    _show_plan(missing, console)
+    if missing.jobs:
+        if not flags.yes:
+            if not sys.stdin.isatty():
+                raise InputError("--run-missing asks before it begins, and there is no terminal to ask on; add -y")
+            if not console.agree("go on?"):
+                console.note("nothing was run")
+                return 0
+        console.note(f"reused {missing.finished}, running {missing.count}")
+    limit, executor = flags.limit_minutes, flags.executor
+    outcome = run_all(configs, store, tracker, console, executor=executor, limit_minutes=limit, missing=missing)
+    _show_outcome(outcome, console, limit)
+    return outcome.code
+
+
+def _show_plan(missing: "Missing", console: Console) -> None:
+    from runs.planning import duration
+
+    for failure in missing.blocked:
+        console.note(f"cannot be run: {failure}")
+    if not missing.jobs:
+        return
+    for job in missing.jobs[:SHOWN]:
+        console.note(f"  {job.name}{f', about {duration(job.seconds)}' if job.seconds >= 1 else ''}")
+    if len(missing.jobs) > SHOWN:
+        console.note(f"  and {len(missing.jobs) - SHOWN} more")
+    console.note(f"{missing.count} evaluations in {len(missing.jobs)} jobs: {missing.plan.summary}")
+
+
+def _show_outcome(outcome: "Outcome", console: Console, limit: float | None) -> None:
+    for failure in outcome.failures:
+        console.error(f"failed: {failure}")
+    if outcome.not_started:
+        names = ", ".join(job.name for job in outcome.not_started[:SHOWN])
+        rest = len(outcome.not_started) - SHOWN
+        more = f" and {rest} more" if rest > 0 else ""
+        console.note(f"not begun within --limit-minutes {limit:g}: {names}{more}; give the same command again")
