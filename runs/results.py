@@ -184,7 +184,8 @@ def in_common(results: Sequence[Result]) -> str:
     if all(config.base_mean == "target" for config in configs):
         parts.append("base mean of the target")
     shapes = [config.sampler.options for config in configs]
-    for name, word in (("way", "-way"), ("shot", "-shot"), ("query", " queries a class")):
+    uneven = " on average" if any(config.sampler.plugin == "dirichlet" for config in configs) else ""
+    for name, word in (("way", "-way"), ("shot", "-shot"), ("query", f" queries a class{uneven}")):
         values = {shape.get(name) for shape in shapes}
         if len(values) == 1 and None not in values:
             parts.append(f"{values.pop()}{word}")

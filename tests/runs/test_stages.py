@@ -12,6 +12,7 @@ from fsl.benchmarks.images import images_source
 from fsl.features import FeatureBank
 from runs.config import EvaluateConfig, TrainConfig, parse
 from runs.lineage import Lineage
+from runs.results import in_common
 from runs.stages import checkpoint, evaluation, features, plan
 from runs.store import Store
 from runs.tracking import Tracker
@@ -281,22 +282,34 @@ def test_what_is_no_strategy_is_refused_before_anything_is_trained(store, tracke
 
 
 @pytest.mark.parametrize(
-    ("keys", "name", "tags"),
+    ("keys", "name", "title", "tags"),
     [
-        (["sampler=dirichlet", "tasks=20"], "5w1s dirichlet", {"way": "5", "shot": "1", "query": "15"}),
+        (
+            ["sampler=dirichlet", "tasks=20"],
+            "5w1s dirichlet",
+            "5-way, 1-shot, 15 queries a class on average, dirichlet",
+            {"way": "5", "shot": "1", "query": "15"},
+        ),
         (
             ["sampler=few_classes", "way=6", "queries=20", "effective=2", "tasks=20"],
             "6w5s 2 effective",
+            "6-way, 5-shot, few_classes",
             {"way": "6", "shot": "5"},
         ),
-        (["sampler=unequal_shots", "shot_max=3", "query=4", "tasks=20"], "5w1-3s", {"way": "5", "query": "4"}),
-        (["sampler=whole_split"], "whole split 0.2", {}),
+        (
+            ["sampler=unequal_shots", "shot_max=3", "query=4", "tasks=20"],
+            "5w1-3s",
+            "5-way, 4 queries a class, unequal_shots",
+            {"way": "5", "query": "4"},
+        ),
+        (["sampler=whole_split"], "whole split 0.2", "whole_split", {}),
     ],
 )
-def test_every_kind_of_tasks_is_evaluated(trained, tracker, tiny_arguments, evaluate, keys, name, tags):
+def test_every_kind_of_tasks_is_evaluated(trained, tracker, tiny_arguments, evaluate, keys, name, title, tags):
     """Strategies on tasks of each sampler, with padded support among them, name their runs after it."""
     kept = [item for item in tiny_arguments if not item.startswith(("query", "tasks"))]
     results = evaluate(parse(EvaluateConfig, [*kept, "strategy=simpleshot,laplacianshot", *keys]))
+    assert f"Tiny/conv4, {title}, novel classes, " in in_common(results)
     for result in results:
         run = tracker.get(result.run_id)
         assert f" {name} Tiny/conv4" in run.info.run_name
