@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
+    from rich.text import Text
 
     from fsl.progress import Advance
 
@@ -71,7 +72,16 @@ class Console:
         """A result for scripts."""
         self.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
-    def table(self, rows: Sequence[Mapping[str, str]], *, title: str = "", right: Sequence[str] = ()) -> None:
+    @property
+    def width(self) -> int:
+        """Columns that a table may fill."""
+        if not sys.stdout.isatty():
+            return WIDE
+        from rich.console import Console as RichConsole
+
+        return RichConsole(file=sys.stdout).width
+
+    def table(self, rows: "Sequence[Mapping[str, str | Text]]", *, title: str = "", right: Sequence[str] = ()) -> None:
         """A result as a table; the columns are the keys of the rows, those in `right` set flush right."""
         from rich import box
         from rich.console import Console as RichConsole
@@ -83,9 +93,10 @@ class Console:
         for name in columns:
             first = name == columns[0]
             justify: Literal["left", "right"] = "right" if name in right else "left"
-            table.add_column(name, justify=justify, overflow="fold", no_wrap=first)
+            table.add_column(Text(name), justify=justify, vertical="bottom", overflow="fold", no_wrap=first)
         for row in rows:
-            table.add_row(*(Text(row.get(name, "")) for name in columns))
+            values = (row.get(name, "") for name in columns)
+            table.add_row(*(value if isinstance(value, Text) else Text(value) for value in values))
         if title:
             self.write(title)
         if sys.stdout.isatty():

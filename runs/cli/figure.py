@@ -58,9 +58,13 @@ def run(flags: Flags, console: Console) -> int:
     if flags.dry_run:
         session.show_plan()
         return 0
-    if flags.run_missing:
-        _make(drawn, configs, session, yes=flags.yes)
-    found = _read(drawn, configs, session, f"transduce figure {' '.join(flags.settings)} --run-missing")
+    failures = _make(drawn, configs, session, yes=flags.yes) if flags.run_missing else []
+    found = _read(drawn, configs, session)
+    again = f"to run what is missing: transduce figure {' '.join(flags.settings)} --run-missing"
+    if not found:
+        raise failures[0] if failures else InputError(f"no run that the figure could be drawn from; {again}")
+    if len(found) < len(configs):
+        console.note(again)
     from runs.figures.logged import logged_figure
 
     figure = logged_figure(name, drawn, found, session.store, session.tracker, say=console.note, force=flags.force)
@@ -70,6 +74,8 @@ def run(flags: Flags, console: Console) -> int:
         console.write(textwrap.fill(figure.caption, WIDTH))
     console.note(f"{'reused' if figure.reused else 'saved'}: {figure.files[0].with_suffix('')}.pdf, .svg and .png")
     session.close()
+    if failures:
+        raise failures[0]
     return 0
 
 
@@ -83,47 +89,46 @@ def _asked_for(settings: Sequence[str]) -> tuple[str, list[str]]:
     return words[0], [setting for setting in settings if "=" in setting]
 
 
-def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", *, yes: bool) -> None:
-    """Run the configs of which the record has nothing whole, after asking.
+def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", *, yes: bool) -> list[Exception]:
+    """Run the configs of which the record has nothing whole, after asking; gives what went wrong. One that fails does
+    not stop the others.
 
     Raises:
-        InputError: there is nobody to ask.
+        InputError: there is nobody to ask, or a config that cannot be run.
     """
     from runs.stages import plan
 
     missing = [config for config in configs if drawing.read(config, session.tracker, silent) is None]
     if not missing:
-        return
+        return []
     console = session.console
     for line in str(plan(missing, session.store, session.tracker)).splitlines():
         console.note(line)
     if not yes:
         if not sys.stdin.isatty():
-            raise InputError("--run-missing would run what is planned above, and cannot ask here; add -y")
-        if not console.agree("Go on?"):
-            return
-    if drawing.schema is TuneConfig:
-        for config in missing:
-            session.tuning(config, force=False)
-    else:
-        session.evaluation(missing, force=False)
+            raise InputError("--run-missing asks before it begins, and there is no terminal to ask on; add -y")
+        if not console.agree("go on?"):
+            return []
+    failures: list[Exception] = []
+    for config in missing:
+        try:
+            if isinstance(config, TuneConfig):
+                session.tuning(config, force=False)
+            else:
+                session.evaluation([config], force=False)
+        except Exception as error:
+            console.error(f"failed: {evaluate_name(config)}: {error}")
+            failures.append(error)
+    return failures
 
 
-def _read(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", remedy: str) -> list[Any]:
-    """What the record has of each config; what it has not is said.
-
-    Raises:
-        InputError: it has nothing of any.
-    """
-    console, found = session.console, []
+def _read(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session") -> list[Any]:
+    """What the record has of each config; what it has not is said."""
+    found = []
     for config in configs:
-        one = drawing.read(config, session.tracker, console.note)
+        one = drawing.read(config, session.tracker, session.console.note)
         if one is None:
-            console.note(f"not run, or not whole: {evaluate_name(config)}")
+            session.console.note(f"not run, or not whole: {evaluate_name(config)}")
         else:
             found.append(one)
-    if not found:
-        raise InputError(f"no run that the figure could be drawn from; to run what it needs: {remedy}")
-    if len(found) < len(configs):
-        console.note(f"to run what is missing: {remedy}")
     return found

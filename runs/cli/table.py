@@ -63,20 +63,18 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def show(table: "Table", again: str, store: "Store", console: Console, findings: "Sequence[Finding]" = ()) -> None:
-    """Print a table and the findings on claims, and save them as Markdown and CSV where there is any result.
+    """Print a table and the findings on claims, and save them in every format where there is any result.
 
     Args:
         again: the verb and settings that would evaluate what is missing.
     """
     from runs.store import write_text
-    from runs.tables import formats
+    from runs.tables.formats import FILES, records, terminal
 
     if console.as_json:
-        console.json({"cells": formats.records(table), "claims": formats.claims(findings)})
+        console.json(records.as_json(table, findings))
     else:
-        console.table(formats.rows(table), title=table.title, right=[str(column) for column in table.columns])
-        if findings:
-            console.table(formats.claims(findings), title="what the papers claim")
+        terminal.show(table, findings, console)
     for note in table.notes:
         console.note(note)
     if table.missing:
@@ -84,9 +82,10 @@ def show(table: "Table", again: str, store: "Store", console: Console, findings:
     if any(cell.results for cell in table.cells.values()):
         with store.watched():
             store.tables.mkdir(parents=True, exist_ok=True)
-            write_text(store.tables / f"{table.file_name}.md", formats.markdown(table, findings))
-            write_text(store.tables / f"{table.file_name}.csv", formats.as_csv(table))
-        console.note(f"saved: {store.tables / table.file_name}.md and .csv")
+            for ending, text in FILES.items():
+                write_text(store.tables / f"{table.file_name}.{ending}", text(table, findings))
+        *others, last = (f".{ending}" for ending in FILES)
+        console.note(f"saved: {store.tables / table.file_name}{', '.join(others)} and {last}")
 
 
 def _asked_for(arguments: Sequence[str]) -> tuple[str, list[str]]:

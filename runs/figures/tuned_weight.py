@@ -28,30 +28,28 @@ NETWORKS = tuple({"backbone": name} for name in ("resnet18", "mobilenet", "wrn28
 def weight_figure(tunings: Sequence[RecordedTuning]) -> "Figure":
     """A row of plots for each number of shots, a plot for each network: both curves, and the weight that was chosen."""
     plots = _plots(tunings)
-    rows, columns = list(dict.fromkeys(row for row, _ in plots)), list(dict.fromkeys(column for _, column in plots))
+    rows = sorted({row for row, _ in plots}, key=lambda row: (len(row), row))  # 1-shot, 5-shot, 10-shot
+    columns = list(dict.fromkeys(column for _, column in plots))
     width = COLUMN if len(columns) == 1 else PAGE
     figure, grid = new_grid(len(rows), len(columns), width, 0.5 + 1.75 * len(rows))
+    drawn = {place: grid[rows.index(place[0])][columns.index(place[1])] for place in plots}
+    for (row, column), axes in drawn.items():
+        tuning = plots[row, column]
+        assert tuning.novel is not None
+        _draw(axes, tuning.curve, 0, f"{tuning.curve.step.split} classes")
+        _draw(axes, tuning.novel, 1, "novel classes")
+        chosen = tuning.curve.chosen.values[FIELD]
+        axes.axvline(chosen, color="#555555", linewidth=0.8, linestyle=":", label="chosen")
+        axes.grid(axis="y", alpha=0.3)
     for row, line in zip(rows, grid, strict=True):
-        for column, axes in zip(columns, line, strict=True):
-            found = plots.get((row, column))
-            if found is None:
-                axes.text(0.5, 0.5, "not run", ha="center", va="center", transform=axes.transAxes)
-                axes.set_axis_off()
-                continue
-            _draw(axes, found.curve, 0, f"{found.curve.step.split} classes")
-            assert found.novel is not None
-            _draw(axes, found.novel, 1, "novel classes")
-            axes.axvline(
-                found.curve.chosen.values[FIELD], color="#555555", linewidth=0.8, linestyle=":", label="chosen"
-            )
-            axes.grid(axis="y", alpha=0.3)
-            if row == rows[0]:
-                axes.set_title(column)
-            if row == rows[-1]:
-                axes.set_xlabel("weight λ")
-            if axes is line[0]:
-                axes.set_ylabel(f"{row} accuracy (%)")
-    handles, labels = next(axes for line in grid for axes in line if axes.get_lines()).get_legend_handles_labels()
+        next(axes for axes in line if axes in drawn.values()).set_ylabel(f"{row} accuracy (%)")
+    for column, *pile in zip(columns, *grid, strict=True):
+        pile[0].set_title(column)
+        next(axes for axes in reversed(pile) if axes in drawn.values()).set_xlabel("weight λ")
+    for axes in [axes for line in grid for axes in line if axes not in drawn.values()]:
+        axes.text(0.5, 0.5, "not run", ha="center", va="center", transform=axes.transAxes)
+        axes.set_axis_off()
+    handles, labels = next(iter(drawn.values())).get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
     return figure
 

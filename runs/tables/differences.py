@@ -11,7 +11,7 @@ import numpy as np
 from fsl.paired import Difference
 from runs.comparison import Comparison
 from runs.results import in_common
-from runs.tables.formats import markdown_table
+from runs.tables.formats.markdown import markdown_table
 
 SHOWN = 5  # classes at each end of a strategy in the terminal
 RIGHT = ("accuracy", "per class", "difference")

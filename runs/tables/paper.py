@@ -124,7 +124,8 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
     about = f"{printed.name}{elsewhere}: {printed.caption.rstrip('.')}"
     cited = () if variant else tuple(errata()[mark] for mark in printed.errata)
     full = f"{name}@{variant}" if variant else name
-    order = tuple(dict.fromkeys(rows.values())), tuple(dict.fromkeys(columns.values()))
+    printed_columns = (columns[column] for column in printed.columns if column in columns)
+    order = tuple(dict.fromkeys(rows.values())), tuple(dict.fromkeys(printed_columns))
     return Table(full, about, *order, cells, tuple(configs.values()), errata=cited)
 
 

@@ -1,5 +1,6 @@
 """The papers' figures: drawn from the record alone, with its numbers, logged once, and what is missing is named."""
 
+import dataclasses
 import io
 import json
 import shutil
@@ -112,6 +113,17 @@ def test_accuracy_against_the_weight_is_drawn_as_the_runs_say(made, read):
     caption = drawing.caption(found)
     for words in ("30 of validation classes", "40 of novel classes", "95 % intervals over tasks"):
         assert words in caption
+
+
+def test_plots_that_were_not_run_stay_empty_and_the_others_are_named(read):
+    drawing, (one, five) = read
+    found = [dataclasses.replace(five, config=five.config.replace(seed=1)), one]
+    drawn = drawing.draw(found).axes
+    assert [axes.get_ylabel() for axes in drawn] == ["", "1-shot accuracy (%)", "5-shot accuracy (%)", ""]
+    assert [axes.get_title() for axes in drawn] == ["conv4, seed 1", "conv4, seed 0", "", ""]
+    assert [len(axes.get_lines()) for axes in drawn] == [0, 3, 3, 0]
+    assert [text.get_text() for axes in drawn for text in axes.texts] == ["not run", "not run"]
+    assert {axes.get_xlabel() for axes in drawn if axes.get_lines()} == {"weight λ"}
 
 
 def test_the_objective_of_the_first_task_is_drawn_until_it_stops(trained, tracker, needed):
@@ -242,6 +254,17 @@ def test_what_is_missing_is_run_when_told_so(trained, typed, capsys, monkeypatch
     assert "1 new runs" in err
     assert "add -y" in err
     assert main(["figure", *typed(TRACED), "--run-missing", "-y"]) == 0
+    assert all(path.is_file() for path in drawn(trained, "4.2").values())
+
+
+def test_one_that_fails_does_not_stop_the_others(trained, typed, capsys):
+    (weights,) = trained.cache("checkpoints").glob("*/best.safetensors")
+    (trained.root / "broken.safetensors").write_bytes(b"no weights")
+    files = f"checkpoint={trained.root}/broken.safetensors,{weights}"
+    assert main(["figure", *typed(TRACED, files), "--run-missing", "-y"]) == 2
+    err = capsys.readouterr().err
+    assert "failed: laplacianshot 5w5s Tiny/broken s0: " in err
+    assert "not run, or not whole: laplacianshot 5w5s Tiny/broken s0" in err
     assert all(path.is_file() for path in drawn(trained, "4.2").values())
 
 

@@ -1,7 +1,5 @@
 """Tables read back from the record: which run fills which cell, seeds, formats; figures; their verbs."""
 
-import csv
-import io
 import json
 import math
 
@@ -11,11 +9,12 @@ import pytest
 from clustering.errors import InputError
 from runs.cli import main
 from runs.config import EvaluateConfig, parse
+from runs.console import Console
 from runs.figures.accuracy import accuracy_figure
 from runs.figures.descent import descent_figure
 from runs.figures.style import save
 from runs.stages import evaluation
-from runs.tables import formats
+from runs.tables.formats import FILES, markdown, records, terminal
 from runs.tables.grid import read_table
 from runs.tables.table import Cell, Column, Row, SeedResult, Table
 
@@ -132,7 +131,7 @@ def test_tasks_of_several_samplers_in_one_table(trained, tracker, tiny_arguments
     assert spelt(table.columns) == ("1-shot", "1-shot dirichlet", "whole_split")
     assert table.missing == []
     assert [cell.results[0].run_id for cell in table.cells.values()] == [result.run_id for result in results]
-    found = {record["column"]: (record["sampler"], record["shot"]) for record in formats.records(table)}
+    found = {record.column: (record.sampler, record.shot) for record in records.records(table)}
     assert found["1-shot dirichlet"] == ("dirichlet", 1)
     assert found["whole_split"] == ("whole_split", None)
 
@@ -168,19 +167,29 @@ def small_table():
     return Table("tiny", "what", (row,), (one, five), cells, notes=("a note",))
 
 
-def test_markdown():
-    assert formats.markdown(small_table()) == (
+def test_an_experiment_is_one_line_a_strategy(capsys):
+    terminal.show(small_table(), (), Console())
+    title, _, *lines = capsys.readouterr().out.splitlines()
+    assert title == "what, 100 tasks a seed, 3 seeds; accuracy in %, 95 % interval over seeds"
+    assert [" ".join(line.split()) for line in lines if line.strip(" ─")] == [
+        "strategy kind 1-shot 5-shot",
+        "simpleshot inductive 60.00 ± 24.84 (n=3) not run",
+    ]
+    assert markdown.markdown(small_table()) == (
         "what, 100 tasks a seed, 3 seeds; accuracy in %, 95 % interval over seeds.\n\n"
         "| strategy | kind | 1-shot | 5-shot |\n| --- | --- | ---: | ---: |\n"
         "| simpleshot | inductive | 60.00 ± 24.84 (n=3) | not run |\n\n- a note\n"
     )
 
 
-def test_csv_holds_fractions():
-    rows = list(csv.DictReader(io.StringIO(formats.as_csv(small_table()))))
-    assert float(rows[0]["accuracy"]) == pytest.approx(0.6)
-    assert rows[0]["runs"] == "run0 run1 run2"
-    assert rows[1]["accuracy"] == ""
+def test_records_of_an_experiment():
+    first, second = records.records(small_table())
+    assert (first.row, first.column, first.unit) == ("simpleshot", "1-shot", "%")
+    assert (first.strategy, first.sampler, first.shot) == ("simpleshot", "balanced", 1)
+    assert first.reproduced == pytest.approx(60)
+    assert first.runs == ("run0", "run1", "run2")
+    assert second.reproduced is None
+    assert first.config == second.config
 
 
 def test_figures_are_pictures(tmp_path):
@@ -217,7 +226,7 @@ def test_the_table_verb_prints_and_saves(recorded, trained, experiment, capsys):
     assert "saved" in err
     saved = (trained.tables / "tiny.md").read_text()
     assert f"{100 * recorded['simpleshot', '1-shot'].accuracy:.2f}" in saved
-    assert (trained.tables / "tiny.csv").exists()
+    assert {path.name for path in trained.tables.iterdir()} == {f"tiny.{ending}" for ending in FILES}
 
 
 @pytest.mark.parametrize("damage", [b"", b"no numbers", None])

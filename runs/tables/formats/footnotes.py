@@ -1,0 +1,47 @@
+"""The footnotes of a paper's table: what is wrong in the print, and remarks of its rows."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from runs.tables.table import Cell, Row, Table
+
+LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no raised q
+
+
+@dataclass(frozen=True)
+class Footnote:
+    """What is said below the table: its mark, "" where it is about the table as a whole, the id of the erratum if it
+    is one, and the text."""
+
+    mark: str
+    id: str
+    text: str
+
+
+def footnotes(table: Table) -> list[Footnote]:
+    """Errata and remarks of rows, marked in the order of the table; those without a mark last."""
+    texts: dict[str, str] = {erratum.id: erratum.text for erratum in table.errata}
+    cited = []
+    for row in table.rows:
+        cited += [row.note] if row.note else []
+        for column in table.columns:
+            cited += [key for key in _errata(table.cells.get((row, column))) if key in texts]
+    order = list(dict.fromkeys(cited))
+    marked = [Footnote(_letters(i), key if key in texts else "", texts.get(key, key)) for i, key in enumerate(order)]
+    return marked + [Footnote("", key, text) for key, text in texts.items() if key not in order]
+
+
+def marks(notes: Iterable[Footnote], row: Row, cell: Cell | None = None) -> str:
+    """The marks of a row's name, or of a cell."""
+    keys = _errata(cell) if cell else (row.note,)
+    return "".join(note.mark for note in notes if note.mark and (note.id or note.text) in keys)
+
+
+def _errata(cell: Cell | None) -> tuple[str, ...]:
+    return cell.published.errata if cell and cell.published else ()
+
+
+def _letters(i: int) -> str:
+    """a, b, ..., z, aa, ab, ..."""
+    before, last = divmod(i, len(LETTERS))
+    return (_letters(before - 1) if before else "") + LETTERS[last]

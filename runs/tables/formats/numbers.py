@@ -1,0 +1,84 @@
+"""The numbers of a cell as text: in the unit of its column, with as many digits as are printed."""
+
+import math
+import re
+
+from runs.tables.paper import is_paper
+from runs.tables.published import Value
+from runs.tables.table import Cell, Column, Table
+
+NOT_RUN = "not run"
+NOT_PRINTED = "-"
+PERCENT = "0.00"  # the digits of what is not printed
+
+
+def as_printed(value: Value | None) -> str:
+    """The number of the paper, digit by digit, with its interval."""
+    return value.printed if value else NOT_PRINTED
+
+
+def corrected(value: Value | None) -> str:
+    """The number to compare with instead of the printed one; empty without one."""
+    if value is None or value.corrected is None:
+        return ""
+    return _spell(value.corrected, value.corrected_half_width, value.printed)
+
+
+def found(table: Table, cell: Cell, column: Column) -> str:
+    """Mean and interval in the column's unit, with the digits of the print, and the number of seeds: of a paper's
+    table only where it differs between cells, since the title has it."""
+    if not cell.results:
+        return NOT_RUN
+    told = is_paper(table.name) and len({len(other.results) for other in table.cells.values() if other.results}) == 1
+    seeds = f" (n={len(cell.results)})" if len(cell.results) > 1 and not told else ""
+    return _spell(column.scale * cell.value, column.scale * cell.half_width, _like(cell, column)) + seeds
+
+
+def scored(cell: Cell, column: Column) -> str:
+    """What the runs give when they are scored as the paper scored; empty where that is the metric of the column, or
+    where the corrected target is of that metric."""
+    if not cell.scored or math.isnan(cell.as_printed) or (cell.published and cell.published.corrected is not None):
+        return ""
+    return _number(column.scale * cell.as_printed, _like(cell, column))
+
+
+def scoring(cell: Cell) -> str:
+    """What `scored` is, in words."""
+    return cell.scored.removeprefix("audit_").replace("_", " ")
+
+
+def near(cell: Cell, column: Column) -> str:
+    """What the run has that nearly fills the cell; empty where there is none, or another fills it."""
+    if cell.near is None or cell.results:
+        return ""
+    return _number(column.scale * cell.near.value, _like(cell, column))
+
+
+def difference(cell: Cell, column: Column) -> str:
+    """What was found less the target, in the column's unit; empty where there is none."""
+    if cell.verdict is None or math.isnan(cell.verdict.difference):
+        return ""
+    return _number(cell.verdict.difference, _like(cell, column), "+")
+
+
+def _like(cell: Cell, column: Column) -> str:
+    """A number with as many digits as those of the cell shall have."""
+    if cell.published:
+        return cell.published.printed
+    return PERCENT if column.unit == "%" else ""
+
+
+def _spell(value: float, half_width: float | None, like: str) -> str:
+    width = "" if half_width is None or math.isnan(half_width) else f" ± {_number(half_width, like)}"
+    return _number(value, like) + width
+
+
+def _number(value: float, like: str, sign: str = "-") -> str:
+    digits = re.search(r"\d+(?:\.(\d+))?(e)?", like)
+    if digits is None:
+        return f"{value:{sign}.4g}"
+    decimals = len(digits[1] or "")
+    if digits[2]:  # a power of ten, written as in print: -1.80777e3
+        mantissa, _, exponent = f"{value:{sign}.{decimals}e}".partition("e")
+        return f"{mantissa}e{int(exponent)}"
+    return f"{value:{sign}z.{decimals}f}"

@@ -1,0 +1,161 @@
+"""What all formats say of a table in the same words: headings, why cells have their verdicts, which runs, a legend."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+
+from runs.tables.claims import Finding
+from runs.tables.formats import numbers
+from runs.tables.paper import is_paper
+from runs.tables.published import published_table
+from runs.tables.table import Column, Row, Table
+from runs.tables.verdicts import STATUSES, Status
+
+ABBREVIATIONS = {
+    "NMI": "normalised mutual information",
+    "ACC": "accuracy under the best matching of clusters to classes",
+    "ARI": "adjusted Rand index",
+}
+METRICS = {"acc_hungarian": "ACC", "nmi": "NMI", "ari": "ARI"}
+KINDS = {
+    "rerun": "a rival run by the authors of the paper",
+    "quoted": "copied by the paper from elsewhere",
+    "unclear": "the paper does not tell whose number it is",
+}
+INTERVALS = {"ci95": "± of the paper: 95 % intervals", "std": "in brackets: standard deviations"}
+DIGITS = 8  # of the id of a run, which are enough to find it
+JUDGED: tuple[Status, ...] = ("reproduced", "above", "below")
+
+
+def heading(table: Table, column: Column) -> str:
+    """The name of a column, with its metric and its unit where the table needs them."""
+    name = _name(table, column)
+    if column.unit and len({c.unit for c in table.columns}) > 1:
+        name += f" ({column.unit})"
+    kind = "" if any(row.kind for row in table.rows) else _kind(table, column)
+    return f"{name}, {kind}" if kind else name
+
+
+def _name(table: Table, column: Column) -> str:
+    name = column.name
+    if [(c.group, c.name) for c in table.columns].count((column.group, column.name)) > 1:
+        name += f" {METRICS.get(column.metric, column.metric.replace('_', ' '))}"
+    return name
+
+
+def _kind(table: Table, column: Column) -> str:
+    """Whose numbers a column's are, where columns and not rows are methods."""
+    kinds = {cell.published.kind for (_, c), cell in table.cells.items() if c == column and cell.published}
+    return kinds.pop() if len(kinds) == 1 else ""
+
+
+def tally(table: Table) -> str:
+    """How many cells have which verdict: "3 reproduced, 1 below, 12 not run"."""
+    found = [cell.verdict.status for cell in table.cells.values() if cell.verdict]
+    return ", ".join(f"{found.count(status)} {status}" for status in STATUSES if status in found)
+
+
+def reasons(table: Table, *, judged: bool = False) -> list[str]:
+    """Why cells have their verdicts, a sentence for each reason with the cells that it holds for; of cells that were
+    judged by their numbers only where asked for."""
+    places: dict[tuple[Status, str], list[tuple[Row, Column]]] = {}
+    for place, cell in table.cells.items():
+        if cell.verdict and cell.verdict.why and (judged or cell.verdict.status not in JUDGED):
+            places.setdefault((cell.verdict.status, cell.verdict.why), []).append(place)
+    said = sorted(places, key=lambda reason: STATUSES.index(reason[0]))
+    return [f"{status}, {why}: {_where(table, places[status, why])}" for status, why in said]
+
+
+def _where(table: Table, places: Sequence[tuple[Row, Column]]) -> str:
+    """Cells by group and row, their columns where not all of a row's are meant."""
+    if len(places) == len(table.cells):
+        return "all"
+    parts = []
+    for group, rows in groupby(by_group(dict.fromkeys(row for row, _ in places)), lambda row: row.group):
+        names = []
+        for row in rows:
+            meant = [column for r, column in places if r == row]
+            whole = len(meant) == sum(r == row for r, _ in table.cells)
+            names.append(row.name if whole else f"{row.name} ({_columns(table, meant)})")
+        parts.append(f"{group} {', '.join(names)}".strip())
+    return "; ".join(parts)
+
+
+def _columns(table: Table, columns: Iterable[Column]) -> str:
+    """Names of columns, each group's once."""
+    by_group = groupby(columns, lambda column: column.group)
+    named = (f"{group} {', '.join(_name(table, column) for column in some)}".strip() for group, some in by_group)
+    return "; ".join(named)
+
+
+def by_group(rows: Iterable[Row]) -> list[Row]:
+    """The rows of a group together, groups in the order in which they first appear."""
+    rows = list(rows)
+    groups = list(dict.fromkeys(row.group for row in rows))
+    return sorted(rows, key=lambda row: groups.index(row.group))
+
+
+def blocks(table: Table) -> list[tuple[Column, ...]]:
+    """Columns that stand side by side: a group of them that has no row in common with those before it begins anew."""
+    found: list[tuple[Column, ...]] = []
+    known: set[Row] = set()
+    for _, group in groupby(table.columns, lambda column: column.group):
+        columns = tuple(group)
+        rows = {row for row, column in table.cells if column in columns}
+        if found and known & rows:
+            found[-1] += columns
+            known |= rows
+        else:
+            found.append(columns)
+            known = rows
+    return found
+
+
+def runs(table: Table, digits: int | None = None) -> list[str]:
+    """A sentence for each row that has runs: their ids, shortened to so many digits, with their columns."""
+    by_row: dict[Row, list[str]] = {}
+    for (row, column), cell in table.cells.items():
+        if cell.results:
+            ids = " ".join(result.run_id[:digits] for result in cell.results)
+            by_row.setdefault(row, []).append(f"{column.group} {_name(table, column)} {ids}".strip())
+    return [f"{row}: {', '.join(found)}" for row, found in by_row.items()]
+
+
+def claim(finding: Finding) -> dict[str, str]:
+    """What became of a claim, by headings."""
+    return {
+        "claim": finding.claim,
+        "source": finding.source,
+        "in": finding.setting,
+        "verdict": finding.status,
+        "evidence": finding.evidence,
+    }
+
+
+def legend(table: Table) -> list[str]:
+    """What the words and signs of a paper's table mean, those alone that occur in it."""
+    if not is_paper(table.name):
+        return []
+    cells = table.cells.values()
+    printed = [cell.published for cell in cells if cell.published]
+    found = any(cell.results for cell in cells)
+    said = []
+    of_paper = published_table(table.name.partition("@")[0])
+    if of_paper.interval in INTERVALS and printed:
+        count = of_paper.tasks if of_paper.over == "tasks" else of_paper.runs
+        over = f" over {f'{count:,} ' if count else ''}{of_paper.over}" if of_paper.over else ""
+        said.append(f"{INTERVALS[of_paper.interval]}{over}")
+    elif printed and found:
+        tasks = f"; its numbers are means over {of_paper.tasks:,} tasks" if of_paper.tasks else ""
+        said.append(f"the paper prints no intervals{tasks}")
+    kinds = {value.kind for value in printed}
+    said += [f"{kind}: {text}" for kind, text in KINDS.items() if kind in kinds]
+    sources = {value.corrected_source for value in printed if value.corrected is not None}
+    said += [f"corrected target: what is compared with instead, of {' and '.join(sorted(sources))}"] if sources else []
+    if found:
+        said.append("here: what the runs of this record give; difference: here less the target")
+    scorings = {numbers.scoring(cell) for (_, column), cell in table.cells.items() if numbers.scored(cell, column)}
+    if scorings:
+        said.append(f"as printed: scored as the paper scored, by {' and '.join(sorted(scorings))}; that is compared")
+    if any(cell.best for cell in cells):
+        said.append("bold: better than every other of its column, task by task, and not by chance")
+    return said
