@@ -90,10 +90,12 @@ class Console:
 
         columns = list(dict.fromkeys(name for row in rows for name in row))
         table = Table(box=box.SIMPLE_HEAD)
+        # A heading of several lines ends above its column; a text of several begins beside the row's name.
+        vertical: Literal["bottom", "top"] = "bottom" if any("\n" in name for name in columns) else "top"
         for name in columns:
             first = name == columns[0]
             justify: Literal["left", "right"] = "right" if name in right else "left"
-            table.add_column(Text(name), justify=justify, vertical="bottom", overflow="fold", no_wrap=first)
+            table.add_column(Text(name), justify=justify, vertical=vertical, overflow="fold", no_wrap=first)
         for row in rows:
             values = (row.get(name, "") for name in columns)
             table.add_row(*(value if isinstance(value, Text) else Text(value) for value in values))
