@@ -54,7 +54,7 @@ def run(flags: Flags, console: Console) -> int:
         return 0
     for kind, rows in found.items():
         if rows:
-            console.table([{k: _spell(v) for k, v in row.items()} for row in rows], title=kind, right=("cells",))
+            console.table([{k: _spell(v) for k, v in row.items()} for row in rows], title=kind, right=("cells", "runnable"))
         else:
             console.write(f"{kind}: none\n")
     return 0
@@ -89,8 +89,21 @@ def _plugins(group: str) -> Callable[[], list[dict[str, Any]]]:
 
 
 def _tables() -> list[dict[str, Any]]:
-    tables = map(published_table, published_names())
-    return [{"name": t.name, "kind": t.kind, "cells": len(t.values), "about": t.caption} for t in tables]
+    from runs.tables.paper import paper_table
+
+    rows = []
+    for printed in map(published_table, published_names()):
+        here = sum(cell.config is not None for cell in paper_table(printed.name).cells.values())
+        rows.append(
+            {
+                "name": printed.name,
+                "kind": printed.kind,
+                "cells": len(printed.values),
+                "runnable": here,
+                "about": printed.caption,
+            }
+        )
+    return rows
 
 
 def _class(group: str, name: str) -> tuple[Any, str]:
