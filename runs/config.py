@@ -119,7 +119,7 @@ class TrainConfig:
         lines = []
         for name, value in self._items():
             if not name.endswith(".name"):
-                lines.append(f"{name}: {_yaml(value)}\n")
+                lines.append(f"{name}: {as_yaml(value)}\n")
         return "".join(lines)
 
     def _items(self) -> Iterable[tuple[str, Any]]:
@@ -298,12 +298,12 @@ def parse(
     return [schema(**fields) for fields in resolve(schema, arguments, under, origin)]
 
 
-def _yaml(value: Any) -> str:
+def as_yaml(value: Any) -> str:
     """A value in YAML: text as it would be typed, in quotes where YAML needs them."""
     if isinstance(value, Grid):
         return json.dumps(write(value), ensure_ascii=False)
     if isinstance(value, tuple):
-        return "[" + ", ".join(_yaml(item) for item in value) + "]"
+        return "[" + ", ".join(as_yaml(item) for item in value) + "]"
     if not isinstance(value, str):
         return write(value)
     text = write(value).replace("${", r"\${")  # which would refer to another key
@@ -334,6 +334,7 @@ __all__ = [
     "EvaluateConfig",
     "TrainConfig",
     "TuneConfig",
+    "as_yaml",
     "freeze",
     "group_names",
     "identity",

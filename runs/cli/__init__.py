@@ -28,6 +28,7 @@ VERBS = {
     "compare": ("runs.cli.compare", "hold strategies against one of them on the same tasks"),
     "table": ("runs.cli.table", "show an experiment's results from the tracked runs"),
     "figure": ("runs.cli.figure", "draw a figure of the papers from the tracked runs"),
+    "report": ("runs.cli.report", "write the record of runs as a static site"),
     "tasks": ("runs.cli.tasks", "write the tasks of a config to a file"),
     "list": ("runs.cli.listing", "show what there is to choose from: strategies, benchmarks, backbones"),
     "ui": ("runs.cli.ui", "open the MLflow UI on the runs that were made here"),

@@ -17,6 +17,7 @@ FLAGS: Mapping[str, str] = {
     "force": "run again what is already finished",
     "json": "write the result as JSON",
     "by-class": "the classes of the largest differences too",
+    "open": "open it in a browser",
     "quiet": "no progress and no messages",
     "debug": "show where an error comes from",
     "help": "show this",
@@ -39,6 +40,7 @@ class Flags:
     force: bool = False
     json: bool = False
     by_class: bool = False
+    open: bool = False
     quiet: bool = False
     debug: bool = False
     help: bool = False

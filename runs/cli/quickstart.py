@@ -11,7 +11,7 @@ NAME = "quickstart"
 ABOUT = """\
 The main job on the embedded benchmark, some minutes on two cores: train a small backbone on the base classes,
 extract features once, evaluate the strategies on 1-shot and 5-shot tasks, log every run to MLflow, and write the
-comparison as a table with two pictures. Run again, it uses what is finished."""
+comparison as a table with two pictures, and the report. Run again, it uses what is finished."""
 EXAMPLES = ("", "seed=0,1,2", "epochs=4 warmup=1 tasks=500   (half a minute, worse features)")
 
 
@@ -41,6 +41,7 @@ def run(flags: Flags, console: Console) -> int:
     from runs.figures.accuracy import accuracy_figure
     from runs.figures.descent import descent_figure
     from runs.figures.style import save_for_print
+    from runs.report.site import build_report
 
     table, _ = look_up(table_of(NAME, configs), session.tracker)
     show(table, NAME, session.store, console)
@@ -56,5 +57,7 @@ def run(flags: Flags, console: Console) -> int:
         for name, (figure, about) in pictures.items():
             save_for_print(figure, folder, f"{NAME}-{name}", title=f"{NAME}: {name}", about=about)
             console.note(f"saved: {folder / NAME}-{name}.pdf, .svg and .png")
+    page = build_report(session.store, session.tracker, experiments={NAME: configs}, say=console.note)
+    console.note(f"report: {page.as_uri()}")
     console.note("To compare the runs in MLflow: .venv/bin/transduce ui")
     return 0

@@ -47,6 +47,11 @@ class LoggedFigure:
     sources: tuple[str, ...]
 
 
+def file_stem(name: str) -> str:
+    """What the files of a figure are called, less their endings."""
+    return re.sub(r"[^\w.]+", "-", name)
+
+
 def logged_figure(
     name: str,
     drawing: AnyDrawing,
@@ -70,7 +75,7 @@ def logged_figure(
     code = code_fingerprint(drawing.draw.__module__, "runs.figures.drawing", "runs.figures.style", follow=False)
     key = identity("figure", name=name, sources=sources, code=code)
     experiment = f"figure/{name.partition('@')[0]}"
-    caption, stem = drawing.caption(found), re.sub(r"[^\w.]+", "-", name)
+    caption, stem = drawing.caption(found), file_stem(name)
     with store.lock("figure", key, f"the figure {name}", say), store.watched():
         tracker.bury(experiment, key)
         run = None if force else tracker.find(experiment, key)

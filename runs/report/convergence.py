@@ -1,0 +1,106 @@
+"""The falling objective of a run as a drawing that is part of its page."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runs.record import RunRow
+from runs.results import PER_TASK, recorded_scores
+from runs.tracking import Tracker
+
+FLOOR = 1e-6  # of what is drawn on the logarithmic axis
+TRIED = 3  # runs of a method whose files are opened, until one has a trace
+WIDTH, HEIGHT = 440, 220
+LEFT, RIGHT, TOP, BOTTOM = 44, 8, 10, 40  # margins of the plot, for its axes
+
+
+@dataclass(frozen=True)
+class Convergence:
+    """How far the objective of a run's tasks is above where it stopped, by step.
+
+    Attributes:
+        steps: which are shown, from 0.
+        median: over tasks, at each of them.
+        high: what nine tasks of ten are below.
+        tasks: how many are still moving.
+    """
+
+    run: RunRow
+    steps: tuple[int, ...]
+    median: tuple[float, ...]
+    high: tuple[float, ...]
+    tasks: tuple[int, ...]
+
+    def line(self, values: Sequence[float]) -> str:
+        """The points of a curve."""
+        return self._points(zip(self.steps, values, strict=True))
+
+    @property
+    def area(self) -> str:
+        """The points around the median and the upper curve."""
+        back = zip(reversed(self.steps), reversed(self.median), strict=True)
+        return f"{self.line(self.high)} {self._points(back)}"
+
+    def _points(self, places: Iterable[tuple[float, float]]) -> str:
+        return " ".join(f"{self.x(step):.1f},{self.y(value):.1f}" for step, value in places)
+
+    def x(self, step: float) -> float:
+        """Where a step stands."""
+        return LEFT + (WIDTH - LEFT - RIGHT) * step / max(self.steps[-1], 1)
+
+    def y(self, value: float) -> float:
+        """Where a value stands, on a logarithmic axis."""
+        low, high = self.decades[0], self.decades[-1]
+        share = (np.log10(max(value, FLOOR)) - low) / max(high - low, 1)
+        return float(TOP + (HEIGHT - TOP - BOTTOM) * (1 - share))
+
+    @property
+    def decades(self) -> range:
+        """The powers of ten on the axis."""
+        top = max(*self.high, *self.median, 10 * FLOOR)
+        return range(round(np.log10(FLOOR)), int(np.ceil(np.log10(top))) + 1)
+
+    @property
+    def ticks(self) -> list[int]:
+        """Steps on the axis: six or so."""
+        last = self.steps[-1]
+        apart = next(unit for unit in (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 10**9) if last / unit <= 7)
+        return list(range(0, last + 1, apart))
+
+
+def convergence(runs: Sequence[RunRow], tracker: Tracker) -> tuple[Convergence | None, str]:
+    """That of the newest run with a trace, or None and, where files are at fault, what is wrong.
+
+    Args:
+        runs: finished evaluations of a method, newest first; of these a few are looked at.
+    """
+    trouble = ""
+    for run in runs[:TRIED]:
+        try:
+            accuracy = run.metrics.get("accuracy", math.nan)
+            trace = recorded_scores(tracker, run.run_id, accuracy, run.artifact_uri).trace
+        except ValueError as error:
+            trouble = f"{PER_TASK} of run {run.run_id} is {error}"
+            continue
+        if trace is None:
+            return None, ""  # a method has a trace or has none
+        return _drawn(run, trace), ""
+    return None, trouble
+
+
+def _drawn(run: RunRow, trace: NDArray[np.floating]) -> Convergence:
+    moving = ~np.isnan(trace)
+    last = np.where(moving, np.arange(len(trace))[:, None], -1).max(axis=0)
+    final = trace[last, np.arange(trace.shape[1])]
+    above = np.where(moving, trace - final, 0.0)  # a task that has stopped stays where it was
+    steps = np.unique(np.linspace(0, len(trace) - 1, num=min(len(trace), 60)).round().astype(int))
+    return Convergence(
+        run,
+        tuple(steps.tolist()),
+        tuple(np.median(above[steps], axis=1).tolist()),
+        tuple(np.quantile(above[steps], 0.9, axis=1).tolist()),
+        tuple(moving[steps].sum(axis=1).tolist()),
+    )

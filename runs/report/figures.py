@@ -1,0 +1,79 @@
+"""The papers' figures, as the record has them."""
+
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from runs.figures.logged import NOTE, file_stem
+from runs.figures.papers import DRAWN, listed
+from runs.record import RunRow
+from runs.report.addresses import slug
+from runs.tracking import Tracker
+
+STAGE = "figure"  # the tag of the runs that hold them
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a paper, drawn or not.
+
+    Attributes:
+        name: such as "thesis/4.1@glyphs".
+        about: what it shows.
+        svg: the drawing; empty where there is none.
+        caption: what stands below it.
+        run_id: of the run that holds it; empty where there is none.
+        missing: why there is no drawing.
+    """
+
+    name: str
+    about: str
+    svg: str = ""
+    caption: str = ""
+    run_id: str = ""
+    missing: str = ""
+
+    @property
+    def path(self) -> str:
+        """Of the drawing in the site."""
+        return f"figures/{slug(self.name)}.svg"
+
+
+def read_figures(rows: Iterable[RunRow], tracker: Tracker) -> dict[str, list[Figure]]:
+    """The figures of each work, in the order of print: of those that were drawn the newest drawing of each name.
+
+    Args:
+        rows: of any stage and status, newest first.
+    """
+    newest: dict[str, RunRow] = {}
+    for row in rows:
+        if row.tags.get("stage") == STAGE and row.status == "FINISHED":
+            newest.setdefault(row.name, row)
+    found: dict[str, list[Figure]] = {}
+    for known in listed():
+        name, about = known["name"], known["about"]
+        drawn = [row for row in newest.values() if row.name.partition("@")[0] == name]
+        figures = [_drawn(row, about, tracker) for row in sorted(drawn, key=lambda row: row.name)]
+        missing = f"Not drawn yet: transduce figure {name}." if name in DRAWN else known["drawn"]
+        found.setdefault(name.partition("/")[0], []).extend(figures or [Figure(name, about, missing=missing)])
+    return found
+
+
+def _drawn(row: RunRow, about: str, tracker: Tracker) -> Figure:
+    file = f"{file_stem(row.name)}.svg"
+    with tempfile.TemporaryDirectory() as folder:
+        path = tracker.download(row.run_id, file, Path(folder), row.artifact_uri)
+        try:
+            svg = path.read_text(encoding="utf-8") if path else ""
+        except (OSError, UnicodeDecodeError):
+            svg = ""
+    if not svg:
+        return Figure(row.name, about, run_id=row.run_id, missing=f"{file} of run {row.run_id} is gone or damaged")
+    return Figure(row.name, about, svg, row.tags.get(NOTE, ""), row.run_id)
+
+
+def split(figures: Sequence[Figure]) -> tuple[list[Figure], list[Figure]]:
+    """Those that were drawn or can be, and the others."""
+    able = [figure for figure in figures if figure.name.partition("@")[0] in DRAWN]
+    return able, [figure for figure in figures if figure not in able]

@@ -1,0 +1,186 @@
+"""The methods: what each says of itself, its options, and what the record has of it."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from clustering.errors import InputError
+from runs import groups
+from runs.lineage import short_name
+from runs.overrides import write
+from runs.record import RunRow
+from runs.report.addresses import slug
+from runs.report.explanation import Explanation, explain
+from runs.tracking import PARENT
+
+GROUP = "strategy"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """An option of the group that builds the method.
+
+    Attributes:
+        text: its file, whose comments explain every key; empty where it has none.
+        differs: fields whose values are not the defaults of the method.
+    """
+
+    name: str
+    text: str
+    differs: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A finished evaluation, as a row of a method's page."""
+
+    run: RunRow
+    network: str
+    tasks: str
+    variant: str
+
+    @property
+    def accuracy(self) -> float:
+        """Mean over tasks, a fraction; NaN where the run says none."""
+        return self.run.metrics.get("accuracy", math.nan)
+
+    @property
+    def half_width(self) -> float:
+        """Of its 95 % interval."""
+        return self.run.metrics.get("accuracy_ci95", math.nan)
+
+
+@dataclass(frozen=True)
+class Method:
+    """A strategy.
+
+    Attributes:
+        name: of the plug-in, as typed.
+        explanation: what its class says.
+        trouble: why its class cannot be had; empty where it can.
+        transductive: whether a prediction may depend on the other queries; None where that is not known.
+        assumes_balance: whether it takes every class to have equally many queries; None where that is not known.
+        needs: what else it asks of the features.
+        presets: the options that build it, the one of its own name first.
+        outcomes: the newest finished evaluation of each config, newest first.
+        older: how many finished evaluations of the same configs are left out.
+        failures: evaluations that failed or were interrupted, newest first.
+    """
+
+    name: str
+    explanation: Explanation
+    trouble: str
+    transductive: bool | None
+    assumes_balance: bool | None
+    needs: str
+    presets: tuple[Preset, ...]
+    outcomes: tuple[Outcome, ...]
+    older: int
+    failures: tuple[RunRow, ...]
+
+    @property
+    def path(self) -> str:
+        """Of its first page in the site."""
+        return f"methods/{slug(self.name)}.html"
+
+    @property
+    def kind(self) -> str:
+        """What it declares of itself, as tables have it."""
+        if self.transductive is None:
+            return "not known"
+        if not self.transductive:
+            return "inductive"
+        return "transductive, balanced" if self.assumes_balance else "transductive"
+
+
+def methods(rows: Iterable[RunRow]) -> list[Method]:
+    """Every strategy that can be chosen here or that the record has runs of, in alphabetical order.
+
+    Args:
+        rows: of any stage and status, newest first.
+    """
+    by_plugin: dict[str, list[RunRow]] = {}
+    for row in rows:
+        if row.tags.get("stage") == "evaluation" and PARENT not in row.tags:  # a tuning's trials are no results
+            by_plugin.setdefault(_plugin(row), []).append(row)
+    presets: dict[str, list[str]] = {}
+    for name in groups.names(GROUP):
+        presets.setdefault(groups.option(GROUP, name).plugin, []).append(name)
+    known = sorted({*presets, *by_plugin} - {""}, key=str.lower)
+    return [_method(name, presets.get(name, ()), by_plugin.get(name, ())) for name in known]
+
+
+def _plugin(row: RunRow) -> str:
+    return row.params.get(f"{GROUP}.name") or row.params.get(GROUP) or row.tags.get(GROUP, "")
+
+
+def _method(name: str, options: Sequence[str], rows: Sequence[RunRow]) -> Method:
+    kind, trouble = None, ""
+    try:
+        kind = groups.load(groups.GROUPS[GROUP], name)
+    except InputError as error:
+        trouble = str(error)
+    newest: dict[str, RunRow] = {}
+    finished = [row for row in rows if row.status == "FINISHED"]
+    for row in finished:
+        newest.setdefault(row.tags.get("identity", row.run_id), row)
+    order = sorted(options, key=lambda option: (option != name, option))
+    return Method(
+        name,
+        explain(kind) if kind else Explanation("", (), {}),
+        trouble,
+        _declared(kind, "transductive", rows),
+        _declared(kind, "assumes_balance", rows),
+        getattr(kind, "needs", ""),
+        tuple(_preset(option, name) for option in order),
+        tuple(_outcome(row) for row in newest.values()),
+        len(finished) - len(newest),
+        tuple(row for row in rows if row.status in ("FAILED", "KILLED")),
+    )
+
+
+def _declared(kind: Any, attribute: str, rows: Sequence[RunRow]) -> bool | None:
+    """What the class declares, or where it cannot be had its newest run."""
+    if kind is not None:
+        return bool(getattr(kind, attribute, False))
+    noted = {"True": True, "False": False}
+    return next((noted[row.tags[attribute]] for row in rows if row.tags.get(attribute) in noted), None)
+
+
+def _preset(option: str, method: str) -> Preset:
+    path = groups.options_folder(GROUP) / f"{option}.yaml"
+    own, base = _values(option), _values(method)
+    differs = {field: value for field, value in own.items() if base.get(field, value) != value}
+    return Preset(option, path.read_text(encoding="utf-8") if path.is_file() else "", differs)
+
+
+def _values(option: str) -> dict[str, str]:
+    """The values of an option's fields, as the parameters of a run spell them; empty for an unknown one."""
+    try:
+        options = groups.option(GROUP, option).options
+    except InputError:
+        return {}
+    return {field: str(write(value) if isinstance(value, tuple) else value) for field, value in options.items()}
+
+
+def _outcome(row: RunRow) -> Outcome:
+    params, tags = row.params, row.tags
+    network = f"{short_name(params.get('benchmark', '?'))}/{short_name(params.get('backbone', '?'))}"
+    if tags.get("weights"):
+        network += f", weights {PurePath(params.get('checkpoint', '')).name or tags['weights']}"
+    if params.get("target", groups.SAME) != groups.SAME:
+        network += f", on {short_name(params['target'])}"
+    parts = [f"{tags['way']}-way"] if "way" in tags else []
+    parts += [f"{tags['shot']}-shot"] if "shot" in tags else []
+    sampler = short_name(params.get("sampler", "balanced"))
+    parts += [sampler] if sampler != "balanced" else []
+    parts += [f"{params['split']} classes"] if params.get("split", "novel") != "novel" else []
+    option = params.get(GROUP, "")
+    usual = _values(option)
+    given = {name.partition(".")[2]: value for name, value in params.items() if name.startswith(f"{GROUP}.")}
+    changed = [f"{field}={value}" for field, value in given.items() if usual.get(field, value) != value]
+    chosen = " (tuned)" if "tuning_run" in tags else ""
+    preset = [] if option == _plugin(row) else [short_name(option)]
+    return Outcome(row, network, " ".join(parts), " ".join([*preset, *changed]) + chosen)

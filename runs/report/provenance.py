@@ -1,0 +1,157 @@
+"""Where each number comes from: an entry for every run that a page shows, cut into pages by experiment."""
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from runs.config import as_yaml
+from runs.record import RunRow
+from runs.report.addresses import Names, numbered
+
+RUNS_A_PAGE = 80
+TUNING_RUN, TRAINING, SOURCES = "tuning_run", "training_identity", "source_runs"  # tags that lead to other runs
+FINGERPRINTS = {
+    "code": "commit",
+    "identity": "identity",
+    "data": "images",
+    "target_data": "images of the target",
+    "base_images": "base images",
+    "weights": "weights",
+    "checkpoint": "checkpoint",
+    "features": "features",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is told of one run.
+
+    Attributes:
+        anchor: of the entry on its page.
+        config: its parameters, as YAML that `experiment=FILE` reads.
+        origins: (what it is, its name, its run id or None where it is not in the record) of what it was made from.
+        link: its page on a server, if it is on one.
+    """
+
+    run: RunRow
+    anchor: str
+    config: str
+    origins: tuple[tuple[str, str, str | None], ...]
+    link: str | None
+
+    @property
+    def fingerprints(self) -> dict[str, str]:
+        """By what they are of."""
+        return {word: self.run.tags[tag] for tag, word in FINGERPRINTS.items() if self.run.tags.get(tag)}
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One page of entries."""
+
+    path: str
+    experiment: str
+    number: int
+    entries: tuple[Entry, ...]
+
+
+class Provenance:
+    """Entries of runs, made for those that are asked for.
+
+    Args:
+        rows: all runs of the record.
+        server: the address of the MLflow server that holds them, or None.
+    """
+
+    def __init__(self, rows: Iterable[RunRow], server: str | None = None) -> None:
+        self._by_id = {row.run_id: row for row in rows}
+        self._server = server
+        self._pages: dict[str, list[str]] = {}  # experiment -> run ids, in the order in which they were asked for
+        self._places: dict[str, str] = {}
+        self._names = Names(taken=("index",))
+
+    def href(self, run_id: str) -> str | None:
+        """The place of a run's entry in the site, or None where the record has no such run."""
+        if run_id in self._places:
+            return self._places[run_id]
+        if run_id not in self._by_id:
+            return None
+        row = self._by_id[run_id]
+        page = self._pages.setdefault(row.experiment, [])
+        page.append(run_id)
+        place = f"{self._path(row.experiment, (len(page) - 1) // RUNS_A_PAGE)}#run-{run_id}"
+        self._places[run_id] = place
+        for _, _, origin in self._origins(row):
+            if origin:
+                self.href(origin)
+        return place
+
+    def leaves(self) -> Iterator[Leaf]:
+        """The pages of all entries that were asked for, and of the runs that these were made from."""
+        for experiment, ids in self._pages.items():
+            for first in range(0, len(ids), RUNS_A_PAGE):
+                number = first // RUNS_A_PAGE
+                entries = tuple(self._entry(self._by_id[run_id]) for run_id in ids[first : first + RUNS_A_PAGE])
+                yield Leaf(self._path(experiment, number), experiment, number + 1, entries)
+
+    def _path(self, experiment: str, number: int) -> str:
+        return numbered(f"runs/{self._names[experiment]}.html", number + 1)
+
+    def _entry(self, row: RunRow) -> Entry:
+        link = f"{self._server.rstrip('/')}/#/runs/{row.run_id}" if self._server else None
+        return Entry(row, f"run-{row.run_id}", config_yaml(row.params), tuple(self._origins(row)), link)
+
+    def _origins(self, row: RunRow) -> Iterator[tuple[str, str, str | None]]:
+        if tuning := row.tags.get(TUNING_RUN):
+            yield self._origin("values tuned by", tuning, self._by_id.get(tuning))
+        for source in row.tags.get(SOURCES, "").split():
+            yield self._origin("drawn from", source, self._by_id.get(source))
+        trained = row.tags.get(TRAINING)
+        if trained and row.tags.get("stage") != "checkpoint" and not row.tags.get("weights"):
+            yield self._origin("network trained by", trained, self._trainings.get(trained))
+
+    def _origin(self, what: str, key: str, known: RunRow | None) -> tuple[str, str, str | None]:
+        return (what, known.name, known.run_id) if known else (what, key, None)
+
+    @functools.cached_property
+    def _trainings(self) -> Mapping[str, RunRow]:
+        """The newest finished training of each identity."""
+        found = [row for row in self._by_id.values() if row.tags.get("stage") == "checkpoint"]
+        done = sorted((row for row in found if row.status == "FINISHED"), key=lambda row: row.start)
+        return {row.tags["identity"]: row for row in done if "identity" in row.tags}
+
+
+def config_yaml(params: Mapping[str, str]) -> str:
+    """A run's parameters as the lines of its config, which `experiment=FILE` reads.
+
+    They are the values that were used: of a tuned run the chosen ones. `group.name` and what tuning chose from are
+    left out, as a config has neither. Text that looks like a number is written as one.
+    """
+    return "".join(
+        f"{name}: {_value(text)}\n"
+        for name, text in params.items()
+        if name.partition(".")[2] != "name" and not name.startswith("tuning.")
+    )
+
+
+WORDS = {"None": "null", "True": "true", "False": "false"}
+PLAIN = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?|\[[\w., +-]*\]", flags=re.ASCII)  # numbers and lists
+
+
+@functools.lru_cache(maxsize=4096)  # thousands of runs have few values between them
+def _value(text: str) -> str:
+    return WORDS.get(text) or (text if PLAIN.fullmatch(text) else as_yaml(text))
+
+
+def date(milliseconds: int | None) -> str:
+    """In UTC, to the minute."""
+    if milliseconds is None:
+        return ""
+    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+def newest(rows: Sequence[RunRow], count: int) -> list[RunRow]:
+    """The runs that began last."""
+    return sorted(rows, key=lambda row: (-row.start, row.run_id))[:count]

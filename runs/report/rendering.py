@@ -1,0 +1,73 @@
+"""Pages from templates: relative links, escaped text, and the few filters that the templates use."""
+
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup, escape
+
+from runs.report.addresses import To, link_from
+from runs.report.provenance import date
+
+TEMPLATES = Path(__file__).resolve().parent / "templates"
+ASSETS = ("style.css", "sort.js", "icon.svg")
+
+
+class Renderer:
+    """Renders the pages of one site.
+
+    Args:
+        site: what every page shows of the site as a whole, under the name `site`.
+        methods: name -> path of its page, for mentions of it.
+    """
+
+    def __init__(self, site: Any, methods: Mapping[str, str]) -> None:
+        self.site = site
+        self._methods = methods
+        self._templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(TEMPLATES),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self._templates.filters |= {"date": date, "duration": duration, "marked": self._marked}
+        self._templates.globals["nan"] = math.nan
+
+    def page(self, template: str, path: str, title: str, **content: Any) -> str:
+        """A page of the site.
+
+        Args:
+            path: where it will stand in the site; its links are relative to it.
+        """
+        return self._render(template, path, title=title, **content)
+
+    def part(self, template: str, path: str, **content: Any) -> Markup:
+        """A part of the page at `path`."""
+        return Markup(self._render(template, path, **content))
+
+    def _render(self, template: str, path: str, **content: Any) -> str:
+        found = self._templates.get_template(template)
+        return found.render(site=self.site, path=path, to=link_from(path), **content)
+
+    def _marked(self, text: str, to: To) -> Markup:
+        """Text whose `words` are set as code, and lead to the method of that name."""
+
+        def code(word: str) -> Markup:
+            shown, place = Markup("<code>{}</code>").format(word), self._methods.get(word)
+            return Markup('<a href="{}">{}</a>').format(to(place), shown) if place else shown
+
+        pieces = re.split(r"`([^`\n]+)`", text)
+        return Markup("").join(code(piece) if i % 2 else escape(piece) for i, piece in enumerate(pieces))
+
+
+def duration(milliseconds: float) -> str:
+    """In the largest unit that is below it."""
+    seconds = milliseconds / 1000
+    for unit, size in (("h", 3600), ("min", 60)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.2g} s"

@@ -1,0 +1,311 @@
+"""The report: pages from the record, where each number comes from, what is missing or damaged, many runs."""
+
+import dataclasses
+import os
+import posixpath
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from fsl.strategies import STRATEGIES
+from runs.cli import main
+from runs.config import EvaluateConfig, parse
+from runs.record import read_runs
+from runs.report.addresses import Names, link_from, numbered, slug
+from runs.report.explanation import explain
+from runs.report.provenance import RUNS_A_PAGE, Provenance, config_yaml
+from runs.report.site import build_report
+from runs.stages import evaluation
+
+PAGE_BYTES, INDEX_BYTES = 300_000, 50_000
+NUMBER = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?", flags=re.ASCII)
+
+
+class Page(HTMLParser):
+    """What a page links to, its anchors, its headings and its landmarks."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.path, self.text = path, path.read_text(encoding="utf-8")
+        self.links, self.loads, self.anchors, self.tags = [], [], [], []
+        self.feed(self.text)
+
+    def handle_starttag(self, tag, attributes):
+        given = dict(attributes)
+        self.tags.append(tag)
+        if "id" in given:
+            self.anchors.append(given["id"])
+        if tag == "a":
+            self.links.append(given["href"])
+        self.loads += [given[name] for name in ("src", "href") if name in given and tag in ("link", "script", "img")]
+
+
+def read_site(report):
+    """Every page by its path in the site."""
+    root = report.parent
+    return {path.relative_to(root).as_posix(): Page(path) for path in root.rglob("*.html")}
+
+
+def check_site(report):
+    """Every page is small, whole and leads nowhere but to what is there; gives the pages."""
+    pages = read_site(report)
+    for name, page in pages.items():
+        assert len(page.text.encode()) < (INDEX_BYTES if name == "index.html" else PAGE_BYTES), name
+        assert page.tags.count("h1") == page.tags.count("main") == page.tags.count("header") == 1, name
+        assert len(set(page.anchors)) == len(page.anchors), name
+        for link in page.links + page.loads:
+            parts = urlsplit(link)
+            assert not parts.scheme, f"{name}: {link}"
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(parts.path) or name))
+            target = name if not parts.path else target
+            assert (report.parent / target).is_file(), f"{name}: {link}"
+            if parts.fragment:
+                assert parts.fragment in pages[target].anchors, f"{name}: {link}"
+    return pages
+
+
+@pytest.fixture
+def recorded(trained, tracker, configs, notes):
+    """Results of two strategies at two shots."""
+    return evaluation(configs("strategy=simpleshot,laplacianshot", "shot=1,3"), trained, tracker, progress=notes)
+
+
+@pytest.fixture
+def report(store, tracker, recorded):
+    """The site of these results, the experiment `tiny` among its tables."""
+    return build_report(store, tracker, experiments={"tiny": [result.config for result in recorded]})
+
+
+def test_without_any_record(tmp_path, capsys):
+    assert main(["report", f"results={tmp_path / 'results'}"]) == 0
+    report = Path(urlsplit(capsys.readouterr().out.strip()).path)
+    pages = check_site(report)
+    assert "There is no run in the record yet." in pages["index.html"].text
+    assert "434 cells printed" in pages["index.html"].text
+    assert "Not run yet" in pages["methods/laplacianshot.html"].text
+    assert not (tmp_path / "results" / "mlflow.db").exists(), "a report makes no record"
+
+
+def test_every_number_leads_to_its_run(report, recorded, tracker):
+    pages = check_site(report)
+    runs = {run.run_id: run for run in read_runs(tracker, "evaluate/")}
+    for result in recorded:
+        page = pages[f"methods/{result.config.strategy.name}.html"]
+        shown = f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f}</a>"
+        (link,) = {link for link in page.links if link.endswith(f"#run-{result.run_id}") and shown in page.text}
+        entry = pages[posixpath.normpath(posixpath.join("methods", link.partition("#")[0]))]
+        assert f"run-{result.run_id}" in entry.anchors
+        tags = runs[result.run_id].tags
+        for fingerprint in (result.identity, tags["data"], tags["checkpoint"], tags["features"], tags["code"]):
+            assert f"<code>{fingerprint}</code>" in entry.text
+    table = pages["experiments/tiny.html"]
+    assert {link.partition("#run-")[2] for link in table.links} >= {result.run_id for result in recorded}
+
+
+def test_only_what_a_strategy_declares_and_traces(report):
+    pages = read_site(report)
+    simple, laplacian = pages["methods/simpleshot.html"], pages["methods/laplacianshot.html"]
+    assert "each query by itself (inductive)" in simple.text
+    assert "all queries of a task together (transductive)" in laplacian.text
+    assert "polyline" not in simple.text
+    assert "polyline" in laplacian.text
+    assert "weight: 0.7  # lambda" in laplacian.text
+    assert "equally many queries of every class" in pages["methods/pt_map.html"].text
+    assert "non-negative features" in pages["methods/pt_map.html"].text
+
+
+def test_the_config_of_an_entry_is_that_of_the_run(recorded, tracker, tmp_path):
+    runs = {run.run_id: run for run in read_runs(tracker, "evaluate/")}
+    for result in recorded:
+        path = tmp_path / f"{result.run_id}.yaml"
+        path.write_text(config_yaml(runs[result.run_id].params))
+        assert parse(EvaluateConfig, [f"experiment={path}"]) == [result.config]
+
+
+@given(st.text(min_size=1, max_size=30))
+def test_any_path_survives_in_a_config(tmp_path_factory, text):
+    assume(text not in ("None", "True", "False") and not NUMBER.fullmatch(text) and "\0" not in text)
+    assume(text[0] != "[")  # as lists do
+    (config,) = parse(EvaluateConfig, ["benchmark=omniglot", "strategy=simpleshot"])
+    config = config.replace(benchmark=config.benchmark.at({"root": text}))
+    path = tmp_path_factory.getbasetemp() / "any-path.yaml"
+    path.write_text(config_yaml({key: str(value) for key, value in config.flat().items()}), encoding="utf-8")
+    assert parse(EvaluateConfig, [f"experiment={path}"]) == [config]
+
+
+def test_failed_interrupted_and_deleted_runs(store, tracker, recorded):
+    def made(name, status, reason):
+        tags = {"strategy": "simpleshot"}
+        params = {"strategy": "simpleshot"}
+        run = tracker.start(
+            "evaluate/Tiny", name, stage="evaluation", identity=name, params=params, config="", tags=tags
+        )
+        run.stop(status, reason)
+        return run.run_id
+
+    made("one that failed", "FAILED", "ValueError: <b>no</b> luck")
+    made("one that was killed", "KILLED", "interrupted by the user")
+    deleted = recorded[0].run_id
+    tracker.client.delete_run(deleted)
+    pages = check_site(build_report(store, tracker))
+    page = pages["methods/simpleshot.html"].text
+    assert "one that failed" in page
+    assert "ValueError: &lt;b&gt;no&lt;/b&gt; luck" in page
+    assert "interrupted by the user" in page
+    assert not [name for name, page in pages.items() if deleted in page.text]
+    assert "3 finished, 1 failed and 1 killed runs" in pages["index.html"].text
+
+
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"PK\3\4 half of it")])
+def test_artefacts_that_are_gone_or_damaged_are_said(store, tracker, recorded, damage):
+    for path in store.artifacts.rglob("per_task.npz"):
+        damage(path)
+    pages = check_site(build_report(store, tracker, experiments={"tiny": [result.config for result in recorded]}))
+    page = pages["methods/laplacianshot.html"].text
+    assert "polyline" not in page
+    assert "per_task.npz of run" in page
+
+
+def test_a_network_that_was_trained_here_is_an_entry_too(store, tracker, trained_results, configs):
+    """Of a run whose training is in the record, and of one whose training was deleted."""
+    from runs.store import Store
+    from runs.tracking import Tracker
+
+    origin = Tracker(Store(trained_results))
+    rows = read_runs(origin, "")
+    (run,) = [row for row in rows if row.tags["stage"] == "evaluation"]
+    (training,) = [row for row in rows if row.tags["stage"] == "checkpoint"]
+    provenance = Provenance(rows)
+    place = provenance.href(run.run_id)
+    entries = {entry.run.run_id: entry for leaf in provenance.leaves() for entry in leaf.entries}
+    assert entries.keys() == {run.run_id, training.run_id}
+    assert entries[run.run_id].origins == (("network trained by", training.name, training.run_id),)
+    assert place == f"runs/evaluate-Tiny.html#run-{run.run_id}"
+    alone = Provenance([run])
+    alone.href(run.run_id)
+    ((entry,),) = [leaf.entries for leaf in alone.leaves()]
+    assert entry.origins == (("network trained by", run.tags["training_identity"], None),)
+    assert alone.href(training.run_id) is None
+
+
+def test_on_a_server_an_entry_leads_to_its_page(recorded, tracker):
+    runs = read_runs(tracker, "evaluate/")
+    provenance = Provenance(runs, "http://127.0.0.1:5000/")
+    provenance.href(runs[0].run_id)
+    ((entry,),) = [leaf.entries for leaf in provenance.leaves()]
+    assert entry.link == f"http://127.0.0.1:5000/#/runs/{runs[0].run_id}"
+
+
+def test_thousands_of_runs_are_cut_into_pages(store, tracker, recorded, monkeypatch):
+    """The rows of the record many times over, as the database would give them."""
+    rows = read_runs(tracker, "")
+    copies = [
+        dataclasses.replace(row, run_id=f"{i:04}{row.run_id[4:]}", tags={**row.tags, "identity": f"{i}{j}"})
+        for i in range(300)
+        for j, row in enumerate(rows)
+    ]
+    monkeypatch.setattr("runs.report.site.read_runs", lambda *_, **__: copies)
+    pages = check_site(build_report(store, tracker))
+    entries = {name: page.text.count('class="run"') for name, page in pages.items() if name.startswith("runs/")}
+    assert sum(entries.values()) == len(copies)
+    assert max(entries.values()) == RUNS_A_PAGE
+    linked = [link for name, page in pages.items() if name.startswith("methods/") for link in page.links]
+    assert len({link for link in linked if "#run-" in link}) == len(copies)
+
+
+def test_names_that_a_browser_would_run_are_text(store, tracker, recorded):
+    name = '<script>document.title = "run"</script>'
+    tracker.client.update_run(recorded[0].run_id, name=name)
+    tracker.client.set_tag(recorded[0].run_id, "mlflow.runName", name)
+    pages = check_site(build_report(store, tracker))
+    assert all("<script>document" not in page.text for page in pages.values())
+    assert "&lt;script&gt;document" in pages["index.html"].text
+
+
+def test_the_old_site_stands_until_the_new_one_is_whole(store, tracker, report, monkeypatch):
+    before = report.read_bytes()
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("runs.report.site.put_in_place", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            build_report(store, tracker)
+    assert report.read_bytes() == before
+    assert (store.root / "report.partial").exists()
+    os.remove(report)
+    check_site(build_report(store, tracker))
+    assert [path.name for path in store.root.glob("report*")] == ["report"]
+
+
+def test_a_record_that_is_none(store, tracker, report):
+    before = report.read_bytes()
+    store.database.write_bytes(b"no database")
+    assert main(["report", f"results={store.root}"]) == 2
+    assert report.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", STRATEGIES.table)
+def test_what_a_strategy_says_of_itself_is_found(name):
+    kind = STRATEGIES.load(name)
+    found = explain(kind)
+    assert found.source
+    assert found.summary
+    assert found.fields.keys() == {field.name for field in dataclasses.fields(kind)}
+    said = " ".join(block.text for block in found.blocks)
+    whole = " ".join(kind.__doc__.partition("Attributes:")[0].split())
+    assert " ".join(said.split()) == whole
+
+
+def test_paragraphs_flow_and_formulas_stand():
+    class Example:
+        """A first paragraph that is long enough to be broken, since its lines go on until there is no more room, and
+        so it flows.
+
+            a = b,
+            c = d
+
+        1. a step
+        2. another
+
+        Attributes:
+            one: what it is, in words that go on
+                on a second line.
+            two: another.
+        """
+
+    found = explain(Example)
+    assert [block.formula for block in found.blocks] == [False, True, True]
+    assert found.blocks[0].text.endswith("no more room, and so it flows.")
+    assert found.blocks[1].text == "a = b,\nc = d"
+    assert found.fields == {"one": "what it is, in words that go on on a second line.", "two": "another."}
+
+
+paths = st.lists(st.text("ab.-", min_size=1).map(slug), min_size=1, max_size=3).map(
+    lambda parts: "/".join(parts) + ".html"
+)
+
+
+@given(paths, paths, st.sampled_from(["", "#here"]))
+def test_links_lead_where_they_say(page, target, anchor):
+    link = link_from(page)(target + anchor)
+    assert not posixpath.isabs(link)
+    place = posixpath.normpath(posixpath.join(posixpath.dirname(page), urlsplit(link).path)) if link[0] != "#" else page
+    assert place == target
+    assert link.endswith(anchor)
+
+
+@given(st.lists(st.text(max_size=20), max_size=20))
+def test_names_of_files_are_apart_on_any_disk(texts):
+    names = Names(taken=("index",))
+    found = {numbered(names[text], 1).lower() for text in texts}
+    assert len(found) == len(set(texts))
+    assert "index" not in found
+    assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789_.-") for name in found)
+    assert not [name for name in found if "--" in name], "which numbered pages have"

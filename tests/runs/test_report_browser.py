@@ -1,0 +1,130 @@
+"""The report as a browser shows it: nothing is fetched, nothing overflows on a phone, keys and sorting work."""
+
+import functools
+import http.server
+import threading
+
+import pytest
+
+from runs.report.site import build_report
+from runs.stages import evaluation
+from tests.runs.browser import CHROMIUM, Browser
+
+pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed")
+PHONE, DESK = 360, 1280
+LANDMARKS = ["header", "nav[aria-label]", "main", "footer", "h1", "a.skip"]
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    with Browser(tmp_path_factory.mktemp("browser")) as made:
+        yield made
+
+
+@pytest.fixture
+def report(trained, tracker, configs, notes):
+    """The site of results of two strategies, with what a careless or hostile name could break."""
+    results = evaluation(configs("strategy=simpleshot,laplacianshot", "shot=1,3"), trained, tracker, progress=notes)
+    for result, name in zip(results, ["<img src=x onerror=alert(1)>", "x" * 300], strict=False):
+        tracker.client.update_run(result.run_id, name=name)
+        tracker.client.set_tag(result.run_id, "mlflow.runName", name)
+    return build_report(trained, tracker, experiments={"tiny": [result.config for result in results]}).parent
+
+
+def pages(report):
+    return sorted(report.rglob("*.html"))
+
+
+def test_no_page_fetches_complains_or_overflows(report, browser):
+    browser.requests.clear()
+    browser.complaints.clear()
+    for width, dark in [(PHONE, True), (DESK, False)]:
+        for page in pages(report):
+            browser.open(page.as_uri(), width=width, dark=dark)
+            wide = browser.value("document.scrollingElement.scrollWidth - document.documentElement.clientWidth")
+            assert wide <= 0, f"{page.name} overflows by {wide} at {width}"
+            missing = [mark for mark in LANDMARKS if not browser.value(f"!!document.querySelector({mark!r})")]
+            assert missing == [], page.name
+    assert browser.complaints == []
+    assert [address for address in browser.requests if not address.startswith(report.as_uri())] == []
+    assert browser.value("document.title").endswith("transduce")
+
+
+class Quiet(http.server.SimpleHTTPRequestHandler):
+    """Says nothing on the terminal."""
+
+    def log_message(self, *_):
+        pass
+
+
+def test_served_it_asks_its_own_host_alone(report, browser):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=report)) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        place = f"http://127.0.0.1:{server.server_port}/"
+        browser.requests.clear()
+        browser.complaints.clear()
+        browser.open(f"{place}methods/laplacianshot.html")
+        asked = set(browser.requests) - {f"{place}icon.svg"}  # which a window without a bar leaves out
+        server.shutdown()
+    assert asked == {f"{place}{name}" for name in ("methods/laplacianshot.html", "style.css", "sort.js")}
+    assert browser.complaints == []
+
+
+def press(browser, key, code):
+    for kind in ("keyDown", "keyUp"):
+        browser(
+            "Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=code, text="\r" if code == 13 else ""
+        )
+
+
+def test_the_first_key_press_offers_to_skip_to_the_content(report, browser):
+    browser.open((report / "index.html").as_uri())
+    press(browser, "Tab", 9)
+    assert browser.value("document.activeElement.className") == "skip"
+    assert browser.value("document.activeElement.getBoundingClientRect().left >= 0")
+    assert browser.value("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    press(browser, "Enter", 13)
+    assert browser.value("document.activeElement.id") == "content"
+
+
+def test_a_heading_sorts_its_column_both_ways(report, browser):
+    browser.open((report / "index.html").as_uri())
+    column = (
+        "[...document.querySelectorAll('table[data-sortable] tbody tr')].map(row => Number(row.cells[3].textContent))"
+    )
+    before = browser.value(column)
+    button = "document.querySelectorAll('table[data-sortable] th button')[3]"
+    browser.value(f"{button}.focus()")
+    press(browser, "Enter", 13)
+    assert browser.value(column) == sorted(before) != before
+    assert browser.value(f"{button}.parentElement.getAttribute('aria-sort')") == "ascending"
+    press(browser, "Enter", 13)
+    assert browser.value(column) == sorted(before, reverse=True)
+
+
+def luminance(colour):
+    parts = [int(part) / 255 for part in colour[colour.index("(") + 1 : -1].split(",")[:3]]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_stands_out_from_its_background(report, browser, dark):
+    """WCAG 2.2, AA: 4.5 to 1, for every element that holds text itself."""
+    script = """
+        [...document.querySelectorAll('body *')].filter(e =>
+            [...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim()) && e.getClientRects().length)
+        .map(e => {
+            let behind = e;
+            const clear = 'rgba(0, 0, 0, 0)';
+            while (behind && getComputedStyle(behind).backgroundColor === clear) behind = behind.parentElement;
+            const style = getComputedStyle(e);
+            const front = e.ownerSVGElement ? style.fill : style.color;
+            return [e.tagName + '.' + e.getAttribute('class'), front,
+                getComputedStyle(behind ?? document.body).backgroundColor];
+        })"""
+    for name in ("index.html", "methods/laplacianshot.html", "experiments/tiny.html", "papers/thesis.html"):
+        browser.open((report / name).as_uri(), dark=dark)
+        for element, front, behind in {tuple(row) for row in browser.value(script)}:
+            bright, dim = sorted((luminance(front), luminance(behind)), reverse=True)
+            assert (bright + 0.05) / (dim + 0.05) >= 4.5, (name, element, front, behind)
