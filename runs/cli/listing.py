@@ -54,7 +54,8 @@ def run(flags: Flags, console: Console) -> int:
         return 0
     for kind, rows in found.items():
         if rows:
-            console.table([{k: _spell(v) for k, v in row.items()} for row in rows], title=kind, right=("cells", "runnable"))
+            spelt = [{key: _spell(value) for key, value in row.items()} for row in rows]
+            console.table(spelt, title=kind, right=("cells", "runnable"))
         else:
             console.write(f"{kind}: none\n")
     return 0

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from fsl.scores import half_width_over_seeds
 from runs.config import EvaluateConfig
 from runs.tables.published import Erratum, Value
 from runs.tables.verdicts import Verdict
@@ -141,6 +140,8 @@ class Cell:
             return math.nan
         if len(self.results) == 1:
             return self.results[0].half_width
+        from fsl.scores import half_width_over_seeds  # numpy: not for a table that is only listed
+
         return half_width_over_seeds([result.value for result in self.results])
 
     @property
