@@ -58,7 +58,7 @@ def matplotlib_of_the_user():
     """Settings of matplotlib as somebody may have them."""
     from matplotlib import rc_context
 
-    with rc_context({"font.size": 30.0, "pdf.fonttype": 3, "svg.fonttype": "path", "savefig.dpi": 50}):
+    with rc_context({"font.size": 30.0, "pdf.fonttype": 3, "svg.fonttype": "path", "axes.facecolor": "red"}):
         yield
 
 
@@ -69,6 +69,7 @@ def test_letters_are_letters_and_can_be_read_in_print(tmp_path):
     from PIL import Image
 
     figure = some_figure()
+    assert figure.axes[0].get_facecolor()[:3] == (1, 1, 1)
     sizes = {text.get_fontsize() for text in figure.findobj(Text) if text.get_text()}
     assert 6.5 <= min(sizes) <= max(sizes) <= 9
     paths = save_for_print(figure, tmp_path / "new" / "folder", "name", title="A title", about="With λ and ± in it")
