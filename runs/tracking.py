@@ -290,10 +290,11 @@ class Tracker:
 
 
 def quiet_mlflow() -> None:
-    """No telemetry, no progress bars of MLflow's own. Before the first import of mlflow."""
+    """No telemetry, no progress bars and no addresses on standard output. Before the first import of mlflow."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("DO_NOT_TRACK", "true")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
+    os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
 
 

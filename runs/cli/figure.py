@@ -1,12 +1,12 @@
 """`transduce figure`: a figure of the papers, drawn from the tracked runs."""
 
-import sys
 import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from clustering.errors import InputError
 from runs.cli.flags import Flags, describe
+from runs.cli.missing import agreed
 from runs.cli.usage import WIDTH
 from runs.config import TuneConfig
 from runs.console import Console
@@ -58,7 +58,7 @@ def run(flags: Flags, console: Console) -> int:
     if flags.dry_run:
         session.show_plan()
         return 0
-    failures = _make(drawn, configs, session, yes=flags.yes) if flags.run_missing else []
+    failures = _make(drawn, configs, session, flags) if flags.run_missing else []
     found = _read(drawn, configs, session)
     again = f"to run what is missing: transduce figure {' '.join(flags.settings)} --run-missing"
     if not found:
@@ -89,7 +89,7 @@ def _asked_for(settings: Sequence[str]) -> tuple[str, list[str]]:
     return words[0], [setting for setting in settings if "=" in setting]
 
 
-def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", *, yes: bool) -> list[Exception]:
+def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", flags: Flags) -> list[Exception]:
     """Run the configs of which the record has nothing whole, after asking; gives what went wrong. One that fails does
     not stop the others.
 
@@ -104,11 +104,8 @@ def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", *, 
     console = session.console
     for line in str(plan(missing, session.store, session.tracker)).splitlines():
         console.note(line)
-    if not yes:
-        if not sys.stdin.isatty():
-            raise InputError("--run-missing asks before it begins, and there is no terminal to ask on; add -y")
-        if not console.agree("go on?"):
-            return []
+    if not agreed(console, flags):
+        return []
     failures: list[Exception] = []
     for config in missing:
         try:

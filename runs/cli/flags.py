@@ -10,7 +10,7 @@ from clustering.errors import InputError, unknown
 
 FLAGS: Mapping[str, str] = {
     "dry-run": "show the resolved config and the plan, and do nothing",
-    "run-missing": "evaluate what is not there yet, then show the table",
+    "run-missing": "first run what is not there yet",
     "yes": "go on without asking (-y)",
     "executor": "where what is missing is run: local (processes of this machine), or a Dask cluster",
     "limit-minutes": "start nothing that would end later than so many minutes from now",

@@ -36,17 +36,29 @@ def run_missing(
     missing = plan_missing(configs, store, tracker)
     _show_plan(missing, console)
     if missing.jobs:
-        if not flags.yes:
-            if not sys.stdin.isatty():
-                raise InputError("--run-missing asks before it begins, and there is no terminal to ask on; add -y")
-            if not console.agree("go on?"):
-                console.note("nothing was run")
-                return 0
+        if not agreed(console, flags):
+            return 0
         console.note(f"reused {missing.finished}, running {missing.count}")
     limit, executor = flags.limit_minutes, flags.executor
     outcome = run_all(configs, store, tracker, console, executor=executor, limit_minutes=limit, missing=missing)
     _show_outcome(outcome, console, limit)
     return outcome.code
+
+
+def agreed(console: Console, flags: Flags) -> bool:
+    """Whether the user agrees to the plan that was shown.
+
+    Raises:
+        InputError: there is nobody to ask, and no -y.
+    """
+    if flags.yes:
+        return True
+    if not sys.stdin.isatty():
+        raise InputError("--run-missing asks before it begins, and there is no terminal to ask on; add -y")
+    if console.agree("go on?"):
+        return True
+    console.note("nothing was run")
+    return False
 
 
 def _show_plan(missing: "Missing", console: Console) -> None:

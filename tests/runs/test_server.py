@@ -77,7 +77,7 @@ def test_transduce_ui_until_it_is_ended(server, store, child_environment, tmp_pa
         probe.connect(("127.0.0.1", port))
 
 
-def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments, monkeypatch, tmp_path):
+def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments, monkeypatch, tmp_path, capsys):
     child, port, folder = server
     wait_for(child, port)
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"http://127.0.0.1:{port}")
@@ -92,6 +92,7 @@ def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments,
         np.testing.assert_array_equal(old.accuracies, new.accuracies)
         assert new.run_id == old.run_id
     run = tracker.find("evaluate/Tiny", first[0].identity)
+    assert capsys.readouterr().out == "", "MLflow writes nothing between results"
     assert run.info.run_name == "simpleshot 5w1s Tiny/conv4 s0"
     assert run.data.metrics["accuracy"] == pytest.approx(first[0].accuracy)
     assert len(list((folder / "files").glob("**/per_task.npz"))) == 2, "the server keeps the files"
