@@ -20,10 +20,15 @@ from clustering.prototypes import Prototypes
 Members = Literal["hard", "soft"]
 """What points weigh in the prototypes: one in the class of their largest assignment, or their assignments."""
 
+Empty = Literal["rollback", "reseed", "keep"]
+"""What becomes of a problem in which a class has lost its last member: the step is taken back and the problem stops
+(public code), or the class begins again at the point that is farthest from its prototype, or its prototype stays."""
+
 Clamp = tuple[Tensor, Tensor]
 
 _CROWD = 0.75  # share of the problems at hand that are still active, from which on the others are left behind
-_UNMOVED = 1e-6  # change of a prototype's coefficients, summed: it moved by no more than this times the points' size
+_UNMOVED = 1e-6  # of a prototype's coefficients or coordinates, summed: what changed no more than this did not move
+_REVIVALS = 10  # times that empty classes of a problem are given a new prototype, before they are left as they are
 
 
 class Outcome(IntEnum):
@@ -41,10 +46,11 @@ class Alternation(NamedTuple):
 
     Attributes:
         assignments: (B, N, K) S, rows sum to one.
-        coefficients: (B, K, N) prototypes over the points.
+        coefficients: (B, K, N) prototypes over the points, or whatever `prototypes` keeps of each in a row.
         objective: (B,) R(S, M) of the last assignment step, float64.
         iterations: (B,) outer steps, int64.
         outcome: (B,) values of `Outcome`, int64.
+        reseeded: (B,) how many empty classes began again, int64.
         trace: (T, B) R(S, M) after each assignment step, NaN after a problem has stopped, float64.
     """
 
@@ -53,6 +59,7 @@ class Alternation(NamedTuple):
     objective: Tensor
     iterations: Tensor
     outcome: Tensor
+    reseeded: Tensor
     trace: Tensor
 
 
@@ -84,8 +91,10 @@ def alternate(
     clamp: Clamp | None = None,
     hint: Clamp | None = None,
     valid: Tensor | None = None,
+    assignments: Tensor | None = None,
     temperature: float = 1.0,
     members: Members = "soft",
+    empty: Empty = "rollback",
     sweeps: Sweeps = Sweeps(),
     max_iterations: int = 100,
     tolerance: float = 1e-6,
@@ -100,29 +109,37 @@ def alternate(
 
     Args:
         prototypes: how they follow from the assignments.
-        start: (B, K, N) coefficients of the first prototypes.
+        start: (B, K, N) coefficients of the first prototypes, or the (B, K, *) that `prototypes` keeps of them.
         terms: terms of the objective beside the cost and the entropy. Without any, S = softmax(-cost / T).
         clamp: (mask (B, N), labels (B, N)) of rows that are kept one-hot, see `descend`.
         hint: likewise, rows that only begin one-hot whenever sweeps begin anew, and then move.
         valid: (B, N) bool, False for padding, which must be clamped and then weighs nothing.
+        assignments: (B, N, K) from which the first assignment step begins; default softmax(-cost / T).
         temperature: T > 0, weight of the entropy.
         members: what points weigh in the prototypes.
+        empty: what becomes of a problem with an empty class. R may rise where one begins again.
         sweeps: how each assignment step is done.
         max_iterations: assignment steps at most.
         tolerance: stop when |R+ - R| <= tolerance |R|, from the third step on, or when the prototypes stay.
     """
     work = _Work.begin(prototypes, start, terms, clamp, hint, valid)
-    result = _Result.empty(start)
+    result: _Result | None = None
     trace = []
-    for iteration in range(max_iterations):
+    for _ in range(max_iterations):
         cost = work.cost().to(torch.float64 if sweeps.double else start.dtype)
-        if iteration == 0:
-            work.assignments = torch.softmax(cost / -temperature, dim=1)
+        if result is None:
+            begun = work.begun(cost, temperature) if assignments is None else assignments.mT
+            work.assignments = torch.softmax(cost / -temperature, dim=1) if assignments is None else begun
+            result = _Result.empty(start, work.assignments)
+        elif sweeps.warm and terms:
+            begun = torch.where(work.revived[:, None, None], work.begun(cost, temperature), work.assignments)
+        else:
+            begun = work.begun(cost, temperature)
         before = work.assignments
         found = descend(
             cost.mT,
             work.terms,
-            start=(before if sweeps.warm and iteration else work.begun(cost, temperature)).mT if terms else None,
+            start=begun.mT if terms else None,
             clamp=work.clamp,
             temperature=temperature,
             step=sweeps.step,
@@ -130,18 +147,30 @@ def alternate(
             tolerance=sweeps.tolerance,
         )
         weights = work.weights(found.assignments.mT.to(start.dtype), members)
-        emptied = (weights.amax(dim=2) == 0).any(dim=1)
+        emptied = (weights if empty == "rollback" else work.weights(found.assignments.mT, "hard")).amax(dim=2) == 0
         if emptied.any():
-            weights = torch.where(emptied[:, None, None], 1.0, weights)  # of no consequence, but finite
+            # Of no consequence, but finite, and no reason for points to leave their class.
+            weights = torch.where(emptied[:, :, None], weights.amax(dim=1, keepdim=True), weights)
         new = work.prototypes.update(
             work.coefficients, weights, partial(work.logits, cost, found, temperature, start.dtype)
         )
-        stay = (new - work.coefficients).abs().sum(dim=2).amax(dim=1) <= _UNMOVED
+        lost = emptied.any(dim=1)
+        work.revived = lost & (work.revivals < _REVIVALS) & (empty == "reseed")
+        if emptied.any():
+            new = torch.where(emptied[:, :, None], work.coefficients, new)
+            if work.revived.any():
+                begins = emptied & work.revived[:, None] & work.active[:, None]
+                new = torch.where(begins[:, :, None], work.farthest(cost, begins).to(new.dtype), new)
+                work.reseeded += begins.sum(dim=1)
+                work.revivals += work.revived
+        scale = new.abs().sum(dim=2)
+        stay = ((new - work.coefficients).abs().sum(dim=2) <= _UNMOVED * scale).all(dim=1)
         fixed = (found.objective - work.objective).abs() <= tolerance * found.objective.abs()
-        work.step(found, before, taken=~emptied)
+        stopped = lost & (empty == "rollback")
+        work.step(found, before, taken=~stopped)
         trace.append(result.spread(work))
-        work.stop(emptied, Outcome.EMPTIED)
-        work.stop(stay | (fixed & (work.iterations > 2)), Outcome.CONVERGED)
+        work.stop(stopped, Outcome.EMPTIED)
+        work.stop((stay | (fixed & (work.iterations > 2))) & ~work.revived, Outcome.CONVERGED)
         work.coefficients = torch.where(work.active[:, None, None], new, work.coefficients)
         left = int(work.active.sum())
         if left == 0:
@@ -149,6 +178,7 @@ def alternate(
         if left <= _CROWD * len(work.active):
             result.take(work)
             work = work.select(work.active.nonzero()[:, 0])
+    assert result is not None
     result.take(work)
     return Alternation(
         result.assignments.mT,
@@ -156,6 +186,7 @@ def alternate(
         result.objective,
         result.iterations,
         result.outcome,
+        result.reseeded,
         torch.stack(trace),
     )
 
@@ -176,6 +207,9 @@ class _Work:
     objective: Tensor  # (b,) float64
     iterations: Tensor
     outcome: Tensor
+    reseeded: Tensor
+    revivals: Tensor  # (b,) int64, steps in which empty classes began again
+    revived: Tensor  # (b,) bool, whether the last step was one
 
     @classmethod
     def begin(
@@ -188,11 +222,10 @@ class _Work:
         valid: Tensor | None,
     ) -> "_Work":
         places = torch.arange(len(start), device=start.device)
-        active, objective = (
-            torch.ones_like(places, dtype=torch.bool),
-            torch.full_like(places, torch.inf, dtype=torch.float64),
-        )
-        rest = places, active, objective, torch.zeros_like(places), torch.zeros_like(places)
+        active = torch.ones_like(places, dtype=torch.bool)
+        objective = torch.full_like(places, torch.inf, dtype=torch.float64)
+        counts = (torch.zeros_like(places) for _ in range(4))
+        rest = places, active, objective, *counts, ~active
         return cls(prototypes, terms, start, start, clamp, hint, valid, *rest)
 
     def cost(self) -> Tensor:
@@ -217,6 +250,19 @@ class _Work:
         for term in self.terms:
             cost = cost + term.value_and_gradient(found.assignments)[1].mT
         return (cost / -temperature).to(dtype)
+
+    def farthest(self, cost: Tensor, empty: Tensor) -> Tensor:
+        """Prototypes at points: for the empty classes (b, K) at those that pay most for the best of the others, each
+        at one of its own, ties to the lowest index."""
+        pay = cost.masked_fill(empty[:, :, None], torch.inf).amin(dim=1)
+        if self.clamp is not None:
+            pay = pay.masked_fill(self.clamp[0], -torch.inf)
+        order = (empty.cumsum(dim=1) - 1).clamp_min(0)
+        points = []
+        for _ in range(int(empty.sum(dim=1).amax())):
+            points.append(pay.max(dim=1, keepdim=True).indices)
+            pay = pay.scatter(1, points[-1], -torch.inf)
+        return self.prototypes.at(torch.cat(points, dim=1).gather(1, order))
 
     def step(self, found: Descent, before: Tensor, taken: Tensor) -> None:
         """Take the assignments that were found, or keep those from before; frozen problems keep theirs anyway."""
@@ -243,6 +289,9 @@ class _Work:
             self.objective[problems],
             self.iterations[problems],
             self.outcome[problems],
+            self.reseeded[problems],
+            self.revivals[problems],
+            self.revived[problems],
         )
 
     def _one_hot(self, labels: Tensor) -> Tensor:
@@ -259,11 +308,12 @@ class _Result:
     objective: Tensor
     iterations: Tensor
     outcome: Tensor
+    reseeded: Tensor
 
     @classmethod
-    def empty(cls, start: Tensor) -> "_Result":
-        counts = torch.zeros(len(start), dtype=torch.int64, device=start.device)
-        return cls(torch.empty_like(start), torch.empty_like(start), counts.double(), counts.clone(), counts.clone())
+    def empty(cls, start: Tensor, assignments: Tensor) -> "_Result":
+        counts = torch.zeros(3, len(start), dtype=torch.int64, device=start.device)
+        return cls(torch.empty_like(assignments), torch.empty_like(start), counts[0].double(), *counts)
 
     def take(self, work: _Work) -> None:
         for mine, ended in zip(vars(self).values(), (getattr(work, name) for name in vars(self)), strict=True):

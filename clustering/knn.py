@@ -74,6 +74,14 @@ def nearest_neighbours(x: Tensor, k: int, *, valid: Tensor | None = None) -> Nea
     return Nearest(indices, distances)
 
 
+def nearest_among(points: Tensor, queries: Tensor, k: int) -> Tensor:
+    """(n, k) int64 indices of the k nearest of N points (N, D) to each of n queries (n, D); all if they are fewer."""
+    norms = points.square().sum(dim=1)
+    blocks = torch.split(queries, max(1, _BLOCK // len(points)))
+    far = (torch.addmm(norms, block, points.T, alpha=-2) for block in blocks)
+    return torch.cat([some.topk(min(k, len(points)), dim=1, largest=False).indices for some in far])
+
+
 def _ranked(x: Tensor, first: int, candidates: Tensor, present: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """Indices and distances (B, n, k) of the nearest of candidates (B, n, c), of the n points from `first` on."""
     batch, points, dimension = x.shape

@@ -11,6 +11,7 @@ class LaplacianShot:
 
 import dataclasses
 import math
+import numbers
 import types
 import typing
 from typing import Annotated, Any, Literal, Union
@@ -76,6 +77,21 @@ def validate(parameters: Any) -> None:
             raise InputError(f"{owner}: {field.name} must be {problem}, not {value!r}")
 
 
+def validate_signature(estimator: Any) -> None:
+    """Check every parameter of an estimator against its annotation in `__init__`, as `validate` does fields.
+
+    Raises:
+        InputError: names the parameter, what it may hold and the value it got.
+    """
+    hints = typing.get_type_hints(type(estimator).__init__, include_extras=True)
+    hints.pop("return", None)
+    for name, hint in hints.items():
+        value = getattr(estimator, name)
+        problem = mismatch(value, hint)
+        if problem:
+            raise InputError(f"{type(estimator).__name__}: {name} must be {problem}, not {value!r}")
+
+
 def mismatch(value: Any, annotation: Any) -> str | None:
     """What `value` would have to be for `annotation`, or None where it fits."""
     origin = typing.get_origin(annotation)
@@ -102,10 +118,10 @@ def mismatch(value: Any, annotation: Any) -> str | None:
 
 
 def _is(value: Any, kind: type) -> bool:
-    if kind is float:
-        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    if kind is float:  # of numpy too, as grids of values are
+        return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)
     if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+        return not isinstance(value, bool) and isinstance(value, numbers.Integral)
     return isinstance(value, kind)
 
 

@@ -1,8 +1,8 @@
 """Prototypes of the classes: means, mean-shift modes and by-product modes, and what points pay to join them.
 
 A prototype is a weighted mean of the points and is kept as its weights, a row of (B, K, N) coefficients that sum to
-one, so that all of this works from inner products alone (see `clustering.points`). `clustering.alternation` moves
-prototypes and assignments in turn.
+one, so that all of this works from inner products alone (see `clustering.points`). `clustering.centres` keeps those of
+one large data set by their coordinates instead. `clustering.alternation` moves prototypes and assignments in turn.
 """
 
 from collections.abc import Callable
@@ -30,6 +30,10 @@ class Prototypes(Protocol):
         which has some. `logits` is None where the weights do not come from an assignment step."""
         ...
 
+    def at(self, points: Tensor) -> Tensor:
+        """Coefficients (B, K, N) of prototypes at points, given by their indices (B, K)."""
+        ...
+
     def select(self, problems: Tensor) -> "Prototypes":
         """The rule for some problems of the batch, given by their indices."""
         ...
@@ -47,6 +51,9 @@ class Means:
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
         return weighted_means(weights)
+
+    def at(self, points: Tensor) -> Tensor:
+        return one_hot(points, self.points)
 
     def select(self, problems: Tensor) -> "Means":
         return replace(self, points=self.points.select(problems))
@@ -72,6 +79,9 @@ class Modes:
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
         return mean_shift(self.points, coefficients, weights, self.variance)
 
+    def at(self, points: Tensor) -> Tensor:
+        return one_hot(points, self.points)
+
     def select(self, problems: Tensor) -> "Modes":
         return replace(self, points=self.points.select(problems), variance=self.variance[problems])
 
@@ -92,6 +102,12 @@ class ByProductModes(Modes):
 
     def select(self, problems: Tensor) -> "ByProductModes":
         return replace(self, points=self.points.select(problems), variance=self.variance[problems])
+
+
+def one_hot(indices: Tensor, points: Points) -> Tensor:
+    """(B, K, N) coefficients of points given by their indices (B, K)."""
+    norms = points.squared_norms
+    return norms.new_zeros(*indices.shape, norms.shape[1]).scatter_(2, indices[:, :, None], 1.0)
 
 
 def gaussian(squared_distances: Tensor, variance: Tensor) -> Tensor:

@@ -94,9 +94,10 @@ class SparseGraph:
         rows = torch.repeat_interleave(self.pointers.diff())
         return replace(self, weights=self.weights * flat[rows] * flat[self.columns])
 
-    def to(self, dtype: torch.dtype) -> "SparseGraph":
-        """The same graph, to be multiplied with assignments of that type."""
-        return self if self.weights.dtype == dtype else replace(self, weights=self.weights.to(dtype))
+    def to(self, dtype: torch.dtype, device: torch.device | None = None) -> "SparseGraph":
+        """The same graph, to be multiplied with assignments of that type, there."""
+        pointers, columns = self.pointers.to(device), self.columns.to(device)
+        return replace(self, pointers=pointers, columns=columns, weights=self.weights.to(device, dtype))
 
     def select(self, problems: Tensor) -> "SparseGraph":
         problems = problems.long()
@@ -108,6 +109,27 @@ class SparseGraph:
         moved = self.points * (torch.arange(len(problems), device=problems.device) - problems)
         columns = self.columns[arcs] + torch.repeat_interleave(moved, counts.sum(dim=1))
         return replace(self, pointers=pointers.int(), columns=columns.int(), weights=self.weights[arcs])
+
+
+@dataclass(frozen=True)
+class SharedGraph:
+    """One graph of N points that all problems of a batch share, such as the trials of one data set.
+
+    It is read once for all of them: the product has the (N x B K) columns of every problem side by side.
+    """
+
+    graph: SparseGraph
+
+    @property
+    def symmetric(self) -> bool:
+        return self.graph.symmetric
+
+    def __matmul__(self, assignments: Tensor) -> Tensor:
+        rows = assignments.mT
+        return (self.graph @ rows.reshape(1, -1, rows.shape[2]).mT).mT.view(rows.shape).mT
+
+    def select(self, problems: Tensor) -> "SharedGraph":
+        return self
 
 
 def _merged(keys: Tensor, values: Tensor, symmetry: Symmetry) -> tuple[Tensor, Tensor]:

@@ -18,18 +18,21 @@ class Laplacian:
 
     Attributes:
         graph: weights W; a directed one has this gradient but no such value, see `descend`'s published step.
-        weight: >= 0, multiplies the sum over pairs, not the mean.
+        weight: >= 0, multiplies the sum over pairs, not the mean; (B, 1, 1) where problems differ in it.
     """
 
     graph: Graph
-    weight: float
+    weight: float | Tensor
 
     def value_and_gradient(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
         gradient = (self.graph @ assignments).mul_(-self.weight)
         return 0.5 * inner(assignments.mT, gradient.mT), gradient
 
     def curvature(self, assignments: Tensor) -> Tensor:
+        if isinstance(self.weight, Tensor):
+            return 0.1 * self.weight[:, :, 0]
         return assignments.new_full((1, 1), 0.1 * self.weight)
 
     def select(self, problems: Tensor) -> "Laplacian":
-        return Laplacian(self.graph.select(problems), self.weight)
+        weight = self.weight[problems] if isinstance(self.weight, Tensor) else self.weight
+        return Laplacian(self.graph.select(problems), weight)

@@ -1,0 +1,280 @@
+"""Prototypes of one large data set, kept by their coordinates, of which all problems of a batch see the same points.
+
+The rules are those of `clustering.prototypes`, which keeps prototypes as weights over the points, B K N numbers: right
+for small tasks whose inner products are at hand. Here a prototype is a row of D coordinates, points are read a block at
+a time, and nothing has the size of all pairs of points, or of points, classes and dimensions.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from clustering.prototypes import Logits, gaussian, log_odds
+
+_BLOCK = 1 << 20
+"""Coordinates of points at a time: 4 MiB in float32, so that they are in the cache when they are used again."""
+
+_REFERENCES = 1024
+"""Members of a class to which its members are compared where all pairs of them would be too many."""
+
+_DUPLICATES = 16
+"""Nearest points among which the one that a prototype is, is looked for: rounding may rank others before it."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """N points of D coordinates, the same for every problem of a batch.
+
+    Attributes:
+        values: (N, D).
+        origin: (D,) from which coordinates are counted, subtracted on the way: distances between points that lie far
+            from zero would drown in rounding. None where zero will do.
+    """
+
+    values: Tensor
+    origin: Tensor | None = None
+
+    @classmethod
+    def of(cls, values: Tensor) -> "Rows":
+        """The rows, counted from their mean where that is far away for their spread."""
+        mean = values.mean(dim=0)
+        plain = cls(values)
+        spread = plain.squared_norms.mean() - mean.square().sum()
+        return cls(values, mean) if mean.square().sum() > 4 * spread else plain
+
+    @cached_property
+    def squared_norms(self) -> Tensor:
+        """(N,) squared distances from the origin."""
+        return torch.cat([some.square().sum(dim=1) for _, some in self.blocks()])
+
+    def blocks(self) -> Iterator[tuple[slice, Tensor]]:
+        """Some rows (n, D) at a time, and where they stand."""
+        points, dimension = self.values.shape
+        count = max(1, _BLOCK // max(1, dimension))
+        for first in range(0, points, count):
+            block = slice(first, min(first + count, points))
+            some = self.values[block]
+            yield block, some if self.origin is None else some - self.origin
+
+    def at(self, indices: Tensor) -> Tensor:
+        """(…, D) the points of these indices."""
+        found = self.values[indices]
+        return found if self.origin is None else found - self.origin
+
+    def places(self, centres: Tensor) -> Tensor:
+        """(K,) index of the first point that is each of the centres (K, D), -1 where none is."""
+        near = self.squared_distances(centres).topk(min(_DUPLICATES, len(self.values)), dim=1, largest=False).indices
+        near = near.sort(dim=1).values
+        same = (self.at(near) == centres[:, None]).all(dim=2)
+        first = same.int().argmax(dim=1, keepdim=True)
+        return torch.where(same.any(dim=1), near.gather(1, first)[:, 0], -1)
+
+    def squared_distances(self, centres: Tensor) -> Tensor:
+        """(B, K, N) squared Euclidean distances to centres (B, K, D), clamped at 0; a tensor of its own."""
+        flat = centres.flatten(0, -2)
+        found = flat.new_empty(len(flat), len(self.values))
+        lengths = flat.square().sum(dim=1, keepdim=True)
+        for block, some in self.blocks():
+            torch.addmm(self.squared_norms[block], flat, some.T, alpha=-2, out=found[:, block])
+        return found.add_(lengths).clamp_min_(0).view(*centres.shape[:-1], -1)
+
+    def means(self, weights: Tensor) -> Tensor:
+        """(B, K, D) means of the points weighted by `weights` (B, K, N); every class has some weight."""
+        flat = weights.flatten(0, -2)
+        sums = flat.new_zeros(len(flat), self.values.shape[1])
+        for block, some in self.blocks():
+            sums.addmm_(flat[:, block], some)
+        mass = flat.sum(dim=1, keepdim=True, dtype=torch.float64).to(flat.dtype)
+        return (sums / mass).view(*weights.shape[:-1], -1)
+
+
+@dataclass(frozen=True)
+class Means:
+    """Weighted means, which minimise sum_pk s_pk beta ||x_p - m_k||^2 (journal eq. 20)."""
+
+    rows: Rows
+    beta: float = 1.0
+
+    def cost(self, coefficients: Tensor) -> Tensor:
+        return self.rows.squared_distances(coefficients).mul_(self.beta)
+
+    def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
+        return self.rows.means(weights)
+
+    def at(self, points: Tensor) -> Tensor:
+        return self.rows.at(points)
+
+    def select(self, problems: Tensor) -> "Means":
+        return self  # the points are those of every problem
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Modes of the classes' kernel densities, stationary points of -sum_pk s_pk beta g(x_p, m_k) (thesis eq. 2.9).
+
+    Attributes:
+        rows: the points.
+        variance: sigma^2 of g(x, m) = exp(-||x - m||^2 / (2 sigma^2)), > 0.
+        beta: factor of the cost.
+    """
+
+    rows: Rows
+    variance: float
+    beta: float = 1.0
+
+    def cost(self, coefficients: Tensor) -> Tensor:
+        distances = self.rows.squared_distances(coefficients)
+        return distances.mul_(-0.5 / self.variance).exp_().mul_(-self.beta)
+
+    def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
+        return mean_shift(self.rows, coefficients, weights, self.variance)
+
+    def at(self, points: Tensor) -> Tensor:
+        return self.rows.at(points)
+
+    def select(self, problems: Tensor) -> "Modes":
+        return self
+
+
+@dataclass(frozen=True)
+class ByProductModes(Modes):
+    """Modes that are points: of each class the member with the best assignment (thesis eq. 2.11).
+
+    Before there are assignments it is the member of highest density within the class (`best_by_members`).
+
+    Attributes:
+        safeguard: take a new mode only where the density sum_p s_pk g(x_p, m) is no lower there, so that the objective
+            cannot rise; the papers do not, and their modes may wander in circles.
+    """
+
+    safeguard: bool = True
+
+    def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
+        members = (weights == weights.amax(dim=1, keepdim=True)) & (weights > 0)
+        if logits is None:
+            return self.rows.at(best_by_members(self.rows, members, lambda squared: gaussian(squared, self._variance)))
+        scores = torch.where(members, log_odds(logits(), members), -torch.inf)
+        new = self.rows.at(scores.max(dim=2).indices)
+        if not self.safeguard:
+            return new
+        better = self._density(new, weights) >= self._density(coefficients, weights)
+        return torch.where(better[:, :, None], new, coefficients)
+
+    @property
+    def _variance(self) -> Tensor:
+        return self.rows.values.new_tensor(self.variance)
+
+    def _density(self, modes: Tensor, weights: Tensor) -> Tensor:
+        found: Tensor = torch.linalg.vecdot(gaussian(self.rows.squared_distances(modes), self._variance), weights)
+        return found
+
+
+@dataclass(frozen=True)
+class Medoids:
+    """Points with the least sum of distances to the members of their class, sum_pk s_pk beta ||x_p - m_k||.
+
+    A new medoid is taken only where the sum of the class is no larger, so that the objective cannot rise.
+    """
+
+    rows: Rows
+    beta: float = 1.0
+
+    def cost(self, coefficients: Tensor) -> Tensor:
+        return self.rows.squared_distances(coefficients).sqrt_().mul_(self.beta)
+
+    def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
+        members = (weights == weights.amax(dim=1, keepdim=True)) & (weights > 0)
+        new = self.rows.at(best_by_members(self.rows, members, lambda squared: -squared.sqrt()))
+        if logits is None:
+            return new
+        old_sum, new_sum = (torch.linalg.vecdot(self.cost(some), weights) for some in (coefficients, new))
+        return torch.where((new_sum <= old_sum)[:, :, None], new, coefficients)
+
+    def at(self, points: Tensor) -> Tensor:
+        return self.rows.at(points)
+
+    def select(self, problems: Tensor) -> "Medoids":
+        return self
+
+
+def mean_shift(
+    rows: Rows,
+    start: Tensor,
+    weights: Tensor,
+    variance: float,
+    *,
+    tolerance: float = 1e-5,
+    max_iterations: int = 1000,
+) -> Tensor:
+    """Iterate m <- sum_p z_p g(x_p, m) x_p / sum_p z_p g(x_p, m), for all classes of all problems at once.
+
+    No step lowers the density sum_p z_p g(x_p, m). One that sees no point from where it starts begins at the weighted
+    mean of its class instead, or at the point next to that. The points are read once a step.
+
+    Args:
+        rows: the points.
+        start: (B, K, D) first m.
+        weights: (B, K, N) z >= 0, some of them positive for every class.
+        variance: sigma^2 of g.
+        tolerance: a mode is done when it moves by no more than this share of its length (public code: 1e-5).
+        max_iterations: steps at most.
+
+    Returns:
+        (B, K, D) modes.
+    """
+    found = start.flatten(0, -2).clone()
+    left, mass = torch.arange(len(found), device=found.device), weights.flatten(0, -2)
+    for iteration in range(max_iterations):
+        sums, density = _shifted(rows, found[left], mass, variance)
+        if iteration == 0 and (density == 0).any():
+            unseen = density == 0
+            means = rows.means(mass[unseen])
+            far = rows.squared_distances(means).masked_fill(mass[unseen] == 0, torch.inf)
+            sees = _shifted(rows, means, mass[unseen], variance)[1] > 0
+            found[unseen] = torch.where(sees[:, None], means, rows.at(far.min(dim=1).indices))
+            sums[unseen], density[unseen] = _shifted(rows, found[unseen], mass[unseen], variance)
+        new = sums / density[:, None].clamp_min(torch.finfo(sums.dtype).tiny)
+        moving = (new - found[left]).norm(dim=1) > tolerance * new.norm(dim=1)
+        found[left] = new
+        if not moving.all():
+            left, mass = left[moving], mass[moving]
+        if len(left) == 0:
+            break
+    return found.view(start.shape)
+
+
+def _shifted(rows: Rows, modes: Tensor, mass: Tensor, variance: float) -> tuple[Tensor, Tensor]:
+    """(A, D) sums of the points and (A,) of their weights z_p g(x_p, m), for modes (A, D) and z (A, N)."""
+    sums, density = torch.zeros_like(modes), modes.new_zeros(len(modes))
+    scaled, lengths = modes / variance, modes.square().sum(dim=1, keepdim=True) / (2 * variance)
+    for block, some in rows.blocks():
+        kernel = torch.addmm(rows.squared_norms[block], scaled, some.T, beta=-0.5 / variance)
+        kernel = kernel.sub_(lengths).clamp_max_(0).exp_().mul_(mass[:, block])
+        sums.addmm_(kernel, some)
+        density += kernel.sum(dim=1)
+    return sums, density
+
+
+def best_by_members(rows: Rows, members: Tensor, likeness: Callable[[Tensor], Tensor]) -> Tensor:
+    """(B, K) of each class the member that is most like its members in sum, ties to the lowest index.
+
+    Exact up to 1,024 members; of larger classes every member is compared to 1,024 of them, evenly spaced.
+
+    Args:
+        rows: the points.
+        members: (B, K, N) bool, some of every class.
+        likeness: of squared distances, elementwise.
+    """
+    best = []
+    for own in members.flatten(0, -2):
+        indices = own.nonzero()[:, 0]
+        places = torch.linspace(0, len(indices) - 1, min(len(indices), _REFERENCES), device=indices.device)
+        class_rows = Rows(rows.at(indices))
+        sums = class_rows.values.new_zeros(len(indices))
+        for some in torch.split(class_rows.values[places.round().long()], 128):
+            sums += likeness(class_rows.squared_distances(some[None])).sum(dim=(0, 1))
+        best.append(indices[sums.argmax()])
+    return torch.stack(best).view(members.shape[:2])

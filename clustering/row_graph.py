@@ -1,0 +1,87 @@
+"""The neighbour graph of the rows of one data set: built, or brought by the user and checked."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from clustering.centres import Rows
+from clustering.errors import InputError
+from clustering.graph import Symmetry
+from clustering.knn import nearest_neighbours
+from clustering.sparse_graph import SparseGraph
+
+_ASYMMETRY = 1e-6
+"""Of weights, relative to the largest: symmetric up to rounding."""
+
+_GATHERED = 1 << 22
+"""Coordinates of the ends of arcs at a time: 16 MiB in float32."""
+
+
+def row_graph(rows: Rows, k: int, symmetry: Symmetry) -> tuple[SparseGraph, float]:
+    """W of the k nearest others of every row, arcs of weight 1 before they are symmetrised, and the mean square of the
+    arcs' lengths (thesis section 2.4: sigma^2), 0 where there is none."""
+    near = nearest_neighbours(rows.values[None], k)
+    squared = near.squared_distances
+    mean = float(squared.sum(dtype=torch.float64)) / max(1, squared.numel())
+    return SparseGraph.of_arcs(near.indices, torch.ones_like(squared), symmetry), mean
+
+
+def mean_squared_length(graph: SparseGraph, rows: Rows) -> float:
+    """Mean of ||x_p - x_q||^2 over the arcs, by their weights. The same for arcs and for their average."""
+    sources = torch.repeat_interleave(graph.pointers.diff())
+    total = mass = 0.0
+    at_once = max(1, _GATHERED // max(1, rows.values.shape[1]))
+    parts = (torch.split(part, at_once) for part in (sources, graph.columns, graph.weights))
+    for source, column, weight in zip(*parts, strict=True):
+        lengths = (rows.values[source] - rows.values[column]).square().sum(dim=1)
+        total += float((lengths * weight.abs()).sum(dtype=torch.float64))
+        mass += float(weight.abs().sum(dtype=torch.float64))
+    return total / mass if mass else 0.0
+
+
+def given_graph(graph: Any, points: int) -> SparseGraph:
+    """W of a graph given as a `SparseGraph` of one problem, or as a square scipy sparse matrix or array of weights.
+
+    The diagonal is left out: on labels it is a constant, on assignments it would reward confidence. Where W is not
+    symmetric, (W + W^T) / 2 is taken, which has the same objective.
+
+    Args:
+        graph: weights w_pq, row p those of the arcs of point p; stored zeros are no arcs.
+        points: N that it must have.
+
+    Raises:
+        InputError: it is no such graph, not of N points, or has weights that are not finite.
+    """
+    if isinstance(graph, SparseGraph):
+        if len(graph.pointers) - 1 != points:
+            raise InputError(
+                f"graph has {len(graph.pointers) - 1} points, X has {points}; give the graph of these rows"
+            )
+        return graph
+    try:
+        matrix = sparse.csr_matrix(graph)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"graph must be a square sparse matrix of weights, not {type(graph).__name__}") from error
+    if matrix.shape != (points, points):
+        raise InputError(f"graph has shape {matrix.shape}, X has {points} rows; give the graph of these rows")
+    matrix = matrix.astype(np.promote_types(matrix.dtype, np.float32), copy=True)
+    if not np.isfinite(matrix.data).all():
+        raise InputError("graph has weights that are NaN or infinite; leave such arcs out")
+    if len(matrix.data) and matrix.data.min() < 0:
+        warnings.warn("graph has negative weights: such neighbours are driven apart", stacklevel=3)
+    matrix.setdiag(0)
+    asymmetry = abs(matrix - matrix.T)
+    if asymmetry.nnz and asymmetry.max() > _ASYMMETRY * abs(matrix).max():
+        warnings.warn("graph is not symmetric; (W + W^T) / 2 is taken, which has the same objective", stacklevel=3)
+        matrix = ((matrix + matrix.T) / 2).tocsr()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return SparseGraph(
+        torch.from_numpy(matrix.indptr.astype(np.int32)),
+        torch.from_numpy(matrix.indices.astype(np.int32)),
+        torch.from_numpy(matrix.data),
+        points,
+    )

@@ -1,0 +1,389 @@
+"""Scalable Laplacian K-modes (Ziko, Granger and Ben Ayed, NeurIPS 2018) and its kin, as a scikit-learn estimator."""
+
+import warnings
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from clustering.alternation import Clamp, Members, Outcome, Sweeps
+from clustering.centres import ByProductModes, Means, Medoids, Modes, Rows
+from clustering.descent import Step
+from clustering.errors import InputError
+from clustering.graph import Symmetry
+from clustering.knn import nearest_among
+from clustering.parameters import Above, AtLeast, validate_signature
+from clustering.row_graph import given_graph, mean_squared_length, row_graph
+from clustering.seeding import plus_plus
+from clustering.sparse_graph import SparseGraph
+from clustering.streams import stream
+from clustering.trials import Course, Trials, discrete_energy, run_trials
+
+Rule = Means | Modes | Medoids
+
+_PRESETS: dict[str, dict[str, Any]] = {
+    "slk2018-ms": {"prototypes": "mean_shift"},
+    "slk2018-bo": {"prototypes": "byproduct", "safeguard": False},
+    "journal-means": {"prototypes": "mean"},
+}
+_PUBLISHED = {
+    "weight": 1.3,
+    "convention": "paper",
+    "normalize": "l2",
+    "n_neighbors": 4,  # the public code counts the point itself among its 5
+    "bandwidth": "published",
+    "n_init": 1,
+    "weight_path": None,
+    "mode_weights": "hard",
+    "warm_start": False,
+    "on_empty": "rollback",
+    "step": "published",
+    "max_sweeps": 1000,
+}
+
+
+class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Clusters around prototypes, in which neighbours are drawn to the same cluster.
+
+    Lowers, over labels one-hot in S and prototypes M (thesis eq. 2.4),
+
+        E(S, M) = F(S, M) + weight sum_pq w_pq [l_p != l_q],        W the symmetric kNN graph of the points,
+
+    by its relaxation over row-stochastic S, R(S, M) = F(S, M) + <S, log S> - weight <S, W S>, in turns: bound steps
+    for S, each of which is a sparse product and a softmax (`clustering.descent`), and new prototypes. With soft mode
+    weights and a warm start R never rises, unless an empty cluster begins again elsewhere.
+
+    Memory: besides X, the graph and about a dozen N x K arrays for each of `n_init` starts. Nothing is N x N.
+
+    Parameters
+    ----------
+    n_clusters : K.
+    prototypes : F and its prototypes. "mean_shift": F = -beta sum_pk s_pk g(x_p, m_k), modes by mean-shift of the
+        kernel g(x, m) = exp(-||x - m||^2 / (2 sigma^2)) (SLK-MS); "byproduct": the same F, modes the members with the
+        best assignment, which are rows of X (SLK-BO); "mean": F = beta sum_pk s_pk ||x_p - m_k||^2 (SLK-Means), whose
+        balance with the graph depends on the scale of X; "medoid": distances that are not squared, to rows of X.
+    weight : lambda >= 0 of E above, per stored arc and both ways. Nothing keeps a large one from joining clusters.
+    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others.
+    symmetry : how arcs become W: "average" (W + W^T) / 2, "union", "mutual"; "directed" only with step="published".
+    bandwidth : sigma > 0; "estimate": sigma^2 is the mean squared distance to the neighbours in the graph (thesis
+        section 2.4); "published": k / (k + 1) of that, as the public code has it.
+    beta : factor of F, an inverse temperature; 1 in the papers.
+    init : "k-means++", or (K, D) first prototypes, then one start only.
+    n_init : starts; the result is that of lowest E, among those of most clusters.
+    weight_path : shares of `weight`, below 1 and rising, that are gone through first, each from where the one before
+        ended.
+    normalize : "l2": rows are divided by their length, zero rows stay; the papers do. None: as they are.
+    convention : "exact": `weight` as above. "paper": lambda of the papers' update softmax(-a + lambda W S), whose
+        tangent lacks a factor 2: it lowers R of half the weight. E is reported with `weight` either way.
+    mode_weights : what points weigh in the prototypes: their assignments, or 1 in the likeliest cluster.
+    warm_start : S begins where it ended before the prototypes moved; False: at softmax of the unary cost (papers).
+    on_empty : a cluster without points begins again at the point farthest from its prototype ("reseed", ten times at
+        most), keeps its prototype ("keep"), ends that start before the step ("rollback", public code), or raises
+        ("error").
+    step : "monotone" or "published", see `clustering.descent.descend`.
+    safeguard : a by-product mode is taken only where the density of its cluster is no lower there.
+    max_iter, tol : updates of the prototypes at most; relative change of R at which they end.
+    max_sweeps, sweep_tol : likewise of S between two updates.
+    device : "cpu", "cuda", or "auto", which is cuda where there is one.
+    random_state : seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : (N,) int, argmax of assignments_, ties to the lowest cluster.
+    assignments_ : (N, K) S, rows sum to one; clusters are more certain the larger the weight.
+    cluster_centers_ : (K, D) prototypes, on normalised rows if `normalize`.
+    mode_indices_ : (K,) rows of X that are the prototypes, -1 where one is not ("byproduct" and "medoid" only).
+    objective_ : E. relaxed_objective_ : R, with half the weight under convention="paper".
+    objective_trace_ : R after each update of S at the last weight of the path.
+    n_iter_ : updates of the prototypes, those of the path included.
+    n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result.
+    start_objectives_ : (n_init,) E of every start; the spread tells how much the start decides.
+    converged_ : whether it ended before max_iter.
+    bandwidth_ : sigma. graph_ : W. n_features_in_, feature_names_in_ : of scikit-learn.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        prototypes: Literal["mean", "mean_shift", "byproduct", "medoid"] = "mean_shift",
+        weight: Annotated[float, AtLeast(0)] = 1.0,
+        n_neighbors: Annotated[int, AtLeast(1)] = 5,
+        symmetry: Symmetry = "average",
+        bandwidth: Literal["estimate", "published"] | Annotated[float, Above(0)] = "estimate",
+        beta: Annotated[float, Above(0)] = 1.0,
+        init: str | ArrayLike = "k-means++",
+        n_init: Annotated[int, AtLeast(1)] = 8,
+        weight_path: Sequence[float] | None = None,
+        normalize: Literal["l2"] | None = None,
+        convention: Literal["exact", "paper"] = "exact",
+        mode_weights: Members = "soft",
+        warm_start: bool = True,
+        on_empty: Literal["reseed", "keep", "rollback", "error"] = "reseed",
+        step: Step = "monotone",
+        safeguard: bool = True,
+        max_iter: Annotated[int, AtLeast(1)] = 100,
+        tol: Annotated[float, AtLeast(0)] = 1e-5,
+        max_sweeps: Annotated[int, AtLeast(1)] = 100,
+        sweep_tol: Annotated[float, AtLeast(0)] = 1e-6,
+        device: Literal["cpu", "cuda", "auto"] = "cpu",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.prototypes = prototypes
+        self.weight = weight
+        self.n_neighbors = n_neighbors
+        self.symmetry = symmetry
+        self.bandwidth = bandwidth
+        self.beta = beta
+        self.init = init
+        self.n_init = n_init
+        self.weight_path = weight_path
+        self.normalize = normalize
+        self.convention = convention
+        self.mode_weights = mode_weights
+        self.warm_start = warm_start
+        self.on_empty = on_empty
+        self.step = step
+        self.safeguard = safeguard
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.sweep_tol = sweep_tol
+        self.device = device
+        self.random_state = random_state
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> "SLK":
+        """The settings of the public code: "slk2018-ms", "slk2018-bo" or "journal-means", with some changed."""
+        if name not in _PRESETS:
+            raise InputError(f"unknown preset {name!r}; known: {', '.join(_PRESETS)}")
+        return cls(**{**_PUBLISHED, **_PRESETS[name], **changes})
+
+    def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None, graph: Any = None) -> "SLK":
+        """Cluster the rows of X.
+
+        Args:
+            X: (N, D) float32 or float64, other numbers become float32. Finite.
+            y: ignored.
+            partial_labels: (N,) int, known clusters 0..K-1 of some points, which keep them, and -1.
+            graph: W, see `clustering.row_graph.given_graph`; built from X where None.
+
+        Raises:
+            InputError: a parameter, X, labels or graph that cannot be; fewer distinct points than clusters.
+        """
+        validate_signature(self)
+        path = self._path()
+        rows = Rows.of(self._rows(X, reset=True))
+        points = len(rows.values)
+        if points < self.n_clusters:
+            raise InputError(f"n_samples={points} should be >= n_clusters={self.n_clusters}")
+        clamp = self._clamp(partial_labels, rows)
+        self.graph_, variance = self._neighbours(graph, rows)
+        self.bandwidth_ = variance**0.5
+        rule = self._rule(rows)
+        start = self._starts(rows, rule, clamp)
+        # The one place where the papers' factor is: R has the Laplacian term -(c / 2) <S, W S>.
+        slope = self.weight if self.convention == "paper" else 2 * self.weight
+        found = run_trials(
+            rule,
+            self.graph_,
+            start,
+            torch.full((len(start),), slope, dtype=start.dtype, device=start.device),
+            path=path,
+            clamp=clamp,
+            course=Course(
+                Sweeps(self.step, self.max_sweeps, self.sweep_tol, warm=self.warm_start),
+                self.mode_weights if self.prototypes in ("mean", "mean_shift") else "soft",
+                "rollback" if self.on_empty == "error" else self.on_empty,
+                self.max_iter,
+                self.tol,
+            ),
+        )
+        self._keep(found, rule, rows)
+        return self
+
+    def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
+        """(n,) clusters of new points.
+
+        Args:
+            X: (n, D).
+            by: "graph": one bound step for the new point, whose arcs lead to its n_neighbors nearest rows of the
+                fitted X, weight 1 each, S of these fixed. "prototypes": the cluster of the smallest unary cost.
+        """
+        check_is_fitted(self)
+        if by not in ("graph", "prototypes"):
+            raise InputError(f"by must be graph or prototypes, not {by!r}")
+        new = self._rows(X, reset=False)
+        centres = torch.from_numpy(self.cluster_centers_).to(new)
+        origin = self._fitted.origin
+        rows = Rows(new, origin)
+        logits = -self._rule(rows).cost((centres if origin is None else centres - origin)[None])[0]
+        if by == "graph" and self.weight > 0:
+            near = nearest_among(self._fitted.values, new, self.n_neighbors)
+            slope = self.weight if self.convention == "paper" else 2 * self.weight
+            assignments = torch.from_numpy(self.assignments_).to(new)
+            logits += slope * assignments[near].sum(dim=1).T
+        return logits.max(dim=0).indices.cpu().numpy()
+
+    def _path(self) -> tuple[float, ...]:
+        path = tuple(float(share) for share in (self.weight_path if self.weight_path is not None else ()))
+        if not all(0 <= low < high for low, high in pairwise((*path, 1.0))):
+            raise InputError(f"SLK: weight_path must be rising shares of weight in [0, 1), not {self.weight_path!r}")
+        if self.symmetry == "directed" and self.step == "monotone" and self.weight > 0:
+            raise InputError(
+                "SLK: a directed graph has no objective that a monotone step could lower; "
+                "set symmetry='average', or step='published'"
+            )
+        return path
+
+    def _rows(self, X: ArrayLike, *, reset: bool) -> Tensor:
+        """(N, D) validated, normalised rows on the device."""
+        values = validate_data(self, X, reset=reset, dtype=[np.float32, np.float64], ensure_all_finite=False, order="C")
+        finite = np.isfinite(values.sum(axis=1, dtype=np.float64))
+        if not finite.all():
+            row = int(np.flatnonzero(~finite)[0])
+            raise InputError(f"Input X contains NaN or infinity in row {row}; leave such rows out or fill them in")
+        if values.size and np.abs(values).max() > np.sqrt(np.finfo(values.dtype).max) / 4e4:
+            raise InputError(f"Input X has values whose squares exceed {values.dtype}; rescale its columns")
+        device = self.device
+        if device == "auto":
+            device = "cuda" if torch.cuda.is_available() else "cpu"
+        elif device == "cuda" and not torch.cuda.is_available():
+            raise InputError("SLK: device='cuda', but this machine offers none; set device='cpu' or 'auto'")
+        if not values.flags.writeable:
+            values = values.copy()  # torch would warn
+        rows = torch.from_numpy(values).to(device)
+        if self.normalize == "l2":
+            rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+        return rows
+
+    def _clamp(self, labels: ArrayLike | None, rows: Rows) -> Clamp | None:
+        if labels is None:
+            return None
+        known = np.asarray(labels)
+        if known.shape != (len(rows.values),) or not np.issubdtype(known.dtype, np.integer):
+            raise InputError(f"partial_labels must be {len(rows.values)} integers, -1 where unknown")
+        if known.size and not -1 <= known.min() <= known.max() < self.n_clusters:
+            raise InputError(f"partial_labels must be -1 or 0..{self.n_clusters - 1}, not {known.min()}..{known.max()}")
+        tensor = torch.from_numpy(known.astype(np.int64)).to(rows.values.device)
+        return tensor >= 0, tensor.clamp_min(0)
+
+    def _neighbours(self, given: Any, rows: Rows) -> tuple[SparseGraph, float]:
+        """W, and sigma^2."""
+        values = rows.values
+        if given is None:
+            graph, squared = row_graph(rows, min(self.n_neighbors, len(values) - 1), self.symmetry)
+        else:
+            graph, squared = given_graph(given, len(values)).to(values.dtype, values.device), 0.0
+            if isinstance(self.bandwidth, str):
+                squared = mean_squared_length(graph, rows)
+        if not isinstance(self.bandwidth, str):
+            return graph, float(self.bandwidth) ** 2
+        if self.bandwidth == "published":
+            squared *= self.n_neighbors / (self.n_neighbors + 1)
+        # Equal rows are apart by rounding alone.
+        if squared <= 64 * torch.finfo(values.dtype).eps * float(rows.squared_norms.max()):
+            squared = 1.0
+            if self.n_clusters > 1:
+                warnings.warn("neighbours have no distance from each other; bandwidth 1 is taken", stacklevel=3)
+        return graph, squared
+
+    def _rule(self, rows: Rows) -> Rule:
+        if self.prototypes == "mean":
+            return Means(rows, self.beta)
+        if self.prototypes == "medoid":
+            return Medoids(rows, self.beta)
+        if self.prototypes == "byproduct":
+            return ByProductModes(rows, self.bandwidth_**2, self.beta, self.safeguard)
+        return Modes(rows, self.bandwidth_**2, self.beta)
+
+    def _starts(self, rows: Rows, rule: Rule, clamp: Clamp | None) -> Tensor:
+        """(T, K, D) first prototypes: those of the clusters of points nearest to each seed (public code)."""
+        K, values = self.n_clusters, rows.values
+        if not isinstance(self.init, str):
+            given = np.asarray(self.init, dtype=np.float64)
+            if given.shape != (K, values.shape[1]) or not np.isfinite(given).all():
+                raise InputError(f"SLK: init must be k-means++ or finite ({K}, {values.shape[1]}), not {given.shape}")
+            seeds = torch.from_numpy(given).to(values)[None]
+            seeds = seeds if rows.origin is None else seeds - rows.origin
+        elif self.init == "k-means++":
+            seeds = self._drawn(rows, clamp)
+        else:
+            raise InputError(f"SLK: init must be k-means++ or an array, not {self.init!r}")
+        labels = rows.squared_distances(seeds).min(dim=1).indices
+        if clamp is not None:
+            labels = torch.where(clamp[0], clamp[1], labels)
+        weights = (labels[:, None] == torch.arange(K, device=labels.device)[:, None]).to(values.dtype)
+        empty = weights.amax(dim=2) == 0
+        start = rule.update(seeds, torch.where(empty[:, :, None], 1.0, weights), None)
+        return torch.where(empty[:, :, None], seeds, start)
+
+    def _drawn(self, rows: Rows, clamp: Clamp | None) -> Tensor:
+        """(T, K, D) means of the known clusters, and k-means++ seeds for the others."""
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        streams = [stream(seed, "k-means++", trial) for trial in range(self.n_init)]
+        known = torch.zeros(self.n_clusters, dtype=torch.bool, device=rows.values.device)
+        means = rows.values[:0]
+        if clamp is not None and clamp[0].any():
+            members = torch.nn.functional.one_hot(clamp[1], self.n_clusters).T * clamp[0]
+            known = members.any(dim=1)
+            means = rows.means(members[known].to(rows.values.dtype))
+        drawn = rows.at(plus_plus(rows, int((~known).sum()), streams, means))
+        seeds = rows.values.new_empty(self.n_init, self.n_clusters, rows.values.shape[1])
+        seeds[:, known], seeds[:, ~known] = means, drawn
+        return seeds
+
+    def _best(self, energies: Tensor, labels: Tensor, sound: Tensor) -> int:
+        """The start of most clusters, and then of lowest E: the first of those whose difference is rounding."""
+        clusters = torch.zeros(len(labels), self.n_clusters, device=labels.device).scatter_(1, labels, 1.0).sum(dim=1)
+        sound = sound & (clusters == clusters.max()) if sound.any() else clusters == clusters.max()
+        lowest = torch.where(sound, energies, torch.inf).min()
+        rounding = 1e-9 if self._fitted.values.dtype == torch.float64 else 1e-5
+        return int((sound & (energies <= lowest + rounding * lowest.abs())).int().argmax())
+
+    def _keep(self, found: Trials, rule: Rule, fitted: Rows) -> None:
+        """Take the best start."""
+        self._fitted = fitted
+        labels = found.labels
+        weights = torch.full((len(labels),), float(self.weight), device=labels.device)
+        energies = discrete_energy(rule.cost(found.prototypes), labels, self.graph_, weights)
+        sound = found.outcome != Outcome.EMPTIED
+        if self.on_empty == "error" and not sound.all():
+            raise InputError(
+                f"SLK: a cluster lost all its points from {int((~sound).sum())} of {len(sound)} starts; "
+                "set fewer n_clusters, a smaller weight, or on_empty='reseed'"
+            )
+        best = self._best(energies, labels, sound)
+        self.labels_ = labels[best].cpu().numpy()
+        self.assignments_ = found.assignments[best].contiguous().cpu().numpy()
+        self.n_empty_ = self.n_clusters - len(np.unique(self.labels_))
+        self.objective_, self.relaxed_objective_ = float(energies[best]), float(found.objective[best])
+        self.start_objectives_ = energies.cpu().numpy()
+        trace = found.trace[:, best].cpu().numpy()
+        self.objective_trace_ = trace[~np.isnan(trace)]
+        self.n_iter_, self.n_reseeded_ = int(found.iterations[best]), int(found.reseeded[best])
+        self.converged_ = bool(found.outcome[best] == Outcome.CONVERGED)
+        centres = found.prototypes[best]
+        if self.prototypes in ("byproduct", "medoid"):
+            indices = fitted.places(centres)
+            self.mode_indices_ = indices.cpu().numpy()
+        centres = centres if fitted.origin is None else centres + fitted.origin
+        if self.prototypes in ("byproduct", "medoid"):
+            centres = torch.where((indices >= 0)[:, None], fitted.values[indices], centres)
+        self.cluster_centers_ = centres.cpu().numpy()
+        if self.n_empty_:
+            warnings.warn(
+                f"{self.n_empty_} of {self.n_clusters} clusters have no points; try a smaller weight, fewer clusters "
+                "or more starts",
+                ConvergenceWarning,
+                stacklevel=3,
+            )

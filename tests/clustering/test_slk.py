@@ -1,0 +1,284 @@
+"""SLK: scikit-learn's contract, the invariants of its objective, a tiny exhaustive search, and input that cannot be."""
+
+import itertools
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+from clustering import SLK
+from clustering.errors import InputError
+from tests.oracles.sweeps import largest_rise, recorded_sweeps
+
+RULES = ("mean", "mean_shift", "byproduct", "medoid")
+
+
+def blobs(seed: int = 0, points: int = 120, K: int = 3, dtype: str = "float64") -> tuple[NDArray[Any], NDArray[Any]]:
+    X, y = make_blobs(points, centers=10 * np.eye(K, 4), cluster_std=1.0, random_state=seed)
+    return X.astype(dtype), y
+
+
+def draw(seed: int, points: int = 30) -> NDArray[np.float64]:
+    """Points with duplicates and a constant column."""
+    x = np.random.default_rng(seed).normal(size=(points, 3))
+    x[points // 2 :: 3] = x[0]
+    x[:, 2] = 1.0
+    return x
+
+
+def dense(model: SLK) -> NDArray[np.float64]:
+    """(N, N) weights of the fitted graph."""
+    graph = model.graph_
+    parts = (graph.weights.numpy(), graph.columns.numpy(), graph.pointers.numpy())
+    return np.asarray(sparse.csr_matrix(parts, shape=(graph.points,) * 2).todense(), dtype=np.float64)
+
+
+def unary(model: SLK, X: NDArray[Any]) -> NDArray[np.float64]:
+    """(N, K) what each point pays, one at a time."""
+    cost = np.zeros((len(X), model.n_clusters))
+    for p, k in itertools.product(range(len(X)), range(model.n_clusters)):
+        squared = float(((X[p] - model.cluster_centers_[k]) ** 2).sum())
+        kernel = -np.exp(-squared / (2 * model.bandwidth_**2))
+        cost[p, k] = {"mean": squared, "medoid": np.sqrt(squared)}.get(model.prototypes, kernel)
+    return cost
+
+
+def energy(model: SLK, X: NDArray[Any]) -> float:
+    """E of the labels, pair by pair."""
+    cost, W, labels = unary(model, X), dense(model), model.labels_
+    total = sum(cost[p, labels[p]] for p in range(len(X)))
+    for p, q in itertools.product(range(len(X)), repeat=2):
+        total += model.weight * W[p, q] * (labels[p] != labels[q])
+    return float(total)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("rule", RULES)
+def test_the_contract_of_scikit_learn(rule: Any) -> None:
+    with warnings.catch_warnings():
+        # What a check needs that this process was not started with (SCIPY_ARRAY_API) is skipped with a warning.
+        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
+        check_estimator(SLK(prototypes=rule))
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    seed=st.integers(0, 10_000),
+    rule=st.sampled_from(RULES),
+    weight=st.floats(0.01, 20),
+    k=st.integers(1, 40),
+    path=st.sampled_from([None, (0.1, 0.5)]),
+)
+def test_the_objective_never_rises(seed: int, rule: Any, weight: float, k: int, path: Any) -> None:
+    X = draw(seed)
+    model = SLK(4, prototypes=rule, weight=weight, n_neighbors=k, n_init=3, weight_path=path, on_empty="keep")
+    with recorded_sweeps() as traces, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.set_params(random_state=seed).fit(X)
+    assert max(map(largest_rise, traces)) < 1e-12
+    assert largest_rise(torch.from_numpy(model.objective_trace_)[:, None]) < 1e-12
+    np.testing.assert_allclose(model.assignments_.sum(axis=1), 1, atol=1e-12)
+    assert (model.assignments_ >= 0).all()
+    np.testing.assert_array_equal(model.labels_, model.assignments_.argmax(axis=1))
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("convention", ["exact", "paper"])
+def test_objectives_against_sums_over_pairs(rule: Any, convention: Any) -> None:
+    X = draw(3)
+    model = SLK(3, prototypes=rule, weight=0.4, convention=convention, random_state=0).fit(X)
+    np.testing.assert_allclose(model.objective_, energy(model, X), rtol=1e-6)
+    S, W, cost = model.assignments_, dense(model), unary(model, X)
+    c = 0.4 if convention == "paper" else 0.8
+    R = (S * cost).sum() + (S * np.log(np.maximum(S, 1e-300))).sum() - c / 2 * (S * (W @ S)).sum()
+    np.testing.assert_allclose(model.relaxed_objective_, R, rtol=1e-6)
+    # On one-hot rows, R is E less what does not depend on them.
+    hot = np.eye(3)[model.labels_]
+    np.testing.assert_allclose(
+        (hot * cost).sum() - 0.4 * (hot * (W @ hot)).sum(), model.objective_ - 0.4 * W.sum(), rtol=1e-6
+    )
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_it_ends_where_assignments_reproduce_themselves(rule: Any) -> None:
+    X, _ = blobs()
+    model = SLK(3, prototypes=rule, weight=0.3, sweep_tol=1e-12, tol=1e-9, max_sweeps=2000, random_state=0).fit(X)
+    logits = -unary(model, X) + 0.6 * dense(model) @ model.assignments_
+    again = np.exp(logits - logits.max(axis=1, keepdims=True))
+    np.testing.assert_allclose(model.assignments_, again / again.sum(axis=1, keepdims=True), atol=5e-3)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_separate_blobs_are_found(rule: Any) -> None:
+    X, y = blobs()
+    for model in (SLK(3, prototypes=rule, weight=0.5, random_state=1), SLK(3, prototypes=rule, weight_path=[0.2, 0.6])):
+        labels = model.set_params(random_state=1).fit_predict(X)
+        assert len(set(zip(labels, y, strict=True))) == 3
+        for by in ("graph", "prototypes"):
+            np.testing.assert_array_equal(model.predict(X, by=by), labels)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_order_of_points_and_names_of_clusters_do_not_matter(rule: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    init = X[[3, 17, 40]]
+    options: dict[str, Any] = {"prototypes": rule, "weight": 0.5, "max_iter": 5}
+    first = SLK(3, init=init, **options).fit(X)
+    order = np.random.default_rng(1).permutation(60)
+    moved = SLK(3, init=init[[2, 0, 1]], **options).fit(X[order])
+    np.testing.assert_array_equal(np.array([1, 2, 0])[first.labels_[order]], moved.labels_)
+    np.testing.assert_allclose(first.assignments_[order][:, [2, 0, 1]], moved.assignments_, atol=1e-9)
+    Q = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
+    turned = SLK(3, init=init @ Q + 5, **options).fit(X @ Q + 5)
+    np.testing.assert_array_equal(first.labels_, turned.labels_)
+
+
+def test_the_papers_weight_is_twice_the_exact_one() -> None:
+    X = draw(5)
+    exact, paper = (SLK(3, weight=w, convention=c, random_state=0).fit(X) for w, c in ((0.5, "exact"), (1.0, "paper")))
+    np.testing.assert_array_equal(exact.assignments_, paper.assignments_)
+
+
+@pytest.mark.parametrize("rule", ["byproduct", "medoid"])
+def test_modes_are_points_of_their_cluster(rule: Any) -> None:
+    X, _ = blobs(dtype="float32")
+    model = SLK(3, prototypes=rule, weight=0.5, random_state=0).fit(X + 100)
+    np.testing.assert_array_equal(model.cluster_centers_, (X + 100)[model.mode_indices_])
+    np.testing.assert_array_equal(model.labels_[model.mode_indices_], np.arange(3))
+    assert model.mode_indices_[0] == np.flatnonzero((X + 100 == model.cluster_centers_[0]).all(axis=1))[0]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_known_labels_are_kept_and_name_the_clusters(rule: Any) -> None:
+    X, y = blobs(seed=4)
+    known = np.where(np.arange(len(y)) % 10 == 0, (y + 1) % 3, -1)
+    model = SLK(3, prototypes=rule, weight=0.5, random_state=0).fit(X, partial_labels=known)
+    np.testing.assert_array_equal(model.assignments_[known >= 0], np.eye(3)[known[known >= 0]])
+    np.testing.assert_array_equal(model.labels_, (y + 1) % 3)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_single_precision_gives_the_same_labels(rule: Any) -> None:
+    X, _ = blobs(seed=7)
+    options: dict[str, Any] = {"prototypes": rule, "weight": 0.4, "random_state": 0}
+    double, single = SLK(3, **options).fit(X), SLK(3, **options).fit(X.astype(np.float32))
+    assert single.assignments_.dtype == single.cluster_centers_.dtype == np.float32
+    assert (double.labels_ == single.labels_).mean() >= 0.999
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_given_graph_is_the_built_one(rule: Any) -> None:
+    X, _ = blobs()
+    options: dict[str, Any] = {"prototypes": rule, "weight": 0.4, "random_state": 0}
+    built = SLK(3, **options).fit(X)
+    for graph in (built.graph_, sparse.csr_array(dense(built)), dense(built)):
+        given = SLK(3, **options).fit(X, graph=graph)
+        np.testing.assert_allclose(given.bandwidth_, built.bandwidth_)
+        np.testing.assert_allclose(given.assignments_, built.assignments_, atol=1e-9)
+    arcs = SLK(3, **{**options, "symmetry": "directed", "step": "published"}).fit(X)
+    with pytest.warns(UserWarning, match="not symmetric"):
+        averaged = SLK(3, **options).fit(X, graph=sparse.csr_array(dense(arcs)))
+    np.testing.assert_allclose(averaged.assignments_, built.assignments_, atol=1e-9)
+
+
+def test_no_labelling_of_eight_points_is_better() -> None:
+    X = np.concatenate([np.random.default_rng(0).normal(size=(4, 2)), np.random.default_rng(1).normal(size=(4, 2)) + 4])
+    model = SLK(2, prototypes="byproduct", weight=0.3, n_neighbors=2, n_init=20, weight_path=[0.1, 0.4], random_state=0)
+    model.fit(X)
+    W = dense(model)
+    g = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / (2 * model.bandwidth_**2))
+    lowest = np.inf
+    for labels in itertools.product((0, 1), repeat=8):
+        own = np.array(labels)
+        modes = sum(g[own == k].sum(axis=0).max() for k in (0, 1) if (own == k).any())
+        lowest = min(lowest, -modes + 0.3 * W[own[:, None] != own].sum())
+    assert lowest - 1e-9 <= model.objective_ <= lowest + 0.01 * abs(lowest)
+
+
+def test_an_empty_cluster_begins_again_or_is_reported() -> None:
+    X, _ = blobs()
+    init = np.concatenate([X[:2], np.full((1, 4), 1e3)])
+    model = SLK(3, init=init, weight=0.3, on_empty="reseed").fit(X)
+    assert model.n_reseeded_ > 0
+    assert model.n_empty_ == 0
+    for policy in ("keep", "rollback"):
+        with pytest.warns(ConvergenceWarning, match="1 of 3 clusters have no points"):
+            lost = SLK(3, init=init, weight=0.3, prototypes="mean", on_empty=policy).fit(X)
+        assert lost.n_empty_ == 1
+        assert lost.n_reseeded_ == 0
+    with pytest.raises(InputError, match="on_empty='reseed'"):
+        SLK(3, init=init, weight=0.3, prototypes="mean", mode_weights="hard", on_empty="error").fit(X)
+
+
+def test_presets_and_names_of_columns() -> None:
+    X, _ = blobs()
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    for name in ("slk2018-ms", "slk2018-bo", "journal-means"):
+        model = SLK.preset(name, n_clusters=3, random_state=0, on_empty="reseed").fit(frame)
+        assert list(model.feature_names_in_) == list("abcd")
+        np.testing.assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1, atol=0.2)
+    with pytest.raises(InputError, match="known: slk2018-ms"):
+        SLK.preset("slk")
+
+
+def test_one_cluster_one_point_and_more_neighbours_than_points() -> None:
+    X = draw(0, 6)
+    assert (SLK(1).fit(X).labels_ == 0).all()
+    assert SLK(1, random_state=0).fit(X[:1]).labels_.tolist() == [0]
+    assert set(SLK(2, n_neighbors=50, weight=0.01, random_state=0).fit(X).labels_) == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"n_clusters": 0}, "n_clusters must be an integer at least 1"),
+        ({"weight": -1.0}, "weight must be a number at least 0"),
+        ({"prototypes": "modes"}, "one of mean, mean_shift, byproduct, medoid"),
+        ({"weight_path": [0.5, 0.2]}, "rising shares"),
+        ({"init": "random"}, "k-means"),
+        ({"init": np.zeros((2, 4))}, r"\(3, 4\)"),
+        ({"symmetry": "directed"}, "step='published'"),
+        ({"n_clusters": 500}, "n_samples=120"),
+        ({"bandwidth": 0.0}, "bandwidth must be"),
+    ],
+)
+def test_parameters_that_cannot_be(change: dict[str, Any], message: str) -> None:
+    X, _ = blobs()
+    with pytest.raises(InputError, match=message):
+        SLK(**{"n_clusters": 3, **change}).fit(X)
+
+
+def test_data_that_cannot_be() -> None:
+    X, _ = blobs()
+    broken = X.copy()
+    broken[7, 1] = np.nan
+    with pytest.raises(InputError, match="NaN or infinity in row 7"):
+        SLK(3).fit(broken)
+    with (
+        pytest.warns(UserWarning, match="bandwidth 1"),
+        pytest.raises(InputError, match="2 distinct points for 3 clusters"),
+    ):
+        SLK(3).fit(np.repeat(X[:2], 20, axis=0))
+    with pytest.warns(UserWarning, match="bandwidth 1"), pytest.raises(InputError, match="1 distinct points"):
+        SLK(3).fit(np.ones((30, 2)))
+    with pytest.raises(InputError, match=r"graph has shape \(5, 5\), X has 120 rows"):
+        SLK(3).fit(X, graph=sparse.eye(5))
+    with pytest.raises(InputError, match="NaN or infinite"):
+        SLK(3).fit(X, graph=sparse.csr_array(np.full((120, 120), np.nan)))
+    with pytest.raises(InputError, match="120 integers"):
+        SLK(3).fit(X, partial_labels=[0, 1])
+    with pytest.raises(InputError, match=r"0\.\.2, not -1\.\.9"):
+        SLK(3).fit(X, partial_labels=np.r_[np.full(119, -1), 9])
+    with pytest.raises(InputError, match="rescale"):
+        SLK(3).fit(X.astype(np.float32) * 1e30)
