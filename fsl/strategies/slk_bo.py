@@ -70,7 +70,7 @@ class SLKBO:
     max_iterations: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] = 1e-4
     max_sweeps: Annotated[int, AtLeast(1)] = 100
-    sweep_tolerance: Annotated[float, AtLeast(0)] = 1e-7
+    sweep_tolerance: Annotated[float, AtLeast(0)] = 1e-6
 
     def __post_init__(self) -> None:
         validate(self)
@@ -87,6 +87,7 @@ class SLKBO:
             "warm_start": False,
             "step": "published",
             "max_sweeps": 600,
+            "sweep_tolerance": 1e-7,
             "sigma_rule": "published",
         }
         return cls(**{**published, **changes})
