@@ -121,6 +121,7 @@ def test_every_table_is_whole_on_the_terminal(name, share, monkeypatch, capsys):
         title, *lines = text.splitlines()
         assert title == table.title
         assert max(map(cell_len, lines), default=0) <= width
+        assert all(squeezed(finding.evidence) in there for finding in FINDINGS)
         assert "\x1b" not in text
 
 
@@ -186,14 +187,15 @@ def test_parts_hold_every_cell_once_and_fit(name, share, narrow):
         ]
         assert sorted(places, key=repr) == sorted(layout.table.cells, key=repr)
         for part in parts:
-            texts = [
-                [max(line.label.split("\n"), key=len), *([line.kind] if layout.kinds else [])]
-                + [piece.text + piece.marks for c in part.columns if (piece := line.pieces.get(c))]
-                for _, lines in part.groups
-                for line in lines
-            ]
-            widest = max((sum(len(text) + 3 for text in line) for line in texts), default=0)
-            assert widest <= width + 3 or len(part.columns) == 1
+            lines = [line for _, some in part.groups for line in some]
+            labels = [[*line.label.split("\n"), line.row.group] for line in lines]
+            stacks = [[text for label in labels for text in label]]
+            stacks += [["kind", *(line.kind for line in lines)]] if layout.kinds else []
+            for column in part.columns:
+                pieces = (line.pieces[column] for line in lines if column in line.pieces)
+                stacks.append([*layout.heading(column), *(piece.text + piece.marks for piece in pieces)])
+            together = sum(max(map(len, stack)) for stack in stacks) + 3 * (len(stacks) - 1)
+            assert together <= width or len(part.columns) == 1
 
 
 def test_a_group_of_columns_is_torn_only_where_it_alone_is_too_wide():
@@ -372,6 +374,36 @@ def test_powers_of_ten_are_written_as_in_print(value):
     found = numbers.found(hostile(["a"], ["b"]), cell, Column("x", unit=""))
     assert re.fullmatch(r"-?\d\.\d{5}e-?\d", found)
     assert float(found) == pytest.approx(value, rel=1e-5)
+
+
+def test_on_another_benchmark_nothing_is_held_against_the_print():
+    for share in (0.0, 0.7):
+        table = filled("thesis/4.4@glyphs", share)
+        for text in (FILES["md"](table, ()), FILES["html"](table, ()), FILES["tex"](table, ())):
+            assert share or not re.search(r"\d\d\.\d\d", text)
+            assert "corrected" not in text
+            assert "other protocol" in text if share else "not run" in text
+        for record in records.records(table):
+            assert record.published is record.difference is None
+            assert record.verdict in ("other protocol", "not run")
+
+
+def test_numbers_are_in_the_unit_of_their_column():
+    cell = Cell(config(), results=(SeedResult(0, 0.7149, 0.0123, 100, "r"),))
+    table = hostile(["a"], ["b"])
+    assert numbers.found(table, cell, Column("x", unit="%")) == "71.49 ± 1.23"
+    assert numbers.found(table, cell, Column("x", unit="s")) == "0.7149 ± 0.0123"
+    assert numbers.found(table, Cell(None), Column("x")) == "not run"
+
+
+def test_quoted_rows_are_marked_as_quoted(monkeypatch, capsys):
+    table = filled("thesis/4.1", 0.0)
+    quoted = [row for row in table.rows if row.kind == "quoted"]
+    lines = shown(table, 160, monkeypatch, capsys).splitlines()
+    assert sum("  quoted  " in line for line in lines) == len(quoted)
+    assert FILES["md"](table, ()).count("| quoted |") == len(quoted)
+    assert FILES["tex"](table, ()).count("& quoted &") >= len(quoted)  # once in each part
+    assert FILES["html"](table, ()).count("<td>quoted</td>") == len(quoted)
 
 
 def test_seeds_are_counted_where_the_title_does_not():

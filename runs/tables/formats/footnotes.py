@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from runs.tables.formats import wording
 from runs.tables.table import Cell, Row, Table
 
 LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no raised q
@@ -19,7 +20,9 @@ class Footnote:
 
 
 def footnotes(table: Table) -> list[Footnote]:
-    """Errata and remarks of rows, marked in the order of the table; those without a mark last."""
+    """Errata and remarks of rows, marked in the order of the table; those without a mark last. None without a print."""
+    if not wording.compares(table):
+        return []
     texts: dict[str, str] = {erratum.id: erratum.text for erratum in table.errata}
     cited = []
     for row in table.rows:

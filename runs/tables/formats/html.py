@@ -55,7 +55,8 @@ class _Fragment:
         self.href = href
         self.paper = is_paper(table.name)
         self.notes = footnotes.footnotes(table)
-        self.kinds = any(row.kind for row in table.rows)
+        self.compares = wording.compares(table)
+        self.kinds = any(row.kind for row in table.rows) and (self.compares or not self.paper)
         self.id = f"table-{table.file_name.replace('.', '-')}"
 
     def lines(self, findings: Sequence[Finding]) -> Iterator[str]:
@@ -113,7 +114,7 @@ class _Fragment:
             yield f'<td class="number">{content}</td>'
 
     def _content(self, row: Row, column: Column, cell: Cell) -> Iterator[str]:
-        if not self.paper:
+        if not self.compares:
             yield self._found(column, cell)
             return
         marks = self._marks(footnotes.marks(self.notes, row, cell))

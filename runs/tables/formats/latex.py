@@ -128,13 +128,8 @@ def _below(layout: Layout, findings: Sequence[Finding]) -> Iterator[str]:
         yield from _list(f"Verdicts: {wording.tally(table)}", [("", escape(text)) for text in wording.reasons(table)])
         yield from _list("Runs", [("", escape(text)) for text in wording.runs(table, wording.DIGITS)])
     yield from _list("Remarks", [("", escape(note)) for note in table.notes])
-    yield from _list("What the papers claim", [("", _claim(finding)) for finding in findings])
-
-
-def _claim(finding: Finding) -> str:
-    where = ", ".join(filter(None, (finding.source, finding.setting)))
-    told = f"{finding.claim} ({where}){': ' if finding.evidence else ''}{finding.evidence}"
-    return rf"\textbf{{{finding.status}}}: {escape(told)}"
+    claims = [rf"\textbf{{{finding.status}}}: {escape(wording.sentence(finding))}" for finding in findings]
+    yield from _list("What the papers claim", [("", text) for text in claims])
 
 
 def _list(heading: str, items: Sequence[tuple[str, str]]) -> Iterator[str]:

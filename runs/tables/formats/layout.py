@@ -106,9 +106,9 @@ class Layout:
 
     def _of(self, row: Row) -> Iterator[Line]:
         cells = {c: self.table.cells[row, c] for c in self.table.columns if (row, c) in self.table.cells}
-        if not self.paper:
+        if not wording.compares(self.table):
             found = {c: Piece(numbers.found(self.table, cell, c), best=cell.best) for c, cell in cells.items()}
-            yield Line(row, "row", str(row), kind=row.kind, pieces=found)
+            yield Line(row, "row", row.name, kind="" if self.paper else row.kind, pieces=found)
             return
         printed = {
             column: Piece(numbers.as_printed(cell.published), footnotes.marks(self.notes, row, cell))

@@ -26,9 +26,9 @@ def corrected(value: Value | None) -> str:
 
 def found(table: Table, cell: Cell, column: Column) -> str:
     """Mean and interval in the column's unit, with the digits of the print, and the number of seeds: of a paper's
-    table only where it differs between cells, since the title has it."""
+    table only where it differs between cells, since the title has it. Without runs, why there are none."""
     if not cell.results:
-        return NOT_RUN
+        return cell.verdict.status if cell.verdict else NOT_RUN
     told = is_paper(table.name) and len({len(other.results) for other in table.cells.values() if other.results}) == 1
     seeds = f" (n={len(cell.results)})" if len(cell.results) > 1 and not told else ""
     return _spell(column.scale * cell.value, column.scale * cell.half_width, _like(cell, column)) + seeds

@@ -71,7 +71,8 @@ def records(table: Table) -> list[Record]:
 
 
 def _record(table: Table, row: Row, column: Column, cell: Cell) -> Record:
-    printed, verdict, near, config = cell.published, cell.verdict, cell.near, cell.config
+    verdict, near, config = cell.verdict, cell.near, cell.config
+    printed = cell.published if wording.compares(table) else None
     return Record(
         table=table.name,
         row_group=row.group,
@@ -90,7 +91,7 @@ def _record(table: Table, row: Row, column: Column, cell: Cell) -> Record:
         half_width=_finite(column.scale * cell.half_width),
         scored=cell.scored,
         scored_as_printed=_finite(column.scale * cell.as_printed),
-        difference=_finite(verdict.difference) if verdict else None,
+        difference=_finite(verdict.difference) if verdict and printed else None,
         verdict=verdict.status if verdict else "",
         why=verdict.why if verdict else "",
         best=cell.best,

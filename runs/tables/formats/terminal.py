@@ -23,6 +23,8 @@ COLOURS: dict[Status, str] = {
     "other protocol": "yellow",
     "no target": "yellow",
 }
+CLAIMS = "what the papers claim"
+EVIDENCE = 40  # columns that the evidence of a claim has at least
 GAP = 3  # between the columns of a table
 RAISED = str.maketrans(footnotes.LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
 
@@ -41,13 +43,32 @@ def show(table: Table, findings: Sequence[Finding], console: "Console") -> None:
     if title:
         console.write(title)
     for heading, paragraphs in _below(layout):
-        if heading and paragraphs:
-            console.write("\n" + textwrap.fill(heading, console.width))
-        for text in paragraphs:
-            console.write(textwrap.fill(text, console.width, initial_indent=INDENT, subsequent_indent=3 * INDENT))
-    if findings:
+        _list(heading, paragraphs, console)
+    _claims(findings, console)
+
+
+def _list(heading: str, paragraphs: Sequence[str], console: "Console") -> None:
+    if paragraphs:
+        console.write("\n" + textwrap.fill(heading, console.width))
+    for text in paragraphs:
+        lines = textwrap.fill(
+            text, console.width, initial_indent=INDENT, subsequent_indent=3 * INDENT, break_on_hyphens=False
+        )
+        console.write(lines)
+
+
+def _claims(findings: Sequence[Finding], console: "Console") -> None:
+    """A table, or a list where no room would be left for the evidence."""
+    if not findings:
+        return
+    rows = [wording.claim(finding) for finding in findings]
+    names = [name for name in rows[0] if name != "evidence"]
+    widths = [max(cell_len(row[name]) for row in rows) + GAP for name in names]
+    if sum(widths) + EVIDENCE > console.width:
+        _list(CLAIMS, [f"{finding.status}: {wording.sentence(finding)}" for finding in findings], console)
+    else:
         console.write("")
-        console.table([wording.claim(finding) for finding in findings], title="what the papers claim")
+        console.table(rows, title=CLAIMS)
 
 
 def _rows(layout: Layout, part: Part, heads: dict[Column, str]) -> Iterator[dict[str, Text]]:

@@ -26,6 +26,11 @@ DIGITS = 8  # of the id of a run, which are enough to find it
 JUDGED: tuple[Status, ...] = ("reproduced", "above", "below")
 
 
+def compares(table: Table) -> bool:
+    """Whether a table is held against a print: a paper's, but not one on another benchmark."""
+    return is_paper(table.name) and "@" not in table.name
+
+
 def heading(table: Table, column: Column) -> str:
     """The name of a column, with its metric and its unit where the table needs them."""
     name = _name(table, column)
@@ -66,25 +71,29 @@ def reasons(table: Table, *, judged: bool = False) -> list[str]:
 
 
 def _where(table: Table, places: Sequence[tuple[Row, Column]]) -> str:
-    """Cells by group and row, their columns where not all of a row's are meant."""
+    """Cells by group and row, with the columns where not all of a row's are meant."""
     if len(places) == len(table.cells):
         return "all"
-    parts = []
-    for group, rows in groupby(by_group(dict.fromkeys(row for row, _ in places)), lambda row: row.group):
-        names = []
-        for row in rows:
-            meant = [column for r, column in places if r == row]
-            whole = len(meant) == sum(r == row for r, _ in table.cells)
-            names.append(row.name if whole else f"{row.name} ({_columns(table, meant)})")
-        parts.append(f"{group} {', '.join(names)}".strip())
-    return "; ".join(parts)
+    rows_of: dict[tuple[Column, ...], list[Row]] = {}
+    for row in dict.fromkeys(row for row, _ in places):
+        meant = tuple(column for r, column in places if r == row)
+        whole = len(meant) == sum(r == row for r, _ in table.cells)
+        rows_of.setdefault(() if whole else meant, []).append(row)
+    return "; ".join(
+        _rows(rows) + (f" in {_columns(table, columns)}" if columns else "") for columns, rows in rows_of.items()
+    )
+
+
+def _rows(rows: Iterable[Row]) -> str:
+    """Names of rows, each group's once."""
+    named = groupby(by_group(rows), lambda row: row.group)
+    return "; ".join(f"{group} {', '.join(row.name for row in some)}".strip() for group, some in named)
 
 
 def _columns(table: Table, columns: Iterable[Column]) -> str:
     """Names of columns, each group's once."""
-    by_group = groupby(columns, lambda column: column.group)
-    named = (f"{group} {', '.join(_name(table, column) for column in some)}".strip() for group, some in by_group)
-    return "; ".join(named)
+    named = groupby(columns, lambda column: column.group)
+    return "; ".join(f"{group} {', '.join(_name(table, c) for c in some)}".strip() for group, some in named)
 
 
 def by_group(rows: Iterable[Row]) -> list[Row]:
@@ -131,9 +140,15 @@ def claim(finding: Finding) -> dict[str, str]:
     }
 
 
+def sentence(finding: Finding) -> str:
+    """A claim, where it is made and was checked, and the numbers; without what became of it."""
+    where = ", ".join(filter(None, (finding.source, finding.setting)))
+    return f"{finding.claim} ({where}){': ' if finding.evidence else ''}{finding.evidence}"
+
+
 def legend(table: Table) -> list[str]:
     """What the words and signs of a paper's table mean, those alone that occur in it."""
-    if not is_paper(table.name):
+    if not compares(table):
         return []
     cells = table.cells.values()
     printed = [cell.published for cell in cells if cell.published]
