@@ -1,6 +1,7 @@
 """Who does the jobs: processes of this machine, or a Dask cluster. Both are a `concurrent.futures.Executor`."""
 
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
@@ -85,6 +86,7 @@ def _dask(where: str, job: Job) -> Iterator[Crew]:
         from distributed.scheduler import KilledWorker
     except ModuleNotFoundError as error:
         raise InputError(f"--executor {where} needs the package distributed: pip install 'transduce[dask]'") from error
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its tracebacks of lost connections
     address = f"tcp://{where.removeprefix(DASK)}"
     try:
         client = Client(address, timeout=SECONDS, set_as_default=False)
@@ -93,13 +95,19 @@ def _dask(where: str, job: Job) -> Iterator[Crew]:
             f"--executor {where}: no Dask scheduler answers there ({str(error).splitlines()[0]}); "
             "start one with `dask scheduler`, and workers with `dask worker HOST:PORT --nthreads 1`"
         ) from error
+
+    def workers() -> int:
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # what it says when the scheduler is gone
+            return len(client.nthreads())
+        return 0
+
     with client:
         _check(client, where, job)
         executor = client.get_executor(pure=False)
         try:
-            yield Crew(executor, lambda: len(client.nthreads()), None, KilledWorker, 1, where)
+            yield Crew(executor, workers, None, KilledWorker, 1, where)
         except BaseException:
-            executor.shutdown(wait=False, cancel_futures=True)
+            executor.shutdown(wait=False)  # which cancels; what is under way goes on to its end, over there
             raise
 
 

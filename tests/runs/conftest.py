@@ -131,5 +131,23 @@ def trained(tmp_path, trained_results, store):
 @pytest.fixture(scope="session")
 def child_environment():
     """The environment in which a child process finds the packages and the plug-ins."""
-    paths = os.pathsep.join([str(PROJECT), str(PLUGINS)])
+    paths = os.pathsep.join([str(PROJECT), str(PLUGINS), os.environ.get("PYTHONPATH", "")])
     return {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "NO_COLOR": "1"}
+
+
+@pytest.fixture
+def marks(tmp_path):
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def troubled(marks):
+    """What to type for a strategy in trouble."""
+    return lambda trouble, times: [
+        "strategy=tiny_plugins:Troubled",
+        f"trouble={trouble}",
+        f"times={times}",
+        f"marks={marks}",
+    ]

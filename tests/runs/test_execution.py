@@ -22,24 +22,6 @@ from tests.runs.children import started, together
 from tests.runs.records import runs_of
 
 
-@pytest.fixture
-def marks(tmp_path):
-    folder = tmp_path / "marks"
-    folder.mkdir()
-    return folder
-
-
-@pytest.fixture
-def troubled(marks):
-    """What to type for a strategy in trouble."""
-    return lambda trouble, times: [
-        "strategy=tiny_plugins:Troubled",
-        f"trouble={trouble}",
-        f"times={times}",
-        f"marks={marks}",
-    ]
-
-
 def first_of(runs):
     return runs[0] if runs else None
 
