@@ -396,6 +396,16 @@ def test_numbers_are_in_the_unit_of_their_column():
     assert numbers.found(table, Cell(None), Column("x")) == "not run"
 
 
+@given(st.floats(-1, 1).filter(lambda value: abs(value) > 1e-9), st.integers(0, 3))
+def test_a_difference_that_counts_is_not_shown_as_none(difference, decimals):
+    printed = Value(1.0, f"{1:.{decimals}f}", None, "own")
+    for status in ("above", "reproduced"):
+        cell = Cell(config(), published=printed, verdict=Verdict(status, difference=difference))
+        shown = float(numbers.difference(cell, Column("x", unit="")))
+        assert (shown != 0) >= (status == "above")
+        assert shown == pytest.approx(difference, abs=0.5 * 10**-decimals + 1e-12)
+
+
 def test_quoted_rows_are_marked_as_quoted(monkeypatch, capsys):
     table = filled("thesis/4.1", 0.0)
     quoted = [row for row in table.rows if row.kind == "quoted"]

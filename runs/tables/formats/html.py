@@ -104,13 +104,15 @@ class _Fragment:
         for row in rows:
             kind = f"<td>{escape(row.kind)}</td>" if self.kinds else ""
             name = escape(row.name) + self._marks(footnotes.marks(self.notes, row))
+            if told := self._told(row):
+                name += f' <span class="verdict {told.replace(" ", "-")}">{told}</span>'
             yield f'<tr><th scope="row">{name}</th>{kind}{"".join(self._cells(row, columns))}</tr>'
         yield "</tbody>"
 
     def _cells(self, row: Row, columns: Sequence[Column]) -> Iterator[str]:
         for column in columns:
             cell = self.table.cells.get((row, column))
-            content = "" if cell is None else "".join(self._content(row, column, cell))
+            content = "" if cell is None else "\n".join(self._content(row, column, cell))
             yield f'<td class="number">{content}</td>'
 
     def _content(self, row: Row, column: Column, cell: Cell) -> Iterator[str]:
@@ -125,13 +127,16 @@ class _Fragment:
             yield f'<span class="found">here {self._found(column, cell)}</span>'
         if scored := numbers.scored(cell, column):
             yield f'<span class="scored">{escape(numbers.scoring(cell))} {escape(scored)}</span>'
-        if cell.verdict:
-            name = cell.verdict.status.replace(" ", "-")
+        if cell.verdict and self._told(row) is None:
             told = f"{numbers.difference(cell, column)} {cell.verdict.status}".strip()
+            name = cell.verdict.status.replace(" ", "-")
             yield f'<span class="verdict {name}" title="{escape(cell.verdict.why)}">{told}</span>'
         if cell.near and (near := numbers.near(cell, column)):
             differs = escape("; ".join(cell.near.differs))
             yield f'<span class="near" title="{differs}">near: {self._link(cell.near.run_id, escape(near))}</span>'
+
+    def _told(self, row: Row) -> str | None:
+        return wording.told_once(self.table, row) if self.compares else None
 
     def _found(self, column: Column, cell: Cell) -> str:
         """The number, as a link to its run; of several runs each is a link of its own."""

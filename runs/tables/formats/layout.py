@@ -18,7 +18,7 @@ from runs.tables.verdicts import Status
 
 Role = Literal["row", "corrected target", "here", "as printed", "difference", "verdict"]
 """What a line says of its row; also its label, but for "row", which has the row's name."""
-HEADING = 8  # characters that the heading of a column may always have in a line
+HEADING = 12  # characters that the heading of a column may always have in a line
 SHORT: Mapping[Status, str] = {"cannot run here": "cannot run"}
 INDENT = "  "
 NARROW = 22  # characters of a row's name where there is little room
@@ -122,12 +122,10 @@ class Layout:
         yield from self._found(row, cells)
 
     def _found(self, row: Row, cells: Mapping[Column, Cell]) -> Iterator[Line]:
-        verdicts = {column: cell.verdict for column, cell in cells.items() if cell.verdict}
-        statuses = {verdict.status for verdict in verdicts.values()}
-        if not any(cell.results for cell in cells.values()) and len(statuses) == 1:
-            # Said once for the row, or not at all where "quoted" says it.
-            if statuses != {"cannot run here"} or row.kind != "quoted":
-                yield Line(row, "verdict", statuses.pop())
+        told = wording.told_once(self.table, row)
+        if told is not None:
+            if told:
+                yield Line(row, "verdict", told)
             return
         found = {
             column: Piece(numbers.found(self.table, cell, column), best=cell.best)
@@ -146,7 +144,8 @@ class Layout:
         before = {c: f"{text} " if text and not self.narrow else "" for c, text in differences.items()}
         judged = {
             c: Piece(before[c] + (SHORT.get(v.status, v.status) if self.narrow else v.status), status=v.status)
-            for c, v in verdicts.items()
+            for c, cell in cells.items()
+            if (v := cell.verdict)
         }
         if judged:
             yield Line(row, "verdict", "verdict", pieces=judged)

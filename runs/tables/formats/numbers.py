@@ -55,10 +55,13 @@ def near(cell: Cell, column: Column) -> str:
 
 
 def difference(cell: Cell, column: Column) -> str:
-    """What was found less the target, in the column's unit; empty where there is none."""
+    """What was found less the target, in the column's unit; empty where there is none. One that the digits of the print
+    would hide has two of its own."""
     if cell.verdict is None or math.isnan(cell.verdict.difference):
         return ""
-    return _number(cell.verdict.difference, _like(cell, column), "+")
+    text = _number(cell.verdict.difference, _like(cell, column), "+")
+    hidden = cell.verdict.status in ("above", "below") and float(text) == 0
+    return f"{cell.verdict.difference:+.2g}" if hidden else text
 
 
 def _like(cell: Cell, column: Column) -> str:

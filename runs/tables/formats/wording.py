@@ -18,7 +18,7 @@ ABBREVIATIONS = {
 METRICS = {"acc_hungarian": "ACC", "nmi": "NMI", "ari": "ARI"}
 KINDS = {
     "rerun": "a rival run by the authors of the paper",
-    "quoted": "copied by the paper from elsewhere",
+    "quoted": "copied by the paper from elsewhere; cannot be run here unless there is a verdict",
     "unclear": "the paper does not tell whose number it is",
 }
 INTERVALS = {"ci95": "± of the paper: 95 % intervals", "std": "in brackets: standard deviations"}
@@ -57,6 +57,18 @@ def tally(table: Table) -> str:
     """How many cells have which verdict: "3 reproduced, 1 below, 12 not run"."""
     found = [cell.verdict.status for cell in table.cells.values() if cell.verdict]
     return ", ".join(f"{found.count(status)} {status}" for status in STATUSES if status in found)
+
+
+def told_once(table: Table, row: Row) -> str | None:
+    """The verdict of a row, where nothing was found for it and its cells share one: empty where the verdicts below the
+    table, or its kind, tell it already. None where each cell has to tell its own."""
+    cells = [cell for (r, _), cell in table.cells.items() if r == row]
+    found = {cell.verdict.status for cell in cells if cell.verdict}
+    if len(found) != 1 or any(cell.results or cell.near for cell in cells):
+        return None
+    everywhere = {cell.verdict.status for cell in table.cells.values() if cell.verdict}
+    quoted = row.kind == "quoted" and found == {"cannot run here"}
+    return "" if len(everywhere) == 1 or quoted else found.pop()
 
 
 def reasons(table: Table, *, judged: bool = False) -> list[str]:
