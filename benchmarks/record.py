@@ -26,6 +26,7 @@ from turns import take_turns, timed
 from runs.config import EvaluateConfig, parse
 from runs.lineage import Lineage, common_tags, evaluate_name, recipe
 from runs.record import read_runs
+from runs.report.site import build_report
 from runs.server import address, served
 from runs.store import Store
 from runs.tables.filling import filled
@@ -178,6 +179,20 @@ def race(tracker: Tracker, bare: Callable[[Tracker], object], turns: int) -> Non
         print(f"  {name}: {mine:.0f} ms, {ratio:.2f} of it (goal: at most {contestant.goal})")
 
 
+def race_report(tracker: Tracker, turns: int) -> None:
+    """The whole report against reading every run once, which is all that it may ask of the record."""
+    everything = {
+        "every run": lambda: read_runs(tracker, ""),
+        "the report": lambda: build_report(tracker.store, tracker),
+    }
+    work = {name: (lambda side=side: timed(side)) for name, side in everything.items()}
+    seconds = take_turns(work, turns)
+    least, mine = (statistics.median(seconds[name]) for name in everything)
+    pages = len(list((tracker.store.root / "report").rglob("*.html")))
+    print(f"  every run, read once: {least:.1f} s")
+    print(f"  the report: {mine:.1f} s, {mine / least:.1f} times that, {pages} pages")
+
+
 def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -201,6 +216,7 @@ def main() -> None:
         print(f"{options.runs:,} runs, {len(rows):,} match: {params} params, {tags} tags, {metrics} metrics each")
         print("SQLite")
         race(tracker, bare_query, options.turns)
+        race_report(tracker, min(options.turns, 3))
         if options.no_server:
             return
         port = free_port()

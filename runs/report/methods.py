@@ -177,10 +177,19 @@ def _outcome(row: RunRow) -> Outcome:
     sampler = short_name(params.get("sampler", "balanced"))
     parts += [sampler] if sampler != "balanced" else []
     parts += [f"{params['split']} classes"] if params.get("split", "novel") != "novel" else []
-    option = params.get(GROUP, "")
+    return Outcome(row, network, " ".join(parts), _variant(row))
+
+
+def _variant(row: RunRow) -> str:
+    """How a run differs from the defaults of its method: the preset, values, and what tuning chose."""
+    option = row.params.get(GROUP, "")
     usual = _values(option)
-    given = {name.partition(".")[2]: value for name, value in params.items() if name.startswith(f"{GROUP}.")}
-    changed = [f"{field}={value}" for field, value in given.items() if usual.get(field, value) != value]
-    chosen = " (tuned)" if "tuning_run" in tags else ""
-    preset = [] if option == _plugin(row) else [short_name(option)]
-    return Outcome(row, network, " ".join(parts), " ".join([*preset, *changed]) + chosen)
+    given = {name.partition(".")[2]: value for name, value in row.params.items() if name.startswith(f"{GROUP}.")}
+    tuned = [name.partition(".")[2] for name in row.params if name.startswith("tuning.")]
+    parts = [] if option == _plugin(row) else [short_name(option)]
+    for field, value in given.items():
+        if field in tuned:
+            parts.append(f"{field}={value} (tuned)")
+        elif usual.get(field, value) != value:
+            parts.append(f"{field}={value}")
+    return ", ".join(parts)

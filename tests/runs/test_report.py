@@ -21,6 +21,8 @@ from runs.report.explanation import explain
 from runs.report.provenance import RUNS_A_PAGE, Provenance, config_yaml
 from runs.report.site import build_report
 from runs.stages import evaluation
+from runs.store import Store
+from runs.tracking import Tracker
 
 PAGE_BYTES, INDEX_BYTES = 300_000, 50_000
 NUMBER = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?", flags=re.ASCII)
@@ -173,9 +175,6 @@ def test_artefacts_that_are_gone_or_damaged_are_said(store, tracker, recorded, d
 
 def test_a_network_that_was_trained_here_is_an_entry_too(store, tracker, trained_results, configs):
     """Of a run whose training is in the record, and of one whose training was deleted."""
-    from runs.store import Store
-    from runs.tracking import Tracker
-
     origin = Tracker(Store(trained_results))
     rows = read_runs(origin, "")
     (run,) = [row for row in rows if row.tags["stage"] == "evaluation"]
@@ -216,6 +215,22 @@ def test_thousands_of_runs_are_cut_into_pages(store, tracker, recorded, monkeypa
     assert max(entries.values()) == RUNS_A_PAGE
     linked = [link for name, page in pages.items() if name.startswith("methods/") for link in page.links]
     assert len({link for link in linked if "#run-" in link}) == len(copies)
+
+
+def test_the_record_is_read_once(store, tracker, recorded, monkeypatch):
+    """After that the database is not there any more, and nobody asks for it."""
+
+    def read_and_remove(*arguments, **options):
+        rows = read_runs(*arguments, **options)
+        store.database.unlink()
+        return rows
+
+    monkeypatch.setattr("runs.report.site.read_runs", read_and_remove)
+    fresh = Tracker(store)
+    report = build_report(store, fresh, experiments={"tiny": [result.config for result in recorded]})
+    assert len(check_site(report)["experiments/tiny.html"].links) > len(recorded)
+    assert not store.database.exists()
+    assert "client" not in vars(fresh), "MLflow was loaded"
 
 
 def test_names_that_a_browser_would_run_are_text(store, tracker, recorded):
