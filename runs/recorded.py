@@ -142,7 +142,7 @@ def _curve(
 def _result(config: EvaluateConfig, run: RunRow, tracker: "Tracker", say: Say) -> Result | None:
     """What a run says, task by task; None where it is no longer whole, which is said."""
     try:
-        scores = recorded_scores(tracker, run.run_id, run.metrics["accuracy"])
+        scores = recorded_scores(tracker, run.run_id, run.metrics["accuracy"], run.artifact_uri)
         seconds = run.metrics["seconds_per_task"]
     except (ValueError, KeyError) as error:
         say(f"{PER_TASK} of run {run.run_id} ({run.name}) is no longer whole: {error}")
