@@ -432,7 +432,7 @@ def test_what_the_paper_scored_otherwise_is_shown_as_it_scored():
     table = filled("thesis/4.4", 1.0)
     cell = next(cell for cell in table.cells.values() if cell.scored and cell.published.corrected is None)
     text = FILES["md"](table, ())
-    assert "| *as printed* |" in text
+    assert "| *scored as printed* |" in text
     assert "best permutation" in text
     assert f"{100 * cell.as_printed:.2f}" in text
 

@@ -11,6 +11,7 @@ from runs.tables.table import Cell, Column, Row, Table
 
 Href = Callable[[str], str | None]
 """Run id -> where its entry is, or None where it has none."""
+NEAR = "near: what a run of another protocol has, which is not compared"
 STYLE = """\
 body { margin: 1rem auto; max-width: 76rem; padding: 0 1rem; font: 1rem/1.5 system-ui, sans-serif; }
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
@@ -56,7 +57,7 @@ class _Fragment:
         self.paper = is_paper(table.name)
         self.notes = footnotes.footnotes(table)
         self.compares = wording.compares(table)
-        self.kinds = any(row.kind for row in table.rows) and (self.compares or not self.paper)
+        self.kinds = wording.kinds(table)
         self.id = f"table-{table.file_name.replace('.', '-')}"
 
     def lines(self, findings: Sequence[Finding]) -> Iterator[str]:
@@ -126,7 +127,7 @@ class _Fragment:
         if cell.results:
             yield f'<span class="found">here {self._found(column, cell)}</span>'
         if scored := numbers.scored(cell, column):
-            yield f'<span class="scored">{escape(numbers.scoring(cell))} {escape(scored)}</span>'
+            yield f'<span class="scored">scored as printed {escape(scored)}</span>'
         if cell.verdict and self._told(row) is None:
             told = f"{numbers.difference(cell, column)} {cell.verdict.status}".strip()
             name = cell.verdict.status.replace(" ", "-")
@@ -158,7 +159,8 @@ class _Fragment:
     def _below(self) -> Iterator[str]:
         """What is said below a paper's table; of an experiment's only what was left aside."""
         if self.paper:
-            yield from _list("legend", map(escape, wording.legend(self.table)))
+            near = self.compares and any(numbers.near(cell, c) for (_, c), cell in self.table.cells.items())
+            yield from _list("legend", map(escape, [*wording.legend(self.table), *([NEAR] if near else [])]))
             if self.notes:
                 yield '<ul class="footnotes">'
                 yield from (self._footnote(note) for note in self.notes)

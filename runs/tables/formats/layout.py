@@ -16,7 +16,7 @@ from runs.tables.paper import is_paper
 from runs.tables.table import Cell, Column, Row, Table
 from runs.tables.verdicts import Status
 
-Role = Literal["row", "corrected target", "here", "as printed", "difference", "verdict"]
+Role = Literal["row", "corrected target", "here", "scored as printed", "difference", "verdict"]
 """What a line says of its row; also its label, but for "row", which has the row's name."""
 HEADING = 12  # characters that the heading of a column may always have in a line
 SHORT: Mapping[Status, str] = {"cannot run here": "cannot run"}
@@ -102,7 +102,7 @@ class Layout:
         self.corner = "" if self.paper else "strategy"
         self.notes = footnotes.footnotes(table)
         self.lines = [line for row in wording.by_group(table.rows) for line in self._of(row)]
-        self.kinds = bool({line.kind for line in self.lines} - {"", "own"})
+        self.kinds = wording.kinds(table)
 
     def _of(self, row: Row) -> Iterator[Line]:
         cells = {c: self.table.cells[row, c] for c in self.table.columns if (row, c) in self.table.cells}
@@ -136,7 +136,7 @@ class Layout:
             yield Line(row, "here", "here", pieces=found)
         scored = {column: Piece(text) for column, cell in cells.items() if (text := numbers.scored(cell, column))}
         if scored:
-            yield Line(row, "as printed", "as printed", pieces=scored)
+            yield Line(row, "scored as printed", "scored as printed", pieces=scored)
         differences = {column: numbers.difference(cell, column) for column, cell in cells.items()}
         if self.narrow and any(differences.values()):
             apart = {column: Piece(text) for column, text in differences.items() if text}

@@ -31,6 +31,11 @@ def compares(table: Table) -> bool:
     return is_paper(table.name) and "@" not in table.name
 
 
+def kinds(table: Table) -> bool:
+    """Whether there is a column of kinds: not where all rows are the paper's own, or nothing is held against it."""
+    return (compares(table) or not is_paper(table.name)) and bool({row.kind for row in table.rows} - {"", "own"})
+
+
 def heading(table: Table, column: Column) -> str:
     """The name of a column, with its metric and its unit where the table needs them."""
     name = _name(table, column)
@@ -182,7 +187,7 @@ def legend(table: Table) -> list[str]:
         said.append("here: what the runs of this record give; difference: here less the target")
     scorings = {numbers.scoring(cell) for (_, column), cell in table.cells.items() if numbers.scored(cell, column)}
     if scorings:
-        said.append(f"as printed: scored as the paper scored, by {' and '.join(sorted(scorings))}; that is compared")
+        said.append(f"scored as printed: as the paper scored, by {' and '.join(sorted(scorings))}; that is compared")
     if any(cell.best for cell in cells):
         said.append("bold: better than every other of its column, task by task, and not by chance")
     return said
