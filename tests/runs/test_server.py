@@ -13,6 +13,7 @@ from clustering.errors import InputError
 from runs import record
 from runs.config import EvaluateConfig, parse
 from runs.record import finished, read_runs
+from runs.report.site import build_report
 from runs.server import address, serve, served
 from runs.stages import evaluation
 from runs.store import Store
@@ -102,6 +103,9 @@ def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments,
     dead = tracker.start("evaluate/Tiny", "x", stage="evaluation", identity="d", params={}, config="", tags={})
     assert tracker.bury() == 1
     assert tracker.get(dead.run_id).info.status == "KILLED"
+    site = build_report(trained, tracker).parent
+    assert "polyline" in (site / "methods" / "laplacianshot.html").read_text(), "the server gives the traces"
+    assert f'"http://127.0.0.1:{port}/#/runs/{run.info.run_id}"' in (site / "runs" / "evaluate-Tiny.html").read_text()
     serve(trained, say=notes.note)
     assert "open that address" in notes
 
