@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-settings.register_profile("repeatable", derandomize=True)
-settings.register_profile("explore", derandomize=False)
+settings.register_profile("repeatable", derandomize=True, deadline=None)  # no test looks at a clock
+settings.register_profile("explore", derandomize=False, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
 

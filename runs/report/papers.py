@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from clustering.errors import InputError
 from runs import groups
 from runs.config import EvaluateConfig, parse
+from runs.overrides import write
 from runs.record import RunRow
 from runs.report.addresses import slug
 from runs.tables.claims import Finding, PerTask
@@ -117,8 +119,15 @@ class Reader:
         self._record = Record(evaluations)
         self._read = PerTask(tracker)
         known = groups.names("benchmark")
-        used = dict.fromkeys(run.params.get("benchmark", "") for run in evaluations)
-        self._benchmarks = [name for name in used if name in known]
+        # A network that was given as a file is named by it, where that is still there.
+        used = dict.fromkeys(
+            (run.params.get("benchmark", ""), run.params.get("checkpoint", "None")) for run in evaluations
+        )
+        self._networks = [
+            (name, [] if file == "None" else [f"checkpoint={write(file)}"])
+            for name, file in used
+            if name in known and (file == "None" or Path(file).is_file())
+        ]
 
     def papers(self) -> list[Paper]:
         """Every work with its tables."""
@@ -149,8 +158,8 @@ class Reader:
     def _elsewhere(self, name: str) -> Iterable[Shown]:
         """The table on the other benchmarks that the record has runs of, where they fill a cell."""
         if recipe_of(name).rows:
-            for benchmark in self._benchmarks:
-                shown = self._shown(paper_table(f"{name}@{benchmark}"))
+            for benchmark, settings in self._networks:
+                shown = self._shown(paper_table(f"{name}@{benchmark}", settings))
                 if _has_runs(shown):
                     yield shown
 

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from clustering.errors import InputError, unknown
 from runs import groups, overrides
 from runs.config import EvaluateConfig, parse
+from runs.lineage import weights_name
 from runs.tables.filling import differences, filled, result_keys
 from runs.tables.published import PublishedColumn, PublishedRow, PublishedTable, Value, errata
 from runs.tables.published import published_table as read_published
@@ -120,7 +121,8 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
     for (row, column), place in shown.items():
         cells.setdefault((rows[row], columns[column]), place.cell)  # of those that a variant makes equal the first
     configs = {key: config for place in shown.values() for key, config in place.keys.items()}
-    elsewhere = f", on {variant} with {SMALL}" if variant else ""
+    weights = next((weights_name(config) for config in configs.values() if config.checkpoint), "")
+    elsewhere = f", on {variant} with {weights or SMALL}" if variant else ""
     about = f"{printed.name}{elsewhere}: {printed.caption.rstrip('.')}"
     cited = () if variant else tuple(errata()[mark] for mark in printed.errata)
     full = f"{name}@{variant}" if variant else name
