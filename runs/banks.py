@@ -64,7 +64,7 @@ def _bank(
         with store.watched():
             bank.save(partial / BANK)
         facts = {"checkpoint": made.fingerprint, "split": part.split, "images": bank.provenance.get("images", "")}
-        timing = {"backbone": config.backbone.name, "images_per_second": speed}
+        timing = {"backbone": config.backbone.name, "size": lineage.benchmark.size, "images_per_second": speed}
         entry = store.publish("features", key, [BANK], facts | timing)
     return FeatureBank.load(entry.path / BANK)
 

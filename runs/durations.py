@@ -1,7 +1,8 @@
 """How long work will take, by what the newest runs of its kind took. Rough: another machine may have made them."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from runs.config import EvaluateConfig, TrainConfig, TuneConfig
 from runs.record import RunRow, read_runs
@@ -20,7 +21,6 @@ class Durations:
     def __init__(self, store: Store, tracker: Tracker) -> None:
         self._store = store
         self._tracker = tracker
-        self._speeds: dict[str, float | None] = {}
         self._by_strategy: dict[str, Sequence[RunRow]] = {}
 
     def training(self, config: TrainConfig) -> float | None:
@@ -32,16 +32,11 @@ class Durations:
             return run.metrics["seconds"] * float(asked["training.epochs"]) / float(run.params["training.epochs"])
         return None
 
-    def extraction(self, config: TrainConfig, images: int | None) -> float | None:
-        """Of the features of so many images, with the same backbone."""
-        if images is None:
-            return None
-        backbone = config.backbone.name
-        if backbone not in self._speeds:
-            facts = [entry for entry in self._store.facts("features") if entry.get("backbone") == backbone]
-            self._speeds[backbone] = facts[0].get("images_per_second") if facts else None
-        speed = self._speeds[backbone]
-        return images / speed if speed else None
+    def extraction(self, config: TrainConfig, size: int, images: int | None) -> float | None:
+        """Of the features of so many images, by the same backbone at the same size (pixels)."""
+        alike = {"backbone": config.backbone.name, "size": size}
+        speeds = [noted["images_per_second"] for noted in self._extractions if alike.items() <= noted.items()]
+        return images / speeds[0] if speeds and images is not None else None
 
     def evaluation(self, config: EvaluateConfig | TuneConfig, tasks: int) -> float | None:
         """Of so many tasks: like those of the same strategy, on tasks as similar as there are."""
@@ -54,6 +49,10 @@ class Durations:
         if alike is None:
             return None
         return alike.metrics["seconds_per_task"] * tasks / _cores(config.device)
+
+    @functools.cached_property
+    def _extractions(self) -> Sequence[Mapping[str, Any]]:
+        return [noted for noted in self._store.facts("features") if noted.get("images_per_second")]
 
     @functools.cached_property
     def _trainings(self) -> Sequence[RunRow]:

@@ -191,7 +191,7 @@ class Planner:
             needed = None if count is None else count * (4 * dimension + 8)
             shown = part.split if part.benchmark is lineage.benchmark else _images(part)
             state, needed = self._state("features", key, needed)
-            seconds = self._durations.extraction(config, count)
+            seconds = self._durations.extraction(config, lineage.benchmark.size, count)
             yield Step("features", f"{name} {shown}", key, state, needed, 0, seconds)
 
     def _state(self, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:

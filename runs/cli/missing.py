@@ -72,7 +72,8 @@ def _show_plan(missing: "Missing", console: Console) -> None:
         console.note(f"  {job.name}{f', about {duration(job.seconds)}' if job.seconds >= 1 else ''}")
     if len(missing.jobs) > SHOWN:
         console.note(f"  and {len(missing.jobs) - SHOWN} more")
-    console.note(f"{missing.count} evaluations in {len(missing.jobs)} jobs: {missing.plan.summary}")
+    what = f"{_count(missing.count, 'evaluation')} in {_count(len(missing.jobs), 'job')}"
+    console.note(f"{what}: {missing.plan.summary}")
 
 
 def _show_outcome(outcome: "Outcome", console: Console, limit: float | None) -> None:
@@ -83,3 +84,7 @@ def _show_outcome(outcome: "Outcome", console: Console, limit: float | None) -> 
         rest = len(outcome.not_started) - SHOWN
         more = f" and {rest} more" if rest > 0 else ""
         console.note(f"not begun within --limit-minutes {limit:g}: {names}{more}; give the same command again")
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'s' if number != 1 else ''}"

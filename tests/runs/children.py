@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 
 @contextlib.contextmanager
@@ -45,6 +46,15 @@ def together(commands, environment, *, seconds):
         said = [child.communicate(timeout=seconds) for child in children]
     assert [child.returncode for child in children] == [0] * len(children), said
     return said
+
+
+def until(condition):
+    """What a condition gives when it holds at last; a minute later it is given up."""
+    for _ in range(1200):
+        if found := condition():
+            return found
+        time.sleep(0.05)
+    raise AssertionError("it never came to pass")
 
 
 def _heed_control_c():

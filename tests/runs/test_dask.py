@@ -6,7 +6,6 @@ import signal
 import socket
 import sys
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -17,7 +16,7 @@ from runs.crews import crew
 from runs.execution import run_all
 from runs.missing import plan_missing
 from runs.stages import evaluation
-from tests.runs.children import started
+from tests.runs.children import started, until
 from tests.runs.records import runs_of
 
 distributed = pytest.importorskip("distributed")
@@ -47,6 +46,7 @@ def cluster(workers, environment, folder):
             yield f"dask://127.0.0.1:{port}", client, scheduler
 
 
+@pytest.mark.slow
 def test_one_of_two_workers_is_killed_and_the_numbers_are_those_of_here(
     trained, tracker, configs, marks, troubled, child_environment, tmp_path, capsys
 ):
@@ -54,9 +54,8 @@ def test_one_of_two_workers_is_killed_and_the_numbers_are_those_of_here(
     with cluster(2, child_environment, tmp_path) as (where, client, _):
 
         def kill_who_stands():
-            while not (found := list(marks.iterdir())):
-                time.sleep(0.05)
-            os.kill(int(found[0].name.partition("-")[2]), signal.SIGKILL)
+            (mark,) = until(lambda: list(marks.iterdir()))
+            os.kill(int(mark.name.partition("-")[2]), signal.SIGKILL)
 
         killer = threading.Thread(target=kill_who_stands)
         killer.start()
@@ -73,12 +72,12 @@ def test_one_of_two_workers_is_killed_and_the_numbers_are_those_of_here(
         np.testing.assert_array_equal(one.accuracies, other.accuracies)
 
 
+@pytest.mark.slow
 def test_a_scheduler_that_goes_away_is_said(trained, tracker, configs, marks, troubled, child_environment, tmp_path):
     with cluster(1, child_environment, tmp_path) as (where, _, scheduler):
 
         def kill_the_scheduler():
-            while not list(marks.iterdir()):
-                time.sleep(0.05)
+            until(lambda: list(marks.iterdir()))
             scheduler.kill()
 
         killer = threading.Thread(target=kill_the_scheduler)

@@ -1,9 +1,11 @@
 """Many configs in processes of their own: what is planned, what fails alone, what goes on after a kill."""
 
+import contextlib
 import multiprocessing
 import os
 import signal
 import time
+from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 
 import numpy as np
@@ -15,16 +17,12 @@ from runs.config import EvaluateConfig, parse
 from runs.console import Console
 from runs.execution import Outcome, run_all
 from runs.jobs import Kept, check_place, perform
+from runs.local_pool import LocalPool
 from runs.missing import plan_missing
 from runs.relay import Relay, Sender
 from runs.stages import evaluation
-from tests.runs.children import started, together
+from tests.runs.children import started, together, until
 from tests.runs.records import runs_of
-
-
-def first_of(runs):
-    return runs[0] if runs else None
-
 
 # What is planned.
 
@@ -86,6 +84,7 @@ def test_images_that_are_not_there_are_said_and_stop_nothing_else(trained, track
 # What fails, and what does not.
 
 
+@pytest.mark.slow
 def test_a_failure_or_a_killed_process_stops_nothing_else(trained, tracker, configs, troubled, marks, capsys):
     asked = [
         *configs("strategy=tiny_plugins:Failing,simpleshot,laplacianshot"),
@@ -109,6 +108,7 @@ def test_a_failure_or_a_killed_process_stops_nothing_else(trained, tracker, conf
     assert (again.made, again.reused, again.failures) == (0, 4, ())
 
 
+@pytest.mark.slow
 def test_a_process_killed_each_time_is_given_up(trained, tracker, configs, troubled, marks):
     outcome = run_all([*configs(*troubled("die", 9)), *configs("shot=3")], trained, tracker, Console(quiet=True))
     (failure,) = outcome.failures
@@ -184,21 +184,17 @@ def alive(pid):
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_killed_in_the_middle_it_goes_on(trained, tracker, configs, typed, troubled, marks, child_environment, number):
     evaluation(configs("shot=3"), trained, tracker)
     with started(["-m", "runs.cli", *typed, *troubled("stand", 1), "-y"], child_environment) as child:
-        mark = None
-        while mark is None:
-            assert child.poll() is None, child.communicate()
-            mark = first_of(list(marks.iterdir()))
-            time.sleep(0.1)
+        (mark,) = until(lambda: list(marks.iterdir()) or child.poll() is not None)
         worker = int(mark.name.partition("-")[2])
         assert worker != child.pid
         child.send_signal(number)
         _, messages = child.communicate(timeout=60)
-        while alive(worker):
-            time.sleep(0.1)
+        until(lambda: not alive(worker))
     assert child.returncode == (-number if number == signal.SIGKILL else 130)
     assert number == signal.SIGKILL or "same command" in messages
     assert "Traceback" not in messages
@@ -208,6 +204,7 @@ def test_killed_in_the_middle_it_goes_on(trained, tracker, configs, typed, troub
     assert (outcome.made, outcome.reused, outcome.failures) == (1, 1, ())
 
 
+@pytest.mark.slow
 def test_two_commands_at_once_make_nothing_twice(tracker, typed, child_environment):
     command = ["-m", "runs.cli", *typed, "strategy=simpleshot,nearest", "-y"]
     together([command] * 2, child_environment, seconds=240)
@@ -221,7 +218,7 @@ def test_two_commands_at_once_make_nothing_twice(tracker, typed, child_environme
 def test_without_a_terminal_it_wants_a_yes(typed, capsys, monkeypatch):
     assert main(typed) == 2
     said = capsys.readouterr().err
-    assert "1 evaluations in 1 jobs" in said
+    assert "1 evaluation in 1 job: 1 new runs" in said
     assert "add -y" in said
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("sys.stdin.readline", lambda: "n\n", raising=False)
@@ -229,6 +226,45 @@ def test_without_a_terminal_it_wants_a_yes(typed, capsys, monkeypatch):
     assert "nothing was run" in capsys.readouterr().err
     assert main([*typed, "-y", "--limit-minutes=1e-9"]) == 0
     assert "not begun within" in capsys.readouterr().err
+
+
+# The processes.
+
+
+@pytest.fixture
+def pool():
+    relay = Relay(Console(quiet=True))
+    with LocalPool(relay, ["5", "3"]) as made:
+        yield made
+    relay.close()
+
+
+def test_a_process_is_used_again_and_one_that_dies_takes_no_other_with_it(pool):
+    first = pool.submit(os.getpid).result()
+    assert pool.submit(os.getpid).result() == first != os.getpid()
+    long = pool.submit(time.sleep, 1)
+    dying = pool.submit(os._exit, 3)
+    with pytest.raises(BrokenProcessPool):
+        dying.result()
+    assert long.result() is None
+    assert pool.submit(os.getpid).result() == first
+
+
+def test_each_process_has_a_gpu_to_itself(pool):
+    long = pool.submit(time.sleep, 1)
+    seen = {pool.submit(os.getenv, "CUDA_VISIBLE_DEVICES").result()}
+    long.result()
+    assert seen | {pool.submit(os.getenv, "CUDA_VISIBLE_DEVICES").result()} == {"3", "5"}
+
+
+def test_an_error_in_a_job_ends_all_processes():
+    relay = Relay(Console(quiet=True))
+    with contextlib.suppress(ZeroDivisionError), LocalPool(relay) as pool:
+        process = pool.submit(os.getpid).result()
+        pool.submit(time.sleep, 300)
+        raise ZeroDivisionError
+    relay.close()
+    assert not alive(process)
 
 
 # What other processes say.
