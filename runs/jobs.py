@@ -170,7 +170,8 @@ def _use(cores: int | None) -> None:
 
     keep_freed_memory()
     if cores is not None:
-        torch.set_num_threads(cores)
+        most = os.environ.get("OMP_NUM_THREADS", "")
+        torch.set_num_threads(min(cores, int(most)) if most.isdigit() and int(most) else cores)
 
 
 def _extract(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, progress: "Progress") -> None:
