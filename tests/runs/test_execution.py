@@ -49,6 +49,12 @@ def test_nothing_is_planned_for_what_is_there(trained, tracker, configs):
     assert run_all(asked, trained, tracker, Console(quiet=True)) == Outcome(0, 2)
 
 
+def test_what_stands_on_an_earlier_checkpoint_is_missing(trained, tracker, configs):
+    (result,) = evaluation(configs(), trained, tracker)
+    tracker.client.set_tag(result.run_id, "checkpoint", "an earlier one")
+    assert plan_missing(configs(), trained, tracker).count == 1
+
+
 def test_the_time_is_that_of_runs_alike(trained, tracker, configs):
     (result,) = evaluation(configs(), trained, tracker)
     (step,) = plan_missing(configs("tasks=4000"), trained, tracker).plan.steps[-1:]
