@@ -119,18 +119,20 @@ class Modes:
         rows: the points.
         variance: sigma^2 of g(x, m) = exp(-||x - m||^2 / (2 sigma^2)), > 0.
         beta: factor of the cost.
+        steps: mean-shift steps of an update at most; one, from the means, already lowers the objective.
     """
 
     rows: Rows
     variance: float
     beta: float = 1.0
+    steps: int = 1000
 
     def cost(self, coefficients: Tensor) -> Tensor:
         distances = self.rows.squared_distances(coefficients)
         return distances.mul_(-0.5 / self.variance).exp_().mul_(-self.beta)
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
-        return mean_shift(self.rows, coefficients, weights, self.variance)
+        return mean_shift(self.rows, coefficients, weights, self.variance, max_iterations=self.steps)
 
     def at(self, points: Tensor) -> Tensor:
         return self.rows.at(points)

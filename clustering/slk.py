@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
@@ -41,12 +42,16 @@ _PUBLISHED = {
     "n_neighbors": 4,  # the public code counts the point itself among its 5
     "bandwidth": "published",
     "n_init": 1,
+    "select": "energy",
+    "warm_up": 0,
     "weight_path": None,
     "mode_weights": "hard",
     "warm_start": False,
     "on_empty": "rollback",
     "step": "published",
     "max_sweeps": 1000,
+    "sweep_tol": 1e-6,
+    "tol": 1e-5,
 }
 
 
@@ -58,8 +63,10 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         E(S, M) = F(S, M) + weight sum_pq w_pq [l_p != l_q],        W the symmetric kNN graph of the points,
 
     by its relaxation over row-stochastic S, R(S, M) = F(S, M) + <S, log S> - weight <S, W S>, in turns: bound steps
-    for S, each of which is a sparse product and a softmax (`clustering.descent`), and new prototypes. With soft mode
-    weights and a warm start R never rises, unless an empty cluster begins again elsewhere.
+    for S, each of which is a sparse product and a softmax (`clustering.descent`), and new prototypes. Within the steps
+    for S, R never rises; with soft mode weights and a warm start it does not from one update of the prototypes to the
+    next either, unless an empty cluster begins again elsewhere. Which start is best decides more than the weight does;
+    docs/clustering.md has the measurements behind the defaults.
 
     Memory: besides X, the graph and about a dozen N x K arrays for each of `n_init` starts. Nothing is N x N.
 
@@ -77,14 +84,19 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         section 2.4); "published": k / (k + 1) of that, as the public code has it.
     beta : factor of F, an inverse temperature; 1 in the papers.
     init : "k-means++", or (K, D) first prototypes, then one start only.
-    n_init : starts; the result is that of lowest E, among those of most clusters.
+    n_init : starts, of which one is the result, see `select`.
+    select : "energy": the start of lowest E, among those of most clusters. "information": of lowest E - N H, with H
+        the entropy of the clusters' shares in nats, which prefers even sizes among starts that are nearly as good.
+    warm_up : of "byproduct" and "medoid", whose prototypes hardly move once they are rows: so many updates by a single
+        mean-shift step come first. 0 in the papers.
     weight_path : shares of `weight`, below 1 and rising, that are gone through first, each from where the one before
         ended.
     normalize : "l2": rows are divided by their length, zero rows stay; the papers do. None: as they are.
     convention : "exact": `weight` as above. "paper": lambda of the papers' update softmax(-a + lambda W S), whose
         tangent lacks a factor 2: it lowers R of half the weight. E is reported with `weight` either way.
     mode_weights : what points weigh in the prototypes: their assignments, or 1 in the likeliest cluster.
-    warm_start : S begins where it ended before the prototypes moved; False: at softmax of the unary cost (papers).
+    warm_start : S begins where it ended before the prototypes moved, so that R falls from update to update; False: at
+        softmax of the unary cost (papers), which lets clusters move farther.
     on_empty : a cluster without points begins again at the point farthest from its prototype ("reseed", ten times at
         most), keeps its prototype ("keep"), ends that start before the step ("rollback", public code), or raises
         ("error").
@@ -115,25 +127,27 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         n_clusters: Annotated[int, AtLeast(1)] = 8,
         *,
         prototypes: Literal["mean", "mean_shift", "byproduct", "medoid"] = "mean_shift",
-        weight: Annotated[float, AtLeast(0)] = 1.0,
+        weight: Annotated[float, AtLeast(0)] = 0.65,
         n_neighbors: Annotated[int, AtLeast(1)] = 5,
         symmetry: Symmetry = "average",
         bandwidth: Literal["estimate", "published"] | Annotated[float, Above(0)] = "estimate",
         beta: Annotated[float, Above(0)] = 1.0,
         init: str | ArrayLike = "k-means++",
         n_init: Annotated[int, AtLeast(1)] = 8,
+        select: Literal["information", "energy"] = "information",
+        warm_up: Annotated[int, AtLeast(0)] = 6,
         weight_path: Sequence[float] | None = None,
         normalize: Literal["l2"] | None = None,
         convention: Literal["exact", "paper"] = "exact",
         mode_weights: Members = "soft",
-        warm_start: bool = True,
+        warm_start: bool = False,
         on_empty: Literal["reseed", "keep", "rollback", "error"] = "reseed",
         step: Step = "monotone",
         safeguard: bool = True,
         max_iter: Annotated[int, AtLeast(1)] = 100,
-        tol: Annotated[float, AtLeast(0)] = 1e-5,
-        max_sweeps: Annotated[int, AtLeast(1)] = 100,
-        sweep_tol: Annotated[float, AtLeast(0)] = 1e-6,
+        tol: Annotated[float, AtLeast(0)] = 1e-4,
+        max_sweeps: Annotated[int, AtLeast(1)] = 50,
+        sweep_tol: Annotated[float, AtLeast(0)] = 1e-4,
         device: Literal["cpu", "cuda", "auto"] = "cpu",
         random_state: Any = None,
     ) -> None:
@@ -146,6 +160,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.beta = beta
         self.init = init
         self.n_init = n_init
+        self.select = select
+        self.warm_up = warm_up
         self.weight_path = weight_path
         self.normalize = normalize
         self.convention = convention
@@ -190,24 +206,27 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.graph_, variance = self._neighbours(graph, rows)
         self.bandwidth_ = variance**0.5
         rule = self._rule(rows)
-        start = self._starts(rows, rule, clamp)
         # The one place where the papers' factor is: R has the Laplacian term -(c / 2) <S, W S>.
         slope = self.weight if self.convention == "paper" else 2 * self.weight
-        found = run_trials(
-            rule,
-            self.graph_,
-            start,
-            torch.full((len(start),), slope, dtype=start.dtype, device=start.device),
-            path=path,
-            clamp=clamp,
-            course=Course(
-                Sweeps(self.step, self.max_sweeps, self.sweep_tol, warm=self.warm_start),
-                self.mode_weights if self.prototypes in ("mean", "mean_shift") else "soft",
-                "rollback" if self.on_empty == "error" else self.on_empty,
-                self.max_iter,
-                self.tol,
-            ),
+        seeds = self._seeds(rows, clamp)
+        slopes = seeds.new_full((len(seeds),), slope)
+        course = Course(
+            Sweeps(self.step, self.max_sweeps, self.sweep_tol, warm=self.warm_start),
+            self.mode_weights if self.prototypes in ("mean", "mean_shift") else "soft",
+            "rollback" if self.on_empty == "error" else self.on_empty,
+            self.max_iter,
+            self.tol,
         )
+        if self.warm_up and self.prototypes in ("byproduct", "medoid"):
+            shift = Modes(rows, variance, self.beta, steps=1)
+            brief = replace(course, max_iterations=self.warm_up, empty="keep")
+            first = run_trials(
+                shift, self.graph_, self._start(rows, shift, seeds, clamp), slopes, clamp=clamp, course=brief
+            )
+            start = self._first(rule, first.prototypes, first.labels)
+        else:
+            start = self._start(rows, rule, seeds, clamp)
+        found = run_trials(rule, self.graph_, start, slopes, path=path, clamp=clamp, course=course)
         self._keep(found, rule, rows)
         return self
 
@@ -306,26 +325,32 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             return ByProductModes(rows, self.bandwidth_**2, self.beta, self.safeguard)
         return Modes(rows, self.bandwidth_**2, self.beta)
 
-    def _starts(self, rows: Rows, rule: Rule, clamp: Clamp | None) -> Tensor:
-        """(T, K, D) first prototypes: those of the clusters of points nearest to each seed (public code)."""
+    def _seeds(self, rows: Rows, clamp: Clamp | None) -> Tensor:
+        """(T, K, D) one for each cluster of each start."""
         K, values = self.n_clusters, rows.values
         if not isinstance(self.init, str):
             given = np.asarray(self.init, dtype=np.float64)
             if given.shape != (K, values.shape[1]) or not np.isfinite(given).all():
                 raise InputError(f"SLK: init must be k-means++ or finite ({K}, {values.shape[1]}), not {given.shape}")
             seeds = torch.from_numpy(given).to(values)[None]
-            seeds = seeds if rows.origin is None else seeds - rows.origin
-        elif self.init == "k-means++":
-            seeds = self._drawn(rows, clamp)
-        else:
+            return seeds if rows.origin is None else seeds - rows.origin
+        if self.init != "k-means++":
             raise InputError(f"SLK: init must be k-means++ or an array, not {self.init!r}")
+        return self._drawn(rows, clamp)
+
+    def _start(self, rows: Rows, rule: Rule, seeds: Tensor, clamp: Clamp | None) -> Tensor:
+        """(T, K, D) first prototypes: those of the clusters of points nearest to each seed (public code)."""
         labels = rows.squared_distances(seeds).min(dim=1).indices
         if clamp is not None:
             labels = torch.where(clamp[0], clamp[1], labels)
-        weights = (labels[:, None] == torch.arange(K, device=labels.device)[:, None]).to(values.dtype)
+        return self._first(rule, seeds, labels)
+
+    def _first(self, rule: Rule, near: Tensor, labels: Tensor) -> Tensor:
+        """(T, K, D) prototypes of labels (T, N); of a cluster without points the one that is `near` (T, K, D)."""
+        weights = (labels[:, None] == torch.arange(self.n_clusters, device=labels.device)[:, None]).to(near.dtype)
         empty = weights.amax(dim=2) == 0
-        start = rule.update(seeds, torch.where(empty[:, :, None], 1.0, weights), None)
-        return torch.where(empty[:, :, None], seeds, start)
+        start = rule.update(near, torch.where(empty[:, :, None], 1.0, weights), None)
+        return torch.where(empty[:, :, None], near, start)
 
     def _drawn(self, rows: Rows, clamp: Clamp | None) -> Tensor:
         """(T, K, D) means of the known clusters, and k-means++ seeds for the others."""
@@ -343,9 +368,13 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return seeds
 
     def _best(self, energies: Tensor, labels: Tensor, sound: Tensor) -> int:
-        """The start of most clusters, and then of lowest E: the first of those whose difference is rounding."""
-        clusters = torch.zeros(len(labels), self.n_clusters, device=labels.device).scatter_(1, labels, 1.0).sum(dim=1)
+        """The start of most clusters, and then best by `select`: the first of those whose difference is rounding."""
+        ones = torch.ones_like(labels, dtype=torch.float64)
+        sizes = torch.zeros(len(labels), self.n_clusters, device=labels.device).double().scatter_add_(1, labels, ones)
+        clusters = (sizes > 0).sum(dim=1)
         sound = sound & (clusters == clusters.max()) if sound.any() else clusters == clusters.max()
+        if self.select == "information":
+            energies = energies - torch.special.entr(sizes / labels.shape[1]).sum(dim=1) * labels.shape[1]
         lowest = torch.where(sound, energies, torch.inf).min()
         rounding = 1e-9 if self._fitted.values.dtype == torch.float64 else 1e-5
         return int((sound & (energies <= lowest + rounding * lowest.abs())).int().argmax())

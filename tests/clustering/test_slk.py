@@ -82,7 +82,9 @@ def test_the_contract_of_scikit_learn(rule: Any) -> None:
 )
 def test_the_objective_never_rises(seed: int, rule: Any, weight: float, k: int, path: Any) -> None:
     X = draw(seed)
-    model = SLK(4, prototypes=rule, weight=weight, n_neighbors=k, n_init=3, weight_path=path, on_empty="keep")
+    model = SLK(
+        4, prototypes=rule, weight=weight, n_neighbors=k, n_init=3, weight_path=path, on_empty="keep", warm_start=True
+    )
     with recorded_sweeps() as traces, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.set_params(random_state=seed).fit(X)
