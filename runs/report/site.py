@@ -70,8 +70,7 @@ def build_report(
     rows = read_runs(tracker, "", statuses=ALL)
     with store.lock("report", "site", "the report", say), store.watched():
         partial = store.root / "report.partial"
-        if partial.exists():
-            shutil.rmtree(partial)
+        _tidy(store.root)
         partial.mkdir(parents=True)
         for path, text in _pages(rows, tracker, experiments or {}):
             place = partial / path
@@ -81,6 +80,16 @@ def build_report(
             shutil.copyfile(TEMPLATES / name, partial / name)
         put_in_place(partial, store.root / "report")
     return store.root / "report" / "index.html"
+
+
+def _tidy(root: Path) -> None:
+    """Away with what a process left that was killed here; between two renames, the old site goes back to its place."""
+    for old in root.glob("report.old-*"):
+        if (old / "report").exists() and not (root / "report").exists():
+            put_in_place(old / "report", root / "report")
+        shutil.rmtree(old)
+    if (root / "report.partial").exists():
+        shutil.rmtree(root / "report.partial")
 
 
 def _pages(

@@ -9,7 +9,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from fsl.strategies import STRATEGIES
@@ -22,7 +22,7 @@ from runs.report.provenance import RUNS_A_PAGE, Provenance, config_yaml
 from runs.report.site import build_report
 from runs.stages import evaluation
 from runs.store import Store
-from runs.tracking import Tracker
+from runs.tracking import PARENT, Tracker
 
 PAGE_BYTES, INDEX_BYTES = 300_000, 50_000
 NUMBER = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?", flags=re.ASCII)
@@ -217,6 +217,31 @@ def test_thousands_of_runs_are_cut_into_pages(store, tracker, recorded, monkeypa
     assert len({link for link in linked if "#run-" in link}) == len(copies)
 
 
+def test_what_is_not_finished_fills_no_cell(store, tracker, recorded):
+    """A newer run of the same config that failed after it had logged its accuracy; and a tuning's trial."""
+    (row,) = [row for row in read_runs(tracker, "evaluate/") if row.run_id == recorded[0].run_id]
+    own = {key: value for key, value in row.tags.items() if not key.startswith("mlflow.")}
+    trial = {PARENT: "0" * 32, "identity": "f" * 16}
+    for experiment, status, more in (("evaluate/Tiny", "FAILED", {}), ("tune/Tiny", "FINISHED", trial)):
+        tags = {"identity": row.tags["identity"], **more}
+        run = tracker.start(
+            experiment,
+            row.name,
+            stage="evaluation",
+            identity=tags["identity"],
+            params=row.params,
+            config="",
+            tags={**own, **tags},
+        )
+        run.log(metrics={**row.metrics, "accuracy": 0.1234})
+        tracker.client.set_terminated(run.run_id, status)
+    pages = check_site(build_report(store, tracker, experiments={"tiny": [result.config for result in recorded]}))
+    shown = f"{100 * recorded[0].accuracy:.2f} ±"
+    for name in ("experiments/tiny.html", f"methods/{recorded[0].config.strategy.name}.html"):
+        assert shown in pages[name].text
+        assert "12.34" not in pages[name].text
+
+
 def test_the_record_is_read_once(store, tracker, recorded, monkeypatch):
     """After that the database is not there any more, and nobody asks for it."""
 
@@ -257,6 +282,34 @@ def test_the_old_site_stands_until_the_new_one_is_whole(store, tracker, report, 
     os.remove(report)
     check_site(build_report(store, tracker))
     assert [path.name for path in store.root.glob("report*")] == ["report"]
+
+
+def test_what_a_process_left_that_was_killed_between_two_renames(store, tracker, report, monkeypatch):
+    before = report.read_bytes()
+    aside = store.root / "report.old-x"
+    aside.mkdir()
+    os.replace(report.parent, aside / "report")
+
+    def broken(*_):
+        raise RuntimeError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("runs.report.site.methods", broken)
+        with pytest.raises(RuntimeError):
+            build_report(store, tracker)
+    assert report.read_bytes() == before, "the old site is back, although the new one failed"
+    build_report(store, tracker)
+    assert [path.name for path in store.root.glob("report*")] == ["report"]
+
+
+def test_it_is_opened_in_a_browser(tmp_path, monkeypatch, capsys):
+    """Whatever $BROWSER names is given the address."""
+    browser = tmp_path / "browser"
+    browser.write_text(f"#!/bin/sh\necho $1 > {tmp_path}/asked\n")
+    browser.chmod(0o755)
+    monkeypatch.setenv("BROWSER", str(browser))
+    assert main(["report", "--open", f"results={tmp_path / 'results'}"]) == 0
+    assert (tmp_path / "asked").read_text() == capsys.readouterr().out
 
 
 def test_a_record_that_is_none(store, tracker, report):
@@ -316,7 +369,8 @@ def test_links_lead_where_they_say(page, target, anchor):
     assert link.endswith(anchor)
 
 
-@given(st.lists(st.text(max_size=20), max_size=20))
+@given(st.lists(st.text(max_size=20) | st.text("aA/-", max_size=3), max_size=20))
+@example(["evaluate/Tiny", "evaluate/tiny", "Index", "a-", "a"])
 def test_names_of_files_are_apart_on_any_disk(texts):
     names = Names(taken=("index",))
     found = {numbered(names[text], 1).lower() for text in texts}
