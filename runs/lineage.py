@@ -62,13 +62,18 @@ class Lineage:
         return cls.on(config, *map(images_source, sources))
 
     @classmethod
-    def on(cls, config: TrainConfig, source: str, target_source: str = "") -> "Lineage":
-        """The lineage of a config on images of these identities, which need not be here."""
-        lineage, target = cls._without_target(config, source), _target(config)
+    def on(cls, config: TrainConfig, source: str, target_source: str = "", *, anywhere: bool = False) -> "Lineage":
+        """The lineage of a config on images of these identities, which need not be here.
+
+        Args:
+            anywhere: it is not of this machine: where the precision of a training is left to the machine, float32
+                stands for it.
+        """
+        lineage, target = cls._without_target(config, source, anywhere), _target(config)
         return dataclasses.replace(lineage, target=(target, target_source)) if target else lineage
 
     @classmethod
-    def _without_target(cls, config: TrainConfig, source: str) -> "Lineage":
+    def _without_target(cls, config: TrainConfig, source: str, anywhere: bool) -> "Lineage":
         from fsl import foreign_weights
         from fsl.backbones import backbone_code
         from fsl.training import RECIPE, precision_of
@@ -82,7 +87,8 @@ class Lineage:
             return cls(benchmark, source, identity("checkpoint", given=given, source=source, look=look, code=code))
         look = [*look, repr(benchmark.augmentation)]
         keys = config.training_config().result_keys()
-        precision = precision_of(training, config.device)
+        left_open = anywhere and training.precision == "auto"
+        precision = "float32" if left_open else precision_of(training, config.device)
         return cls(
             benchmark,
             source,
@@ -154,10 +160,10 @@ class Lineages:
 
 
 def recipe(config: EvaluateConfig, source: str, target_source: str = "") -> str:
-    """What evaluations on these images that differ by their seed alone have in common: the identity of the one of
-    seed 0."""
+    """What evaluations on these images have in common that differ by their seed or their machine alone: the identity of
+    the one of seed 0, of no machine, so that what a GPU has made counts on a computer without one."""
     first = config.replace(seed=0)
-    return Lineage.on(first, source, target_source).evaluation(first)
+    return Lineage.on(first, source, target_source, anywhere=True).evaluation(first)
 
 
 def _code(config: EvaluateConfig | TuneConfig) -> str:

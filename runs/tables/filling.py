@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from runs.tracking import Tracker
 
 NEAR = 3  # keys in which a run may differ to be called near
+NAMED = 3  # runs of a cell that are left aside for one reason and named, the newest ones
 
 
 def filled(table: Table, tracker: "Tracker") -> Table:
@@ -107,18 +108,19 @@ def _one_by_seed(
     config = cell.config
     assert config is not None
     chosen: dict[int, SeedResult] = {}
+    aside: dict[str, list[str]] = {}  # by reason
     images = _images(runs[0].tags) if runs else ("", "")
     wanted = recipe(config, *images) if runs else ""
     for run in runs:
         seed, tags = int(run.params["seed"]), run.tags
         if _images(tags) != images:
-            say(f"{where}: run {run.run_id} left aside, it was on other images than the newest run")
+            aside.setdefault("on other images than the newest run", []).append(run.run_id)
         elif tags.get("recipe") != wanted:
-            say(f"{where}: run {run.run_id} left aside, the code has changed since; evaluate again")
+            aside.setdefault("the code has changed since; evaluate again", []).append(run.run_id)
         elif seed in chosen:
-            say(f"{where}: run {run.run_id} left aside, {chosen[seed].run_id} is newer (seed {seed})")
+            aside.setdefault(f"{chosen[seed].run_id} is newer (seed {seed})", []).append(run.run_id)
         elif math.isnan(value := run.metrics.get(metric, math.nan)):
-            say(f"{where}: run {run.run_id} left aside, it has no {metric}")
+            aside.setdefault(f"without {metric}", []).append(run.run_id)
         else:
             width = run.metrics.get(f"{metric}_ci95", math.nan)
             tasks = int(run.metrics.get("tasks", 0))
@@ -127,6 +129,9 @@ def _one_by_seed(
             if config.tuned:
                 values = " ".join(f"{name}={run.params[f'strategy.{name}']}" for name in config.strategy.grids)
                 say(f"{where}: {values}, tuned by {config.tuning} (seed {seed}, run {tags.get('tuning_run')})")
+    for reason, ids in aside.items():
+        more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
+        say(f"{where}: run{'s' if ids[1:] else ''} {' '.join(ids[:NAMED])}{more} left aside, {reason}")
     return tuple(chosen[seed] for seed in sorted(chosen))
 
 

@@ -3,14 +3,16 @@
 A number is reproduced where the two 95 % intervals overlap, or where the two differ by no more than the tolerance that
 is given with the table. A mean over tasks that is printed without an interval gets the one that its number of tasks
 implies: the spread between tasks is that of the run it is compared with, since both are of the same kind of tasks.
-Where the print is known to be wrong, and what is right is known, the right number is the target. Where only what was
-done is known (LaplacianShot of 2020 was scored by the best permutation of labels), the print is held against what the
-run gives when it is scored in that way.
+Where the print is known to be wrong, and what is right is known, the right number is the target, a mean over the tasks
+of the table that prints it. Where only what was done is known (LaplacianShot of 2020 was scored by the best permutation
+of labels), the print is held against what the run gives when it is scored in that way.
 """
 
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from runs.tables.published import published_table
 
 if TYPE_CHECKING:
     from runs.tables.published import PublishedTable
@@ -114,9 +116,12 @@ def _half_width(cell: "Cell", column: "Column", table: "PublishedTable") -> tupl
         return width, "theirs is printed"
     if width is not None and table.interval == "std" and table.runs:
         return Z * width / math.sqrt(table.runs), f"theirs from the deviation of {table.runs} runs"
-    if table.tasks:
+    tasks = table.tasks
+    if printed.corrected is not None and printed.corrected_source:
+        tasks = published_table(printed.corrected_source).tasks
+    if tasks:
         spread = [r.half_width * math.sqrt(r.tasks) for r in cell.results if not math.isnan(r.half_width)]
         if spread:
-            implied = column.scale * sum(spread) / len(spread) / math.sqrt(table.tasks)
-            return implied, f"theirs implied by {table.tasks:,} tasks"
+            implied = column.scale * sum(spread) / len(spread) / math.sqrt(tasks)
+            return implied, f"theirs implied by {tasks:,} tasks"
     return 0.0, "none is printed"

@@ -155,6 +155,17 @@ def test_the_rule():
     assert status(found(0.612, published=printed(half_width=1.0)), paper("std", runs=4)) == "above"
 
 
+def test_a_corrected_target_is_a_mean_over_the_tasks_of_the_table_that_prints_it():
+    """The journal's 600 tasks, not the thesis's 10,000: an interval four times as wide."""
+    corrected = printed(corrected=60.0, corrected_source="slk_fewshot/II")
+    ours, theirs = 0.1, 0.1 * math.sqrt(10_000 / 600)
+    for off, expected in ((ours + theirs - 0.01, "reproduced"), (ours + theirs + 0.01, "above")):
+        cell = found((60 + off) / 100, ours / 100, published=corrected)
+        verdict = judge(cell, COLUMN, published_table("thesis/4.1"), Tolerance())
+        assert verdict.status == expected
+        assert "600 tasks" in verdict.why
+
+
 def test_what_is_no_comparison():
     assert status(found(0.5, published=printed(corrected=50.0))) == "reproduced"
     assert status(found(0.6, published=printed(target=False))) == "no target"

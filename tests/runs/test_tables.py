@@ -7,15 +7,19 @@ import numpy as np
 import pytest
 
 from clustering.errors import InputError
+from fsl.machine import has_fast_bfloat16, resolve_device
 from runs.cli import main
 from runs.config import EvaluateConfig, parse
 from runs.console import Console
 from runs.figures.accuracy import accuracy_figure
 from runs.figures.descent import descent_figure
 from runs.figures.style import save
+from runs.lineage import Lineage
+from runs.record import RunRow
 from runs.stages import evaluation
+from runs.tables.filling import Record
 from runs.tables.formats import FILES, markdown, records, terminal
-from runs.tables.grid import read_table
+from runs.tables.grid import read_table, table_of
 from runs.tables.table import Cell, Column, Row, SeedResult, Table
 
 
@@ -74,6 +78,29 @@ def test_the_newest_run_wins_and_the_other_is_named(recorded, trained, tracker, 
     assert {cell.results[0].run_id for cell in table.cells.values()} == {r.run_id for r in again}
     old = recorded["simpleshot", "1-shot"].run_id
     assert any(old in note for note in table.notes)
+
+
+def test_of_many_runs_left_aside_the_newest_are_named_and_the_others_counted():
+    (config,) = parse(EvaluateConfig, ["strategy=simpleshot"])
+    params = {name: str(value) for name, value in config.flat().items()}
+    runs = [
+        RunRow(
+            f"run{i}", "", "evaluate/glyphs", 100 - i, None, "FINISHED", params, {"accuracy": 0.5}, {"data": "x"}, ""
+        )
+        for i in range(100)
+    ]
+    (note,) = Record(runs).filled(table_of("tiny", [config])).notes
+    assert note.startswith("simpleshot, 1-shot: runs run0 run1 run2 and 97 more left aside, the code has changed")
+
+
+def test_the_record_of_another_processor_counts_here(recorded, tracker, grid, monkeypatch):
+    """Where the precision of training is left to the processor, it changes the checkpoint, and not what a run is of."""
+    elsewhere = not has_fast_bfloat16(resolve_device("auto"))
+    (config, *_) = grid()
+    before = Lineage.of(config).checkpoint
+    monkeypatch.setattr("fsl.training.has_fast_bfloat16", lambda device: elsewhere)
+    assert Lineage.of(config).checkpoint != before
+    assert read_table("tiny", grid(), tracker).missing == []
 
 
 def test_deleted_and_failed_runs_fill_nothing(recorded, tracker, grid):
