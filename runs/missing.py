@@ -98,7 +98,9 @@ def plan_missing(configs: Sequence[EvaluateConfig], store: Store, tracker: Track
         one_each = [group.configs[0] for group in waiting]
         count = sum(len(group.configs) for group in waiting)
         steps = [step for group in waiting for step in group.sources]
-        features[needs] = _job("features", f"features of {train_name(one_each[0])}", one_each, steps, count, shared)
+        trains = any(step.stage == "checkpoint" and not step.is_cached for step in steps)
+        name = f"{'training and ' if trains else ''}features of {train_name(one_each[0])}"
+        features[needs] = _job("features", name, one_each, steps, count, shared)
     return Missing(
         arranged([step for group in groups.values() for step in (*group.sources, *group.results)]),
         finished,

@@ -137,7 +137,7 @@ def test_what_needs_a_failed_training_is_not_begun(store, tracker, configs):
     asked = configs("learning_rate=1e30", "strategy=simpleshot,nearest", "shot=1,3")
     outcome = run_all(asked, store, tracker, Console(quiet=True))
     (failure,) = outcome.failures
-    assert failure.name.startswith("features of")
+    assert failure.name.startswith("training and features of")
     assert failure.evaluations == 4
     assert outcome.code == failure.code != 0
     assert not runs_of(tracker, "evaluate/Tiny")
