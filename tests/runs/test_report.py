@@ -16,7 +16,7 @@ from fsl.strategies import STRATEGIES
 from runs.cli import main
 from runs.config import EvaluateConfig, parse
 from runs.record import read_runs
-from runs.report.addresses import Names, link_from, numbered, slug
+from runs.report.addresses import Names, link_from, numbered, slug, without_password
 from runs.report.explanation import explain
 from runs.report.provenance import RUNS_A_PAGE, Provenance, config_yaml
 from runs.report.site import build_report
@@ -190,6 +190,17 @@ def test_a_network_that_was_trained_here_is_an_entry_too(store, tracker, trained
     ((entry,),) = [leaf.entries for leaf in alone.leaves()]
     assert entry.origins == (("network trained by", run.tags["training_identity"], None),)
     assert alone.href(training.run_id) is None
+
+
+WORD = st.from_regex(r"[\w.%-]{1,9}", fullmatch=True)
+
+
+@given(WORD, WORD, WORD, st.sampled_from(["", "/", "/runs", "//folder/a@b.db", ":8080/x@y:z"]))
+def test_the_site_shows_no_password_of_the_record(user, password, host, path):
+    shown = f"postgresql://{host}{path}"
+    assert without_password(f"postgresql://{user}:{password}@{host}{path}") == shown
+    assert without_password(shown) == shown
+    assert without_password("sqlite:////folder/a@b.db") == "sqlite:////folder/a@b.db"
 
 
 def test_on_a_server_an_entry_leads_to_its_page(recorded, tracker):
