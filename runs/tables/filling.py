@@ -116,7 +116,7 @@ def _one_by_seed(
         if _images(tags) != images:
             aside.setdefault("on other images than the newest run", []).append(run.run_id)
         elif tags.get("recipe") != wanted:
-            aside.setdefault("the code has changed since; evaluate again", []).append(run.run_id)
+            aside.setdefault("the code has changed since, or a file it names; evaluate again", []).append(run.run_id)
         elif seed in chosen:
             aside.setdefault(f"{chosen[seed].run_id} is newer (seed {seed})", []).append(run.run_id)
         elif math.isnan(value := run.metrics.get(metric, math.nan)):
