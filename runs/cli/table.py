@@ -70,6 +70,7 @@ def show(table: "Table", again: str, store: "Store", console: Console, findings:
     """
     from runs.store import write_text
     from runs.tables.formats import FILES, records, terminal
+    from runs.tables.paper import lacking_folders
 
     if console.as_json:
         console.json(records.as_json(table, findings))
@@ -78,7 +79,9 @@ def show(table: "Table", again: str, store: "Store", console: Console, findings:
     for note in table.notes:
         console.note(note)
     if table.missing:
-        console.note(f"{len(table.missing)} cells not run; to run them: transduce {again}")
+        lacking = {f for cell in table.missing if cell.obstacle and cell.config for f in lacking_folders(cell.config)}
+        command = " ".join(["transduce", again, *sorted(lacking)])
+        console.note(f"{len(table.missing)} cells not run; to run them: {command}")
     if any(cell.results for cell in table.cells.values()):
         with store.watched():
             store.tables.mkdir(parents=True, exist_ok=True)

@@ -240,13 +240,18 @@ def _no_method(value: Value | None) -> str:
     return "its method or data are not among those of transduce"
 
 
-def _needs(config: EvaluateConfig) -> str:
-    """Which folders a config lacks before it can be run."""
-    lacking = [
+def lacking_folders(config: EvaluateConfig) -> list[str]:
+    """The folders of images that a config lacks, as they are typed: mini.root=FOLDER."""
+    return [
         f"{choice.name}.root=FOLDER"
         for choice in (config.benchmark, config.target)
         if "root" in choice.options and choice.options["root"] is None
     ]
+
+
+def _needs(config: EvaluateConfig) -> str:
+    """Which folders a config lacks before it can be run."""
+    lacking = lacking_folders(config)
     return f"needs {' and '.join(lacking)}" if lacking else ""
 
 

@@ -4,7 +4,7 @@ import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from clustering.errors import InputError, unknown
 from clustering.parameters import validate
@@ -168,7 +168,11 @@ def _number(text: Any, interval: str, where: str) -> tuple[float, float | None, 
     form, example = FORMS[interval]
     match = form.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise InputError(f'{where}: {text!r} is no number as this table has them; write it like "{example}", in quotes')
+        fitting = [name for name, (other, _) in FORMS.items() if isinstance(text, str) and other.fullmatch(text)]
+        instead = f", or give the table interval: {fitting[0]}" if fitting else ""
+        raise InputError(
+            f'{where}: {text!r} is no number as this table has them; write it like "{example}", in quotes{instead}'
+        )
     return float(match["value"]), float(match["beside"]) if match["beside"] else None, bool(match["about"])
 
 
@@ -177,7 +181,8 @@ def _kind(row: PublishedRow, column: PublishedColumn, where: str) -> Kind:
         return row.kind
     if column.kind and not row.kind:
         return column.kind
-    raise InputError(f"{where}, column {column.name}: the row or the column has to have a kind, and not both")
+    kinds = ", ".join(get_args(Kind))
+    raise InputError(f"{where}, column {column.name}: give either the row or the column a kind ({kinds})")
 
 
 def _check_place(place: Place, rows: Sequence[PublishedRow], columns: Sequence[PublishedColumn], where: str) -> None:

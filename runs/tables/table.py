@@ -210,7 +210,8 @@ class Table:
             parts.append(f"{_range(counts)} task{'' if counts[-1] == 1 else 's'} a seed")
         if seeds[-1] > 1:
             parts.append(f"{_range(seeds)} seeds")
-        words = {"%": f"{'values' if self.from_paper else 'accuracy'} in %", "s": "seconds a task"}
+        in_print = {"%": "values in %", "s": "times in seconds"}
+        words = in_print if self.from_paper else {"%": "accuracy in %", "s": "seconds a task"}
         shown = [words[unit] for unit in dict.fromkeys(column.unit for column in self.columns) if unit in words]
         if counts:
             over = "seeds" if seeds[-1] > 1 else "queries" if counts == [1] else "tasks"
