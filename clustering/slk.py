@@ -206,10 +206,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.graph_, variance = self._neighbours(graph, rows)
         self.bandwidth_ = variance**0.5
         rule = self._rule(rows)
-        # The one place where the papers' factor is: R has the Laplacian term -(c / 2) <S, W S>.
-        slope = self.weight if self.convention == "paper" else 2 * self.weight
         seeds = self._seeds(rows, clamp)
-        slopes = seeds.new_full((len(seeds),), slope)
+        slopes = seeds.new_full((len(seeds),), self._slope)
         course = Course(
             Sweeps(self.step, self.max_sweeps, self.sweep_tol, warm=self.warm_start),
             self.mode_weights if self.prototypes in ("mean", "mean_shift") else "soft",
@@ -247,11 +245,18 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rows = Rows(new, origin)
         logits = -self._rule(rows).cost((centres if origin is None else centres - origin)[None])[0]
         if by == "graph" and self.weight > 0:
-            near = nearest_among(self._fitted.values, new, self.n_neighbors)
-            slope = self.weight if self.convention == "paper" else 2 * self.weight
+            fitted = self._fitted.values
+            if origin is not None:
+                fitted, new = fitted - origin, new - origin
+            near = nearest_among(fitted, new, self.n_neighbors)
             assignments = torch.from_numpy(self.assignments_).to(new)
-            logits += slope * assignments[near].sum(dim=1).T
+            logits += self._slope * assignments[near].sum(dim=1).T
         return logits.max(dim=0).indices.cpu().numpy()
+
+    @property
+    def _slope(self) -> float:
+        """c of the update softmax(-cost + c W S), and so of R's term -(c / 2) <S, W S>: where the papers' factor is."""
+        return self.weight if self.convention == "paper" else 2 * self.weight
 
     def _path(self) -> tuple[float, ...]:
         path = tuple(float(share) for share in (self.weight_path if self.weight_path is not None else ()))
