@@ -94,6 +94,7 @@ class Tracker:
 
         logging.getLogger("mlflow").setLevel(logging.ERROR)  # after the import, which sets it to INFO
         logging.getLogger("alembic").setLevel(logging.ERROR)
+        logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its tracebacks of what it raises
         self._check_database()
         try:
             with self.watched(), self._creation_lock():

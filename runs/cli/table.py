@@ -48,6 +48,8 @@ def usage(settings: Sequence[str]) -> str:
 def run(flags: Flags, console: Console) -> int:
     """Show the table that the settings name."""
     name, settings = _asked_for(flags.settings)
+    if not flags.run_missing and (flags.limit_minutes or flags.executor != "local"):
+        raise InputError("--executor and --limit-minutes say how what is missing is run; add --run-missing")
     table = _empty(name, settings)
     from runs.cli.session import Session
     from runs.tables.evidence import look_up

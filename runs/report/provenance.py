@@ -146,10 +146,13 @@ def _value(text: str) -> str:
 
 
 def date(milliseconds: int | None) -> str:
-    """In UTC, to the minute."""
+    """In UTC, to the minute; empty where there is none, or one that no calendar has."""
     if milliseconds is None:
         return ""
-    return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+    try:
+        return datetime.fromtimestamp(milliseconds / 1000, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return ""
 
 
 def newest(rows: Sequence[RunRow], count: int) -> list[RunRow]:

@@ -7,6 +7,7 @@ if this code would compute the same again; tags only pre-filter. Of several such
 import dataclasses
 import functools
 import math
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -74,7 +75,7 @@ class Record:
         best: tuple[int, Near] | None = None
         for run in self._alike.get(_kind(keys), []):
             differs = differences(_of_run(run), keys)
-            if 0 < len(differs) <= NEAR and metric in run.metrics and (best is None or len(differs) < best[0]):
+            if 0 < len(differs) <= NEAR and metric in _numbers(run) and (best is None or len(differs) < best[0]):
                 best = len(differs), Near(differs, run.metrics[metric], run.run_id)
         return best[1] if best else None
 
@@ -109,30 +110,37 @@ def _one_by_seed(
     assert config is not None
     chosen: dict[int, SeedResult] = {}
     aside: dict[str, list[str]] = {}  # by reason
-    images = _images(runs[0].tags) if runs else ("", "")
+    images = next((_images(run.tags) for run in runs if "data" in run.tags), ("", ""))
     wanted = recipe(config, *images) if runs else ""
     for run in runs:
-        seed, tags = int(run.params["seed"]), run.tags
-        if _images(tags) != images:
+        seed, tags, metrics = run.params.get("seed", ""), run.tags, _numbers(run)
+        if not seed.isdecimal():
+            aside.setdefault("without a seed", []).append(run.run_id)
+        elif _images(tags) != images:
             aside.setdefault("on other images than the newest run", []).append(run.run_id)
         elif tags.get("recipe") != wanted:
             aside.setdefault("the code has changed since, or a file it names; evaluate again", []).append(run.run_id)
-        elif seed in chosen:
-            aside.setdefault(f"{chosen[seed].run_id} is newer (seed {seed})", []).append(run.run_id)
-        elif math.isnan(value := run.metrics.get(metric, math.nan)):
+        elif int(seed) in chosen:
+            aside.setdefault(f"{chosen[int(seed)].run_id} is newer (seed {seed})", []).append(run.run_id)
+        elif metric not in metrics:
             aside.setdefault(f"without {metric}", []).append(run.run_id)
         else:
-            width = run.metrics.get(f"{metric}_ci95", math.nan)
-            tasks = int(run.metrics.get("tasks", 0))
-            scored = run.metrics.get(cell.scored, math.nan)
-            chosen[seed] = SeedResult(seed, value, width, tasks, run.run_id, run.artifact_uri, scored)
+            width, scored = (metrics.get(name, math.nan) for name in (f"{metric}_ci95", cell.scored))
+            tasks = int(metrics.get("tasks", 0))
+            result = SeedResult(int(seed), metrics[metric], width, tasks, run.run_id, run.artifact_uri, scored)
+            chosen[result.seed] = result
             if config.tuned:
-                values = " ".join(f"{name}={run.params[f'strategy.{name}']}" for name in config.strategy.grids)
+                values = " ".join(f"{name}={run.params.get(f'strategy.{name}')}" for name in config.strategy.grids)
                 say(f"{where}: {values}, tuned by {config.tuning} (seed {seed}, run {tags.get('tuning_run')})")
     for reason, ids in aside.items():
         more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
         say(f"{where}: run{'s' if ids[1:] else ''} {' '.join(ids[:NAMED])}{more} left aside, {reason}")
     return tuple(chosen[seed] for seed in sorted(chosen))
+
+
+def _numbers(run: RunRow) -> dict[str, float]:
+    """The metrics of a run that are finite; the largest float is what MLflow makes of infinity."""
+    return {name: value for name, value in run.metrics.items() if abs(value) < sys.float_info.max}
 
 
 def _of_run(run: RunRow) -> dict[str, str]:

@@ -100,8 +100,8 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
     Raises:
         InputError: no such table or benchmark, a setting that no cell takes.
     """
-    name, _, variant = name.partition("@")
-    if variant and variant not in groups.names("benchmark"):
+    name, at, variant = name.partition("@")
+    if at and variant not in groups.names("benchmark"):
         raise unknown("benchmark", variant, groups.names("benchmark"))
     printed = read_published(name)
     recipe = recipe_of(name)

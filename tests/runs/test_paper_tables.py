@@ -89,6 +89,7 @@ def test_what_is_typed_goes_over_the_paper_and_is_another_protocol():
     [
         ("thesis/4.9", [], "thesis/4."),
         ("thesis/4.4@glyfs", [], "glyphs"),
+        ("thesis/4.4@", [], "glyphs"),
         ("thesis/4.4", ["taks=3"], "tasks"),
         ("thesis/4.4", ["tasks=3,4"], "one value"),
         ("thesis/4.4", ["tasks=none of them"], "tasks"),

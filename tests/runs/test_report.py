@@ -18,7 +18,7 @@ from runs.config import EvaluateConfig, parse
 from runs.record import read_runs
 from runs.report.addresses import Names, link_from, numbered, slug, without_password
 from runs.report.explanation import explain
-from runs.report.provenance import RUNS_A_PAGE, Provenance, config_yaml
+from runs.report.provenance import RUNS_A_PAGE, Provenance, config_yaml, date
 from runs.report.site import build_report
 from runs.stages import evaluation
 from runs.store import Store
@@ -389,3 +389,7 @@ def test_names_of_files_are_apart_on_any_disk(texts):
     assert "index" not in found
     assert all(set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789_.-") for name in found)
     assert not [name for name in found if "--" in name], "which numbered pages have"
+
+
+def test_a_date_that_no_calendar_has_is_left_out():
+    assert [date(time) for time in (None, 0, 10**17, -(10**17))] == ["", "1970-01-01 00:00", "", ""]

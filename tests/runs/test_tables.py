@@ -120,6 +120,34 @@ def test_a_run_of_other_code_or_other_images_is_left_aside_by_name(recorded, tra
     assert any(moved in note for note in table.notes)
 
 
+@pytest.mark.parametrize(
+    ("strange", "numbers", "whole"),
+    [
+        ({"seed": None}, {}, False),
+        ({"seed": "abc"}, {}, False),
+        ({}, {"accuracy": math.nan}, False),
+        ({}, {"accuracy": math.inf}, False),
+        ({}, {"tasks": math.nan, "accuracy_ci95": math.inf}, True),
+    ],
+)
+@pytest.mark.parametrize("ours", [True, False])
+def test_runs_that_others_wrote_are_no_danger(recorded, tracker, grid, strange, numbers, whole, ours):
+    run = tracker.client.get_run(recorded["simpleshot", "1-shot"].run_id)
+    tags = {name: value for name, value in run.data.tags.items() if ours or name not in ("data", "recipe")}
+    other = tracker.client.create_run(run.info.experiment_id, tags=tags).info.run_id
+    for name, value in {**run.data.params, **strange}.items():
+        if value is not None:
+            tracker.client.log_param(other, name, value)
+    for name, value in {**run.data.metrics, **numbers}.items():
+        tracker.client.log_metric(other, name, value)
+    tracker.client.set_terminated(other)
+    table = read_table("tiny", grid(), tracker)
+    cell = table.at("simpleshot", "1-shot")
+    assert [result.run_id for result in cell.results] == [other if whole and ours else run.info.run_id]
+    assert cell.value == pytest.approx(recorded["simpleshot", "1-shot"].accuracy)
+    assert any(other in note for note in table.notes) or (whole and ours)
+
+
 def test_what_varies_besides_shot_and_seed_names_the_rows(tracker, tiny_arguments):
     configs = parse(
         EvaluateConfig, [*tiny_arguments, "strategy=simpleshot,laplacianshot", "weight=0.1,0.7", "seed=0,1"]
@@ -339,6 +367,7 @@ def test_tasks_are_written_and_evaluated(trained, tiny_arguments, tmp_path, caps
         (["table"], "table"),
         (["table", "no/such"], "no/such"),
         (["table", "quickstrat"], "quickstart"),
+        (["table", "quickstart", "--limit-minutes=3"], "--run-missing"),
     ],
 )
 def test_mistakes(trained, tmp_path, tiny_arguments, arguments, words, capsys, monkeypatch):
