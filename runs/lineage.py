@@ -160,9 +160,9 @@ class Lineages:
 
 
 def recipe(config: EvaluateConfig, source: str, target_source: str = "") -> str:
-    """What evaluations on these images have in common that differ by their seed or their machine alone: the identity of
-    the one of seed 0, of no machine, so that what a GPU has made counts on a computer without one."""
-    first = config.replace(seed=0)
+    """What evaluations on these images have in common that differ by their seed, their machine or their audits alone:
+    the identity of the one of seed 0, of no machine, so that what a GPU has made counts on a computer without one."""
+    first = config.replace(seed=0, audit=())
     return Lineage.on(first, source, target_source, anywhere=True).evaluation(first)
 
 

@@ -1,5 +1,6 @@
 """`transduce table`: an experiment's grid or a paper's table, read back from the record of runs."""
 
+import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,10 +23,10 @@ ABOUT = """\
 usage: transduce table NAME [key=value ...] [--flag ...]
 
 A table from the tracked runs, mean over seeds, and what the papers claim of it checked on the same runs: printed, and
-saved. Nothing is evaluated unless --run-missing says so; a cell is filled only by runs whose every key agrees, the
-seed aside.
+saved. Nothing is evaluated unless --run-missing says so; a cell is filled only by runs whose every key agrees, of
+the seeds that are asked for, or of all in the record.
 NAME is an experiment ({names}),
-or a paper's table (transduce list tables): what is printed there beside what was found here, with a finding on every
+or a paper's table (transduce list tables): what is printed there beside what was found here, with a verdict on every
 cell. thesis/4.4@glyphs is that table on another benchmark with a small network.
 A key changes what is asked for, as in tasks=2000; mini.root=FOLDER says where one benchmark's images are.
 
@@ -108,10 +109,15 @@ def _empty(name: str, settings: Sequence[str]) -> "Table":
     from runs.tables.paper import is_paper, paper_table
 
     if is_paper(name):
-        return paper_table(name, settings)
-    from runs.tables.grid import table_of
+        table = paper_table(name, settings)
+    else:
+        from runs.tables.grid import table_of
 
-    return table_of(Path(name).stem, parse(EvaluateConfig, [f"experiment={name}", *settings]))
+        table = table_of(Path(name).stem, parse(EvaluateConfig, [f"experiment={name}", *settings]))
+    seeds = {config.seed for config in table.configs}
+    if len(seeds) > 1 or any(setting.startswith("seed=") for setting in settings):
+        return dataclasses.replace(table, seeds=tuple(sorted(seeds)))
+    return table
 
 
 def _results(table: "Table", settings: Sequence[str]) -> str | None:

@@ -1,6 +1,7 @@
 """Which runs fill which cells.
 
-A run fills a cell only if every key that can change its result agrees with the cell's config, the seed aside, and only
+A run fills a cell only if every key that can change its result agrees with the cell's config, whatever the seed where
+none is asked for, and only
 if this code would compute the same again; tags only pre-filter. Of several such runs of a seed the newest counts.
 """
 
@@ -55,20 +56,19 @@ class Record:
     def filled(self, table: Table) -> Table:
         """The table with these runs in its cells, and with notes of those left aside."""
         notes: list[str] = list(table.notes)
-        cells = {
-            (row, column): self.fill(cell, row, column, notes.append) if cell.config else cell
-            for (row, column), cell in table.cells.items()
-        }
+        keys = {place: _of_config(cell.config) for place, cell in table.cells.items() if cell.config}
+        runs = {place: self._by_keys.get(_signature(found), []) for place, found in keys.items()}
+        images = _newest_images(keys, runs)
+        cells = dict(table.cells)
+        for place, found in keys.items():
+            row, column = place
+            asked = [str(seed) for seed in table.seeds]
+            known = [run for run in runs[place] if not asked or run.params.get("seed") in asked]
+            on = images[_data(found)]
+            results = _one_by_seed(cells[place], known, on, column.metric, f"{row}, {column}", notes.append)
+            near = None if results else self._near(found, column.metric)
+            cells[place] = dataclasses.replace(cells[place], results=results, near=near)
         return dataclasses.replace(table, cells=cells, notes=tuple(dict.fromkeys(notes)))
-
-    def fill(self, cell: Cell, row: Row, column: Column, say: Callable[[str], None]) -> Cell:
-        """The cell with its runs, or with the nearest other one."""
-        assert cell.config is not None
-        keys = _of_config(cell.config)
-        where = f"{row}, {column}"
-        results = _one_by_seed(cell, self._by_keys.get(_signature(keys), []), column.metric, where, say)
-        near = None if results else self._near(keys, column.metric)
-        return dataclasses.replace(cell, results=results, near=near)
 
     def _near(self, keys: Mapping[str, str], metric: str) -> Near | None:
         """The run of the same method, data and network that differs in the fewest keys; of equals the newest."""
@@ -102,7 +102,12 @@ def result_keys(config: EvaluateConfig) -> dict[str, str]:
 
 
 def _one_by_seed(
-    cell: Cell, runs: Sequence[RunRow], metric: str, where: str, say: Callable[[str], None]
+    cell: Cell,
+    runs: Sequence[RunRow],
+    images: tuple[str, str],
+    metric: str,
+    where: str,
+    say: Callable[[str], None],
 ) -> tuple[SeedResult, ...]:
     """One result a seed; `runs` are newest first. The recipe of a run covers the keys, the images, the training and the
     code."""
@@ -110,7 +115,6 @@ def _one_by_seed(
     assert config is not None
     chosen: dict[int, SeedResult] = {}
     aside: dict[str, list[str]] = {}  # by reason
-    images = next((_images(run.tags) for run in runs if "data" in run.tags), ("", ""))
     wanted = recipe(config, *images) if runs else ""
     for run in runs:
         seed, tags, metrics = run.params.get("seed", ""), run.tags, _numbers(run)
@@ -124,6 +128,8 @@ def _one_by_seed(
             aside.setdefault(f"{chosen[int(seed)].run_id} is newer (seed {seed})", []).append(run.run_id)
         elif metric not in metrics:
             aside.setdefault(f"without {metric}", []).append(run.run_id)
+        elif cell.scored and cell.scored not in run.metrics:
+            aside.setdefault(f"without {cell.scored}", []).append(run.run_id)
         else:
             width, scored = (metrics.get(name, math.nan) for name in (f"{metric}_ci95", cell.scored))
             tasks = int(metrics.get("tasks", 0))
@@ -143,6 +149,30 @@ def _numbers(run: RunRow) -> dict[str, float]:
     return {name: value for name, value in run.metrics.items() if abs(value) < sys.float_info.max}
 
 
+def _newest_images(
+    keys: Mapping[tuple[Row, Column], Mapping[str, str]], runs: Mapping[tuple[Row, Column], Sequence[RunRow]]
+) -> dict[tuple[str, ...], tuple[str, str]]:
+    """The images that all cells of one benchmark and target are to stand on, so that they can be compared: those of the
+    newest run."""
+    newest: dict[tuple[str, ...], RunRow] = {}
+    for place, found in keys.items():
+        for run in [run for run in runs[place] if "data" in run.tags][:1]:
+            known = newest.get(_data(found))
+            if known is None or run.start > known.start:
+                newest[_data(found)] = run
+    return {
+        _data(found): _images(newest[_data(found)].tags) if _data(found) in newest else ("", "")
+        for found in keys.values()
+    }
+
+
+def _data(kept: Mapping[str, str]) -> tuple[str, ...]:
+    """Which images a config is about."""
+    return tuple(
+        sorted(f"{key}={text}" for key, text in kept.items() if key.partition(".")[0] in ("benchmark", "target"))
+    )
+
+
 def _of_run(run: RunRow) -> dict[str, str]:
     return _kept({**run.params, "checkpoint": run.tags.get("weights") or None})
 
@@ -155,7 +185,7 @@ def _of_config(config: EvaluateConfig) -> dict[str, str]:
 @functools.cache
 def _ignored() -> frozenset[str]:
     execution = {field.name for field in top_level(EvaluateConfig) if field.metadata["execution"]}
-    return frozenset({"seed", "training", *execution})
+    return frozenset({"seed", "training", "audit", *execution})  # an audit measures something beside the result
 
 
 _PRESETS = ("strategy", "sampler", "target")

@@ -166,6 +166,7 @@ class Table:
         columns: in the order shown.
         cells: by (row, column); where the print leaves a place out, there is none.
         configs: everything to be run for it, each seed by itself.
+        seeds: those whose runs count; all of the record where none is named.
         notes: what the reader should know: runs left aside and why.
         errata: what is known to be wrong in the print, by the ids that values cite.
     """
@@ -176,6 +177,7 @@ class Table:
     columns: tuple[Column, ...]
     cells: Mapping[tuple[Row, Column], Cell]
     configs: tuple[EvaluateConfig, ...] = ()
+    seeds: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     errata: tuple[Erratum, ...] = ()
 

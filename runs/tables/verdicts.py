@@ -75,7 +75,7 @@ def judge(cell: "Cell", column: "Column", table: "PublishedTable", tolerance: To
         return Verdict("not printed")
     as_printed = printed.corrected is None and cell.scored != ""
     found = column.scale * (cell.as_printed if as_printed else cell.value)
-    width = column.scale * cell.half_width
+    width = column.scale * _own_half_width(cell)
     target = printed.value if printed.corrected is None else printed.corrected
     difference = found - target
     if cell.differs:
@@ -105,6 +105,19 @@ def _not_found(cell: "Cell") -> Verdict:
     if cell.config is None:
         return Verdict("cannot run here", cell.obstacle)
     return Verdict("not run", cell.obstacle)
+
+
+def _own_half_width(cell: "Cell") -> float:
+    """Half of the 95 % interval of what was found, in the unit of the runs: over tasks, and over seeds where there are
+    several, the normal one. (Student's, which the cell shows, is so wide for two seeds that all would be within.)"""
+    widths = [result.half_width for result in cell.results]
+    count = len(widths)
+    over_tasks = math.sqrt(sum(width**2 for width in widths)) / count
+    if count == 1:
+        return over_tasks
+    spread = math.sqrt(sum((result.value - cell.value) ** 2 for result in cell.results) / (count - 1))
+    over_seeds = Z * spread / math.sqrt(count)
+    return over_seeds if math.isnan(over_tasks) else max(over_seeds, over_tasks)
 
 
 def _half_width(cell: "Cell", column: "Column", table: "PublishedTable") -> tuple[float, str]:

@@ -167,6 +167,14 @@ def test_a_corrected_target_is_a_mean_over_the_tasks_of_the_table_that_prints_it
         assert "600 tasks" in verdict.why
 
 
+def test_two_seeds_do_not_reproduce_anything():
+    """Student's interval of two seeds would reach over 5 points here."""
+    seeds = tuple(SeedResult(seed, 0.65 + 0.01 * seed, 0.002, 10_000, f"run{seed}") for seed in (0, 1))
+    assert status(found(0.6, results=seeds)) == "above"
+    assert status(found(0.6, results=seeds, published=printed(65.5))) == "reproduced"
+    assert status(found(0.6, results=seeds, published=printed(64.8))) == "reproduced"  # within their spread
+
+
 def test_what_is_no_comparison():
     assert status(found(0.5, published=printed(corrected=50.0))) == "reproduced"
     assert status(found(0.6, published=printed(target=False))) == "no target"

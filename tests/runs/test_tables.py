@@ -110,14 +110,39 @@ def test_deleted_and_failed_runs_fill_nothing(recorded, tracker, grid):
     assert missing(table) == [("simpleshot", 1), ("laplacianshot", 3)]
 
 
-def test_a_run_of_other_code_or_other_images_is_left_aside_by_name(recorded, tracker, grid):
-    stale, moved = recorded["simpleshot", "1-shot"].run_id, recorded["laplacianshot", "3-shot"].run_id
+def test_a_run_of_other_code_is_left_aside_by_name(recorded, tracker, grid):
+    stale = recorded["simpleshot", "1-shot"].run_id
     tracker.client.set_tag(stale, "recipe", "0123456789abcdef")
-    tracker.client.set_tag(moved, "data", "fedcba9876543210")
     table = read_table("tiny", grid(), tracker)
-    assert missing(table) == [("simpleshot", 1), ("laplacianshot", 3)]
+    assert missing(table) == [("simpleshot", 1)]
     assert any(stale in note and "code has changed" in note for note in table.notes)
-    assert any(moved in note for note in table.notes)
+
+
+def test_all_cells_of_a_benchmark_stand_on_the_same_images(recorded, tracker, grid):
+    """Those of the newest run: what was on others is left aside in every cell, not in its own alone."""
+    newest = max(recorded, key=lambda place: tracker.get(recorded[place].run_id).info.start_time)
+    tracker.client.set_tag(recorded[newest].run_id, "data", "fedcba9876543210")
+    table = read_table("tiny", grid(), tracker)
+    for place, result in recorded.items():
+        assert not table.at(*place).results
+        said = "other images" if place != newest else "code has changed"  # the recipe is of the images as they were
+        assert any(result.run_id in note and said in note for note in table.notes)
+
+
+def test_an_audit_beside_the_result_fills_the_cell_too(trained, tracker, grid):
+    evaluation(grid("audit=best_permutation"), trained, tracker)
+    assert read_table("tiny", grid(), tracker).missing == []
+
+
+def test_only_the_seeds_that_are_asked_for_count(trained, tracker, experiment, capsys):
+    def cells(*arguments):
+        assert main(["table", str(experiment), f"results={trained.root}", "--json", *arguments]) == 0
+        return json.loads(capsys.readouterr().out)["cells"]
+
+    cells("seed=0,1", "--run-missing", "-y")
+    assert {cell["seeds"] for cell in cells()} == {2}
+    assert {cell["seeds"] for cell in cells("seed=1")} == {1}
+    assert {cell["seeds"] for cell in cells("seed=2")} == {0}
 
 
 @pytest.mark.parametrize(
