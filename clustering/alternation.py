@@ -313,7 +313,8 @@ class _Result:
     @classmethod
     def empty(cls, start: Tensor, assignments: Tensor) -> "_Result":
         counts = torch.zeros(3, len(start), dtype=torch.int64, device=start.device)
-        return cls(torch.empty_like(assignments), torch.empty_like(start), counts[0].double(), *counts)
+        kept = torch.empty_like(assignments, dtype=start.dtype)  # sweeps may be of double precision
+        return cls(kept, torch.empty_like(start), counts[0].double(), *counts)
 
     def take(self, work: _Work) -> None:
         for mine, ended in zip(vars(self).values(), (getattr(work, name) for name in vars(self)), strict=True):

@@ -84,7 +84,7 @@ def show(table: "Table", again: str, store: "Store", console: Console, findings:
     if table.missing:
         lacking = {f for cell in table.missing if cell.obstacle and cell.config for f in lacking_folders(cell.config)}
         command = " ".join(["transduce", again, *sorted(lacking)])
-        console.note(f"{len(table.missing)} cells not run; to run them: {command}")
+        console.note(f"{len(table.missing)} cells can be run: {command}")
     if any(cell.results for cell in table.cells.values()):
         with store.watched():
             store.tables.mkdir(parents=True, exist_ok=True)

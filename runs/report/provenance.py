@@ -19,6 +19,7 @@ FINGERPRINTS = {
     "target_data": "images of the target",
     "base_images": "base images",
     "weights": "weights",
+    "training_identity": "folder in cache/checkpoints",
     "checkpoint": "checkpoint",
     "features": "features",
 }

@@ -270,5 +270,5 @@ def test_the_verb_takes_a_papers_table(tmp_path, capsys):
 
 def test_the_command_for_what_is_missing_names_the_folders(tmp_path, capsys):
     assert main(["table", "thesis/4.1", f"results={tmp_path}"]) == 0
-    assert "8 cells not run; to run them: transduce table thesis/4.1" in (said := capsys.readouterr().err)
+    assert "8 cells can be run: transduce table thesis/4.1" in (said := capsys.readouterr().err)
     assert "--run-missing mini.root=FOLDER" in said
