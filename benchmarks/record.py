@@ -31,7 +31,8 @@ from runs.server import address, served
 from runs.store import Store
 from runs.tables.filling import filled
 from runs.tables.grid import table_of
-from runs.tables.paper import read_paper_table
+from runs.tables.paper import judged
+from runs.tables.paper import paper_table as empty_table
 from runs.tables.table import Table
 from runs.tracking import Tracker
 
@@ -55,7 +56,7 @@ def experiment_table(tracker: Tracker) -> Table:
 
 def paper_table(tracker: Tracker) -> Table:
     """The cells of a paper's table on another benchmark, with their verdicts."""
-    return read_paper_table("slk_fewshot/II@glyphs", ["tasks=2000", "tuning=null"], tracker)
+    return judged(filled(empty_table("slk_fewshot/II@glyphs", ["tasks=2000", "tuning=null"]), tracker))
 
 
 CONTESTANTS: Mapping[str, Contestant] = {

@@ -204,6 +204,10 @@ class Medoids:
         return self
 
 
+Rule = Means | Modes | Medoids
+"""How prototypes follow from assignments, and what a point pays for one."""
+
+
 def mean_shift(
     rows: Rows,
     start: Tensor,

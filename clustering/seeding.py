@@ -1,4 +1,4 @@
-"""K-means++ (Arthur and Vassilvitskii 2007), for many trials of one data set at once."""
+"""First prototypes, by k-means++ (Arthur and Vassilvitskii 2007), for many trials of one data set at once."""
 
 import math
 from collections.abc import Sequence
@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clustering.centres import Rows
+from clustering.alternation import Clamp
+from clustering.centres import Rows, Rule
 from clustering.errors import InputError
 
 
@@ -59,3 +60,46 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], gi
         seeds.append(candidates[trial, best])
         nearest = new[trial, best]
     return torch.stack(seeds, dim=1) if seeds else torch.empty(trials, 0, dtype=torch.int64)
+
+
+def seeds_beside(
+    rows: Rows, clusters: int, streams: Sequence[np.random.Generator], clamp: Clamp | None = None
+) -> Tensor:
+    """(T, K, D) means of the clusters with known points, and k-means++ seeds for the others.
+
+    Args:
+        rows: N points.
+        clusters: K.
+        streams: T generators, one for each trial.
+        clamp: (mask (N,), labels (N,)) of the known points.
+
+    Raises:
+        InputError: fewer distinct points than clusters.
+    """
+    known = torch.zeros(clusters, dtype=torch.bool, device=rows.values.device)
+    means = rows.values[:0]
+    if clamp is not None and clamp[0].any():
+        members = torch.nn.functional.one_hot(clamp[1], clusters).T * clamp[0]
+        known = members.any(dim=1)
+        means = rows.means(members[known].to(rows.values.dtype))
+    drawn = rows.at(plus_plus(rows, int((~known).sum()), streams, means))
+    seeds = rows.values.new_empty(len(streams), clusters, rows.values.shape[1])
+    seeds[:, known], seeds[:, ~known] = means, drawn
+    return seeds
+
+
+def prototypes_about(seeds: Tensor, rows: Rows, rule: Rule, clamp: Clamp | None = None) -> Tensor:
+    """(T, K, D) prototypes of the clusters of points nearest to each of the `seeds` (T, K, D), known points in their
+    own: the public code of Ziko et al. 2018 begins there, not at the seeds."""
+    labels = rows.squared_distances(seeds).min(dim=1).indices
+    if clamp is not None:
+        labels = torch.where(clamp[0], clamp[1], labels)
+    return prototypes_of(labels, rule, seeds)
+
+
+def prototypes_of(labels: Tensor, rule: Rule, near: Tensor) -> Tensor:
+    """(T, K, D) prototypes of `labels` (T, N); of a cluster without points the one that is `near` (T, K, D)."""
+    weights = (labels[:, None] == torch.arange(near.shape[1], device=labels.device)[:, None]).to(near.dtype)
+    empty = weights.amax(dim=2) == 0
+    start = rule.update(near, torch.where(empty[:, :, None], 1.0, weights), None)
+    return torch.where(empty[:, :, None], near, start)

@@ -16,19 +16,17 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from clustering.alternation import Clamp, Members, Outcome, Sweeps
-from clustering.centres import ByProductModes, Means, Medoids, Modes, Rows
+from clustering.centres import ByProductModes, Means, Medoids, Modes, Rows, Rule
 from clustering.descent import Step
 from clustering.errors import InputError
 from clustering.graph import Symmetry
 from clustering.knn import nearest_among
 from clustering.parameters import Above, AtLeast, validate_signature
 from clustering.row_graph import given_graph, mean_squared_length, row_graph
-from clustering.seeding import plus_plus
+from clustering.seeding import prototypes_about, prototypes_of, seeds_beside
 from clustering.sparse_graph import SparseGraph
 from clustering.streams import stream
 from clustering.trials import Course, Trials, discrete_energy, run_trials
-
-Rule = Means | Modes | Medoids
 
 _PRESETS: dict[str, dict[str, Any]] = {
     "slk2018-ms": {"prototypes": "mean_shift"},
@@ -219,11 +217,11 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             shift = Modes(rows, variance, self.beta, steps=1)
             brief = replace(course, max_iterations=self.warm_up, empty="keep")
             first = run_trials(
-                shift, self.graph_, self._start(rows, shift, seeds, clamp), slopes, clamp=clamp, course=brief
+                shift, self.graph_, prototypes_about(seeds, rows, shift, clamp), slopes, clamp=clamp, course=brief
             )
-            start = self._first(rule, first.prototypes, first.labels)
+            start = prototypes_of(first.labels, rule, first.prototypes)
         else:
-            start = self._start(rows, rule, seeds, clamp)
+            start = prototypes_about(seeds, rows, rule, clamp)
         found = run_trials(rule, self.graph_, start, slopes, path=path, clamp=clamp, course=course)
         self._keep(found, rule, rows)
         return self
@@ -341,36 +339,9 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             return seeds if rows.origin is None else seeds - rows.origin
         if self.init != "k-means++":
             raise InputError(f"SLK: init must be k-means++ or an array, not {self.init!r}")
-        return self._drawn(rows, clamp)
-
-    def _start(self, rows: Rows, rule: Rule, seeds: Tensor, clamp: Clamp | None) -> Tensor:
-        """(T, K, D) first prototypes: those of the clusters of points nearest to each seed (public code)."""
-        labels = rows.squared_distances(seeds).min(dim=1).indices
-        if clamp is not None:
-            labels = torch.where(clamp[0], clamp[1], labels)
-        return self._first(rule, seeds, labels)
-
-    def _first(self, rule: Rule, near: Tensor, labels: Tensor) -> Tensor:
-        """(T, K, D) prototypes of labels (T, N); of a cluster without points the one that is `near` (T, K, D)."""
-        weights = (labels[:, None] == torch.arange(self.n_clusters, device=labels.device)[:, None]).to(near.dtype)
-        empty = weights.amax(dim=2) == 0
-        start = rule.update(near, torch.where(empty[:, :, None], 1.0, weights), None)
-        return torch.where(empty[:, :, None], near, start)
-
-    def _drawn(self, rows: Rows, clamp: Clamp | None) -> Tensor:
-        """(T, K, D) means of the known clusters, and k-means++ seeds for the others."""
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         streams = [stream(seed, "k-means++", trial) for trial in range(self.n_init)]
-        known = torch.zeros(self.n_clusters, dtype=torch.bool, device=rows.values.device)
-        means = rows.values[:0]
-        if clamp is not None and clamp[0].any():
-            members = torch.nn.functional.one_hot(clamp[1], self.n_clusters).T * clamp[0]
-            known = members.any(dim=1)
-            means = rows.means(members[known].to(rows.values.dtype))
-        drawn = rows.at(plus_plus(rows, int((~known).sum()), streams, means))
-        seeds = rows.values.new_empty(self.n_init, self.n_clusters, rows.values.shape[1])
-        seeds[:, known], seeds[:, ~known] = means, drawn
-        return seeds
+        return seeds_beside(rows, K, streams, clamp)
 
     def _best(self, energies: Tensor, labels: Tensor, sound: Tensor) -> int:
         """The start of most clusters, and then best by `select`: the first of those whose difference is rounding."""

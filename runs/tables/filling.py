@@ -39,11 +39,11 @@ class Record:
 
     def __init__(self, runs: Iterable[RunRow]) -> None:
         self._by_keys: dict[str, list[RunRow]] = {}
-        self._alike: dict[tuple[str, ...], list[RunRow]] = {}
+        self._alike: dict[tuple[str, ...], list[tuple[Mapping[str, str], RunRow]]] = {}
         for run in runs:
             keys = _of_run(run)
             self._by_keys.setdefault(_signature(keys), []).append(run)
-            self._alike.setdefault(_kind(keys), []).append(run)
+            self._alike.setdefault(_kind(keys), []).append((keys, run))
 
     @classmethod
     def of(cls, table: Table, tracker: "Tracker") -> "Record":
@@ -60,9 +60,9 @@ class Record:
         runs = {place: self._by_keys.get(_signature(found), []) for place, found in keys.items()}
         images = _newest_images(keys, runs)
         cells = dict(table.cells)
+        asked = [str(seed) for seed in table.seeds]
         for place, found in keys.items():
             row, column = place
-            asked = [str(seed) for seed in table.seeds]
             known = [run for run in runs[place] if not asked or run.params.get("seed") in asked]
             on = images[_data(found)]
             results = _one_by_seed(cells[place], known, on, column.metric, f"{row}, {column}", notes.append)
@@ -73,8 +73,8 @@ class Record:
     def _near(self, keys: Mapping[str, str], metric: str) -> Near | None:
         """The run of the same method, data and network that differs in the fewest keys; of equals the newest."""
         best: tuple[int, Near] | None = None
-        for run in self._alike.get(_kind(keys), []):
-            differs = differences(_of_run(run), keys)
+        for found, run in self._alike.get(_kind(keys), []):
+            differs = differences(found, keys)
             if 0 < len(differs) <= NEAR and metric in _numbers(run) and (best is None or len(differs) < best[0]):
                 best = len(differs), Near(differs, run.metrics[metric], run.run_id)
         return best[1] if best else None

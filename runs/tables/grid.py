@@ -1,21 +1,11 @@
 """The table of an experiment: strategies by kinds of tasks."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from runs.config import EvaluateConfig
 from runs.groups import SAME
 from runs.lineage import short, short_name, weights_name
-from runs.tables.filling import filled
 from runs.tables.table import Cell, Column, Row, Table
-
-if TYPE_CHECKING:
-    from runs.tracking import Tracker
-
-
-def read_table(name: str, configs: Sequence[EvaluateConfig], tracker: "Tracker") -> Table:
-    """The table of an experiment's configs, filled from the finished runs of the record."""
-    return filled(table_of(name, configs), tracker)
 
 
 def table_of(name: str, configs: Sequence[EvaluateConfig]) -> Table:

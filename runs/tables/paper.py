@@ -20,20 +20,17 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from clustering.errors import InputError, unknown
 from runs import groups, overrides
 from runs.config import EvaluateConfig, parse
 from runs.lineage import weights_name
-from runs.tables.filling import differences, filled, result_keys
+from runs.tables.filling import differences, result_keys
 from runs.tables.published import PublishedColumn, PublishedRow, PublishedTable, Value, errata
 from runs.tables.published import published_table as read_published
 from runs.tables.table import Cell, Column, Row, Table
 from runs.tables.verdicts import Tolerance, judge
-
-if TYPE_CHECKING:
-    from runs.tracking import Tracker
 
 SMALL = "conv4"  # the network of a table on another benchmark
 GROUP = "table"  # folder of configs/
@@ -71,11 +68,6 @@ class Recipe:
 def is_paper(name: str) -> bool:
     """Whether a table's name is of the form WORK/NUMBER, with or without @BENCHMARK."""
     return "/" in name and not name.endswith((".yaml", ".yml"))
-
-
-def read_paper_table(name: str, settings: Sequence[str], tracker: "Tracker") -> Table:
-    """The table, filled from the finished runs of the record, each cell with its verdict."""
-    return judged(filled(paper_table(name, settings), tracker))
 
 
 def judged(table: Table) -> Table:

@@ -151,3 +151,25 @@ def troubled(marks):
         f"times={times}",
         f"marks={marks}",
     ]
+
+
+@pytest.fixture
+def grid(tiny_arguments):
+    """Configs of two strategies at two shots, with changes."""
+
+    def make(*changes):
+        from runs.config import EvaluateConfig, parse
+
+        given = {item.partition("=")[0]: item for item in [*tiny_arguments, *changes]}
+        return parse(EvaluateConfig, ["strategy=simpleshot,laplacianshot", "shot=1,3", *given.values()])
+
+    return make
+
+
+@pytest.fixture
+def recorded(trained, tracker, grid, notes):
+    """A store with the four runs of the grid at seed 0."""
+    from runs.stages import evaluation
+
+    results = evaluation(grid(), trained, tracker, progress=notes)
+    return {(r.config.strategy.name, f"{r.config.sampler.options['shot']}-shot"): r for r in results}

@@ -16,8 +16,8 @@ from runs.results import Scores
 from runs.stages import evaluation
 from runs.tables.best import with_best
 from runs.tables.claims import PerTask, check
-from runs.tables.filling import differences
-from runs.tables.paper import paper_table, read_paper_table, recipe_of
+from runs.tables.filling import differences, filled
+from runs.tables.paper import judged, paper_table, recipe_of
 from runs.tables.published import Value, published_names, published_table
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 from runs.tables.verdicts import STATUSES, Tolerance, judge
@@ -219,14 +219,16 @@ def test_a_table_from_its_runs_and_the_nearest_other_one(trained, tracker, tiny_
     configs = [config for config in empty.configs if config.benchmark.name != "mini"]
     assert len(configs) == 8  # the columns of tiered-ImageNet and CUB are of the same made-up benchmark
     evaluation(configs, trained, tracker, progress=notes)
-    table = read_paper_table("thesis/4.4", settings, tracker)
+    table = judged(filled(paper_table("thesis/4.4", settings), tracker))
     assert not table.missing
-    judged = {finding.claim: finding.status for finding in check(table, PerTask(tracker))}
-    assert judged["LaplacianShot is better than SimpleShot"] != "not run"  # rows that are audited count with the others
+    status_of = {finding.claim: finding.status for finding in check(table, PerTask(tracker))}
+    assert (
+        status_of["LaplacianShot is better than SimpleShot"] != "not run"
+    )  # rows that are audited count with the others
     assert {cell.verdict.status for cell in table.cells.values()} == {"other protocol"}
     assert all(any("tasks=40" in key for key in cell.differs) for cell in table.cells.values())
     more = ["tasks=41" if item == "tasks=40" else item for item in settings]
-    other = read_paper_table("thesis/4.4", more, tracker)
+    other = judged(filled(paper_table("thesis/4.4", more), tracker))
     near = next(iter(other.cells.values())).near
     assert near.differs == ("tasks=40, not 41",)
     assert near.run_id in {result.run_id for cell in table.cells.values() for result in cell.results}

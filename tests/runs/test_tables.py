@@ -1,14 +1,11 @@
-"""Tables read back from the record: which run fills which cell, seeds, formats; figures; their verbs."""
+"""Tables read back from the record: which run fills which cell, seeds, formats, figures."""
 
-import json
 import math
 
 import numpy as np
 import pytest
 
-from clustering.errors import InputError
 from fsl.machine import has_fast_bfloat16, resolve_device
-from runs.cli import main
 from runs.config import EvaluateConfig, parse
 from runs.console import Console
 from runs.figures.accuracy import accuracy_figure
@@ -17,28 +14,14 @@ from runs.figures.style import save
 from runs.lineage import Lineage
 from runs.record import RunRow
 from runs.stages import evaluation
-from runs.tables.filling import Record
-from runs.tables.formats import FILES, markdown, records, terminal
-from runs.tables.grid import read_table, table_of
+from runs.tables.filling import Record, filled
+from runs.tables.formats import markdown, records, terminal
+from runs.tables.grid import table_of
 from runs.tables.table import Cell, Column, Row, SeedResult, Table
 
 
-@pytest.fixture
-def grid(tiny_arguments):
-    """Configs of two strategies at two shots, with changes."""
-
-    def make(*changes):
-        given = {item.partition("=")[0]: item for item in [*tiny_arguments, *changes]}
-        return parse(EvaluateConfig, ["strategy=simpleshot,laplacianshot", "shot=1,3", *given.values()])
-
-    return make
-
-
-@pytest.fixture
-def recorded(trained, tracker, grid, notes):
-    """A store with the four runs of the grid at seed 0."""
-    results = evaluation(grid(), trained, tracker, progress=notes)
-    return {(r.config.strategy.name, f"{r.config.sampler.options['shot']}-shot"): r for r in results}
+def read_table(name, configs, tracker):
+    return filled(table_of(name, configs), tracker)
 
 
 def missing(table):
@@ -132,17 +115,6 @@ def test_all_cells_of_a_benchmark_stand_on_the_same_images(recorded, tracker, gr
 def test_an_audit_beside_the_result_fills_the_cell_too(trained, tracker, grid):
     evaluation(grid("audit=best_permutation"), trained, tracker)
     assert read_table("tiny", grid(), tracker).missing == []
-
-
-def test_only_the_seeds_that_are_asked_for_count(trained, tracker, experiment, capsys):
-    def cells(*arguments):
-        assert main(["table", str(experiment), f"results={trained.root}", "--json", *arguments]) == 0
-        return json.loads(capsys.readouterr().out)["cells"]
-
-    cells("seed=0,1", "--run-missing", "-y")
-    assert {cell["seeds"] for cell in cells()} == {2}
-    assert {cell["seeds"] for cell in cells("seed=1")} == {1}
-    assert {cell["seeds"] for cell in cells("seed=2")} == {0}
 
 
 @pytest.mark.parametrize(
@@ -287,171 +259,3 @@ def test_the_descent_figure_holds_still_where_a_task_has_stopped(tmp_path):
     lines = descent_figure(trace, "some strategy").axes[0].get_lines()
     np.testing.assert_allclose(lines[0].get_ydata(), [1.0, 1e-6, 1e-6])
     np.testing.assert_allclose(lines[1].get_ydata(), [1.5, 0.5, 1e-6])
-
-
-@pytest.fixture
-def experiment(tmp_path, tiny_arguments):
-    """The grid as an experiment file."""
-    lines = [item.replace("=", ": ", 1) for item in [*tiny_arguments, "strategy=simpleshot,laplacianshot", "shot=1,3"]]
-    path = tmp_path / "tiny.yaml"
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
-def test_the_table_verb_prints_and_saves(recorded, trained, experiment, capsys):
-    assert main(["table", str(experiment), f"results={trained.root}"]) == 0
-    out, err = capsys.readouterr()
-    assert "laplacianshot" in out
-    assert "3-shot" in out
-    assert "saved" in err
-    saved = (trained.tables / "tiny.md").read_text()
-    assert f"{100 * recorded['simpleshot', '1-shot'].accuracy:.2f}" in saved
-    assert {path.name for path in trained.tables.iterdir()} == {f"tiny.{ending}" for ending in FILES}
-
-
-@pytest.mark.parametrize("damage", [b"", b"no numbers", None])
-def test_no_claim_is_checked_on_a_damaged_run(recorded, trained, experiment, capsys, damage):
-    (path,) = trained.artifacts.glob(f"**/{recorded['laplacianshot', '1-shot'].run_id}/**/per_task.npz")
-    if damage is None:
-        path.unlink()
-    else:
-        path.write_bytes(damage)
-    assert main(["table", str(experiment), f"results={trained.root}", "--json"]) == 0
-    out, err = capsys.readouterr()
-    assert "no longer whole" in err
-    assert {claim["in"] for claim in json.loads(out)["claims"] if claim["verdict"] != "not run"} == {"3-shot"}
-
-
-def test_the_table_verb_as_json(recorded, trained, experiment, capsys):
-    assert main(["table", str(experiment), f"results={trained.root}", "--json"]) == 0
-    shown = json.loads(capsys.readouterr().out)
-    assert {claim["claim"] for claim in shown["claims"]} >= {"LaplacianShot is better than SimpleShot"}
-    assert {(r["strategy"], r["shot"]) for r in shown["cells"]} == {
-        (s, n) for s in ("simpleshot", "laplacianshot") for n in (1, 3)
-    }
-
-
-def test_an_empty_table_saves_nothing_and_says_how_to_fill_it(trained, experiment, capsys):
-    assert main(["table", str(experiment), f"results={trained.root}"]) == 0
-    out, err = capsys.readouterr()
-    assert out.count("not run") >= 4
-    assert "--run-missing" in err
-    assert not (trained.tables / "tiny.md").exists()
-
-
-def test_what_is_missing_is_run_and_the_claims_are_judged(recorded, trained, tracker, experiment, capsys):
-    tracker.client.delete_run(recorded["laplacianshot", "3-shot"].run_id)
-    assert main(["table", str(experiment), f"results={trained.root}", "--run-missing", "-y"]) == 0
-    out, err = capsys.readouterr()
-    assert "not run" not in out
-    assert "reused 3, running 1" in err
-    assert "LaplacianShot is better than SimpleShot" in (trained.tables / "tiny.md").read_text()
-
-
-def test_quickstart_ends_with_table_and_pictures(trained, tiny_arguments, capsys):
-    assert main(["quickstart", *tiny_arguments, f"results={trained.root}"]) == 0
-    out, err = capsys.readouterr()
-    assert "laplacianshot" in out
-    assert "transduce ui" in err
-    names = {path.name for path in trained.tables.iterdir()}
-    assert names >= {"quickstart.md", "quickstart.csv"}
-    drawn = {path.name for path in trained.figures.iterdir()}
-    assert drawn == {f"quickstart-{name}.{kind}" for name in ("accuracy", "descent") for kind in ("pdf", "svg", "png")}
-
-
-def test_tasks_are_written_and_evaluated(trained, tiny_arguments, tmp_path, capsys):
-    path = tmp_path / "tasks.safetensors"
-    common = [*tiny_arguments, f"results={trained.root}", "strategy=simpleshot"]
-    assert main(["tasks", str(path), *common]) == 0
-    assert main(["evaluate", *common, "--json"]) == 0
-    drawn = json.loads(capsys.readouterr().out)
-    from_file = [item for item in common if not item.startswith(("query", "tasks"))] + ["sampler=file", f"path={path}"]
-    assert main(["evaluate", *from_file, "--json"]) == 0
-    read = json.loads(capsys.readouterr().out)
-    assert read[0]["accuracy"] == drawn[0]["accuracy"]
-    assert read[0]["tasks"] == 40
-    assert not read[0]["reused"]
-    for change, word in (
-        ("tasks=41", "give tasks=40"),
-        ("split=validation", "benchmark and split"),
-        ("shot=1", "balanced"),
-    ):
-        assert main(["evaluate", *from_file, change]) == 2
-        assert word in capsys.readouterr().err
-
-
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["tasks"], "FILE"),
-        (["tasks", "a", "b"], "FILE"),
-        (["tasks", "."], "is no file"),
-        (["tasks", "mine.txt"], "older task list"),
-        (["tasks", "no/such/folder/t.safetensors"], "no/such/folder"),
-        (["tasks", "t.safetensors", "shot=1,5"], "one value"),
-        (["table"], "table"),
-        (["table", "no/such"], "no/such"),
-        (["table", "quickstrat"], "quickstart"),
-        (["table", "quickstart", "--limit-minutes=3"], "--run-missing"),
-    ],
-)
-def test_mistakes(trained, tmp_path, tiny_arguments, arguments, words, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine.txt").write_text("mine")
-    common = [*tiny_arguments, f"results={trained.root}"] if arguments[0] == "tasks" else []
-    assert main([*arguments, *common]) == 2
-    assert words in capsys.readouterr().err
-
-
-def test_the_audit_is_kept_apart(trained, tracker, grid):
-    plain = evaluation(grid(), trained, tracker)
-    audited = evaluation(grid("audit=best_permutation"), trained, tracker)
-    again = evaluation(grid("audit=best_permutation"), trained, tracker)
-    for first, second, third in zip(plain, audited, again, strict=True):
-        assert not first.audits
-        np.testing.assert_array_equal(first.accuracies, second.accuracies)
-        best = second.audits["best_permutation"]
-        assert (best >= second.accuracies - 1e-12).all()
-        assert third.reused
-        np.testing.assert_array_equal(best, third.audits["best_permutation"])
-        metrics = tracker.get(second.run_id).data.metrics
-        assert metrics["audit_best_permutation"] == pytest.approx(best.mean())
-        assert metrics["accuracy"] == pytest.approx(first.accuracy)
-
-
-def test_an_audit_that_a_strategy_cannot_have_is_refused_before_training(store, tracker, grid):
-    with pytest.raises(InputError, match="simpleshot has no neighbour graph"):
-        evaluation(grid("audit=directed_with_self"), store, tracker)
-    assert not any(store.cache("checkpoints").iterdir())
-
-
-def test_several_audits_are_named_in_the_output(trained, tiny_arguments, capsys):
-    audits = ("best_permutation", "directed_with_self", "per_true_class")
-    typed = [*tiny_arguments, "strategy=laplacianshot", f"audit={','.join(audits)}", f"results={trained.root}"]
-    assert main(["evaluate", *typed]) == 0
-    head = next(line for line in capsys.readouterr().out.splitlines() if "ms/task" in line)
-    for name in audits:
-        assert f"audit: {name.replace('_', ' ')}" in head
-    assert main(["evaluate", *typed, "--json"]) == 0
-    (row,) = json.loads(capsys.readouterr().out)
-    assert row["reused"]
-    assert {f"audit_{name}" for name in audits} <= row.keys()
-
-
-def test_of_one_task_both_means_are_shown_with_intervals_over_queries(trained, tracker, tiny_arguments, capsys):
-    typed = [*(item for item in tiny_arguments if item[:5] not in ("tasks", "query")), "tasks=1", "way=7", "query=9"]
-    assert main(["evaluate", *typed, "strategy=simpleshot", f"results={trained.root}"]) == 0
-    out = capsys.readouterr().out
-    assert "over queries" in out
-    assert "per class" in out
-    (config,) = parse(EvaluateConfig, [*typed, "strategy=simpleshot"])
-    (result,) = evaluation([config], trained, tracker)
-    assert result.reused
-    assert result.units == "queries"
-    assert f"{100 * result.classes.mean:.2f} ± {100 * result.classes.half_width:.2f} %" in out
-    run = tracker.get(result.run_id).data
-    assert run.metrics["accuracy_per_class"] == pytest.approx(result.classes.mean)
-    assert run.metrics["accuracy_ci95"] == pytest.approx(1.96 * np.std(result.query_right) / math.sqrt(63))
-    assert run.tags["interval"] == "over queries"
-    assert result.class_names == tuple(f"novel {i}" for i in range(7))
-    assert result.classes.asked.tolist() == [9] * 7

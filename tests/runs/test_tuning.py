@@ -15,7 +15,8 @@ from runs.config import EvaluateConfig, TuneConfig, parse
 from runs.figures.tuning import tuning_figure
 from runs.lineage import Lineage
 from runs.stages import checkpoint, evaluation, plan, tune
-from runs.tables.grid import read_table
+from runs.tables.filling import filled
+from runs.tables.grid import table_of
 from runs.tracking import PARENT
 from runs.tuning_protocol import Step
 from tests.runs.records import runs_of
@@ -299,7 +300,7 @@ def test_a_table_reads_tuned_runs(trained, tracker, evaluated):
         *evaluated("strategy=laplacianshot", "tuning=null", "shot=1,3"),
     ]
     results = evaluation(configs, trained, tracker)
-    table = read_table("tiny", configs, tracker)
+    table = filled(table_of("tiny", configs), tracker)
     assert table.missing == []
     assert [cell.results[0].run_id for cell in table.cells.values()] == [result.run_id for result in results]
     assert len(table.rows) == 3

@@ -1,0 +1,87 @@
+"""`transduce evaluate` beside the accuracy: audits, task files, the only task of a split."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from clustering.errors import InputError
+from runs.cli import main
+from runs.config import EvaluateConfig, parse
+from runs.stages import evaluation
+
+
+def test_tasks_are_written_and_evaluated(trained, tiny_arguments, tmp_path, capsys):
+    path = tmp_path / "tasks.safetensors"
+    common = [*tiny_arguments, f"results={trained.root}", "strategy=simpleshot"]
+    assert main(["tasks", str(path), *common]) == 0
+    assert main(["evaluate", *common, "--json"]) == 0
+    drawn = json.loads(capsys.readouterr().out)
+    from_file = [item for item in common if not item.startswith(("query", "tasks"))] + ["sampler=file", f"path={path}"]
+    assert main(["evaluate", *from_file, "--json"]) == 0
+    read = json.loads(capsys.readouterr().out)
+    assert read[0]["accuracy"] == drawn[0]["accuracy"]
+    assert read[0]["tasks"] == 40
+    assert not read[0]["reused"]
+    for change, word in (
+        ("tasks=41", "give tasks=40"),
+        ("split=validation", "benchmark and split"),
+        ("shot=1", "balanced"),
+    ):
+        assert main(["evaluate", *from_file, change]) == 2
+        assert word in capsys.readouterr().err
+
+
+def test_the_audit_is_kept_apart(trained, tracker, grid):
+    plain = evaluation(grid(), trained, tracker)
+    audited = evaluation(grid("audit=best_permutation"), trained, tracker)
+    again = evaluation(grid("audit=best_permutation"), trained, tracker)
+    for first, second, third in zip(plain, audited, again, strict=True):
+        assert not first.audits
+        np.testing.assert_array_equal(first.accuracies, second.accuracies)
+        best = second.audits["best_permutation"]
+        assert (best >= second.accuracies - 1e-12).all()
+        assert third.reused
+        np.testing.assert_array_equal(best, third.audits["best_permutation"])
+        metrics = tracker.get(second.run_id).data.metrics
+        assert metrics["audit_best_permutation"] == pytest.approx(best.mean())
+        assert metrics["accuracy"] == pytest.approx(first.accuracy)
+
+
+def test_an_audit_that_a_strategy_cannot_have_is_refused_before_training(store, tracker, grid):
+    with pytest.raises(InputError, match="simpleshot has no neighbour graph"):
+        evaluation(grid("audit=directed_with_self"), store, tracker)
+    assert not any(store.cache("checkpoints").iterdir())
+
+
+def test_several_audits_are_named_in_the_output(trained, tiny_arguments, capsys):
+    audits = ("best_permutation", "directed_with_self", "per_true_class")
+    typed = [*tiny_arguments, "strategy=laplacianshot", f"audit={','.join(audits)}", f"results={trained.root}"]
+    assert main(["evaluate", *typed]) == 0
+    head = next(line for line in capsys.readouterr().out.splitlines() if "ms/task" in line)
+    for name in audits:
+        assert f"audit: {name.replace('_', ' ')}" in head
+    assert main(["evaluate", *typed, "--json"]) == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["reused"]
+    assert {f"audit_{name}" for name in audits} <= row.keys()
+
+
+def test_of_one_task_both_means_are_shown_with_intervals_over_queries(trained, tracker, tiny_arguments, capsys):
+    typed = [*(item for item in tiny_arguments if item[:5] not in ("tasks", "query")), "tasks=1", "way=7", "query=9"]
+    assert main(["evaluate", *typed, "strategy=simpleshot", f"results={trained.root}"]) == 0
+    out = capsys.readouterr().out
+    assert "over queries" in out
+    assert "per class" in out
+    (config,) = parse(EvaluateConfig, [*typed, "strategy=simpleshot"])
+    (result,) = evaluation([config], trained, tracker)
+    assert result.reused
+    assert result.units == "queries"
+    assert f"{100 * result.classes.mean:.2f} ± {100 * result.classes.half_width:.2f} %" in out
+    run = tracker.get(result.run_id).data
+    assert run.metrics["accuracy_per_class"] == pytest.approx(result.classes.mean)
+    assert run.metrics["accuracy_ci95"] == pytest.approx(1.96 * np.std(result.query_right) / math.sqrt(63))
+    assert run.tags["interval"] == "over queries"
+    assert result.class_names == tuple(f"novel {i}" for i in range(7))
+    assert result.classes.asked.tolist() == [9] * 7

@@ -1,0 +1,112 @@
+"""`transduce table` and `quickstart`: what they print, save and run, and how they meet mistakes."""
+
+import json
+
+import pytest
+
+from runs.cli import main
+from runs.tables.formats import FILES
+
+
+@pytest.fixture
+def experiment(tmp_path, tiny_arguments):
+    """The grid as an experiment file."""
+    lines = [item.replace("=", ": ", 1) for item in [*tiny_arguments, "strategy=simpleshot,laplacianshot", "shot=1,3"]]
+    path = tmp_path / "tiny.yaml"
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_the_table_verb_prints_and_saves(recorded, trained, experiment, capsys):
+    assert main(["table", str(experiment), f"results={trained.root}"]) == 0
+    out, err = capsys.readouterr()
+    assert "laplacianshot" in out
+    assert "3-shot" in out
+    assert "saved" in err
+    saved = (trained.tables / "tiny.md").read_text()
+    assert f"{100 * recorded['simpleshot', '1-shot'].accuracy:.2f}" in saved
+    assert {path.name for path in trained.tables.iterdir()} == {f"tiny.{ending}" for ending in FILES}
+
+
+@pytest.mark.parametrize("damage", [b"", b"no numbers", None])
+def test_no_claim_is_checked_on_a_damaged_run(recorded, trained, experiment, capsys, damage):
+    (path,) = trained.artifacts.glob(f"**/{recorded['laplacianshot', '1-shot'].run_id}/**/per_task.npz")
+    if damage is None:
+        path.unlink()
+    else:
+        path.write_bytes(damage)
+    assert main(["table", str(experiment), f"results={trained.root}", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert "no longer whole" in err
+    assert {claim["in"] for claim in json.loads(out)["claims"] if claim["verdict"] != "not run"} == {"3-shot"}
+
+
+def test_the_table_verb_as_json(recorded, trained, experiment, capsys):
+    assert main(["table", str(experiment), f"results={trained.root}", "--json"]) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert {claim["claim"] for claim in shown["claims"]} >= {"LaplacianShot is better than SimpleShot"}
+    assert {(r["strategy"], r["shot"]) for r in shown["cells"]} == {
+        (s, n) for s in ("simpleshot", "laplacianshot") for n in (1, 3)
+    }
+
+
+def test_an_empty_table_saves_nothing_and_says_how_to_fill_it(trained, experiment, capsys):
+    assert main(["table", str(experiment), f"results={trained.root}"]) == 0
+    out, err = capsys.readouterr()
+    assert out.count("not run") >= 4
+    assert "--run-missing" in err
+    assert not (trained.tables / "tiny.md").exists()
+
+
+def test_what_is_missing_is_run_and_the_claims_are_judged(recorded, trained, tracker, experiment, capsys):
+    tracker.client.delete_run(recorded["laplacianshot", "3-shot"].run_id)
+    assert main(["table", str(experiment), f"results={trained.root}", "--run-missing", "-y"]) == 0
+    out, err = capsys.readouterr()
+    assert "not run" not in out
+    assert "reused 3, running 1" in err
+    assert "LaplacianShot is better than SimpleShot" in (trained.tables / "tiny.md").read_text()
+
+
+def test_quickstart_ends_with_table_and_pictures(trained, tiny_arguments, capsys):
+    assert main(["quickstart", *tiny_arguments, f"results={trained.root}"]) == 0
+    out, err = capsys.readouterr()
+    assert "laplacianshot" in out
+    assert "transduce ui" in err
+    names = {path.name for path in trained.tables.iterdir()}
+    assert names >= {"quickstart.md", "quickstart.csv"}
+    drawn = {path.name for path in trained.figures.iterdir()}
+    assert drawn == {f"quickstart-{name}.{kind}" for name in ("accuracy", "descent") for kind in ("pdf", "svg", "png")}
+
+
+def test_only_the_seeds_that_are_asked_for_count(trained, tracker, experiment, capsys):
+    def cells(*arguments):
+        assert main(["table", str(experiment), f"results={trained.root}", "--json", *arguments]) == 0
+        return json.loads(capsys.readouterr().out)["cells"]
+
+    cells("seed=0,1", "--run-missing", "-y")
+    assert {cell["seeds"] for cell in cells()} == {2}
+    assert {cell["seeds"] for cell in cells("seed=1")} == {1}
+    assert {cell["seeds"] for cell in cells("seed=2")} == {0}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["tasks"], "FILE"),
+        (["tasks", "a", "b"], "FILE"),
+        (["tasks", "."], "is no file"),
+        (["tasks", "mine.txt"], "older task list"),
+        (["tasks", "no/such/folder/t.safetensors"], "no/such/folder"),
+        (["tasks", "t.safetensors", "shot=1,5"], "one value"),
+        (["table"], "table"),
+        (["table", "no/such"], "no/such"),
+        (["table", "quickstrat"], "quickstart"),
+        (["table", "quickstart", "--limit-minutes=3"], "--run-missing"),
+    ],
+)
+def test_mistakes(trained, tmp_path, tiny_arguments, arguments, words, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.txt").write_text("mine")
+    common = [*tiny_arguments, f"results={trained.root}"] if arguments[0] == "tasks" else []
+    assert main([*arguments, *common]) == 2
+    assert words in capsys.readouterr().err
