@@ -26,6 +26,7 @@ from clustering.row_graph import given_graph, mean_squared_length, row_graph
 from clustering.seeding import prototypes_about, prototypes_of, seeds_beside
 from clustering.sparse_graph import SparseGraph
 from clustering.streams import stream
+from clustering.timing import Seconds, Stopwatch
 from clustering.trials import Course, Trials, discrete_energy, run_trials
 
 _PRESETS: dict[str, dict[str, Any]] = {
@@ -117,6 +118,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result.
     start_objectives_ : (n_init,) E of every start; the spread tells how much the start decides.
     converged_ : whether it ended before max_iter.
+    seconds_ : `clustering.timing.Seconds` of the fit.
     bandwidth_ : sigma. graph_ : W. n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
@@ -201,10 +203,13 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if points < self.n_clusters:
             raise InputError(f"n_samples={points} should be >= n_clusters={self.n_clusters}")
         clamp = self._clamp(partial_labels, rows)
+        watch = Stopwatch()
         self.graph_, variance = self._neighbours(graph, rows)
         self.bandwidth_ = variance**0.5
+        graph_seconds = watch.lap()
         rule = self._rule(rows)
         seeds = self._seeds(rows, clamp)
+        seeding_seconds = watch.lap()
         slopes = seeds.new_full((len(seeds),), self._slope)
         course = Course(
             Sweeps(self.step, self.max_sweeps, self.sweep_tol, warm=self.warm_start),
@@ -224,6 +229,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             start = prototypes_about(seeds, rows, rule, clamp)
         found = run_trials(rule, self.graph_, start, slopes, path=path, clamp=clamp, course=course)
         self._keep(found, rule, rows)
+        self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         return self
 
     def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
