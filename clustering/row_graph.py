@@ -1,7 +1,7 @@
 """The neighbour graph of the rows of one data set: built, or brought by the user and checked."""
 
 import warnings
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -12,6 +12,9 @@ from clustering.errors import InputError
 from clustering.graph import Symmetry
 from clustering.knn import nearest_neighbours
 from clustering.sparse_graph import SparseGraph
+
+Bandwidth = Literal["estimate", "published"] | float
+"""sigma of the kernel, see `graph_and_variance`."""
 
 _ASYMMETRY = 1e-6
 """Of weights, relative to the largest: symmetric up to rounding."""
@@ -27,6 +30,38 @@ def row_graph(rows: Rows, k: int, symmetry: Symmetry) -> tuple[SparseGraph, floa
     squared = near.squared_distances
     mean = float(squared.sum(dtype=torch.float64)) / max(1, squared.numel())
     return SparseGraph.of_arcs(near.indices, torch.ones_like(squared), symmetry), mean
+
+
+def graph_and_variance(
+    given: Any, rows: Rows, k: int, symmetry: Symmetry, bandwidth: Bandwidth
+) -> tuple[SparseGraph, float]:
+    """W of the rows, and sigma^2 of the kernel on them.
+
+    Args:
+        given: a graph, see `given_graph`; None to build it.
+        rows: N points.
+        k: neighbours of a point; N - 1 where there are fewer others.
+        symmetry: how arcs become W.
+        bandwidth: sigma; "estimate": sigma^2 is the mean squared distance to the neighbours (thesis section 2.4);
+            "published": k / (k + 1) of that, as the public code has it. Where all of these are 0, sigma is 1.
+    """
+    values = rows.values
+    if given is None:
+        graph, squared = row_graph(rows, min(k, len(values) - 1), symmetry)
+    else:
+        graph, squared = given_graph(given, len(values)).to(values.dtype, values.device), 0.0
+        if isinstance(bandwidth, str):
+            squared = mean_squared_length(graph, rows)
+    if not isinstance(bandwidth, str):
+        return graph, float(bandwidth) ** 2
+    if bandwidth == "published":
+        squared *= k / (k + 1)
+    # Equal rows are apart by rounding alone.
+    if squared <= 64 * torch.finfo(values.dtype).eps * float(rows.squared_norms.max()):
+        if len(values) > 1:
+            warnings.warn("neighbours have no distance from each other; bandwidth 1 is taken", stacklevel=3)
+        squared = 1.0
+    return graph, squared
 
 
 def mean_squared_length(graph: SparseGraph, rows: Rows) -> float:

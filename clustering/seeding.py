@@ -2,14 +2,18 @@
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 from torch import Tensor
 
 from clustering.alternation import Clamp
 from clustering.centres import Rows, Rule
 from clustering.errors import InputError
+from clustering.streams import stream
 
 
 def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], given: Tensor | None = None) -> Tensor:
@@ -60,6 +64,36 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], gi
         seeds.append(candidates[trial, best])
         nearest = new[trial, best]
     return torch.stack(seeds, dim=1) if seeds else torch.empty(trials, 0, dtype=torch.int64)
+
+
+def first_seeds(
+    init: str | ArrayLike, rows: Rows, clusters: int, starts: int, random_state: Any, clamp: Clamp | None = None
+) -> Tensor:
+    """(T, K, D) seeds of an estimator's starts, the same for every method that is given the same random_state.
+
+    Args:
+        init: "k-means++", or (K, D) first prototypes, then of one start only.
+        rows: N points, which are no fewer than clusters.
+        clusters: K.
+        starts: T.
+        random_state: of scikit-learn.
+        clamp: (mask (N,), labels (N,)) of known points.
+
+    Raises:
+        InputError: an init that cannot be; fewer distinct points than clusters.
+    """
+    if isinstance(init, str):
+        if init != "k-means++":
+            raise InputError(f"init must be k-means++ or an array, not {init!r}")
+        seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
+        streams = [stream(seed, "k-means++", trial) for trial in range(starts)]
+        return seeds_beside(rows, clusters, streams, clamp)
+    given = np.asarray(init, dtype=np.float64)
+    shape = (clusters, rows.values.shape[1])
+    if given.shape != shape or not np.isfinite(given).all():
+        raise InputError(f"init must be k-means++ or finite {shape}, not {given.shape}")
+    seeds = torch.from_numpy(given).to(rows.values)[None]
+    return seeds if rows.origin is None else seeds - rows.origin
 
 
 def seeds_beside(

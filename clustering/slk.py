@@ -11,7 +11,6 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
@@ -22,10 +21,8 @@ from clustering.errors import InputError
 from clustering.graph import Symmetry
 from clustering.knn import nearest_among
 from clustering.parameters import Above, AtLeast, validate_signature
-from clustering.row_graph import given_graph, mean_squared_length, row_graph
-from clustering.seeding import prototypes_about, prototypes_of, seeds_beside
-from clustering.sparse_graph import SparseGraph
-from clustering.streams import stream
+from clustering.row_graph import graph_and_variance
+from clustering.seeding import first_seeds, prototypes_about, prototypes_of
 from clustering.timing import Seconds, Stopwatch
 from clustering.trials import Course, Trials, discrete_energy, run_trials
 
@@ -204,11 +201,11 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"n_samples={points} should be >= n_clusters={self.n_clusters}")
         clamp = self._clamp(partial_labels, rows)
         watch = Stopwatch()
-        self.graph_, variance = self._neighbours(graph, rows)
+        self.graph_, variance = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, self.bandwidth)
         self.bandwidth_ = variance**0.5
         graph_seconds = watch.lap()
         rule = self._rule(rows)
-        seeds = self._seeds(rows, clamp)
+        seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
         seeding_seconds = watch.lap()
         slopes = seeds.new_full((len(seeds),), self._slope)
         course = Course(
@@ -305,26 +302,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         tensor = torch.from_numpy(known.astype(np.int64)).to(rows.values.device)
         return tensor >= 0, tensor.clamp_min(0)
 
-    def _neighbours(self, given: Any, rows: Rows) -> tuple[SparseGraph, float]:
-        """W, and sigma^2."""
-        values = rows.values
-        if given is None:
-            graph, squared = row_graph(rows, min(self.n_neighbors, len(values) - 1), self.symmetry)
-        else:
-            graph, squared = given_graph(given, len(values)).to(values.dtype, values.device), 0.0
-            if isinstance(self.bandwidth, str):
-                squared = mean_squared_length(graph, rows)
-        if not isinstance(self.bandwidth, str):
-            return graph, float(self.bandwidth) ** 2
-        if self.bandwidth == "published":
-            squared *= self.n_neighbors / (self.n_neighbors + 1)
-        # Equal rows are apart by rounding alone.
-        if squared <= 64 * torch.finfo(values.dtype).eps * float(rows.squared_norms.max()):
-            squared = 1.0
-            if self.n_clusters > 1:
-                warnings.warn("neighbours have no distance from each other; bandwidth 1 is taken", stacklevel=3)
-        return graph, squared
-
     def _rule(self, rows: Rows) -> Rule:
         if self.prototypes == "mean":
             return Means(rows, self.beta)
@@ -333,21 +310,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.prototypes == "byproduct":
             return ByProductModes(rows, self.bandwidth_**2, self.beta, self.safeguard)
         return Modes(rows, self.bandwidth_**2, self.beta)
-
-    def _seeds(self, rows: Rows, clamp: Clamp | None) -> Tensor:
-        """(T, K, D) one for each cluster of each start."""
-        K, values = self.n_clusters, rows.values
-        if not isinstance(self.init, str):
-            given = np.asarray(self.init, dtype=np.float64)
-            if given.shape != (K, values.shape[1]) or not np.isfinite(given).all():
-                raise InputError(f"SLK: init must be k-means++ or finite ({K}, {values.shape[1]}), not {given.shape}")
-            seeds = torch.from_numpy(given).to(values)[None]
-            return seeds if rows.origin is None else seeds - rows.origin
-        if self.init != "k-means++":
-            raise InputError(f"SLK: init must be k-means++ or an array, not {self.init!r}")
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        streams = [stream(seed, "k-means++", trial) for trial in range(self.n_init)]
-        return seeds_beside(rows, K, streams, clamp)
 
     def _best(self, energies: Tensor, labels: Tensor, sound: Tensor) -> int:
         """The start of most clusters, and then best by `select`: the first of those whose difference is rounding."""
