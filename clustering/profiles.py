@@ -1,0 +1,132 @@
+"""What tells the clusters of a table apart, in the table's own units: for people who look at rows, not at methods."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+_AT_ONCE = 1 << 22  # numbers of a block of distances
+
+
+@dataclass(frozen=True)
+class Trait:
+    """How the rows of a cluster differ from all other rows in one column.
+
+    Attributes:
+        column: its name.
+        inside, outside: mean over the cluster's rows, and over all others.
+        difference: inside - outside, in standard deviations of the column over all rows; 0 where it is constant.
+    """
+
+    column: str
+    inside: float
+    outside: float
+    difference: float
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One cluster.
+
+    Attributes:
+        cluster: its label.
+        rows: how many it has, at least one.
+        share: of all rows, in (0, 1].
+        traits: one for each column, the largest difference first.
+        typical: rows nearest to the cluster's mean over the columns in their standard deviations, nearest first.
+    """
+
+    cluster: int
+    rows: int
+    share: float
+    traits: tuple[Trait, ...]
+    typical: tuple[int, ...]
+
+
+def profiles(
+    values: NDArray[np.floating], labels: NDArray[np.integer], columns: Sequence[str], *, typical: int = 3
+) -> list[Profile]:
+    """The clusters that have rows, the largest first.
+
+    Args:
+        values: (N, D) in the columns' own units, finite.
+        labels: (N,) clusters.
+        columns: D names.
+        typical: rows shown of each cluster, at most.
+    """
+    table = values.astype(np.float64, copy=False)
+    mean, spread = table.mean(axis=0), table.std(axis=0)
+    constant = spread <= 1e-12 * np.abs(mean)
+    unit = np.where(constant, 1.0, spread)
+    total, points = table.sum(axis=0), len(table)
+    found = []
+    for cluster, count in zip(*np.unique(labels, return_counts=True), strict=True):
+        members = np.flatnonzero(labels == cluster)
+        inside = table[members].mean(axis=0)
+        outside = (total - count * inside) / (points - count) if count < points else inside
+        difference = np.where(constant, 0.0, (inside - outside) / unit)
+        traits = tuple(
+            Trait(columns[j], float(inside[j]), float(outside[j]), float(difference[j]))
+            for j in np.argsort(-np.abs(difference), kind="stable")
+        )
+        near = _nearest(table, members, inside, unit, typical)
+        found.append(Profile(int(cluster), int(count), float(count / points), traits, near))
+    return sorted(found, key=lambda profile: -profile.rows)
+
+
+def _nearest(
+    values: NDArray[np.float64],
+    members: NDArray[np.intp],
+    centre: NDArray[np.float64],
+    unit: NDArray[np.float64],
+    count: int,
+) -> tuple[int, ...]:
+    """The members nearest to the centre, ties to the first row."""
+    block = max(1, _AT_ONCE // values.shape[1])
+    distances = np.concatenate(
+        [np.square((values[members[i : i + block]] - centre) / unit).sum(axis=1) for i in range(0, len(members), block)]
+    )
+    return tuple(int(row) for row in members[np.argsort(distances, kind="stable")[:count]])
+
+
+def agreement(labels: NDArray[np.integer], others: Sequence[NDArray[np.integer]]) -> NDArray[np.float64]:
+    """(N,) in how many of other clusterings of the same rows a row has the same cluster, as a share in [0, 1].
+
+    The clusters of another clustering are first called like those here that they share most rows with, one to one.
+
+    Args:
+        labels: (N,) clusters 0..K-1.
+        others: at least one.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    same = np.zeros(len(labels))
+    for other in others:
+        table = np.zeros((int(labels.max()) + 1, int(other.max()) + 1), dtype=np.int64)
+        np.add.at(table, (labels, other), 1)
+        named = np.full(table.shape[1], -1)
+        mine, theirs = linear_sum_assignment(-table)
+        named[theirs] = mine
+        same += named[other] == labels
+    return same / len(others)
+
+
+def principal_plane(values: NDArray[np.floating]) -> tuple[NDArray[np.float64], float]:
+    """The rows in the plane that keeps most of their spread, columns in their standard deviations.
+
+    Args:
+        values: (N, D), finite.
+
+    Returns:
+        (N, 2) coordinates, 0 in a direction that is not there; the share of the spread that they keep, in [0, 1].
+    """
+    centred = np.asarray(values, dtype=np.float64) - values.mean(axis=0, dtype=np.float64)
+    spread = centred.std(axis=0)
+    centred /= np.where(spread > 0, spread, 1.0)
+    strength, directions = np.linalg.eigh(centred.T @ centred)
+    best = directions[:, ::-1][:, :2]
+    best = best * np.where(best[np.abs(best).argmax(axis=0), np.arange(best.shape[1])] < 0, -1.0, 1.0)
+    plane = centred @ best
+    kept = float(strength[::-1][:2].sum() / strength.sum()) if strength.sum() > 0 else 1.0
+    return np.pad(plane, ((0, 0), (0, 2 - plane.shape[1]))), kept

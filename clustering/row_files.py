@@ -1,0 +1,247 @@
+"""A person's own table in a file: CSV, Parquet or NumPy archive, read, and written again with columns added."""
+
+import csv
+import gzip
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENDINGS = {
+    "CSV": (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"),
+    "Parquet": (".parquet", ".pq"),
+    "NumPy": (".npz",),
+}
+_DELIMITERS = ",;\t|"
+_NO_VALUE = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"))
+
+
+@dataclass(frozen=True, eq=False)
+class RowFile:
+    """The rows of a file. Of a CSV every cell is text as it stands there, so that it is written again unchanged.
+
+    Attributes:
+        path: of the file.
+        rows: one column for each of the file's, by the file's names; of an array (N, D) called a, a0 to a(D-1).
+        delimiter: of a CSV, else empty.
+    """
+
+    path: Path
+    rows: "pd.DataFrame"
+    delimiter: str = ""
+
+    @classmethod
+    def read(cls, path: str | Path) -> "RowFile":
+        """Read a file, by its ending.
+
+        Raises:
+            InputError: no such file, an ending that says nothing, a file that cannot be read as it says, or one
+                without rows or with two columns of one name.
+        """
+        path = Path(path)
+        kind = _kind(path)
+        if not path.is_file():
+            raise InputError(f"no file {path}; give path=FILE, a table in {_wanted()}")
+        try:
+            delimiter = _delimiter(path) if kind == "CSV" else ""
+            rows = {"CSV": _csv, "Parquet": _parquet, "NumPy": _npz}[kind](path)
+        except InputError:
+            raise
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: is not in UTF-8; save it as such (in Excel: CSV UTF-8)") from error
+        except Exception as error:  # a damaged file raises whatever its reader thinks of
+            raise InputError(f"{path}: cannot be read as {kind}: {str(error).strip() or error!r}") from error
+        if not len(rows):
+            raise InputError(f"{path}: has no rows")
+        return cls(path, rows, delimiter)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns."""
+        return [str(name) for name in self.rows.columns]
+
+    def column(self, name: str) -> "pd.Series[Any]":
+        """One column as it stands in the file.
+
+        Raises:
+            InputError: no such column, with the nearest name.
+        """
+        if name not in self.names:
+            raise InputError(f"{self.path}: {unknown('column', name, self.names)}")
+        return self.rows.iloc[:, self.names.index(name)]
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A column as numbers, NaN where it has no value; true and false are 1 and 0.
+
+        Raises:
+            InputError: no such column, or text in it, with the row.
+        """
+        column = self.column(name)
+        found, text = _parsed(column, comma=self.delimiter not in ("", ","))
+        if text.any():
+            row = int(text.argmax())
+            raise InputError(
+                f"{self.path}: column {name!r} has text in row {row + 1} ({str(column.iloc[row])[:40]!r}), and only "
+                "numbers can be clustered; leave it out, or put numbers in its place"
+            )
+        return found
+
+    def numeric(self, name: str) -> bool:
+        """Whether a column has numbers, and no text."""
+        found, text = _parsed(self.column(name), comma=self.delimiter not in ("", ","))
+        return not text.any() and not bool(np.isnan(found).all())
+
+    def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
+        """Where `save` may write: to be asked before the work is done.
+
+        Raises:
+            InputError: another ending than the file's, a column that is there already, the file itself, no folder.
+        """
+        path = Path(path)
+        kind = _kind(self.path)
+        if _kind(path) != kind:
+            endings = " or ".join(ENDINGS[kind])
+            raise InputError(f"output={path}: the rows come out as they came in; give a name that ends with {endings}")
+        if path.exists() and path.samefile(self.path):
+            raise InputError(f"output={path}: is the table itself; give another name")
+        if not path.parent.is_dir():
+            raise InputError(f"output={path}: there is no folder {path.parent}")
+        taken = [name for name in added if name in self.names]
+        if taken:
+            raise InputError(
+                f"{self.path}: has a column {taken[0]!r} already, which the output would add; give the table "
+                "that it was made from, or call the column otherwise"
+            )
+        return path
+
+    def save(self, path: str | Path, added: Mapping[str, NDArray[Any]]) -> Path:
+        """Write the rows in the same order and format, with columns added on the right; in one step.
+
+        Args:
+            path: the file; see `check_output`.
+            added: N values by name; NaN is written as no value.
+        """
+        path = self.check_output(path, list(added))
+        partial = path.with_name(f".{os.getpid()}.partial.{path.name}")  # ends as the file does: writers look at that
+        try:
+            if _kind(path) == "NumPy":
+                with np.load(self.path, allow_pickle=False) as arrays:
+                    np.savez_compressed(partial, **dict(arrays), **added)  # type: ignore[arg-type]
+            elif _kind(path) == "Parquet":
+                self.rows.assign(**added).to_parquet(partial)
+            else:
+                self.rows.assign(**added).to_csv(partial, sep=self.delimiter, index=False, lineterminator="\n")
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+        return path
+
+
+def _kind(path: Path) -> str:
+    kind = next((kind for kind, ends in ENDINGS.items() if path.name.lower().endswith(ends)), None)
+    if kind is None:
+        raise InputError(f"{path}: must be a table in {_wanted()}; from Excel, save it as CSV UTF-8")
+    return kind
+
+
+def _wanted() -> str:
+    return ", ".join(f"{kind} ({', '.join(ends[:2])})" for kind, ends in ENDINGS.items())
+
+
+def _open(path: Path) -> TextIO:
+    if path.name.lower().endswith(".gz"):
+        return cast(TextIO, gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+def _delimiter(path: Path) -> str:
+    """The one that is most frequent in the line of names."""
+    with _open(path) as file:
+        first = next((line for line in file if line.strip()), "")
+    return max(_DELIMITERS, key=first.count)
+
+
+def _csv(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    delimiter = _delimiter(path)
+    with _open(path) as file:
+        names = next((row for row in csv.reader(file, delimiter=delimiter) if any(row)), [])
+    _check_names(path, names)
+    if not names:
+        raise InputError(f"{path}: has no rows")
+    if all(_is_number(name) for name in names):
+        raise InputError(f"{path}: the first line has numbers, not names; put a line with the columns' names above it")
+    with _open(path) as file, warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # what it warns of is that values are cut off
+        rows = pd.read_csv(file, sep=delimiter, dtype=str, keep_default_na=False, index_col=False)
+    rows.columns = pd.Index(names)
+    return rows
+
+
+def _parquet(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    rows = pd.read_parquet(path)
+    _check_names(path, [str(name) for name in rows.columns])
+    return rows
+
+
+def _npz(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    columns: dict[str, NDArray[Any]] = {}
+    with np.load(path, allow_pickle=False) as arrays:
+        for name in arrays:
+            array = arrays[name]
+            if array.ndim == 2:
+                columns |= {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
+            elif array.ndim == 1:
+                columns[name] = array
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) != 1:
+        raise InputError(f"{path}: must have arrays (N,) or (N, D) of one N, and has N = {sorted(lengths) or 'none'}")
+    return pd.DataFrame(columns)
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if twice is not None:
+        raise InputError(f"{path}: two columns are called {twice!r}; give each a name of its own")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _parsed(column: "pd.Series[Any]", *, comma: bool) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """Numbers, NaN where there is none, and where there is text instead. `comma`: 1,5 is a number too."""
+    import pandas as pd
+
+    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
+        found = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return found, np.zeros(len(found), dtype=bool)
+    if not pd.api.types.is_string_dtype(column):
+        return np.full(len(column), np.nan), column.notna().to_numpy(dtype=bool)
+    stripped = column.astype("str").str.strip()
+    missing = (column.isna() | stripped.str.lower().isin(_NO_VALUE)).to_numpy(dtype=bool)
+    best = np.full(len(column), np.nan)
+    for text in (stripped, stripped.str.replace(",", ".")) if comma else (stripped,):
+        found = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.isnan(found).sum() < np.isnan(best).sum():
+            best = found
+    return best, np.isnan(best) & ~missing

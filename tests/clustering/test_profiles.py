@@ -1,0 +1,68 @@
+"""What tells clusters apart, against loops over rows, and what must hold whatever the table."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.profiles import agreement, principal_plane, profiles
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(2, 30), st.integers(1, 4), st.integers(1, 4))
+def test_profiles_against_loops(seed, points, columns, clusters):
+    generator = np.random.default_rng(seed)
+    values = generator.normal(size=(points, columns)) * [10.0**j for j in range(columns)] + 5
+    labels = generator.integers(0, clusters, points)
+    names = [f"c{j}" for j in range(columns)]
+    found = profiles(values, labels, names)
+    assert sum(profile.rows for profile in found) == points
+    assert [profile.rows for profile in found] == sorted((profile.rows for profile in found), reverse=True)
+    for profile in found:
+        members = [i for i in range(points) if labels[i] == profile.cluster]
+        others = [i for i in range(points) if labels[i] != profile.cluster]
+        assert profile.rows == len(members)
+        sizes = [abs(trait.difference) for trait in profile.traits]
+        assert sizes == sorted(sizes, reverse=True)
+        for trait in profile.traits:
+            column = values[:, names.index(trait.column)]
+            inside = sum(column[i] for i in members) / len(members)
+            outside = sum(column[i] for i in others) / len(others) if others else inside
+            assert trait.inside == pytest.approx(inside)
+            assert trait.outside == pytest.approx(outside)
+            spread = (sum((v - sum(column) / points) ** 2 for v in column) / points) ** 0.5
+            assert trait.difference == pytest.approx((inside - outside) / spread, abs=1e-9)
+        assert set(profile.typical) <= set(members)
+        unit, centre = values.std(axis=0), values[members].mean(axis=0)
+        distances = {i: sum(((values[i] - centre) / unit) ** 2) for i in members}
+        assert [distances[i] for i in profile.typical] == pytest.approx(sorted(distances.values())[:3])
+
+
+def test_a_constant_column_tells_nothing():
+    values = np.array([[0.1, 1.0], [0.1, 2.0], [0.1, 9.0]])
+    (_, first) = profiles(values, np.array([0, 0, 1]), ["same", "size"])
+    assert [trait.difference for trait in first.traits if trait.column == "same"] == [0]
+    assert first.traits[0].column == "size"
+
+
+@given(st.lists(st.integers(0, 3), min_size=1, max_size=20), st.permutations(range(4)))
+def test_agreement_does_not_know_what_clusters_are_called(labels, names):
+    labels = np.array(labels)
+    assert (agreement(labels, [np.array(names)[labels]]) == 1).all()
+
+
+def test_agreement_counts_the_others():
+    labels = np.array([0, 0, 1, 1])
+    assert agreement(labels, [np.array([1, 1, 0, 0]), np.array([0, 1, 2, 2])]).tolist() == [1, 0.5, 1, 1]
+
+
+@given(st.integers(0, 2**32 - 1), st.integers(1, 5))
+def test_the_plane_keeps_what_it_says(seed, columns):
+    values = np.random.default_rng(seed).normal(size=(20, columns)) * np.arange(1, columns + 1)
+    plane, kept = principal_plane(values)
+    assert plane.shape == (20, 2)
+    assert kept == pytest.approx(np.square(plane).sum() / (20 * columns))  # every column counts 20
+    assert kept <= 1 + 1e-12
+    if columns <= 2:
+        assert kept == pytest.approx(1)
+    shifted, _ = principal_plane(values * 3 - 7)
+    np.testing.assert_allclose(np.abs(shifted), np.abs(plane), atol=1e-8)  # either way up

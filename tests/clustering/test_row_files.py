@@ -1,0 +1,145 @@
+"""Tables in files: what is read is what stands there, what is written is what was read, and what cannot be says why."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from clustering.row_files import RowFile
+
+TEXT = 'id,name,size\n007,"a, b",1.50\n008,c,-2e3\n'
+
+
+@pytest.fixture
+def csv_file(tmp_path: Path) -> Path:
+    path = tmp_path / "t.csv"
+    path.write_text(TEXT)
+    return path
+
+
+def test_csv_is_written_as_it_was_read(csv_file, tmp_path):
+    rows = RowFile.read(csv_file)
+    assert rows.names == ["id", "name", "size"]
+    assert rows.numbers("size").tolist() == [1.5, -2000]
+    out = rows.save(tmp_path / "out.csv", {"cluster": np.array([1, 0]), "confidence": np.array([0.5, np.nan])})
+    assert out.read_text() == 'id,name,size,cluster,confidence\n007,"a, b",1.50,1,0.5\n008,c,-2e3,0,\n'
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "t.csv"]  # nothing is left beside it
+
+
+@given(
+    st.lists(
+        st.tuples(st.text("ab,;\"' \t0", max_size=5), st.floats(allow_nan=False, allow_infinity=False)), min_size=1
+    ),
+    st.sampled_from(",;\t"),
+)
+def test_cells_come_out_as_they_went_in(tmp_path_factory, cells, delimiter):
+    folder = tmp_path_factory.mktemp("csv")
+    frame = pd.DataFrame(cells, columns=["first", "second"])
+    frame.to_csv(folder / "in.csv", sep=delimiter, index=False)
+    rows = RowFile.read(folder / "in.csv")
+    assert rows.delimiter == delimiter
+    np.testing.assert_array_equal(rows.numbers("second"), frame["second"])
+    again = RowFile.read(rows.save(folder / "out.csv", {"cluster": np.arange(len(frame))}))
+    assert again.rows["first"].tolist() == frame["first"].tolist()
+    assert again.rows["second"].tolist() == rows.rows["second"].tolist()
+    assert again.numbers("cluster").tolist() == list(range(len(frame)))
+
+
+def test_other_ways_to_write_a_table(tmp_path):
+    (tmp_path / "excel.csv").write_bytes("\ufeffgröße;preis\r\n1,5;3\r\n2;4\r\n".encode())
+    excel = RowFile.read(tmp_path / "excel.csv")
+    assert excel.numbers("größe").tolist() == [1.5, 2]  # a comma is no delimiter there
+    with gzip.open(tmp_path / "t.tsv.gz", "wt") as file:
+        file.write("a\tb\n1\t\n")
+    packed = RowFile.read(tmp_path / "t.tsv.gz")
+    assert packed.numbers("a").tolist() == [1]
+    assert np.isnan(packed.numbers("b")).all()
+    assert not packed.numeric("b")
+    (tmp_path / "index.csv").write_text(",a\n0,5\n1,6\n")
+    assert RowFile.read(tmp_path / "index.csv").names == ["", "a"]
+
+
+def test_parquet_keeps_its_kinds(tmp_path):
+    frame = pd.DataFrame(
+        {"n": [1, 2], "flag": [True, False], "word": ["x", None], "day": pd.to_datetime(["2020-01-01"] * 2)}
+    )
+    frame.to_parquet(tmp_path / "t.parquet")
+    rows = RowFile.read(tmp_path / "t.parquet")
+    assert rows.numbers("flag").tolist() == [1, 0]
+    assert [name for name in rows.names if rows.numeric(name)] == ["n", "flag"]
+    for name in ("word", "day"):
+        with pytest.raises(InputError, match=rf"column '{name}' has text in row 1"):
+            rows.numbers(name)
+    out = rows.save(tmp_path / "o.parquet", {"cluster": np.array([0, 1])})
+    pd.testing.assert_frame_equal(pd.read_parquet(out).drop(columns="cluster"), frame)
+
+
+def test_arrays_are_columns(tmp_path):
+    x = np.arange(6.0).reshape(3, 2)
+    np.savez(tmp_path / "t.npz", x=x, y=np.array(["a", "b", "b"]))
+    rows = RowFile.read(tmp_path / "t.npz")
+    assert rows.names == ["x0", "x1", "y"]
+    assert rows.numbers("x1").tolist() == [1, 3, 5]
+    out = rows.save(tmp_path / "o.npz", {"cluster": np.array([0, 1, 1])})
+    with np.load(out) as arrays:
+        np.testing.assert_array_equal(arrays["x"], x)
+        assert arrays["cluster"].tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("t.xlsx", b"PK", ["t.xlsx", "CSV UTF-8"]),
+        ("t.csv", b"", ["has no rows"]),
+        ("t.csv", b"a,b\n", ["no rows"]),
+        ("t.csv", b"1,2\n3,4\n", ["first line has numbers"]),
+        ("t.csv", b"a,a\n1,2\n", ["two columns are called 'a'"]),
+        ("t.csv", b"a,b\n1,2,3\n", ["cannot be read as CSV"]),
+        ("t.csv", b"a,b\n1,2\n1,2,3\n", ["cannot be read as CSV", "line 3"]),
+        ("t.csv", "a,ü\n1,2\n".encode("latin-1"), ["UTF-8"]),
+        ("t.parquet", b"junk", ["cannot be read as Parquet"]),
+        ("t.npz", b"junk", ["cannot be read as NumPy"]),
+    ],
+)
+def test_what_cannot_be_read_says_why(tmp_path, name, content, words):
+    (tmp_path / name).write_bytes(content)
+    for word in words:
+        with pytest.raises(InputError, match=word):
+            RowFile.read(tmp_path / name)
+
+
+def test_npz_of_other_shapes(tmp_path):
+    np.savez(tmp_path / "a.npz", x=np.zeros((3, 2)), y=np.zeros(4))
+    with pytest.raises(InputError, match=r"one N, and has N = \[3, 4\]"):
+        RowFile.read(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", x=np.array([{}], dtype=object))
+    with pytest.raises(InputError, match="cannot be read as NumPy"):
+        RowFile.read(tmp_path / "b.npz")
+
+
+def test_wrong_columns_name_the_nearest(csv_file):
+    with pytest.raises(InputError, match="unknown column 'sizes'; did you mean 'size'"):
+        RowFile.read(csv_file).numbers("sizes")
+    with pytest.raises(InputError, match=r"column 'name' has text in row 1 \('a, b'\)"):
+        RowFile.read(csv_file).numbers("name")
+    with pytest.raises(InputError, match="no file"):
+        RowFile.read(csv_file.with_name("other.csv"))
+
+
+def test_output_is_refused_before_anything_is_lost(csv_file, tmp_path):
+    rows = RowFile.read(csv_file)
+    for path, word in (
+        (csv_file, "the table itself"),
+        (tmp_path / "o.parquet", "ends with"),
+        (tmp_path / "no" / "o.csv", "no folder"),
+    ):
+        with pytest.raises(InputError, match=word):
+            rows.check_output(path, ["cluster"])
+    with pytest.raises(InputError, match="'size' already"):
+        rows.check_output(tmp_path / "o.csv", ["size"])
+    assert csv_file.read_text() == TEXT
