@@ -1,0 +1,22 @@
+"""Data sets to be clustered. To add one: a file in this folder and a line in this table."""
+
+from clustering.plugins import Plugins
+
+DATASETS = Plugins(
+    kind="dataset",
+    table={
+        "digits": "clustering.datasets.digits:Digits",
+        "spirals": "clustering.datasets.spirals:Spirals",
+        "mnist": "clustering.datasets.mnist:MNIST",
+        "mnist_small": "clustering.datasets.mnist_small:MNISTSmall",
+        "usps": "clustering.datasets.usps:USPS",
+        "shuttle": "clustering.datasets.shuttle:Shuttle",
+        "r8": "clustering.datasets.r8:R8",
+        "mnist_code": "clustering.datasets.mnist_code:MNISTCode",
+        "mnist_gan": "clustering.datasets.mnist_gan:MNISTGAN",
+        "labelme": "clustering.datasets.labelme:LabelMe",
+        "ytf": "clustering.datasets.ytf:YTF",
+        "reuters_code": "clustering.datasets.reuters_code:ReutersCode",
+    },
+    group="transduce.datasets",
+)

@@ -1,0 +1,91 @@
+"""Files of a data set in the forms in which people have them."""
+
+import gzip
+import zipfile
+import zlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.errors import InputError
+from clustering.fingerprint import Fingerprint
+
+UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, zlib.error)
+Arrays = Mapping[str, NDArray[Any]]
+
+
+def folder_of(name: str, root: str | None, wanted: str) -> Path:
+    """The folder that was given.
+
+    Raises:
+        InputError: says what belongs in it.
+    """
+    if root is None:
+        raise InputError(f"dataset {name}: no folder given; add root=FOLDER with {wanted}")
+    folder = Path(root).expanduser()
+    if not folder.is_dir():
+        raise InputError(f"dataset {name}: {folder} is no folder; give root=FOLDER with {wanted}")
+    return folder
+
+
+def first_of(folder: Path, *names: str) -> Path | None:
+    """The first of these files that is there, packed (.gz) or not."""
+    for name in names:
+        for path in (folder / name, folder / f"{name}.gz"):
+            if path.is_file():
+                return path
+    return None
+
+
+def missing(name: str, folder: Path, wanted: str) -> InputError:
+    """None of the files is there."""
+    return InputError(f"dataset {name}: {folder} does not hold {wanted}; put it there, or give another root=FOLDER")
+
+
+def damaged(name: str, path: Path, error: BaseException) -> InputError:
+    """A file is not what its name says."""
+    return InputError(f"dataset {name}: {path} cannot be read ({error}); fetch it again")
+
+
+def fingerprint_of(name: str, recipe: int, paths: Sequence[Path]) -> str:
+    """Identity of the bytes of files, whatever they are called."""
+    found = Fingerprint(name, recipe)
+    for path in paths:
+        found.begin(path.stat().st_size)
+        with path.open("rb") as file:
+            while piece := file.read(1 << 22):
+                found.go_on(piece)
+    return str(found)
+
+
+def open_bytes(path: Path) -> bytes:
+    """Its bytes, unpacked where it ends in .gz."""
+    if path.suffix != ".gz":
+        return path.read_bytes()
+    with gzip.open(path) as file:
+        return file.read()
+
+
+def arrays_of(path: Path) -> Arrays:
+    """The arrays of a .npz or .mat file."""
+    if path.suffix == ".mat":
+        from scipy.io import loadmat
+        from scipy.io.matlab import MatReadError
+
+        try:
+            return {key: value for key, value in loadmat(path).items() if not key.startswith("__")}
+        except MatReadError as error:
+            raise ValueError(error) from error
+        except NotImplementedError as error:
+            raise ValueError("it is of MATLAB 7.3; save it with -v7, or as .npz") from error
+    with np.load(path, allow_pickle=False) as arrays:
+        return {key: arrays[key] for key in arrays.files}
+
+
+def train_and_test(arrays: Arrays) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows and classes of x_train, x_test, y_train and y_test, train first."""
+    values = np.concatenate([arrays["x_train"], arrays["x_test"]])
+    return values.reshape(len(values), -1), np.concatenate([arrays["y_train"], arrays["y_test"]]).ravel()

@@ -1,0 +1,92 @@
+"""USPS: 9,298 hand-written digits of postal codes, 16 x 16 grey (Hull 1994)."""
+
+import bz2
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.datasets.dataset import Dataset, numbered
+from clustering.datasets.files import (
+    UNREADABLE,
+    arrays_of,
+    damaged,
+    fingerprint_of,
+    first_of,
+    folder_of,
+    missing,
+    open_bytes,
+    train_and_test,
+)
+from clustering.errors import InputError
+from clustering.parameters import validate
+
+RECIPE = 1  # raised whenever the same files give other points
+WANTED = "usps.npz, or zip.train.gz and zip.test.gz, or usps.bz2 and usps.t.bz2 of LIBSVM"
+
+
+@dataclass(frozen=True)
+class USPS:
+    """9,298 points of 256 grey values in [0, 1], 10 classes: training images first, then test.
+
+    Attributes:
+        root: folder with usps.npz, with zip.train and zip.test (packed or not), or with LIBSVM's usps.bz2
+            and usps.t.bz2.
+    """
+
+    name: ClassVar[str] = "usps"
+
+    root: str | None = None
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def source(self) -> str:
+        return fingerprint_of(self.name, RECIPE, self._files())
+
+    def read(self) -> Dataset:
+        paths = self._files()
+        try:
+            if len(paths) == 1:
+                values, classes = train_and_test(arrays_of(paths[0]))
+            else:
+                parts = [_libsvm(path) if path.suffix == ".bz2" else _rows(path) for path in paths]
+                values, classes = (np.concatenate(both) for both in zip(*parts, strict=True))
+        except UNREADABLE as error:
+            raise damaged(self.name, paths[0], error) from error
+        if values.shape != (9298, 256) or classes.shape != (9298,):
+            raise InputError(f"dataset usps: {paths[0]} holds images {values.shape}, not (9298, 256) of USPS")
+        labels, names = numbered(classes.astype(np.int64))
+        return Dataset(_grey(values), labels, names, picture=(16, 16))
+
+    def _files(self) -> list[Path]:
+        folder = folder_of(self.name, self.root, WANTED)
+        for names in (("usps.npz",), ("zip.train", "zip.test"), ("usps.bz2", "usps.t.bz2"), ("usps", "usps.t")):
+            found = [path for path in (first_of(folder, name) for name in names) if path]
+            if len(found) == len(names):
+                return found
+        raise missing(self.name, folder, WANTED)
+
+
+def _grey(values: NDArray[Any]) -> NDArray[np.float32]:
+    """In [0, 1]: whole numbers are 2000 times that, as is usual where USPS is kept so; others are in [-1, 1]."""
+    if np.issubdtype(values.dtype, np.integer):
+        return (values / 2000).astype(np.float32)
+    return (values if values.min() >= 0 else (values + 1) / 2).astype(np.float32)
+
+
+def _rows(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Lines of a digit and 256 numbers."""
+    table = np.loadtxt(open_bytes(path).decode().splitlines())
+    return table[:, 1:], table[:, 0]
+
+
+def _libsvm(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Lines of a digit plus one and column:value."""
+    from sklearn.datasets import load_svmlight_file
+
+    with bz2.open(path) as file:
+        values, classes = load_svmlight_file(file, n_features=256)
+    return values.toarray(), classes - 1

@@ -1,0 +1,192 @@
+"""Data sets: what each gives, the forms in which people have their files, and what is said when these are not there."""
+
+import bz2
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.io import savemat
+from scipy.sparse import csr_matrix
+
+from clustering.datasets import DATASETS
+from clustering.datasets.dataset import Dataset, check, numbered
+from clustering.errors import InputError
+
+REAL = Path(os.environ.get("TRANSDUCE_DATA", "")) / "clustering"
+needs_data = pytest.mark.skipif(not (REAL / "mnist.npz").is_file(), reason="TRANSDUCE_DATA is not set")
+EMBEDDED = ("digits", "spirals")
+FROM_FILES = [name for name in DATASETS.table if name not in EMBEDDED and name != "table"]
+
+
+@pytest.mark.parametrize("name", EMBEDDED)
+def test_embedded_ones_need_nothing(name):
+    built = DATASETS.load(name)()
+    first, second = check(name, built.read()), built.read()
+    assert first.values.dtype == np.float32
+    assert (first.values == second.values).all()
+    assert built.source() == DATASETS.load(name)().source()
+
+
+def test_spirals_are_as_the_recipe_draws_them():
+    found = DATASETS.load("spirals")(arms=3, points=50, noise=0.0).read()
+    for arm in range(3):
+        for i in range(50):
+            t = (4 * np.pi - np.pi / 4) * (i / 49) ** 0.65 + np.pi / 4
+            angle = t + 2 * np.pi * arm / 3
+            assert found.values[50 * arm + i] == pytest.approx([t * np.sin(angle), t * np.cos(angle)], abs=1e-5)
+            assert found.labels[50 * arm + i] == arm
+
+
+@pytest.mark.parametrize("name", FROM_FILES)
+def test_without_its_files_it_says_what_to_put_where(name, tmp_path):
+    for root, words in ((None, "root=FOLDER"), (str(tmp_path / "none"), "no folder"), (str(tmp_path), "does not hold")):
+        built = DATASETS.load(name)(root=root)
+        for ask in (built.source, built.read):
+            with pytest.raises(InputError, match=words) as told:
+                ask()
+            assert f"dataset {name}" in str(told.value)
+
+
+@needs_data
+@pytest.mark.parametrize(
+    ("name", "points", "dimensions", "classes"),
+    [("mnist", 70_000, 784, 10), ("usps", 9298, 256, 10), ("shuttle", 58_000, 9, 7), ("mnist_small", 2000, 784, 10)],
+)
+def test_the_real_ones(name, points, dimensions, classes):
+    found = check(name, DATASETS.load(name)(root=str(REAL)).read())
+    assert found.values.shape == (points, dimensions)
+    assert len(found.class_names) == classes
+    if name != "shuttle":
+        assert found.values.min() == 0
+        assert 0.9 < found.values.max() <= 1
+    if name == "mnist_small":
+        assert (np.bincount(found.labels) == 200).all()
+
+
+@needs_data
+def test_r8_is_sparse_with_rows_of_unit_length():
+    found = check("r8", DATASETS.load("r8")(root=str(REAL)).read())
+    assert found.values.shape[0] == 7674
+    assert len(found.columns) == found.values.shape[1]
+    lengths = np.sqrt(found.values.multiply(found.values).sum(axis=1))
+    assert np.asarray(lengths).ravel() == pytest.approx(1, abs=1e-5)
+    assert sorted(np.bincount(found.labels))[-1] == 2840 + 1083
+
+
+@needs_data
+@pytest.mark.parametrize("packed", [True, False])
+def test_mnist_as_idx_files_is_mnist(packed, tmp_path):
+    with np.load(REAL / "mnist.npz") as arrays:
+        for part, key in (("train", "train"), ("t10k", "test")):
+            for what, dims, code in (("images-idx3", (28, 28), 3), ("labels-idx1", (), 1)):
+                array = arrays[f"{'x' if dims else 'y'}_{key}"].reshape(-1, *dims)
+                head = b"\0\0\x08" + bytes([code]) + np.array(array.shape, dtype=">u4").tobytes()
+                content = head + array.tobytes()
+                path = tmp_path / f"{part}-{what}-ubyte{'.gz' if packed else ''}"
+                path.write_bytes(gzip.compress(content, 1) if packed else content)
+    plain, idx = (DATASETS.load("mnist")(root=str(root)).read() for root in (REAL, tmp_path))
+    assert (plain.values == idx.values).all()
+    assert (plain.labels == idx.labels).all()
+
+
+@needs_data
+def test_shuttle_as_uci_keeps_it(tmp_path):
+    shuttle = DATASETS.load("shuttle")(root=str(REAL)).read()
+    for name, rows in (("shuttle.trn", slice(43_500)), ("shuttle.tst", slice(43_500, None))):
+        np.savetxt(tmp_path / name, np.column_stack([shuttle.values[rows], shuttle.labels[rows] + 1]), fmt="%d")
+    other = DATASETS.load("shuttle")(root=str(tmp_path)).read()
+    assert (other.values == shuttle.values).all()
+    assert (other.labels == shuttle.labels).all()
+
+
+def test_usps_as_libsvm_keeps_it(tmp_path):
+    lines = [f"{i % 10 + 1} 1:-1 256:{i % 3 - 1}" for i in range(9298)]
+    for name, part in (("usps.bz2", lines[:7291]), ("usps.t.bz2", lines[7291:])):
+        (tmp_path / name).write_bytes(bz2.compress("\n".join(part).encode()))
+    found = DATASETS.load("usps")(root=str(tmp_path)).read()
+    assert found.labels[:12].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]
+    assert found.values[:3, 255].tolist() == [0, 0.5, 1]
+
+
+def test_usps_as_lines_of_numbers(tmp_path):
+    lines = [f"{i % 10}.0000 -1.0 " + " 0" * 254 + f" {i % 3 - 1}" for i in range(9298)]
+    for name, part in (("zip.train.gz", lines[:7291]), ("zip.test.gz", lines[7291:])):
+        (tmp_path / name).write_bytes(gzip.compress("\n".join(part).encode(), 1))
+    found = DATASETS.load("usps")(root=str(tmp_path)).read()
+    assert found.labels[:12].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]
+    assert found.values[:3, 255].tolist() == [0, 0.5, 1]
+
+
+@pytest.mark.parametrize("ending", ["npz", "mat"])
+def test_features_of_others_are_read_from_one_file(ending, tmp_path):
+    drawn = np.random.default_rng(0)
+    x, y = drawn.standard_normal((40, 10)), np.arange(40) % 4 + 1
+    path = tmp_path / f"reuters_code.{ending}"
+    np.savez(path, x=x, y=y) if ending == "npz" else savemat(path, {"fea": x, "gnd": y[:, None]})
+    found = check("reuters_code", DATASETS.load("reuters_code")(root=str(tmp_path)).read())
+    assert found.values == pytest.approx(x.astype(np.float32))
+    assert (found.labels == y - 1).all()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "words"),
+    [
+        ({"x": np.zeros((4, 9)), "y": np.arange(4)}, r"not \(N, 10\)"),
+        ({"x": np.zeros((4, 10)), "y": np.arange(3)}, r"\(N,\)"),
+        ({"x": np.zeros((4, 10)), "y": np.zeros(4)}, "1 classes, not 4"),
+        ({"pixels": np.zeros((4, 10))}, "holds pixels"),
+    ],
+)
+def test_features_of_another_kind_are_refused(arrays, words, tmp_path):
+    np.savez(tmp_path / "reuters_code.npz", **arrays)
+    with pytest.raises(InputError, match=words):
+        DATASETS.load("reuters_code")(root=str(tmp_path)).read()
+
+
+@pytest.mark.parametrize(
+    ("name", "file"),
+    [("mnist", "mnist.npz"), ("usps", "usps.npz"), ("shuttle", "shuttle.npz"), ("ytf", "ytf.mat"), ("mnist", "idx")],
+)
+def test_a_damaged_file_is_named(name, file, tmp_path):
+    names = [file]
+    if file == "idx":
+        names = [f"{part}-{what}-ubyte.gz" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")]
+    for path in names:
+        (tmp_path / path).write_bytes(b"not what it says")
+    with pytest.raises(InputError, match=f"{names[0]} cannot be read"):
+        DATASETS.load(name)(root=str(tmp_path)).read()
+
+
+def test_a_line_of_r8_without_a_topic_is_named(tmp_path):
+    for part in ("train", "test"):
+        (tmp_path / f"r8-{part}.txt").write_text("earn\tone two three\nno tab here\n")
+    with pytest.raises(InputError, match="line 2"):
+        DATASETS.load("r8")(root=str(tmp_path)).read()
+
+
+@given(st.lists(st.sampled_from(["b", "a", "c"]), min_size=1, max_size=20))
+def test_numbered_classes_name_what_they_were(classes):
+    labels, names = numbered(np.array(classes))
+    assert [names[label] for label in labels] == classes
+    assert list(names) == sorted(set(classes))
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (Dataset(np.zeros(3)), "shape"),
+        (Dataset(np.array([[0.0], [np.nan]])), "row 1"),
+        (Dataset(csr_matrix(np.array([[0.0], [np.inf]]))), "row 1"),
+        (Dataset(np.zeros((2, 1)), np.zeros(3, dtype=np.int64), ("a",)), "labels"),
+        (Dataset(np.zeros((2, 1)), np.array([0, 2]), ("a", "b")), "each class"),
+        (Dataset(np.zeros((2, 1)), np.array([0, 0]), ("a", "b")), "each class"),
+        (Dataset(np.zeros((2, 1)), np.array([-1, 0]), ("a",)), "each class"),
+    ],
+)
+def test_what_is_no_data_set_is_refused(found, words):
+    with pytest.raises(InputError, match=words):
+        check("made_up", found)
