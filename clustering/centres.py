@@ -233,28 +233,59 @@ def mean_shift(
     Returns:
         (B, K, D) modes.
     """
-    found = start.flatten(0, -2).clone()
-    left, mass = torch.arange(len(found), device=found.device), weights.flatten(0, -2)
+    mass = weights.flatten(0, -2)
+
+    def elsewhere(which: Tensor) -> Tensor:
+        means = rows.means(mass[which])
+        far = rows.squared_distances(means).masked_fill(mass[which] == 0, torch.inf)
+        sees = shifted(rows, means, mass[which], variance)[1] > 0
+        return torch.where(sees[:, None], means, rows.at(far.min(dim=1).indices))
+
+    chosen, own = torch.arange(len(mass), device=mass.device), mass  # of the modes that still move, gathered once
+
+    def density_step(modes: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
+        nonlocal chosen, own
+        if not torch.equal(which, chosen):
+            chosen, own = which, mass[which]
+        return shifted(rows, modes, own, variance)
+
+    return ascend(start.flatten(0, -2), density_step, elsewhere, tolerance, max_iterations).view(start.shape)
+
+
+def ascend(
+    start: Tensor,
+    density_step: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+    elsewhere: Callable[[Tensor], Tensor],
+    tolerance: float = 1e-5,
+    max_iterations: int = 1000,
+) -> Tensor:
+    """The iteration of `mean_shift`, wherever the points lie.
+
+    Args:
+        start: (A, D) first m.
+        density_step: of modes (a, D), and which of the A they are: (a, D) sums and (a,) weights of the points.
+        elsewhere: (a, D) where those begin that see no point.
+        tolerance: as in `mean_shift`.
+        max_iterations: likewise.
+    """
+    found = start.clone()
+    left = torch.arange(len(found), device=found.device)
     for iteration in range(max_iterations):
-        sums, density = _shifted(rows, found[left], mass, variance)
+        sums, density = density_step(found[left], left)
         if iteration == 0 and (density == 0).any():
-            unseen = density == 0
-            means = rows.means(mass[unseen])
-            far = rows.squared_distances(means).masked_fill(mass[unseen] == 0, torch.inf)
-            sees = _shifted(rows, means, mass[unseen], variance)[1] > 0
-            found[unseen] = torch.where(sees[:, None], means, rows.at(far.min(dim=1).indices))
-            sums[unseen], density[unseen] = _shifted(rows, found[unseen], mass[unseen], variance)
+            unseen = (density == 0).nonzero()[:, 0]
+            found[unseen] = elsewhere(unseen)
+            sums[unseen], density[unseen] = density_step(found[unseen], unseen)
         new = sums / density[:, None].clamp_min(torch.finfo(sums.dtype).tiny)
         moving = (new - found[left]).norm(dim=1) > tolerance * new.norm(dim=1)
         found[left] = new
-        if not moving.all():
-            left, mass = left[moving], mass[moving]
+        left = left[moving]
         if len(left) == 0:
             break
-    return found.view(start.shape)
+    return found
 
 
-def _shifted(rows: Rows, modes: Tensor, mass: Tensor, variance: float) -> tuple[Tensor, Tensor]:
+def shifted(rows: Rows, modes: Tensor, mass: Tensor, variance: float) -> tuple[Tensor, Tensor]:
     """(A, D) sums of the points and (A,) of their weights z_p g(x_p, m), for modes (A, D) and z (A, N)."""
     sums, density = torch.zeros_like(modes), modes.new_zeros(len(modes))
     scaled, lengths = modes / variance, modes.square().sum(dim=1, keepdim=True) / (2 * variance)

@@ -30,7 +30,32 @@ Step = Literal["monotone", "published"]
 SUFFICIENT_DECREASE = 0.1
 """Share of the predicted decrease that an accepted step reaches. Asking only for R+ <= R would accept 2-cycles."""
 
-_KAPPA_MIN, _KAPPA_MAX = 2.0**-6, 2.0**40
+KAPPA_MAX = 2.0**40
+"""Proximal weight, in units of the terms' curvature, above which a step has failed."""
+
+_KAPPA_MIN = 2.0**-6
+
+
+def accepted(before: Tensor, after: Tensor, predicted: Tensor, rounding: Tensor) -> Tensor:
+    """Whether R fell by enough of what the surrogate promised; of every problem, as in the three rules below."""
+    return after <= before + SUFFICIENT_DECREASE * predicted + rounding
+
+
+def next_kappa(kappa: Tensor, rejected: Tensor, well: Tensor) -> Tensor:
+    """kappa doubles after a rejected step, and halves, not below 2^-6, where R fell as much as predicted."""
+    lower = torch.where(kappa > 0, (kappa / 2).clamp_min(_KAPPA_MIN), kappa)
+    higher = torch.where(kappa > 0, 2 * kappa, 1.0)
+    return torch.where(rejected, higher, torch.where(well, lower, kappa))
+
+
+def unchanged(before: Tensor, after: Tensor, rounding: Tensor, tolerance: float) -> Tensor:
+    """Whether R changed no more than tolerance |R|, or than rounding might."""
+    return (after - before).abs() <= torch.maximum(tolerance * after.abs(), rounding / 8)
+
+
+def far_from_stationary(gap: Tensor, objective: Tensor, rounding: Tensor, gap_tolerance: float) -> Tensor:
+    """Whether the gap is above gap_tolerance |R|, and above rounding."""
+    return gap > torch.maximum(gap_tolerance * objective.abs(), rounding / 8)
 
 
 class Status(IntEnum):
@@ -132,7 +157,7 @@ def descend(
             # Of a pure step, the predicted decrease is the gap.
             gap = -predicted if rho is None and temperature > 0 else problem.gap(now)
             if guarded:
-                work.spare(gap > torch.maximum(gap_tolerance * now.R.abs(), rounding / 8))
+                work.spare(far_from_stationary(gap, now.R, rounding, gap_tolerance))
             result.take(work, gap, iteration, everything=last)
             if work.left == 0:
                 break
@@ -143,7 +168,7 @@ def descend(
         new = work.now = work.problem.at(L)
         work.verdict = None
         if iteration >= 2:
-            work.stop((new.R - now.R).abs() <= torch.maximum(tolerance * new.R.abs(), rounding / 8), Status.CONVERGED)
+            work.stop(unchanged(now.R, new.R, rounding, tolerance), Status.CONVERGED)
         if guarded:
             work.guard(now, predicted, rounding)
         if trace:
@@ -193,16 +218,12 @@ class _Work:
             self.stop(which & (self.verdict == Status.CONVERGED), _NONE)
 
     def guard(self, before: State, predicted: Tensor, rounding: Tensor) -> None:
-        """Take a step back and double kappa where R did not fall enough; halve it, not below 2^-6, where R fell as much
-        as predicted."""
-        rejected = self.active & ~(self.now.R <= before.R + SUFFICIENT_DECREASE * predicted + rounding)
+        """Take a step back where R did not fall enough."""
+        rejected = self.active & ~accepted(before.R, self.now.R, predicted, rounding)
         if self.kappa is None and not rejected.any():
             return
         kappa = torch.zeros_like(before.R) if self.kappa is None else self.kappa
-        lower = torch.where(kappa > 0, (kappa / 2).clamp_min(_KAPPA_MIN), kappa)
-        higher = torch.where(kappa > 0, 2 * kappa, 1.0)
-        well = self.now.R <= before.R + predicted
-        self.kappa = torch.where(rejected, higher, torch.where(well, lower, kappa)) * self.active
+        self.kappa = next_kappa(kappa, rejected, self.now.R <= before.R + predicted) * self.active
         self.now = State(
             *(
                 torch.where(rejected.view(-1, *[1] * (old.dim() - 1)), old, new)
@@ -211,7 +232,7 @@ class _Work:
         )
         self.stop(rejected, _NONE)
         self.stop(rejected & (-predicted <= rounding), Status.ROUNDING)
-        self.stop(rejected & (self.kappa > _KAPPA_MAX), Status.STEP_FAILED)
+        self.stop(rejected & (self.kappa > KAPPA_MAX), Status.STEP_FAILED)
 
     def select(self, problems: Tensor) -> "_Work":
         now, kappa = State(*(part[problems] for part in self.now)), None if self.kappa is None else self.kappa[problems]

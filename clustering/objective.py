@@ -126,9 +126,14 @@ class Objective:
         return (S * (G + T * L)).sum(1, keepdim=True) - best
 
     def rounding(self, now: State) -> Tensor:
-        """(B,) how much rounding can move R: 64 units of the parts' sizes in float64, 8 in float32."""
-        units = 64 if now.S.dtype == torch.float64 else 8
-        return (now.size + 1) * (units * torch.finfo(now.S.dtype).eps)
+        """(B,) how much rounding can move R."""
+        return allowance(now.size, now.S.dtype)
+
+
+def allowance(size: Tensor, dtype: torch.dtype) -> Tensor:
+    """How much rounding can move a sum of parts of that size: 64 units of it in float64, 8 in float32."""
+    units = 64 if dtype == torch.float64 else 8
+    return (size + 1) * (units * torch.finfo(dtype).eps)
 
 
 def _total(products: Tensor) -> Tensor:
