@@ -46,12 +46,15 @@ class Alternation(NamedTuple):
 
     Attributes:
         assignments: (B, N, K) S, rows sum to one.
-        coefficients: (B, K, N) prototypes over the points, or whatever `prototypes` keeps of each in a row.
+        coefficients: (B, K, N) prototypes over the points, or whatever `prototypes` keeps of each in a row: those that
+            the assignments were found with.
         objective: (B,) R(S, M) of the last assignment step, float64.
         iterations: (B,) outer steps, int64.
         outcome: (B,) values of `Outcome`, int64.
         reseeded: (B,) how many empty classes began again, int64.
         trace: (T, B) R(S, M) after each assignment step, NaN after a problem has stopped, float64.
+        movements: (T, B, K) how far each prototype moves after that step, by the Euclidean length of what `prototypes`
+            keeps of it, NaN after a problem has stopped; None unless asked for.
     """
 
     assignments: Tensor
@@ -61,6 +64,7 @@ class Alternation(NamedTuple):
     outcome: Tensor
     reseeded: Tensor
     trace: Tensor
+    movements: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,7 @@ def alternate(
     sweeps: Sweeps = Sweeps(),
     max_iterations: int = 100,
     tolerance: float = 1e-6,
+    movements: bool = False,
 ) -> Alternation:
     """Minimise R(S, M) = <S, cost(M)> + sum_t f_t(S) + T <S, log S> over assignments and prototypes in turn.
 
@@ -121,11 +126,12 @@ def alternate(
         sweeps: how each assignment step is done.
         max_iterations: assignment steps at most.
         tolerance: stop when |R+ - R| <= tolerance |R|, from the third step on, or when the prototypes stay.
+        movements: keep how far the prototypes moved.
     """
     work = _Work.begin(prototypes, start, terms, clamp, hint, valid)
     result: _Result | None = None
-    trace = []
-    for _ in range(max_iterations):
+    trace, moved = [], []
+    for iteration in range(max_iterations):
         cost = work.cost().to(torch.float64 if sweeps.double else start.dtype)
         if result is None:
             begun = work.begun(cost, temperature) if assignments is None else assignments.mT
@@ -168,13 +174,15 @@ def alternate(
         fixed = (found.objective - work.objective).abs() <= tolerance * found.objective.abs()
         stopped = lost & (empty == "rollback")
         work.step(found, before, taken=~stopped)
-        trace.append(result.spread(work))
+        trace.append(result.spread(work, work.objective))
+        if movements:
+            moved.append(result.spread(work, (new - work.coefficients).norm(dim=2)))
         work.stop(stopped, Outcome.EMPTIED)
         work.stop((stay | (fixed & (work.iterations > 2))) & ~work.revived, Outcome.CONVERGED)
-        work.coefficients = torch.where(work.active[:, None, None], new, work.coefficients)
         left = int(work.active.sum())
-        if left == 0:
+        if left == 0 or iteration == max_iterations - 1:
             break
+        work.coefficients = torch.where(work.active[:, None, None], new, work.coefficients)
         if left <= _CROWD * len(work.active):
             result.take(work)
             work = work.select(work.active.nonzero()[:, 0])
@@ -188,6 +196,7 @@ def alternate(
         result.outcome,
         result.reseeded,
         torch.stack(trace),
+        torch.stack(moved) if movements else None,
     )
 
 
@@ -320,7 +329,7 @@ class _Result:
         for mine, ended in zip(vars(self).values(), (getattr(work, name) for name in vars(self)), strict=True):
             mine[work.places] = ended.to(mine.dtype)
 
-    def spread(self, work: _Work) -> Tensor:
-        """The objectives of the active problems at their places in the whole batch, NaN elsewhere."""
-        missing = torch.full_like(self.objective, torch.nan)
-        return missing.index_copy_(0, work.places[work.active], work.objective[work.active])
+    def spread(self, work: _Work, values: Tensor) -> Tensor:
+        """The values (b, …) of the active problems at their places in the whole batch, NaN elsewhere."""
+        missing = values.new_full((len(self.objective), *values.shape[1:]), torch.nan)
+        return missing.index_copy_(0, work.places[work.active], values[work.active])

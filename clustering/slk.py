@@ -1,10 +1,11 @@
 """Scalable Laplacian K-modes (Ziko, Granger and Ben Ayed, NeurIPS 2018) and its kin, as a scikit-learn estimator."""
 
+import pickle
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -14,15 +15,18 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from clustering.alternation import Clamp, Members, Outcome, Sweeps
+from clustering.alternation import Clamp, Empty, Members, Outcome, Sweeps
 from clustering.centres import ByProductModes, Means, Medoids, Modes, Rows, Rule
 from clustering.descent import Step
 from clustering.errors import InputError
+from clustering.estimator_input import Device, checked_rows, known_clusters
 from clustering.graph import Symmetry
 from clustering.knn import nearest_among
 from clustering.parameters import Above, AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
+from clustering.sparse_graph import SparseGraph
+from clustering.sweeps import settings
 from clustering.timing import Seconds, Stopwatch
 from clustering.trials import Course, Trials, discrete_energy, run_trials
 
@@ -48,6 +52,41 @@ _PUBLISHED = {
     "max_sweeps": 1000,
     "sweep_tol": 1e-6,
     "tol": 1e-5,
+}
+
+
+_TOGETHER = 1 << 24
+"""Assignments, N K of each trial, that are worked on together: about a dozen arrays of 64 MiB in float32."""
+
+
+class _Neighbours(NamedTuple):
+    graph: SparseGraph
+    variance: float  # sigma^2
+    seconds: float
+
+
+class _Found(NamedTuple):
+    """What T trials with one rule have found."""
+
+    trials: Trials
+    energies: Tensor  # (T,) float64
+    rule: Rule
+    near: _Neighbours
+    seconds: Seconds
+
+    def of(self, trial: int) -> "_Found":
+        """One of them, as if it had been alone, which takes its share of the time."""
+        some, share = slice(trial, trial + 1), 1 / len(self.energies)
+        seconds = Seconds(self.seconds.graph, self.seconds.seeding * share, self.seconds.optimise * share)
+        return self._replace(trials=self.trials.of(some), energies=self.energies[some], seconds=seconds)
+
+
+_WHERE_EMPTY: dict[str, Empty] = {
+    "reseed": "reseed",
+    "keep": "keep",
+    "drop": "keep",
+    "rollback": "rollback",
+    "error": "rollback",
 }
 
 
@@ -94,8 +133,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     warm_start : S begins where it ended before the prototypes moved, so that R falls from update to update; False: at
         softmax of the unary cost (papers), which lets clusters move farther.
     on_empty : a cluster without points begins again at the point farthest from its prototype ("reseed", ten times at
-        most), keeps its prototype ("keep"), ends that start before the step ("rollback", public code), or raises
-        ("error").
+        most), keeps its prototype ("keep") and is left out of the result besides ("drop"), ends that start before the
+        step ("rollback", public code), or raises ("error").
     step : "monotone" or "published", see `clustering.descent.descend`.
     safeguard : a by-product mode is taken only where the density of its cluster is no lower there.
     max_iter, tol : updates of the prototypes at most; relative change of R at which they end.
@@ -110,12 +149,14 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     cluster_centers_ : (K, D) prototypes, on normalised rows if `normalize`.
     mode_indices_ : (K,) rows of X that are the prototypes, -1 where one is not ("byproduct" and "medoid" only).
     objective_ : E. relaxed_objective_ : R, with half the weight under convention="paper".
-    objective_trace_ : R after each update of S at the last weight of the path.
+    objective_trace_ : (updates,) R after each update of S at the last weight of the path.
+    mode_movements_ : (updates, K) Euclidean distance of each prototype to the next, likewise; after the last update it
+        is where the next step would have led.
     n_iter_ : updates of the prototypes, those of the path included.
-    n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result.
+    n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result, or left out of it.
     start_objectives_ : (n_init,) E of every start; the spread tells how much the start decides.
     converged_ : whether it ended before max_iter.
-    seconds_ : `clustering.timing.Seconds` of the fit.
+    seconds_ : `clustering.timing.Seconds` of the fit; of `trials`, its share.
     bandwidth_ : sigma. graph_ : W. n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
@@ -138,14 +179,14 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         convention: Literal["exact", "paper"] = "exact",
         mode_weights: Members = "soft",
         warm_start: bool = False,
-        on_empty: Literal["reseed", "keep", "rollback", "error"] = "reseed",
+        on_empty: Literal["reseed", "keep", "drop", "rollback", "error"] = "reseed",
         step: Step = "monotone",
         safeguard: bool = True,
         max_iter: Annotated[int, AtLeast(1)] = 100,
         tol: Annotated[float, AtLeast(0)] = 1e-4,
         max_sweeps: Annotated[int, AtLeast(1)] = 50,
         sweep_tol: Annotated[float, AtLeast(0)] = 1e-4,
-        device: Literal["cpu", "cuda", "auto"] = "cpu",
+        device: Device = "cpu",
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -193,41 +234,56 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: a parameter, X, labels or graph that cannot be; fewer distinct points than clusters.
         """
-        validate_signature(self)
-        path = self._path()
-        rows = Rows.of(self._rows(X, reset=True))
-        points = len(rows.values)
-        if points < self.n_clusters:
-            raise InputError(f"n_samples={points} should be >= n_clusters={self.n_clusters}")
-        clamp = self._clamp(partial_labels, rows)
-        watch = Stopwatch()
-        self.graph_, variance = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, self.bandwidth)
-        self.bandwidth_ = variance**0.5
-        graph_seconds = watch.lap()
-        rule = self._rule(rows)
+        self._check()
+        rows = self._rows(X, reset=True)
+        clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
+        near, watch = self._neighbours(graph, rows), Stopwatch()
         seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
-        seeding_seconds = watch.lap()
-        slopes = seeds.new_full((len(seeds),), self._slope)
-        course = Course(
-            Sweeps(self.step, self.max_sweeps, self.sweep_tol, warm=self.warm_start),
-            self.mode_weights if self.prototypes in ("mean", "mean_shift") else "soft",
-            "rollback" if self.on_empty == "error" else self.on_empty,
-            self.max_iter,
-            self.tol,
-        )
-        if self.warm_up and self.prototypes in ("byproduct", "medoid"):
-            shift = Modes(rows, variance, self.beta, steps=1)
-            brief = replace(course, max_iterations=self.warm_up, empty="keep")
-            first = run_trials(
-                shift, self.graph_, prototypes_about(seeds, rows, shift, clamp), slopes, clamp=clamp, course=brief
-            )
-            start = prototypes_of(first.labels, rule, first.prototypes)
-        else:
-            start = prototypes_about(seeds, rows, rule, clamp)
-        found = run_trials(rule, self.graph_, start, slopes, path=path, clamp=clamp, course=course)
-        self._keep(found, rule, rows)
-        self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
+        found = self._run(rows, near, seeds, [float(self.weight)] * len(seeds), watch, clamp)
+        self._keep(found, self._best(found))
         return self
+
+    def trials(
+        self, X: ArrayLike, *, seeds: Sequence[int], grid: Sequence[Mapping[str, Any]] = ({},), graph: Any = None
+    ) -> list["SLK"]:
+        """Fitted clones of one start each, for every setting of the grid with every seed, in that order.
+
+        Each is what `fit` gives with these settings, random_state=seed and n_init=1. A graph is built once, and those
+        that differ in nothing but weight and seed run together, as many as 2^24 assignments allow.
+
+        Args:
+            X: as of `fit`.
+            seeds: values of random_state.
+            grid: parameters that differ from those of this estimator.
+            graph: as of `fit`.
+
+        Raises:
+            InputError: as of `fit`.
+        """
+        models: list[SLK] = settings(self, seeds, grid)
+        for model in models:
+            model._check()
+        read: dict[bytes, Rows] = {}
+        built: dict[bytes, _Neighbours] = {}
+        for group in _alike(models):
+            lead = group[0]
+            seen = lead._told("normalize", "device")
+            rows = read[seen] = read.get(seen) or lead._rows(X, reset=True)
+            drawn = seen + lead._told("n_neighbors", "symmetry", "bandwidth")
+            near = built[drawn] = built.get(drawn) or lead._neighbours(graph, rows)
+            together = max(1, _TOGETHER // (len(rows.values) * lead.n_clusters))
+            for some in (group[first : first + together] for first in range(0, len(group), together)):
+                watch = Stopwatch()
+                first = {
+                    seed: first_seeds(lead.init, rows, lead.n_clusters, 1, seed)
+                    for seed in {model.random_state for model in some}
+                }
+                starts = torch.cat([first[model.random_state] for model in some])
+                found = lead._run(rows, near, starts, [float(model.weight) for model in some], watch)
+                for trial, model in enumerate(some):
+                    validate_data(model, X, reset=True, skip_check_array=True)
+                    model._keep(found.of(trial), 0)
+        return models
 
     def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
         """(n,) clusters of new points.
@@ -240,24 +296,33 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if by not in ("graph", "prototypes"):
             raise InputError(f"by must be graph or prototypes, not {by!r}")
-        new = self._rows(X, reset=False)
+        new = self._rows(X, reset=False).values
         centres = torch.from_numpy(self.cluster_centers_).to(new)
         origin = self._fitted.origin
-        rows = Rows(new, origin)
-        logits = -self._rule(rows).cost((centres if origin is None else centres - origin)[None])[0]
+        rule = self._rule(Rows(new, origin), self.bandwidth_**2)
+        logits = -rule.cost((centres if origin is None else centres - origin)[None])[0]
         if by == "graph" and self.weight > 0:
             fitted = self._fitted.values
             if origin is not None:
                 fitted, new = fitted - origin, new - origin
             near = nearest_among(fitted, new, self.n_neighbors)
             assignments = torch.from_numpy(self.assignments_).to(new)
-            logits += self._slope * assignments[near].sum(dim=1).T
+            logits += self.weight * self._slope_per_weight * assignments[near].sum(dim=1).T
         return logits.max(dim=0).indices.cpu().numpy()
 
     @property
-    def _slope(self) -> float:
-        """c of the update softmax(-cost + c W S), and so of R's term -(c / 2) <S, W S>: where the papers' factor is."""
-        return self.weight if self.convention == "paper" else 2 * self.weight
+    def _slope_per_weight(self) -> int:
+        """c / weight, c of the update softmax(-cost + c W S), and so of R's term -(c / 2) <S, W S>: where the papers'
+        factor is."""
+        return 1 if self.convention == "paper" else 2
+
+    def _check(self) -> None:
+        validate_signature(self)
+        self._path()
+
+    def _told(self, *names: str) -> bytes:
+        """The values of these parameters, to be compared."""
+        return pickle.dumps([getattr(self, name) for name in names])
 
     def _path(self) -> tuple[float, ...]:
         path = tuple(float(share) for share in (self.weight_path if self.weight_path is not None else ()))
@@ -270,49 +335,70 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
         return path
 
-    def _rows(self, X: ArrayLike, *, reset: bool) -> Tensor:
-        """(N, D) validated, normalised rows on the device."""
-        values = validate_data(self, X, reset=reset, dtype=[np.float32, np.float64], ensure_all_finite=False, order="C")
-        finite = np.isfinite(values.sum(axis=1, dtype=np.float64))
-        if not finite.all():
-            row = int(np.flatnonzero(~finite)[0])
-            raise InputError(f"Input X contains NaN or infinity in row {row}; leave such rows out or fill them in")
-        if values.size and np.abs(values).max() > np.sqrt(np.finfo(values.dtype).max) / 4e4:
-            raise InputError(f"Input X has values whose squares exceed {values.dtype}; rescale its columns")
-        device = self.device
-        if device == "auto":
-            device = "cuda" if torch.cuda.is_available() else "cpu"
-        elif device == "cuda" and not torch.cuda.is_available():
-            raise InputError("SLK: device='cuda', but this machine offers none; set device='cpu' or 'auto'")
-        if not values.flags.writeable:
-            values = values.copy()  # torch would warn
-        rows = torch.from_numpy(values).to(device)
-        if self.normalize == "l2":
-            rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
-        return rows
+    def _rows(self, X: ArrayLike, *, reset: bool) -> Rows:
+        """Rows of X, counted from their mean where that is far from zero."""
+        values = checked_rows(self, X, reset=reset, normalize=self.normalize, device=self.device)
+        if reset and len(values) < self.n_clusters:
+            raise InputError(f"n_samples={len(values)} should be >= n_clusters={self.n_clusters}")
+        return Rows.of(values) if reset else Rows(values, self._fitted.origin)
 
-    def _clamp(self, labels: ArrayLike | None, rows: Rows) -> Clamp | None:
-        if labels is None:
-            return None
-        known = np.asarray(labels)
-        if known.shape != (len(rows.values),) or not np.issubdtype(known.dtype, np.integer):
-            raise InputError(f"partial_labels must be {len(rows.values)} integers, -1 where unknown")
-        if known.size and not -1 <= known.min() <= known.max() < self.n_clusters:
-            raise InputError(f"partial_labels must be -1 or 0..{self.n_clusters - 1}, not {known.min()}..{known.max()}")
-        tensor = torch.from_numpy(known.astype(np.int64)).to(rows.values.device)
-        return tensor >= 0, tensor.clamp_min(0)
+    def _neighbours(self, given: Any, rows: Rows) -> _Neighbours:
+        watch = Stopwatch()
+        graph, variance = graph_and_variance(given, rows, self.n_neighbors, self.symmetry, self.bandwidth)
+        return _Neighbours(graph, variance, watch.lap())
 
-    def _rule(self, rows: Rows) -> Rule:
+    def _run(
+        self,
+        rows: Rows,
+        near: _Neighbours,
+        seeds: Tensor,
+        weights: Sequence[float],
+        watch: Stopwatch,
+        clamp: Clamp | None = None,
+    ) -> _Found:
+        """A trial for each of the seeds (T, K, D) with its weight, all together."""
+        seeding = watch.lap()
+        graph, variance, _ = near
+        rule = self._rule(rows, variance)
+        course = Course(
+            Sweeps(self.step, self.max_sweeps, self.sweep_tol, warm=self.warm_start),
+            self.mode_weights if self.prototypes in ("mean", "mean_shift") else "soft",
+            _WHERE_EMPTY[self.on_empty],
+            self.max_iter,
+            self.tol,
+        )
+        slopes = seeds.new_tensor(weights) * self._slope_per_weight
+        if self.warm_up and self.prototypes in ("byproduct", "medoid"):
+            shift = Modes(rows, variance, self.beta, steps=1)
+            brief = replace(course, max_iterations=self.warm_up, empty="keep")
+            about = prototypes_about(seeds, rows, shift, clamp)
+            first = run_trials(shift, graph, about, slopes, clamp=clamp, course=brief)
+            start = prototypes_of(first.labels, rule, first.prototypes)
+        else:
+            start = prototypes_about(seeds, rows, rule, clamp)
+        found = run_trials(rule, graph, start, slopes, path=self._path(), clamp=clamp, course=course)
+        lost = int((found.outcome == Outcome.EMPTIED).sum())
+        if self.on_empty == "error" and lost:
+            raise InputError(
+                f"SLK: a cluster lost all its points from {lost} of {len(start)} starts; "
+                "set fewer n_clusters, a smaller weight, or on_empty='reseed'"
+            )
+        multiples = torch.tensor(weights, dtype=torch.float64, device=slopes.device)
+        energies = discrete_energy(rule.cost(found.prototypes), found.labels, graph, multiples)
+        return _Found(found, energies, rule, near, Seconds(near.seconds, seeding, watch.lap()))
+
+    def _rule(self, rows: Rows, variance: float) -> Rule:
         if self.prototypes == "mean":
             return Means(rows, self.beta)
         if self.prototypes == "medoid":
             return Medoids(rows, self.beta)
         if self.prototypes == "byproduct":
-            return ByProductModes(rows, self.bandwidth_**2, self.beta, self.safeguard)
-        return Modes(rows, self.bandwidth_**2, self.beta)
+            return ByProductModes(rows, variance, self.beta, self.safeguard)
+        return Modes(rows, variance, self.beta)
 
-    def _best(self, energies: Tensor, labels: Tensor, sound: Tensor) -> int:
+    def _best(self, found: _Found) -> int:
         """The start of most clusters, and then best by `select`: the first of those whose difference is rounding."""
+        energies, labels, sound = found.energies, found.trials.labels, found.trials.outcome != Outcome.EMPTIED
         ones = torch.ones_like(labels, dtype=torch.float64)
         sizes = torch.zeros(len(labels), self.n_clusters, device=labels.device).double().scatter_add_(1, labels, ones)
         clusters = (sizes > 0).sum(dim=1)
@@ -320,43 +406,51 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.select == "information":
             energies = energies - torch.special.entr(sizes / labels.shape[1]).sum(dim=1) * labels.shape[1]
         lowest = torch.where(sound, energies, torch.inf).min()
-        rounding = 1e-9 if self._fitted.values.dtype == torch.float64 else 1e-5
+        rounding = 1e-9 if found.rule.rows.values.dtype == torch.float64 else 1e-5
         return int((sound & (energies <= lowest + rounding * lowest.abs())).int().argmax())
 
-    def _keep(self, found: Trials, rule: Rule, fitted: Rows) -> None:
+    def _keep(self, found: _Found, best: int) -> None:
         """Take the best start."""
-        self._fitted = fitted
-        labels = found.labels
-        weights = torch.full((len(labels),), float(self.weight), device=labels.device)
-        energies = discrete_energy(rule.cost(found.prototypes), labels, self.graph_, weights)
-        sound = found.outcome != Outcome.EMPTIED
-        if self.on_empty == "error" and not sound.all():
-            raise InputError(
-                f"SLK: a cluster lost all its points from {int((~sound).sum())} of {len(sound)} starts; "
-                "set fewer n_clusters, a smaller weight, or on_empty='reseed'"
-            )
-        best = self._best(energies, labels, sound)
-        self.labels_ = labels[best].cpu().numpy()
-        self.assignments_ = found.assignments[best].contiguous().cpu().numpy()
-        self.n_empty_ = self.n_clusters - len(np.unique(self.labels_))
-        self.objective_, self.relaxed_objective_ = float(energies[best]), float(found.objective[best])
-        self.start_objectives_ = energies.cpu().numpy()
-        trace = found.trace[:, best].cpu().numpy()
-        self.objective_trace_ = trace[~np.isnan(trace)]
-        self.n_iter_, self.n_reseeded_ = int(found.iterations[best]), int(found.reseeded[best])
-        self.converged_ = bool(found.outcome[best] == Outcome.CONVERGED)
-        centres = found.prototypes[best]
+        trials, fitted = found.trials, found.rule.rows
+        self._fitted, self.graph_, self.bandwidth_ = fitted, found.near.graph, found.near.variance**0.5
+        self.seconds_ = found.seconds
+        self.start_objectives_ = found.energies.cpu().numpy()
+        self.objective_, self.relaxed_objective_ = float(found.energies[best]), float(trials.objective[best])
+        trace = trials.trace[:, best]
+        taken = ~torch.isnan(trace)
+        self.objective_trace_ = trace[taken].cpu().numpy()
+        self.mode_movements_ = trials.movements[taken, best].cpu().numpy()
+        self.n_iter_, self.n_reseeded_ = int(trials.iterations[best]), int(trials.reseeded[best])
+        self.converged_ = bool(trials.outcome[best] == Outcome.CONVERGED)
+        assignments, centres = trials.assignments[best], trials.prototypes[best]
+        labels = assignments.mT.max(dim=0).indices
+        used = torch.bincount(labels, minlength=self.n_clusters) > 0
+        self.n_empty_ = int((~used).sum())
+        if self.n_empty_ and self.on_empty == "drop":
+            assignments, centres, labels = assignments[:, used], centres[used], (used.cumsum(0) - 1)[labels]
+            assignments = assignments / assignments.sum(dim=1, keepdim=True)
+            self.mode_movements_ = self.mode_movements_[:, used.cpu().numpy()]
+        self.labels_ = labels.cpu().numpy()
+        self.assignments_ = assignments.contiguous().cpu().numpy()
+        exact = centres if fitted.origin is None else centres + fitted.origin
         if self.prototypes in ("byproduct", "medoid"):
             indices = fitted.places(centres)
             self.mode_indices_ = indices.cpu().numpy()
-        centres = centres if fitted.origin is None else centres + fitted.origin
-        if self.prototypes in ("byproduct", "medoid"):
-            centres = torch.where((indices >= 0)[:, None], fitted.values[indices], centres)
-        self.cluster_centers_ = centres.cpu().numpy()
-        if self.n_empty_:
+            exact = torch.where((indices >= 0)[:, None], fitted.values[indices], exact)
+        self.cluster_centers_ = exact.cpu().numpy()
+        if self.n_empty_ and self.on_empty != "drop":
             warnings.warn(
                 f"{self.n_empty_} of {self.n_clusters} clusters have no points; try a smaller weight, fewer clusters "
                 "or more starts",
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+def _alike(models: Sequence[SLK]) -> list[list[SLK]]:
+    """The models that differ in nothing but weight and seed, together."""
+    names = sorted(set(SLK().get_params()) - {"weight", "random_state"})
+    groups: dict[bytes, list[SLK]] = {}
+    for model in models:
+        groups.setdefault(model._told(*names), []).append(model)
+    return list(groups.values())

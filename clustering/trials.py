@@ -27,6 +27,7 @@ class Trials(NamedTuple):
         reseeded: (T,) empty classes that began again, int64.
         outcome: (T,) values of `Outcome`, int64.
         trace: (t, T) R after each assignment step, NaN after a trial has stopped; of the path's last weight.
+        movements: (t, T, K) Euclidean distance of each prototype to the next, likewise.
     """
 
     assignments: Tensor
@@ -36,11 +37,19 @@ class Trials(NamedTuple):
     reseeded: Tensor
     outcome: Tensor
     trace: Tensor
+    movements: Tensor
 
     @property
     def labels(self) -> Tensor:
         """(T, N) argmax S, ties to the lowest class."""
         return self.assignments.mT.max(dim=1).indices
+
+    def of(self, some: slice) -> "Trials":
+        """Some of the trials."""
+        rest = (self.objective[some], self.iterations[some], self.reseeded[some], self.outcome[some])
+        return Trials(
+            self.assignments[some], self.prototypes[some], *rest, self.trace[:, some], self.movements[:, some]
+        )
 
 
 @dataclass(frozen=True)
@@ -93,9 +102,11 @@ def run_trials(
             sweeps=course.sweeps,
             max_iterations=course.max_iterations,
             tolerance=course.tolerance,
+            movements=True,
         )
         start, assignments = found.coefficients, found.assignments
         iterations, reseeded = found.iterations + iterations, found.reseeded + reseeded
+    assert found.movements is not None
     return Trials(
         found.assignments,
         found.coefficients,
@@ -104,6 +115,7 @@ def run_trials(
         reseeded,
         found.outcome,
         found.trace,
+        found.movements,
     )
 
 

@@ -223,6 +223,31 @@ def test_an_empty_cluster_begins_again_or_is_reported() -> None:
         SLK(3, init=init, weight=0.3, prototypes="mean", mode_weights="hard", on_empty="error").fit(X)
 
 
+def test_empty_clusters_are_left_out_on_demand() -> None:
+    X, _ = blobs()
+    init = np.concatenate([X[:1], np.full((1, 4), 1e3), X[1:2], X[2:3]])
+    options: dict[str, Any] = {"init": init, "weight": 0.3, "prototypes": "mean"}
+    with pytest.warns(ConvergenceWarning):
+        kept = SLK(4, on_empty="keep", **options).fit(X)
+    dropped = SLK(4, on_empty="drop", **options).fit(X)
+    assert kept.n_empty_ == dropped.n_empty_ == 1
+    np.testing.assert_array_equal(dropped.labels_, np.array([0, -1, 1, 2])[kept.labels_])
+    np.testing.assert_array_equal(dropped.cluster_centers_, kept.cluster_centers_[[0, 2, 3]])
+    assert dropped.mode_movements_.shape[1] == 3
+    np.testing.assert_allclose(dropped.assignments_.sum(axis=1), 1)
+    np.testing.assert_array_equal(dropped.predict(X), dropped.labels_)
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_movements_of_the_modes(rule: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    options: dict[str, Any] = {"prototypes": rule, "weight": 0.1, "tol": 0, "init": X[[3, 17, 40]]}
+    moved = SLK(3, **options).fit(X).mode_movements_
+    for step in range(1, len(moved)):
+        before, after = (SLK(3, max_iter=at, **options).fit(X).cluster_centers_ for at in (step, step + 1))
+        np.testing.assert_allclose(np.linalg.norm(after - before, axis=1), moved[step - 1], atol=1e-12)
+
+
 def test_presets_and_names_of_columns() -> None:
     X, _ = blobs()
     frame = pd.DataFrame(X, columns=list("abcd"))

@@ -1,0 +1,71 @@
+"""What every estimator asks of its data: rows on a device, and clusters that are known of some of them."""
+
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.utils.validation import validate_data
+from torch import Tensor
+
+from clustering.alternation import Clamp
+from clustering.errors import InputError
+
+Device = Literal["cpu", "cuda", "auto"]
+"""Where to compute; "auto" is cuda where there is one."""
+
+
+def checked_rows(
+    estimator: Any, X: ArrayLike, *, reset: bool, normalize: Literal["l2"] | None = None, device: Device = "cpu"
+) -> Tensor:
+    """(N, D) rows of X on the device, float32 or float64, divided by their length with `normalize="l2"`.
+
+    Args:
+        estimator: whose number and names of columns they must have, or are given with `reset`.
+        X: (N, D) float32 or float64, other numbers become float32.
+
+    Raises:
+        InputError: values that are not finite, or whose squares are not; a device that is not there.
+    """
+    name = type(estimator).__name__
+    kinds = [np.float32, np.float64]
+    values = validate_data(estimator, X, reset=reset, dtype=kinds, ensure_all_finite=False, order="C")
+    finite = np.isfinite(values.sum(axis=1, dtype=np.float64))
+    if not finite.all():
+        row = int(np.flatnonzero(~finite)[0])
+        raise InputError(f"Input X contains NaN or infinity in row {row}; leave such rows out or fill them in")
+    largest = max(-values.min(initial=0), values.max(initial=0))
+    if largest > np.sqrt(np.finfo(values.dtype).max) / 4e4:
+        raise InputError(f"Input X has values whose squares exceed {values.dtype}; rescale its columns")
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    elif device == "cuda" and not torch.cuda.is_available():
+        raise InputError(f"{name}: device='cuda', but this machine offers none; set device='cpu' or 'auto'")
+    if not values.flags.writeable:
+        values = values.copy()  # torch would warn
+    rows = torch.from_numpy(values).to(device)
+    if normalize == "l2":
+        rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+    return rows
+
+
+def known_clusters(labels: ArrayLike | None, rows: Tensor, clusters: int) -> Clamp | None:
+    """(mask (N,), labels (N,)) of the rows whose cluster is known.
+
+    Args:
+        labels: (N,) int, 0..K-1 and -1 where unknown.
+        rows: (N, D).
+        clusters: K.
+
+    Raises:
+        InputError: labels that cannot be.
+    """
+    if labels is None:
+        return None
+    known = np.asarray(labels)
+    if known.shape != (len(rows),) or not np.issubdtype(known.dtype, np.integer):
+        raise InputError(f"partial_labels must be {len(rows)} integers, -1 where unknown")
+    if known.size and not -1 <= known.min() <= known.max() < clusters:
+        raise InputError(f"partial_labels must be -1 or 0..{clusters - 1}, not {known.min()}..{known.max()}")
+    tensor = torch.from_numpy(known.astype(np.int64)).to(rows.device)
+    return tensor >= 0, tensor.clamp_min(0)

@@ -1,0 +1,45 @@
+"""Several fits of one data set: every setting of a grid with every seed."""
+
+from collections.abc import Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.utils.validation import has_fit_parameter
+
+
+def settings(estimator: Any, seeds: Sequence[int], grid: Sequence[Mapping[str, Any]]) -> list[Any]:
+    """Unfitted clones of the estimator, one start each, in the order of product(grid, seeds)."""
+    one_start = {"n_init": 1} if "n_init" in estimator.get_params() else {}
+    seeded = "random_state" in estimator.get_params()
+    return [
+        clone(estimator).set_params(**{**point, **one_start, **({"random_state": int(seed)} if seeded else {})})
+        for point, seed in product(grid, seeds)
+    ]
+
+
+def fit_trials(
+    estimator: Any,
+    X: ArrayLike,
+    *,
+    seeds: Sequence[int],
+    grid: Sequence[Mapping[str, Any]] = ({},),
+    graph: Any = None,
+) -> list[Any]:
+    """Fitted clones of the estimator, in the order of product(grid, seeds), each of one start.
+
+    By the estimator's own `trials` where it has one, which does them together; else one after the other.
+
+    Args:
+        estimator: any scikit-learn clusterer.
+        X: (N, D).
+        seeds: values of random_state.
+        grid: parameters that differ from the estimator's.
+        graph: for those whose `fit` takes one.
+    """
+    if hasattr(estimator, "trials"):
+        fitted: list[Any] = estimator.trials(X, seeds=seeds, grid=grid, graph=graph)
+        return fitted
+    options = {"graph": graph} if has_fit_parameter(estimator, "graph") else {}
+    return [model.fit(X, **options) for model in settings(estimator, seeds, grid)]
