@@ -7,6 +7,7 @@ DATASETS = Plugins(
     table={
         "digits": "clustering.datasets.digits:Digits",
         "spirals": "clustering.datasets.spirals:Spirals",
+        "table": "clustering.datasets.table:Table",
         "mnist": "clustering.datasets.mnist:MNIST",
         "mnist_small": "clustering.datasets.mnist_small:MNISTSmall",
         "usps": "clustering.datasets.usps:USPS",
