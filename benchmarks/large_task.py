@@ -4,7 +4,7 @@ queries.
 Each measurement has a process and a core of its own. What it takes is split into the graph (exact neighbours and the
 compressed rows) and everything else, in processor seconds, which other programs disturb least. The slope is that of the
 least-squares line of log seconds after the graph over log queries: 1 is linear. Peak memory is that of the process,
-with the bank mapped from its file. Where faiss is installed, its flat index looks for the same neighbours.
+with the bank mapped from its file. The flat index of faiss looks for the same neighbours.
 
     python benchmarks/large_task.py [queries ...]
 """
@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import faiss
 import numpy as np
 import torch
 from machine import describe
@@ -88,8 +89,6 @@ def in_own_process(*arguments: object) -> Measured:
 
 def against_faiss(path: Path) -> Measured:
     """Of this process: processor seconds of exact neighbours here and by faiss, in turns, and where they agree."""
-    import faiss
-
     x = FeatureBank.load(path).features
     seconds: dict[str, list[float]] = {"here": [], "faiss": []}
     for _ in range(ROUNDS):
@@ -149,13 +148,8 @@ def main(*sizes: int) -> None:
                     flush=True,
                 )
             if queries == FAISS_AT:
-                try:
-                    import faiss  # noqa: F401
-                except ImportError:
-                    print("faiss is not installed, and left out")
-                else:
-                    one = in_own_process("faiss", path)
-                    print(f"faiss's flat index takes {one['ratio']:.1f} times as long; {one['same']:.4%} the same")
+                one = in_own_process("faiss", path)
+                print(f"faiss's flat index takes {one['ratio']:.1f} times as long; {one['same']:.4%} the same")
     slopes = {}
     for name, found in results.items():
         after = [one["after"] for one in found.values()]

@@ -5,6 +5,7 @@ BLAS knows the processor, three times faster where it does not (`benchmarks/larg
 device of the points and in their precision.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
@@ -38,7 +39,13 @@ class Nearest(NamedTuple):
         return self.indices >= 0
 
 
-def nearest_neighbours(x: Tensor, k: int, *, valid: Tensor | None = None) -> Nearest:
+def nearest_neighbours(
+    x: Tensor,
+    k: int,
+    *,
+    valid: Tensor | None = None,
+    done: Callable[[int, int], None] = lambda finished, total: None,
+) -> Nearest:
     """The k nearest others of every point by Euclidean distance.
 
     Duplicates of a point are neighbours of it like others; where more than k + 4 points are equally far, which of them
@@ -49,6 +56,7 @@ def nearest_neighbours(x: Tensor, k: int, *, valid: Tensor | None = None) -> Nea
         x: (B, N, D) finite points.
         k: >= 0 neighbours besides the point itself, which is left out by its index; N - 1 where there are fewer.
         valid: (B, N) bool, False for padded points, which neither have nor are neighbours.
+        done: is told (finished, N) points from time to time.
     """
     x = x.contiguous()
     batch, points, _ = x.shape
@@ -68,6 +76,7 @@ def nearest_neighbours(x: Tensor, k: int, *, valid: Tensor | None = None) -> Nea
         found = far.topk(candidates, dim=2, largest=False, sorted=False)
         indices[:, block], distances[:, block] = _ranked(x, first, found.indices, found.values < torch.inf, k)
         del far  # before there is another
+        done(min(first + rows, points), points)
     if valid is not None:
         missing = (indices < 0) | ~valid[:, :, None]
         indices, distances = indices.masked_fill(missing, -1), distances.masked_fill(missing, 0.0)

@@ -10,7 +10,7 @@ from scipy import sparse
 from clustering.centres import Rows
 from clustering.errors import InputError
 from clustering.graph import Symmetry
-from clustering.knn import nearest_neighbours
+from clustering.neighbours import NeighbourGraph, neighbours
 from clustering.sparse_graph import SparseGraph
 
 Bandwidth = Literal["estimate", "published"] | float
@@ -21,15 +21,6 @@ _ASYMMETRY = 1e-6
 
 _GATHERED = 1 << 22
 """Coordinates of the ends of arcs at a time: 16 MiB in float32."""
-
-
-def row_graph(rows: Rows, k: int, symmetry: Symmetry) -> tuple[SparseGraph, float]:
-    """W of the k nearest others of every row, arcs of weight 1 before they are symmetrised, and the mean square of the
-    arcs' lengths (thesis section 2.4: sigma^2), 0 where there is none."""
-    near = nearest_neighbours(rows.values[None], k)
-    squared = near.squared_distances
-    mean = float(squared.sum(dtype=torch.float64)) / max(1, squared.numel())
-    return SparseGraph.of_arcs(near.indices, torch.ones_like(squared), symmetry), mean
 
 
 def graph_and_variance(
@@ -47,13 +38,14 @@ def graph_and_variance(
     """
     values = rows.values
     if given is None:
-        graph, squared = row_graph(rows, min(k, len(values) - 1), symmetry)
-    else:
-        graph, squared = given_graph(given, len(values)).to(values.dtype, values.device), 0.0
-        if isinstance(bandwidth, str):
-            squared = mean_squared_length(graph, rows)
+        given = neighbours(values, k, symmetry=symmetry)
+    graph = given_graph(given, len(values)).to(values.dtype, values.device)
     if not isinstance(bandwidth, str):
         return graph, float(bandwidth) ** 2
+    if isinstance(given, NeighbourGraph) and given.is_of(values):
+        squared = given.mean_squared_distance
+    else:
+        squared = mean_squared_length(graph, rows)
     if bandwidth == "published":
         squared *= k / (k + 1)
     # Equal rows are apart by rounding alone.
@@ -78,7 +70,7 @@ def mean_squared_length(graph: SparseGraph, rows: Rows) -> float:
 
 
 def given_graph(graph: Any, points: int) -> SparseGraph:
-    """W of a graph given as a `SparseGraph` of one problem, or as a square scipy sparse matrix or array of weights.
+    """W of a graph given as `NeighbourGraph`, `SparseGraph` of one problem, or square (sparse) matrix of weights.
 
     The diagonal is left out: on labels it is a constant, on assignments it would reward confidence. Where W is not
     symmetric, (W + W^T) / 2 is taken, which has the same objective.
@@ -90,6 +82,8 @@ def given_graph(graph: Any, points: int) -> SparseGraph:
     Raises:
         InputError: it is no such graph, not of N points, or has weights that are not finite.
     """
+    if isinstance(graph, NeighbourGraph):
+        graph = graph.graph
     if isinstance(graph, SparseGraph):
         if len(graph.pointers) - 1 != points:
             raise InputError(

@@ -21,9 +21,9 @@ from clustering.descent import Step
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows, known_clusters
 from clustering.graph import Symmetry
-from clustering.knn import nearest_among
 from clustering.parameters import Above, AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance
+from clustering.row_search import nearest_to
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
 from clustering.sparse_graph import SparseGraph
 from clustering.sweeps import settings
@@ -305,7 +305,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             fitted = self._fitted.values
             if origin is not None:
                 fitted, new = fitted - origin, new - origin
-            near = nearest_among(fitted, new, self.n_neighbors)
+            near = nearest_to(fitted, new, self.n_neighbors)
             assignments = torch.from_numpy(self.assignments_).to(new)
             logits += self.weight * self._slope_per_weight * assignments[near].sum(dim=1).T
         return logits.max(dim=0).indices.cpu().numpy()

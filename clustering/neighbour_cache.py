@@ -1,0 +1,54 @@
+"""Neighbours on disk, by the fingerprint of what they were found from."""
+
+import hashlib
+import os
+import tempfile
+import warnings
+import zipfile
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from clustering.row_search import Found
+
+_FORMAT = "neighbours 1"
+
+
+def key(x: Tensor, k: int, search: str) -> str:
+    """24 hexadecimal digits that depend on every number of X, their precision, k and the search."""
+    digest = hashlib.sha256(f"{_FORMAT} {tuple(x.shape)} {x.dtype} {k} {search}".encode())
+    digest.update(x.contiguous().cpu().numpy().data)
+    return digest.hexdigest()[:24]
+
+
+def load(path: Path, shape: tuple[int, int]) -> tuple[Found, float] | None:
+    """What `store` wrote, and its seconds; None where there is nothing, or only a damaged file, of which a warning says
+    so (the zip format holds a checksum of every array)."""
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
+            indices, squared = kept["indices"], kept["squared_distances"]
+            search, recall, seconds = str(kept["search"]), float(kept["recall"]), float(kept["seconds"])
+        if indices.shape != shape or squared.shape != shape or indices.dtype != np.int32:
+            raise ValueError(f"neighbours of shape {indices.shape}, not {shape}")
+        if not -1 <= indices.min() <= indices.max() < len(indices):
+            raise ValueError("places that are none")
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        warnings.warn(f"{path} is damaged ({error}) and is written anew", stacklevel=5)
+        return None
+    return Found(indices, squared, search, recall), seconds  # type: ignore[arg-type]
+
+
+def store(path: Path, found: Found, seconds: float) -> None:
+    """Write beside `path`, then rename over it: it never holds half a file, whoever else writes it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".partial")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            np.savez(file, seconds=np.float64(seconds), **found._asdict())
+        os.replace(name, path)
+    except BaseException:
+        os.unlink(name)
+        raise

@@ -1,0 +1,256 @@
+"""The neighbour graph of a data set: every search against a loop, how arcs become weights, the cache under faults."""
+
+import typing
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy import sparse
+
+from clustering import SLK, row_search
+from clustering.errors import InputError
+from clustering.graph import Symmetry
+from clustering.neighbours import NeighbourGraph, neighbours
+from clustering.row_search import Search, choose, nearest_rows, nearest_to
+from tests.oracles import nearest_loops as oracle
+
+SEARCHES: tuple[Search, ...] = typing.get_args(Search)
+SYMMETRIES: tuple[Symmetry, ...] = typing.get_args(Symmetry)
+
+
+def draw(points: int = 400, columns: int = 6, seed: int = 0) -> NDArray[np.float32]:
+    return np.random.default_rng(seed).normal(size=(points, columns)).astype(np.float32)
+
+
+def dense(near: NeighbourGraph) -> NDArray[np.float32]:
+    graph = near.graph
+    parts = (graph.weights.numpy(), graph.columns.numpy(), graph.pointers.numpy())
+    return np.asarray(sparse.csr_array(parts, shape=(near.points, near.points)).toarray())
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    seed=st.integers(0, 10_000),
+    points=st.integers(2, 12),
+    k=st.integers(1, 11),
+    integers=st.booleans(),
+    search=st.sampled_from(["tree", "blocks"]),
+    at_once=st.sampled_from([1, 5, 1 << 14]),
+)
+def test_exact_searches_agree_with_a_loop(
+    seed: int, points: int, k: int, integers: bool, search: Any, at_once: int
+) -> None:
+    x = oracle.draw(seed, points, integers, pad=False)[0][:1]
+    k = min(k, points - 1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_search, "_AT_ONCE", at_once)
+        patch.setattr(row_search, "_SPARE", points)  # ties of any number are told apart
+        found = nearest_rows(x[0], k, search)
+    expected = oracle.nearest(x, k, torch.ones(1, points, dtype=torch.bool))[0]
+    np.testing.assert_allclose(found.squared_distances, [[far for far, _ in row] for row in expected], atol=1e-12)
+    if search == "tree" or points <= k + 5:  # all are candidates
+        assert found.indices.tolist() == [[q for _, q in row] for row in expected]
+    assert (found.indices != np.arange(points)[:, None]).all()
+    assert found.recall == 1
+
+
+@pytest.mark.parametrize("columns", [3, 12])
+@pytest.mark.parametrize("offset", [0, 1000])
+def test_searches_agree(columns: int, offset: float) -> None:
+    x = torch.from_numpy(draw(columns=columns) + np.float32(offset))
+    tree, blocks, worlds = (nearest_rows(x, 7, search) for search in SEARCHES)
+    np.testing.assert_array_equal(tree.indices, blocks.indices)
+    np.testing.assert_allclose(tree.squared_distances, blocks.squared_distances, rtol=1e-4)
+    assert tree.indices.dtype == np.int32
+    missed = (tree.indices[:, :, None] != worlds.indices[:, None]).all(axis=2)
+    assert missed.mean() <= 0.02  # of 400 points that are all in reach
+    assert not (np.diff(worlds.squared_distances, axis=1) < 0).any()
+
+
+def test_the_recall_that_is_reported_is_the_one_found() -> None:
+    x = torch.from_numpy(draw(6000, 30))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_search, "_BREADTHS", (1,))
+        found = nearest_rows(x, 5, "hnsw")
+    exact = nearest_rows(x, 5, "blocks")
+    recall = (found.indices[:, :, None] == exact.indices[:, None]).any(axis=2).mean()
+    assert recall < 0.9  # as it was made to be
+    assert abs(found.recall - recall) < 0.08
+    assert nearest_rows(x, 5, "hnsw").recall >= 0.99
+
+
+def test_small_worlds_do_not_depend_on_threads_and_leave_them_as_they_were() -> None:
+    x = torch.from_numpy(draw(2000, 12))
+    before = torch.get_num_threads()
+    found = []
+    try:
+        for count in (1, 2):
+            torch.set_num_threads(count)
+            found.append(nearest_rows(x, 5, "hnsw"))
+            assert torch.get_num_threads() == count
+    finally:
+        torch.set_num_threads(before)
+    np.testing.assert_array_equal(found[0].indices, found[1].indices)
+
+
+def test_the_search_follows_from_the_size() -> None:
+    assert choose(10**6, 10, "auto") == "tree"
+    assert choose(10**6, 11, "auto") == choose(50, 3, "hnsw") == "hnsw"
+    assert choose(10**6, 11, "exact") == choose(10**5, 11, "auto") == choose(10**6, 3, "auto", cuda=True) == "blocks"
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    seed=st.integers(0, 10_000),
+    points=st.integers(1, 9),
+    k=st.integers(1, 12),
+    symmetry=st.sampled_from(SYMMETRIES),
+    weights=st.sampled_from(["binary", "gaussian"]),
+    bandwidth=st.sampled_from([None, 0.7]),
+)
+def test_arcs_become_weights(
+    seed: int, points: int, k: int, symmetry: Symmetry, weights: Any, bandwidth: float | None
+) -> None:
+    x = oracle.draw(seed, points, integers=False, pad=False)[0][:1]
+    near = neighbours(x[0], k, symmetry=symmetry, weights=weights, bandwidth=bandwidth)
+    arcs, lengths = np.zeros((points, points)), []
+    rows = oracle.nearest(x, min(k, points - 1), torch.ones(1, points, dtype=torch.bool))[0]
+    lengths = [far for row in rows for far, _ in row]
+    mean = float(np.mean(lengths)) if lengths else 0.0
+    for p, row in enumerate(rows):
+        for far, q in row:
+            arcs[p, q] = 1 if weights == "binary" else np.exp(-far / (2 * (bandwidth**2 if bandwidth else mean)))
+    combined = {
+        "directed": arcs,
+        "average": (arcs + arcs.T) / 2,
+        "union": np.maximum(arcs, arcs.T),
+        "mutual": np.minimum(arcs, arcs.T),
+    }
+    np.testing.assert_allclose(dense(near), combined[symmetry], rtol=1e-5, atol=1e-30)
+    np.testing.assert_allclose(near.mean_squared_distance, mean, rtol=1e-9)
+    assert near.graph.columns.dtype == near.graph.pointers.dtype == torch.int32
+    assert near.graph.symmetric == (symmetry != "directed")
+    assert (near.k, near.points, near.recall) == (min(k, points - 1), points, 1)
+    for row in range(points):
+        assert (near.graph.columns[near.graph.pointers[row] : near.graph.pointers[row + 1]].diff() > 0).all()
+
+
+def test_many_duplicates_are_each_others_neighbours_and_never_their_own() -> None:
+    x = draw(60)
+    x[10:40] = x[10]
+    for search in SEARCHES:
+        found = nearest_rows(torch.from_numpy(x), 5, search)
+        assert (found.indices != np.arange(60)[:, None]).all()
+        np.testing.assert_array_equal(found.squared_distances[10:40], 0)
+        assert (np.diff(np.sort(found.indices[10:40], axis=1), axis=1) > 0).all()
+
+
+def test_points_beside_others_find_the_nearest_of_them() -> None:
+    points, queries = torch.from_numpy(draw(90)), torch.from_numpy(draw(20, seed=1))
+    far = ((queries[:, None] - points) ** 2).sum(2)
+    for columns in (6, 18):  # by the tree, and by blocks
+        padded = [torch.nn.functional.pad(x, (0, columns - 6)) for x in (points, queries)]
+        assert torch.equal(nearest_to(*padded, 3), far.topk(3, largest=False).indices)
+        assert nearest_to(*padded, 200).shape == (20, 90)
+
+
+def test_it_tells_how_far_it_is() -> None:
+    for search in SEARCHES:
+        told: list[tuple[int, int]] = []
+        nearest_rows(torch.from_numpy(draw()), 3, search, lambda *here, told=told: told.append(here))  # type: ignore[misc]
+        assert told == sorted(told)
+        assert told[-1] == (400, 400)
+
+
+def test_what_was_found_is_kept(tmp_path: Path) -> None:
+    x, told = draw(), list[int]()
+    first, again = (neighbours(x, 4, cache=tmp_path / "new", done=lambda *_: told.append(1)) for _ in range(2))
+    assert len(told) == 1
+    assert again.seconds == first.seconds
+    assert (again.recall, again.method, again.mean_squared_distance) == (1, "tree", first.mean_squared_distance)
+    assert (dense(first) == dense(again)).all()
+    assert (dense(neighbours(x, 4, cache=tmp_path / "new", symmetry="union")) == np.ceil(dense(first))).all()
+    assert len(list((tmp_path / "new").iterdir())) == 1
+    for other in ((x, 5), (x + 1, 4), (x.astype(np.float64), 4)):
+        neighbours(*other, cache=tmp_path / "new")
+    assert len(list((tmp_path / "new").iterdir())) == 4
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "foreign", "empty", "other"])
+def test_a_damaged_file_is_written_anew(tmp_path: Path, damage: str) -> None:
+    x = draw()
+    expected = dense(neighbours(x, 4, cache=tmp_path))
+    (path,) = tmp_path.iterdir()
+    content = bytearray(path.read_bytes())
+    if damage == "other":
+        np.savez(
+            path, indices=np.zeros((3, 4), np.int32), squared_distances=np.zeros((3, 4)), search="", recall=1, seconds=1
+        )
+    else:
+        content[3000] ^= 1
+        changed = {"cut": content[:2000], "flipped": content, "foreign": b"neighbours", "empty": b""}
+        path.write_bytes(changed[damage])
+    with pytest.warns(UserWarning, match="is damaged"):
+        assert (dense(neighbours(x, 4, cache=tmp_path)) == expected).all()
+    assert (dense(neighbours(x, 4, cache=tmp_path)) == expected).all()  # without a warning
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_several_writers_keep_in_one_folder(tmp_path: Path) -> None:
+    expected = dense(neighbours(draw(), 4))
+
+    def searched_and_kept(_: int) -> bool:
+        return all((dense(neighbours(draw(), 4, cache=tmp_path)) == expected).all() for _ in range(20) if not clear())
+
+    def clear() -> None:
+        for path in tmp_path.glob("*.npz"):
+            path.unlink(missing_ok=True)
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(searched_and_kept, range(4)))
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_estimators_take_it_with_its_bandwidth() -> None:
+    x = draw()
+    near = neighbours(x, 5)
+    built, given = SLK(3, random_state=0).fit(x), SLK(3, random_state=0).fit(x, graph=near)
+    assert built.bandwidth_ == given.bandwidth_ == near.mean_squared_distance**0.5
+    np.testing.assert_array_equal(built.labels_, given.labels_)
+    turned = SLK(3, normalize="l2", random_state=0).fit(x, graph=near)  # of other rows: measured on those at hand
+    assert turned.bandwidth_ != given.bandwidth_
+    sigma = SLK(3, normalize="l2", random_state=0).fit(x, graph=near.graph).bandwidth_
+    assert turned.bandwidth_ == sigma
+    with pytest.raises(InputError, match="graph has 400 points, X has 399"):
+        SLK(3).fit(x[1:], graph=near)
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        (draw(), {"k": 0}, "k must be an integer at least 1"),
+        (draw(), {"symmetry": "both"}, "one of average, union, mutual, directed"),
+        (draw(), {"method": "flann"}, "one of auto, exact, hnsw"),
+        (draw(), {"weights": "heat"}, "one of binary, gaussian"),
+        (draw(), {"bandwidth": -1.0}, "bandwidth must be a number above 0"),
+        (draw()[0], {}, r"a table \(N, D\)"),
+        (draw()[:0], {}, r"a table \(N, D\)"),
+        (np.array([["a", "b"]]), {}, "a table of numbers"),
+        (np.where(np.arange(400)[:, None] == 7, np.nan, draw()), {}, "NaN or infinity in row 7"),
+    ],
+)
+def test_what_cannot_be(X: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        neighbours(X, **options)
+
+
+def test_more_arcs_than_indices_can_name_are_refused_before_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clustering.neighbours._MOST_ARCS", 1000)
+    with pytest.raises(InputError, match=r"400 points with 5 neighbours may have 4,000 arcs.*k=1 or fewer points"):
+        neighbours(draw(), 5)
