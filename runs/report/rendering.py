@@ -16,6 +16,17 @@ TEMPLATES = Path(__file__).resolve().parent / "templates"
 ASSETS = ("style.css", "sort.js", "icon.svg")
 
 
+def environment() -> jinja2.Environment:
+    """The templates, in which everything is escaped and nothing may be missing."""
+    return jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
 class Renderer:
     """Renders the pages of one site.
 
@@ -27,13 +38,7 @@ class Renderer:
     def __init__(self, site: Any, methods: Mapping[str, str]) -> None:
         self.site = site
         self._methods = methods
-        self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(TEMPLATES),
-            autoescape=True,
-            undefined=jinja2.StrictUndefined,
-            trim_blocks=True,
-            lstrip_blocks=True,
-        )
+        self._templates = environment()
         self._templates.filters |= {"date": date, "duration": duration, "marked": self._marked}
         self._templates.globals["nan"] = math.nan
 

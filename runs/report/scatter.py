@@ -1,0 +1,93 @@
+"""Groups of rows in a plane, as a picture inside a page."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from markupsafe import Markup, escape
+from numpy.typing import NDArray
+
+WIDTH, HEIGHT, EDGE = 640.0, 420.0, 14.0
+SIZE = 3.4  # half the width of a mark, in pixels
+COLOURS = 7  # of the style sheet; the eighth group looks as the first, and has its number
+SHAPES = ("circle", "square", "triangle", "diamond", "cross")
+
+
+@dataclass(frozen=True)
+class Mark:
+    """How a group's rows are drawn: a colour of the style sheet and a shape, each of which would do alone."""
+
+    colour: int
+    shape: str
+
+    @classmethod
+    def of(cls, place: int) -> "Mark":
+        """Of the group at that place."""
+        return cls(place % COLOURS, SHAPES[place % len(SHAPES)])
+
+    def svg(self) -> Markup:
+        """In a box of its own, for a legend."""
+        shape = _shape(self.shape, 7, 7, 5.5)
+        return Markup('<svg class="mark" viewBox="0 0 14 14" aria-hidden="true"><g class="g{}">{}</g></svg>').format(
+            self.colour, shape
+        )
+
+
+def scatter(plane: NDArray[np.floating], places: NDArray[np.integer], names: list[str], about: str) -> Markup:
+    """An SVG in which every row is a mark, and the number of a group stands where its rows are.
+
+    Args:
+        plane: (n, 2).
+        places: (n,) of the groups in `names`.
+        names: what is written at each group.
+        about: for those who do not see it.
+    """
+    low, high = plane.min(axis=0), plane.max(axis=0)
+    unit = np.where(high > low, high - low, 1.0)
+    box = np.array([WIDTH, HEIGHT]) - 2 * EDGE
+    at = EDGE + (plane - low) / unit * box
+    at[:, 1] = HEIGHT - at[:, 1]
+    groups, labels = [], []
+    for place, name in enumerate(names):
+        members = at[places == place]
+        if not len(members):
+            continue
+        mark = Mark.of(place)
+        marks = Markup("").join(_shape(mark.shape, x, y, SIZE) for x, y in members)
+        groups.append(Markup('<g class="g{}">{}</g>').format(mark.colour, marks))
+        x, y = np.median(members, axis=0)
+        labels.append(Markup('<text x="{:.0f}" y="{:.0f}">{}</text>').format(x, y, name))
+    return Markup(
+        '<svg class="scatter" viewBox="0 0 {:.0f} {:.0f}" role="img" aria-label="{}">{}<g class="names">{}</g></svg>'
+    ).format(WIDTH, HEIGHT, escape(about), Markup("").join(groups), Markup("").join(labels))
+
+
+def _shape(shape: str, x: float, y: float, r: float) -> Markup:
+    if shape == "circle":
+        return Markup('<circle cx="{:.1f}" cy="{:.1f}" r="{:.1f}"/>').format(x, y, r)
+    if shape == "square":
+        return Markup('<path d="M{:.1f} {:.1f}h{:.1f}v{:.1f}h-{:.1f}z"/>').format(x - r, y - r, 2 * r, 2 * r, 2 * r)
+    if shape == "triangle":
+        return Markup('<path d="M{:.1f} {:.1f}l{:.1f} {:.1f}h-{:.1f}z"/>').format(x, y - r, r, 2 * r, 2 * r)
+    if shape == "diamond":
+        s = 1.3 * r
+        return Markup('<path d="M{:.1f} {:.1f}l{:.1f} {:.1f}l-{:.1f} {:.1f}l-{:.1f} -{:.1f}z"/>').format(
+            x, y - s, s, s, s, s, s, s
+        )
+    w = r / 2.2
+    return Markup(
+        '<path d="M{:.1f} {:.1f}h{:.1f}v{:.1f}h{:.1f}v{:.1f}h-{:.1f}v{:.1f}h-{:.1f}v-{:.1f}h-{:.1f}v-{:.1f}h{:.1f}z"/>'
+    ).format(
+        x - w,
+        y - 1.2 * r,
+        2 * w,
+        1.2 * r - w,
+        1.2 * r - w,
+        2 * w,
+        1.2 * r - w,
+        1.2 * r - w,
+        2 * w,
+        1.2 * r - w,
+        1.2 * r - w,
+        2 * w,
+        1.2 * r - w,
+    )

@@ -1,0 +1,116 @@
+"""The page about a person's own table: what it says is so, it asks nothing of any other file, and it trusts no cell."""
+
+import html
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.datasets.table import Table
+from clustering.profiles import Profile, Trait
+from runs.report.group_words import compared, described, in_a_line, number, percent
+from runs.report.table_page import DOTS, Found, table_page
+
+
+def found(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> Found:
+    """Labels of a table that is written to a file."""
+    path = folder / "rows.csv"
+    frame.to_csv(path, index=False)
+    settings = {
+        "contents": Table(path=str(path)).contents(),
+        "labels": np.array(labels),
+        "confidence": np.linspace(0.4, 1, len(labels)),
+        "others": [np.array(labels)] * 3,
+        "clusters": len(set(labels)),
+        "method": "K-means",
+        "command": "transduce cluster dataset=table",
+        "next_commands": {4: "transduce cluster n_clusters=4"},
+        "output": "out.csv",
+    }
+    return Found(**settings | changes)
+
+
+def text(page: str) -> str:
+    """What a reader sees."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page[page.index("<main") :])))
+
+
+@pytest.fixture
+def ages():
+    return pd.DataFrame({"who": list("abcdef"), "age": [20, 22, 24, 60, 62, 64], "member": [0, 0, 1, 1, 1, 1]})
+
+
+def test_it_says_what_is_so(tmp_path, ages):
+    seen = text(table_page(found(tmp_path, ages, [0, 0, 0, 1, 1, 1])))
+    assert "The 6 rows were sorted into 2 groups of rows that are like each other in 2 columns (age, member)" in seen
+    assert "age is much higher: 62 on average, 22 in the other rows." in seen
+    assert "member is much more often 1: 100 % on average, 33 % in the other rows." in seen
+    assert "4 times" in seen
+    assert "100 % of the rows ended in the same group" in seen
+    assert "1 row is below 50 %" in seen
+    assert "who (has text, or no values)" in seen
+    assert "transduce cluster n_clusters=4" in seen
+
+
+def test_known_classes_lost_groups_and_silent_methods(tmp_path, ages):
+    nothing = np.full(6, np.nan)
+    classes = np.array(["young"] * 3 + ["old"] * 3)
+    labels = [1, 1, 1, 1, 0, 0]
+    seen = text(table_page(found(tmp_path, ages, labels, confidence=nothing, clusters=3, others=[], classes=classes)))
+    assert "3 groups were asked for, and 1 of them got no rows" in seen
+    assert "class group 1 group 0 old 1 2 young 3 0" in seen
+    assert "This method does not say how clearly" in seen
+    assert "looked for groups once" in seen
+
+
+def test_nothing_is_loaded_and_no_cell_is_trusted(tmp_path, ages):
+    bad = "<script>alert(1)</script>"
+    frame = ages.rename(columns={"age": bad}).assign(who=[bad] * 6)
+    page = table_page(found(tmp_path, frame, [0, 0, 0, 1, 1, 1], method=bad, command=bad, output=bad, facts={bad: bad}))
+    assert "<script" not in page
+    assert not re.search(r"(?:src|href)=\"(?!#)", page)
+    assert "url(" not in page
+    assert "@import" not in page
+    assert "default-src 'none'" in page
+
+
+@pytest.mark.parametrize("labels", [[0] * 6, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 1]])
+def test_unusual_groups(tmp_path, ages, labels):
+    page = table_page(found(tmp_path, ages, labels))
+    assert page.count('<section class="group"') == len(set(labels))
+
+
+def test_the_picture_of_many_rows_stays_small(tmp_path):
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame(generator.normal(size=(5000, 3)), columns=list("abc"))
+    page = table_page(found(tmp_path, frame, generator.integers(0, 9, 5000).tolist()))
+    assert len(page) < 300_000
+    assert f"{DOTS:,} of them" in page
+
+
+@given(st.floats(-3, 3), st.floats(0, 1))
+def test_words_go_with_the_sign_and_the_size(difference, share):
+    phrase = compared(Trait("age", 2, 1, difference))
+    assert ("higher" in phrase.words) == (difference >= 0.2)
+    assert ("lower" in phrase.words) == (difference <= -0.2)
+    assert ("much" in phrase.words) == (abs(difference) >= 0.8)
+    assert (percent(share) == "0 %") == (share == 0)
+    assert (percent(share) == "100 %") == (share == 1)
+
+
+def test_a_group_like_the_others_is_given_no_traits():
+    profile = Profile(0, 1, 0.5, (Trait("age", 1, 1, 0.1),), ())
+    assert described(profile) == []
+    strong = Profile(0, 1, 0.5, (Trait("age", 1, 1, 2.0), Trait("size", 1, 1, -0.3)), ())
+    assert in_a_line(described(strong)) == "much higher age"  # what is slight is left out beside it
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0, "0"), (52_134.4, "52,134"), (2019.2, "2019"), (-3.14159, "-3.14"), (0.00001, "1.0e-05")]
+)
+def test_numbers_are_short(value, shown):
+    assert number(value) == shown
