@@ -1,6 +1,5 @@
 """Neighbours on disk, by the fingerprint of what they were found from."""
 
-import hashlib
 import os
 import tempfile
 import warnings
@@ -10,16 +9,15 @@ from pathlib import Path
 import numpy as np
 from torch import Tensor
 
+from clustering.fingerprint import fingerprint
 from clustering.row_search import Found
 
 _FORMAT = "neighbours 1"
 
 
 def key(x: Tensor, k: int, search: str) -> str:
-    """24 hexadecimal digits that depend on every number of X, their precision, k and the search."""
-    digest = hashlib.sha256(f"{_FORMAT} {tuple(x.shape)} {x.dtype} {k} {search}".encode())
-    digest.update(x.contiguous().cpu().numpy().data)
-    return digest.hexdigest()[:24]
+    """Depends on every number of X, their precision, k and the search."""
+    return fingerprint(_FORMAT, str(tuple(x.shape)), str(x.dtype), k, search, x.contiguous().cpu().numpy().data)
 
 
 def load(path: Path, shape: tuple[int, int]) -> tuple[Found, float] | None:

@@ -1,0 +1,280 @@
+"""What a clustering is worth: against labels that are known, against other clusterings, and by its objective.
+
+Labels may be any values, of numpy, torch or pandas; which number a cluster has does not matter. All counts are exact.
+"""
+
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+from scipy.optimize import linear_sum_assignment
+from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
+
+from clustering.centres import Means, Medoids, Modes, Rows, Rule
+from clustering.errors import InputError
+from clustering.neighbours import NeighbourGraph
+from clustering.row_graph import given_graph
+from clustering.sparse_graph import SparseGraph
+from clustering.streams import stream
+from clustering.trials import discrete_energy
+
+Prototypes = Literal["mean", "mean_shift", "byproduct", "medoid"]
+"""F of an objective, as `clustering.SLK` has it."""
+
+
+def nmi(truth: ArrayLike, labels: ArrayLike, *, average: Literal["geometric", "arithmetic"] = "geometric") -> float:
+    """Normalised mutual information I(Y; L) / mean(H(Y), H(L)), in [0, 1].
+
+    The papers' is that of Strehl and Ghosh (2002), with the geometric mean; scikit-learn's default is the arithmetic.
+    Where both sides are one group it is 1, where one of them is, 0.
+    """
+    truth, labels = _paired(truth, labels)
+    return float(normalized_mutual_info_score(truth, labels, average_method=average))
+
+
+def ari(truth: ArrayLike, labels: ArrayLike) -> float:
+    """Rand index adjusted for chance (Hubert and Arabie 1985), in [-0.5, 1], 0 on average for random labels."""
+    return float(adjusted_rand_score(*_paired(truth, labels)))
+
+
+def accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
+    """Share of points whose cluster is their class, clusters and classes paired one to one as is best (the papers'
+    ACC). Where there are more of the ones than of the others, those left over count as errors."""
+    table = contingency(truth, labels)
+    return float(table[linear_sum_assignment(table, maximize=True)].sum() / table.sum())
+
+
+def contingency(truth: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
+    """(classes, clusters) numbers of points, both in ascending order of their values; none of them empty."""
+    truth, labels = _paired(truth, labels)
+    rows, columns = int(truth.max()) + 1, int(labels.max()) + 1
+    return np.bincount(truth * columns + labels, minlength=rows * columns).reshape(rows, columns)
+
+
+def cluster_sizes(labels: ArrayLike, clusters: int | None = None) -> NDArray[np.int64]:
+    """(K,) points of each of the clusters 0..K-1, zeros included; K is the highest label and one where not given.
+
+    Raises:
+        InputError: labels that are no such numbers.
+    """
+    found = np.asarray(labels)
+    if found.ndim != 1 or not np.issubdtype(found.dtype, np.integer) or (found.size and found.min() < 0):
+        raise InputError("labels must be one row of integers 0..K-1; leave noise (-1) out")
+    if clusters is not None and found.size and found.max() >= clusters:
+        raise InputError(f"labels go up to {found.max()}, but there are {clusters} clusters: 0..{clusters - 1}")
+    return np.bincount(found, minlength=clusters or 0)
+
+
+def lost_clusters(labels: ArrayLike, clusters: int) -> int:
+    """How many of K clusters have no point."""
+    return int((cluster_sizes(labels, clusters) == 0).sum())
+
+
+def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) -> float:
+    """Mean silhouette (Rousseeuw 1987) of a sample of the points among themselves, in [-1, 1].
+
+    NaN where the sample has one cluster, or each point its own. Takes the square of the sample in time.
+
+    Args:
+        X: (N, D) points, or scipy sparse.
+        labels: (N,).
+        sample: points at most; all where there are fewer.
+        seed: of the sample.
+    """
+    labels = _numbered(labels)
+    if X.shape[0] != len(labels):
+        raise InputError(f"X has {X.shape[0]} rows, labels are {len(labels)}")
+    if sample < len(labels):
+        rows = np.sort(stream(seed, "silhouette").choice(len(labels), sample, replace=False))
+        X, labels = X[rows], labels[rows]
+    if not 2 <= len(np.unique(labels)) < len(labels):
+        return float("nan")
+    return float(silhouette_score(X, labels))
+
+
+class Stability(NamedTuple):
+    """How much clusterings of the same points agree: means over all pairs, 1 where all are the same.
+
+    Attributes:
+        ari: of the adjusted Rand index.
+        nmi: of the normalised mutual information, geometric.
+    """
+
+    ari: float
+    nmi: float
+
+
+def stability(labelings: Sequence[ArrayLike]) -> Stability:
+    """Agreement of two or more clusterings (N,) of the same points, such as those of several seeds.
+
+    Raises:
+        InputError: fewer than two, or of different numbers of points.
+    """
+    numbered = [_numbered(labels) for labels in labelings]
+    if len(numbered) < 2:
+        raise InputError(f"stability needs two clusterings or more, not {len(numbered)}")
+    pairs = [(ari(one, other), nmi(one, other)) for one, other in combinations(numbered, 2)]
+    return Stability(*(float(mean) for mean in np.mean(pairs, axis=0)))
+
+
+def discrete_objective(
+    X: ArrayLike,
+    labels: ArrayLike,
+    prototypes: ArrayLike,
+    graph: Any,
+    weight: float,
+    *,
+    kind: Prototypes,
+    bandwidth: float = 1.0,
+) -> float:
+    """E = F + weight sum_pq w_pq [l_p != l_q] (thesis eq. 2.4), every stored arc once.
+
+    With F = -sum_p g(x_p, m) of its mode ("mean_shift", "byproduct"), sum_p ||x_p - m||^2 ("mean") or sum_p
+    ||x_p - m|| ("medoid").
+
+    Args:
+        X: (N, D).
+        labels: (N,) clusters 0..K-1.
+        prototypes: (K, D).
+        graph: W, see `clustering.row_graph.given_graph`.
+        weight: lambda.
+        kind: F.
+        bandwidth: sigma of the kernel g(x, m) = exp(-||x - m||^2 / (2 sigma^2)).
+    """
+    rule, centres, W = _parts(X, prototypes, graph, kind, bandwidth)
+    cluster_sizes(labels, len(centres))
+    own = torch.from_numpy(np.asarray(labels, dtype=np.int64))
+    return float(
+        discrete_energy(rule.cost(centres[None]), own[None], W, torch.tensor([weight], dtype=torch.float64))[0]
+    )
+
+
+def relaxed_objective(
+    X: ArrayLike,
+    assignments: ArrayLike,
+    prototypes: ArrayLike,
+    graph: Any,
+    weight: float,
+    *,
+    kind: Prototypes,
+    bandwidth: float = 1.0,
+) -> float:
+    """R = <S, log S> + F - weight <S, W S>, the relaxation of E that `SLK` lowers; on one-hot S it is E - weight sum W.
+
+    Args:
+        X: (N, D).
+        assignments: (N, K) S, rows in the simplex.
+        prototypes, graph, weight, kind, bandwidth: as of `discrete_objective`.
+    """
+    rule, centres, W = _parts(X, prototypes, graph, kind, bandwidth)
+    S = torch.from_numpy(np.array(assignments, dtype=np.float64))
+    if S.shape != (W.points, len(centres)):
+        raise InputError(f"assignments must be ({W.points}, {len(centres)}), not {tuple(S.shape)}")
+    smooth = (S * (W @ S[None])[0]).sum()
+    return float((S * rule.cost(centres[None])[0].T).sum() - torch.special.entr(S).sum() - weight * smooth)
+
+
+class GraphObjectives(NamedTuple):
+    """Objectives of a partition of a graph, summed over clusters (thesis section 1.1); smaller is better in all.
+
+    With S_k the indicator of cluster k, d the row sums of W, and 0 for a cluster without points or without arcs.
+
+    Attributes:
+        association: -S_k^T W S_k.
+        min_cut: S_k^T W (1 - S_k).
+        average_cut: min_cut / |S_k|.
+        normalised_cut: min_cut / d^T S_k.
+        average_association: association / |S_k|.
+        self_balanced: min_cut + balance |S_k|^2.
+        modularity: association + (d^T S_k)^2 / sum d.
+    """
+
+    association: float
+    min_cut: float
+    average_cut: float
+    normalised_cut: float
+    average_association: float
+    self_balanced: float
+    modularity: float
+
+
+def graph_objectives(labels: ArrayLike, W: Any, *, balance: float = 1.0) -> GraphObjectives:
+    """All of them, in time of the number of arcs.
+
+    Args:
+        labels: (N,).
+        W: weights >= 0 between N points: scipy sparse, an array, or a graph of `clustering.neighbours`. Its diagonal
+            counts, as that of a kernel must.
+        balance: weight of the sizes in `self_balanced`.
+    """
+    own = _numbered(labels)
+    weights = _matrix(W)
+    if weights.shape != (len(own), len(own)):
+        raise InputError(f"W has shape {weights.shape}, labels are {len(own)}")
+    clusters = int(own.max()) + 1
+    inside = own[weights.row] == own[weights.col]
+    every = np.ones(len(own)), weights.data * inside, weights.data
+    sizes, association, degree = (
+        np.asarray(np.bincount(places, weights=of, minlength=clusters), dtype=np.float64)
+        for places, of in zip((own, own[weights.row], own[weights.row]), every, strict=True)
+    )
+    cut = degree - association
+
+    def over(numerator: NDArray[np.float64], denominator: NDArray[np.float64]) -> float:
+        present = denominator > 0
+        return float((numerator[present] / denominator[present]).sum())
+
+    return GraphObjectives(
+        association=-float(association.sum()),
+        min_cut=float(cut.sum()),
+        average_cut=over(cut, sizes),
+        normalised_cut=over(cut, degree),
+        average_association=-over(association, sizes),
+        self_balanced=float(cut.sum() + balance * np.square(sizes).sum()),
+        modularity=-float(association.sum()) + over(np.square(degree), np.full(clusters, degree.sum())),
+    )
+
+
+def _parts(
+    X: ArrayLike, prototypes: ArrayLike, graph: Any, kind: Prototypes, bandwidth: float
+) -> tuple[Rule, torch.Tensor, SparseGraph]:
+    """In double precision: F, the prototypes where its rows are counted from, and W."""
+    rows = Rows.of(torch.from_numpy(np.array(X, dtype=np.float64)))
+    centres = torch.from_numpy(np.array(prototypes, dtype=np.float64))
+    if centres.ndim != 2 or centres.shape[1] != rows.values.shape[1]:
+        raise InputError(f"prototypes must be (K, {rows.values.shape[1]}), not {tuple(centres.shape)}")
+    if rows.origin is not None:
+        centres = centres - rows.origin
+    rules: dict[str, Rule] = {"mean": Means(rows), "medoid": Medoids(rows)}
+    if kind not in (*rules, "mean_shift", "byproduct"):
+        raise InputError(f"kind must be mean, mean_shift, byproduct or medoid, not {kind!r}")
+    rule = rules.get(kind, Modes(rows, bandwidth**2))
+    return rule, centres, given_graph(graph, len(rows.values)).to(torch.float64)
+
+
+def _numbered(labels: ArrayLike) -> NDArray[np.int64]:
+    """(N,) places of labels among their values."""
+    found = np.asarray(labels)
+    if found.ndim != 1 or not found.size:
+        raise InputError(f"labels must be one row of them, not of shape {found.shape}")
+    return np.unique(found, return_inverse=True)[1].astype(np.int64)
+
+
+def _paired(truth: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    classes, clusters = _numbered(truth), _numbered(labels)
+    if len(classes) != len(clusters):
+        raise InputError(f"there are {len(classes)} true labels and {len(clusters)} clusters of points; give as many")
+    return classes, clusters
+
+
+def _matrix(W: Any) -> sparse.coo_array:
+    if isinstance(W, NeighbourGraph):
+        W = W.graph
+    if isinstance(W, SparseGraph):
+        parts = (part.cpu().numpy() for part in (W.weights, W.columns, W.pointers))
+        W = sparse.csr_array(tuple(parts), shape=(W.points, W.points))
+    return sparse.coo_array(W).astype(np.float64)
