@@ -2,7 +2,7 @@
 
     TRANSDUCE_DATA=FOLDER python benchmarks/slk.py mnist mean_shift byproduct mean --starts 8 --weight 0.65
 
-Every start is a fit of its own. The graph is built once by faiss's exact flat index, with as many threads as torch has.
+Every start is a fit of its own. The graph of exact neighbours is built once, with as many threads as torch has.
 "label-selected" is the best start by accuracy, which only labels can tell.
 """
 
@@ -11,31 +11,11 @@ import os
 import time
 from pathlib import Path
 
-import faiss
 import numpy as np
-import torch
-from scipy.optimize import linear_sum_assignment
-from sklearn.metrics import normalized_mutual_info_score
 
 from clustering import SLK
-from clustering.sparse_graph import SparseGraph
-
-
-def accuracy(truth: np.ndarray, labels: np.ndarray, K: int) -> float:
-    """Share of points whose cluster is their class, clusters and classes being paired one to one."""
-    counts = np.zeros((K, K))
-    np.add.at(counts, (truth, labels), 1)
-    return float(counts[linear_sum_assignment(-counts)].sum() / len(truth))
-
-
-def neighbours(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-    """(N, k) indices and squared distances of each point's nearest others."""
-    index = faiss.IndexFlatL2(X.shape[1])
-    index.add(X)
-    squared, found = index.search(X, k + 1)
-    other = found != np.arange(len(X))[:, None]
-    other[other.all(axis=1), -1] = False
-    return found[other].reshape(len(X), k), squared[other].reshape(len(X), k)
+from clustering.metrics import accuracy, nmi
+from clustering.neighbours import neighbours
 
 
 def main() -> None:
@@ -44,38 +24,28 @@ def main() -> None:
     parser.add_argument("prototypes", nargs="+", choices=["mean_shift", "byproduct", "mean", "medoid"])
     parser.add_argument("--starts", type=int, default=8)
     parser.add_argument("--weight", type=float, nargs="+", default=[0.65])
-    parser.add_argument("--graph", type=Path, help="keep the neighbours in this .npz, and take them from there again")
+    parser.add_argument("--graph", type=Path, help="a folder that keeps the neighbours")
     given = parser.parse_args()
     with np.load(Path(os.environ["TRANSDUCE_DATA"]) / "clustering" / f"{given.data}.npz") as arrays:
         X = np.concatenate([arrays["x_train"], arrays["x_test"]]).astype(np.float32)
         y = np.unique(np.concatenate([arrays["y_train"], arrays["y_test"]]), return_inverse=True)[1]
     X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-12)
     K = int(y.max()) + 1
-    faiss.omp_set_num_threads(torch.get_num_threads())
-    begun = time.perf_counter()
-    if given.graph and given.graph.exists():
-        with np.load(given.graph) as arrays:
-            near, squared = arrays["near"], arrays["squared"]
-        print(f"{given.data} {X.shape}: neighbours from {given.graph}")
-    else:
-        near, squared = neighbours(X, 5)
-        print(f"{given.data} {X.shape}: exact neighbours {time.perf_counter() - begun:.1f} s")
-        if given.graph:
-            np.savez(given.graph, near=near, squared=squared)
-    graph = SparseGraph.of_arcs(torch.from_numpy(near)[None], torch.ones(1, *near.shape))
-    sigma = float(np.sqrt(squared.mean()))
+    graph = neighbours(X, 5, method="exact", cache=given.graph)
+    print(f"{given.data} {X.shape}: exact neighbours {graph.seconds:.1f} s")
     for prototypes in given.prototypes:
         for weight in given.weight:
             rows = []
             for seed in range(given.starts):
-                model = SLK(K, prototypes=prototypes, weight=weight, bandwidth=sigma, n_init=1, random_state=seed)
+                model = SLK(K, prototypes=prototypes, weight=weight, n_init=1, random_state=seed)
                 wall, cpu = time.perf_counter(), time.process_time()
                 model.fit(X, graph=graph)
                 wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
                 shares = np.bincount(model.labels_, minlength=K) / len(X)
                 information = model.objective_ + len(X) * float((shares * np.log(np.maximum(shares, 1e-12))).sum())
-                nmi = normalized_mutual_info_score(y, model.labels_, average_method="geometric")
-                rows.append((accuracy(y, model.labels_, K), nmi, model.objective_, information, wall, cpu))
+                rows.append(
+                    (accuracy(y, model.labels_), nmi(y, model.labels_), model.objective_, information, wall, cpu)
+                )
             found = np.array(rows)
             chosen = {
                 "by labels": found[:, 0].argmax(),
