@@ -1,8 +1,8 @@
-"""Groups of the config: what `benchmark=`, `target=`, `backbone=`, `training=`, `strategy=`, `sampler=` may name.
+"""Groups of the config: what `benchmark=`, `backbone=`, `strategy=`, `dataset=`, `method=` and the others may name.
 
-An option is a YAML file in `configs/<group>/` that lists every field of the dataclass it stands for, so that
-names, keys and kinds are checked without importing torch. A plug-in without a file gets its fields from its
-class.
+An option is a YAML file in `configs/<group>/` that lists every field of the dataclass it stands for (of a method
+every parameter of the estimator), so that names, keys and kinds are checked without importing torch. A plug-in
+without a file gets its fields from its class.
 """
 
 import copy
@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from functools import cache, lru_cache
 from typing import Any
 
+from clustering.datasets import DATASETS
 from clustering.errors import InputError, unknown
+from clustering.methods import METHODS, configured, parameters
 from clustering.plugins import Plugins
 from fsl.benchmarks import BENCHMARKS
 from fsl.samplers import SAMPLERS
@@ -38,6 +40,7 @@ class Group:
         default: what is chosen when nothing is said, as on the command line.
         files: the folder of its options in `configs/`, where it is not named like the group.
         nothing: the option that stands for no choice, if there is one; it builds None.
+        estimators: whether the classes are scikit-learn's kind of estimators, and no dataclasses.
     """
 
     name: str
@@ -47,6 +50,7 @@ class Group:
     builds: str = ""
     files: str = ""
     nothing: str = ""
+    estimators: bool = False
 
 
 SAME = "same"
@@ -70,6 +74,14 @@ GROUPS: dict[str, Group] = {
             plugins=BENCHMARKS,
             files="benchmark",
             nothing=SAME,
+        ),
+        Group("dataset", "the points", "digits", plugins=DATASETS),
+        Group(
+            "method",
+            "how they are clustered: one of these, or any clusterer of scikit-learn's kind as module:Class",
+            "slk_mean_shift",
+            plugins=METHODS,
+            estimators=True,
         ),
     )
 }
@@ -115,7 +127,8 @@ class Choice:
         return load(GROUPS[self.group], self.plugin)
 
     def build(self) -> Any:
-        """The object itself: a strategy, a sampler, a benchmark, a `Training`; for a backbone the name that timm knows.
+        """The object itself: a strategy, a sampler, a data set, a `Training`, an estimator that is yet to be fitted;
+        for a backbone the name that timm knows.
 
         Raises:
             InputError: names the field whose value cannot be.
@@ -126,24 +139,27 @@ class Choice:
         if group.plugins is None and not group.builds:
             return self.plugin
         built = load(group, self.plugin)
-        surplus = self.options.keys() - {item.name for item in dataclasses.fields(built)}
+        surplus = self.options.keys() - fields_of(group, built).keys()
         if surplus:
             where = f"configs/{self.group}/{self.name}.yaml"
             raise InputError(f"{where}: {self.plugin} has no field {', '.join(sorted(surplus))}; delete it there")
         try:
-            return built(**self.options)
+            return configured(built, self.options) if group.estimators else built(**self.options)
         except InputError as error:
             raise InputError(f"{self.group}={self.name}: {error}") from error
 
 
 def load(group: Group, plugin: str) -> Any:
-    """The dataclass that an option stands for. Imports it, and torch with it."""
+    """The dataclass, or estimator, that an option stands for. Imports it, and torch with it."""
     if group.plugins is not None:
         built = group.plugins.load(plugin)
     else:
         module, _, attribute = group.builds.partition(":")
         built = getattr(importlib.import_module(module), attribute)
-    if not (isinstance(built, type) and dataclasses.is_dataclass(built)):
+    if group.estimators:
+        if not (isinstance(built, type) and hasattr(built, "fit") and hasattr(built, "get_params")):
+            raise InputError(f"{group.name} {plugin!r} must name an estimator, with fit and get_params")
+    elif not (isinstance(built, type) and dataclasses.is_dataclass(built)):
         raise InputError(f"{group.name} {plugin!r} must name a dataclass, since its fields are its config")
     return built
 
@@ -202,13 +218,16 @@ def _option(group: str, name: str) -> Choice:
     if kind.plugins is not None:
         if ":" not in name and name not in names(group):
             raise unknown(group, name, names(group))
-        return Choice(group, name, _fields(load(kind, name)))
+        return Choice(group, name, fields_of(kind, load(kind, name)))
     if kind.builds:
         raise unknown(group, name, names(group))
     return Choice(group, name)
 
 
-def _fields(built: Any) -> dict[str, Any]:
+def fields_of(group: Group, built: Any) -> dict[str, Any]:
+    """What may be set of a class, with the defaults."""
+    if group.estimators:
+        return {name: freeze(value) for name, value in parameters(built).items()}
     found = {}
     for item in dataclasses.fields(built):
         if item.default is not dataclasses.MISSING:

@@ -11,7 +11,7 @@ from typing import Any
 from clustering.errors import InputError, unknown
 from clustering.parameters import mismatch
 from runs import groups, overrides
-from runs.config import SCHEMAS, TrainConfig, group_names, top_level
+from runs.config import SCHEMAS, RunConfig, group_names, top_level
 from runs.groups import GROUPS, REQUIRED, Choice
 from runs.networks import check_backbone
 from runs.overrides import Value
@@ -42,7 +42,7 @@ TUNING = Target("", "tuning")
 
 
 def resolve(
-    schema: type[TrainConfig], arguments: Sequence[str], under: Mapping[str, str] | None = None, origin: str = ""
+    schema: type[RunConfig], arguments: Sequence[str], under: Mapping[str, str] | None = None, origin: str = ""
 ) -> list[dict[str, Any]]:
     """Fields of every config that the arguments ask for, in order, each once; they go over what lies `under` them."""
     typed = [Assignment(*overrides.split(argument)) for argument in _keyed(schema, arguments)]
@@ -55,7 +55,7 @@ def resolve(
     found: list[dict[str, Any]] = []
     for overlay in [experiment(name.text) for name in experiments] or [below]:
         found += [fields for fields in _resolve(schema, overlay, typed) if fields not in found]
-    for name in {fields["backbone"].name for fields in found}:
+    for name in {fields["backbone"].name for fields in found if "backbone" in fields}:
         check_backbone(name, groups.names("backbone"))
     return found
 
@@ -75,7 +75,7 @@ def experiment(name: str) -> list[Assignment]:
     ]
 
 
-def _keyed(schema: type[TrainConfig], arguments: Sequence[str]) -> Iterator[str]:
+def _keyed(schema: type[RunConfig], arguments: Sequence[str]) -> Iterator[str]:
     for argument, following in itertools.zip_longest(arguments, arguments[1:]):
         if "=" not in argument:
             plain = following is not None and "=" not in following
@@ -88,7 +88,7 @@ def _keyed(schema: type[TrainConfig], arguments: Sequence[str]) -> Iterator[str]
 
 
 def _resolve(
-    schema: type[TrainConfig], overlay: Sequence[Assignment], typed: Sequence[Assignment]
+    schema: type[RunConfig], overlay: Sequence[Assignment], typed: Sequence[Assignment]
 ) -> list[dict[str, Any]]:
     chosen = _chosen(schema, overlay, typed)
     candidates = [groups.option(group, name) for group, options in chosen.items() for name in options]
@@ -121,7 +121,7 @@ def _resolve(
     return found
 
 
-def _protocols(schema: type[TrainConfig], axes: Mapping[Target, list[Any]]) -> list[str | None]:
+def _protocols(schema: type[RunConfig], axes: Mapping[Target, list[Any]]) -> list[str | None]:
     """How values are tuned; None where they are not, and for a verb that knows no tuning."""
     defaults = {field.name: field.default for field in top_level(schema)}
     return axes.get(TUNING, [defaults.get(TUNING.field)])
@@ -137,7 +137,7 @@ def _with(protocol: str | None, axes: Mapping[Target, list[Any]]) -> dict[Target
 
 
 def _chosen(
-    schema: type[TrainConfig], overlay: Sequence[Assignment], typed: Sequence[Assignment]
+    schema: type[RunConfig], overlay: Sequence[Assignment], typed: Sequence[Assignment]
 ) -> dict[str, list[str]]:
     chosen: dict[str, list[str]] = {}
     for group in group_names(schema):
@@ -152,7 +152,7 @@ def _chosen(
     return chosen
 
 
-def _target(schema: type[TrainConfig], item: Assignment, candidates: Sequence[Choice]) -> Target:
+def _target(schema: type[RunConfig], item: Assignment, candidates: Sequence[Choice]) -> Target:
     if item.key in group_names(schema):
         return Target(item.key, "")
     if any(item.key == field.name for field in top_level(schema)):
@@ -176,7 +176,7 @@ def _target(schema: type[TrainConfig], item: Assignment, candidates: Sequence[Ch
     raise _unknown(schema, item, candidates)
 
 
-def _unknown(schema: type[TrainConfig], item: Assignment, candidates: Sequence[Choice]) -> InputError:
+def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Choice]) -> InputError:
     first = item.key.partition(".")[0]
     verbs = [
         verb
@@ -226,7 +226,7 @@ def _files(group: str) -> list[Choice]:
     return found
 
 
-def _values(schema: type[TrainConfig], item: Assignment, target: Target, candidates: Sequence[Choice]) -> list[Any]:
+def _values(schema: type[RunConfig], item: Assignment, target: Target, candidates: Sequence[Choice]) -> list[Any]:
     if not target.group:
         fields = {field.name: field for field in top_level(schema)}
         text = _as_list(item) if isinstance(fields[item.key].default, tuple) else item.text
@@ -250,7 +250,7 @@ def _as_list(item: Assignment) -> str:
     return item.text if "[" in item.text else f"[{item.text}]"
 
 
-def _top_level(schema: type[TrainConfig], item: Assignment, given: Value, candidates: Sequence[Choice]) -> Any:
+def _top_level(schema: type[RunConfig], item: Assignment, given: Value, candidates: Sequence[Choice]) -> Any:
     hint = typing.get_type_hints(schema, include_extras=True)[item.key]
     value = groups.freeze(given.value)
     if value is not None and not isinstance(value, str) and mismatch("", hint) is None:
@@ -263,7 +263,7 @@ def _top_level(schema: type[TrainConfig], item: Assignment, given: Value, candid
     return value
 
 
-def _fields(schema: type[TrainConfig], point: dict[Target, Any]) -> dict[str, Any]:
+def _fields(schema: type[RunConfig], point: dict[Target, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {target.field: value for target, value in point.items() if not target.group}
     for group in group_names(schema):
         name = point.get(Target(group, "")) or groups.default(group, fields["benchmark"].name)

@@ -25,6 +25,7 @@ VERBS = {
     "train": ("runs.cli.train", "train a backbone on the base classes of a benchmark"),
     "evaluate": ("runs.cli.evaluate", "evaluate strategies on few-shot tasks; trains first where needed"),
     "tune": ("runs.cli.tune", "choose a strategy's values on base and validation classes"),
+    "cluster": ("runs.cli.cluster", "cluster a data set, and hold methods against each other"),
     "compare": ("runs.cli.compare", "hold strategies against one of them on the same tasks"),
     "table": ("runs.cli.table", "show an experiment's results from the tracked runs"),
     "figure": ("runs.cli.figure", "draw a figure of the papers from the tracked runs"),
@@ -38,7 +39,7 @@ DONE, INTERRUPTED = 0, 130
 USAGE = """\
 usage: transduce VERB [key=value ...] [--flag ...]
 
-Transductive few-shot learning: train, evaluate, compare. Every run is tracked in MLflow.
+Transductive few-shot learning and clustering: train, evaluate, compare. Every run is tracked in MLflow.
 
 verbs:
 {verbs}
@@ -141,7 +142,7 @@ def _version() -> str:
 
 
 def _interrupted(given: Sequence[str]) -> str:
-    if given and given[0] in ("quickstart", "train", "evaluate", "tune", "compare", "table", "figure"):
+    if given and given[0] in ("quickstart", "train", "evaluate", "tune", "cluster", "compare", "table", "figure"):
         return (
             "\ntransduce: interrupted. Finished runs, features and checkpoints are kept, and training up to "
             "its last finished epoch.\nTo go on, give the same command again."

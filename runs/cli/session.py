@@ -4,16 +4,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clustering.errors import InputError
-from runs.config import EvaluateConfig, TrainConfig, TuneConfig
+from runs.config import ClusterConfig, EvaluateConfig, RunConfig, TrainConfig, TuneConfig
 from runs.console import Console
 from runs.overrides import write
 
 if TYPE_CHECKING:
+    from runs.clustering_results import Clustered
     from runs.groups import Choice
-    from runs.stages import Checkpoint, Result, Tuning
+    from runs.stages import Checkpoint, Plan, Result, Tuning
 
 
-def _check(choice: "Choice", config: TrainConfig) -> None:
+def _check(choice: "Choice", config: RunConfig) -> None:
     """That an option can be built, with each of the values that a tuning tries."""
     for point in choice.points():
         try:
@@ -37,7 +38,7 @@ class Session:
         InputError: a value that its strategy, benchmark or training does not take.
     """
 
-    def __init__(self, configs: Sequence[TrainConfig], console: Console, results: str | None = None) -> None:
+    def __init__(self, configs: Sequence[RunConfig], console: Console, results: str | None = None) -> None:
         from fsl.machine import keep_freed_memory
         from runs.store import Store
         from runs.tracking import Tracker
@@ -58,15 +59,22 @@ class Session:
 
     def show_plan(self) -> None:
         """The resolved configs, and what would be done for them."""
-        from runs.stages import plan
-
-        found = plan(self.configs, self.store, self.tracker)
+        found = self._plan()
         if self.console.as_json:
             self.console.json({"configs": [config.flat() for config in self.configs], **found.as_dict()})
             return
         for i, config in enumerate(self.configs):
             self.console.write(f"# config {i + 1} of {len(self.configs)}\n{config.to_yaml()}")
         self.console.write(f"# plan, with results in {self.store.root}\n{found}")
+
+    def _plan(self) -> "Plan":
+        from runs import clusterings, stages
+
+        clusters = [config for config in self.configs if isinstance(config, ClusterConfig)]
+        if clusters:
+            return clusterings.plan(clusters, self.store, self.tracker)
+        trained = [config for config in self.configs if isinstance(config, TrainConfig)]
+        return stages.plan(trained, self.store, self.tracker)
 
     def checkpoint(self, config: TrainConfig, *, force: bool) -> "Checkpoint":
         """Train, or find the checkpoint."""
@@ -80,13 +88,19 @@ class Session:
 
         return stages.evaluation(configs, self.store, self.tracker, progress=self.console, force=force)
 
+    def clustering(self, configs: Sequence[ClusterConfig], *, force: bool) -> "list[Clustered]":
+        """Cluster, or find the results."""
+        from runs.clusterings import clustering
+
+        return clustering(configs, self.store, self.tracker, progress=self.console, force=force)
+
     def tuning(self, config: TuneConfig, *, force: bool) -> "Tuning":
         """Choose values, or find the choice."""
         from runs import stages
 
         return stages.tune(config, self.store, self.tracker, progress=self.console, force=force)
 
-    def varying(self, config: TrainConfig, leave_out: Sequence[str] = ()) -> dict[str, str]:
+    def varying(self, config: RunConfig, leave_out: Sequence[str] = ()) -> dict[str, str]:
         """Keys that differ between the configs that have them, with this config's values as text."""
         flats = [other.shown() for other in self.configs]
         order = {group: i for i, group in enumerate((*config.choices(), ""))}

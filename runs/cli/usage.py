@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from runs import groups
 from runs.cli import flags
-from runs.config import TrainConfig, group_names, parse, top_level
+from runs.config import RunConfig, group_names, parse, top_level
 from runs.groups import GROUPS, Choice
 from runs.overrides import write
 
@@ -15,7 +15,7 @@ WIDTH = 108
 def usage(
     verb: str,
     about: str,
-    schema: type[TrainConfig],
+    schema: type[RunConfig],
     allowed: Sequence[str],
     examples: Sequence[str],
     settings: Sequence[str],
@@ -45,7 +45,7 @@ def _group(name: str) -> str:
     return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent=" " * 14)
 
 
-def _files(schema: type[TrainConfig]) -> str:
+def _files(schema: type[RunConfig]) -> str:
     """What is no group, but picks a file all the same."""
     rows = {"experiment": "keys and values from a file, put before yours"}
     if any(field.name == "tuning" for field in top_level(schema)):

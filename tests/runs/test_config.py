@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clustering.errors import InputError
 from clustering.parameters import mismatch
 from runs import groups, networks, overrides
-from runs.config import SCHEMAS, Choice, EvaluateConfig, TrainConfig, identity, parse
+from runs.config import SCHEMAS, Choice, ClusterConfig, EvaluateConfig, TrainConfig, identity, parse
 from runs.networks import check_backbone
 
 FILES = [(group, path.stem) for group in groups.GROUPS for path in sorted((groups.folder() / group).glob("*.yaml"))]
@@ -329,17 +329,18 @@ def test_a_file_lists_every_field_of_its_class_with_values_it_takes(group, name)
         check_backbone(choice.plugin, [])
         return
     built = groups.load(groups.GROUPS[group], choice.plugin)
-    hints = typing.get_type_hints(built, include_extras=True)
-    assert set(choice.options) == {field.name for field in dataclasses.fields(built)}
+    estimator = groups.GROUPS[group].estimators
+    hints = typing.get_type_hints(built.__init__ if estimator else built, include_extras=True)
+    assert set(choice.options) == set(groups.fields_of(groups.GROUPS[group], built))
     for field, value in choice.options.items():
         assert mismatch(value, hints[field]) is None
         takes_number = mismatch(0.5, hints[field]) is None or mismatch(1.5, hints[field]) is None
-        if takes_number and value is not None:
+        if takes_number and value is not None and not (estimator and isinstance(value, str)):  # "estimate", or a number
             assert isinstance(value, float), f"{field}: write {value}.0, or fractions are refused on the command line"
     choice.build()
 
 
-PLUGINS = ("strategy", "sampler", "benchmark")
+PLUGINS = ("strategy", "sampler", "benchmark", "dataset")
 NAMESAKES = [(g, f) for g, f in FILES if g in PLUGINS and f in groups.GROUPS[g].plugins.table]
 
 
@@ -354,6 +355,46 @@ def test_a_file_named_like_its_class_holds_its_defaults(group, name):
 def test_as_published_is_the_preset_of_the_code(name):
     built = groups.option("strategy", name).build()
     assert built == type(built).as_published()
+
+
+@pytest.mark.parametrize(
+    ("name", "preset"),
+    [
+        ("slk_mean_shift_as_published", "slk2018-ms"),
+        ("slk_byproduct_as_published", "slk2018-bo"),
+        ("slk_means_as_published", "journal-means"),
+    ],
+)
+def test_methods_as_published_are_the_presets_of_the_code(name, preset):
+    from clustering import SLK
+    from clustering.methods import parameters
+
+    preset_values = SLK.preset(preset).get_params()
+    assert dict(groups.option("method", name).options) == {key: preset_values[key] for key in parameters(SLK)}
+
+
+@pytest.mark.parametrize("kind", ["mean_shift", "byproduct", "means", "medoid"])
+def test_the_kinds_of_slk_differ_in_their_prototypes_alone(kind):
+    from clustering import SLK
+
+    built = groups.option("method", f"slk_{kind}").build()
+    prototypes = {"means": "mean"}.get(kind, kind)
+    assert built.get_params() == SLK(prototypes=prototypes).get_params()
+
+
+def test_a_number_in_the_place_of_a_word_is_a_number():
+    (config,) = parse(ClusterConfig, ["bandwidth=0.4"])
+    assert config.method.build().bandwidth == 0.4
+    (config,) = parse(ClusterConfig, ["bandwidth=wide"])
+    with pytest.raises(InputError, match="bandwidth must be one of estimate, published or a number above 0"):
+        config.method.build()
+
+
+def test_an_estimator_of_another_package_is_a_method():
+    (config,) = parse(ClusterConfig, ["method=sklearn.cluster:HDBSCAN", "min_cluster_size=7"])
+    assert config.method.build().min_cluster_size == 7
+    with pytest.raises(InputError, match="must name an estimator"):
+        parse(ClusterConfig, ["method=json:JSONDecoder"])
 
 
 @pytest.mark.parametrize("name", groups.names("experiment"))

@@ -1,0 +1,60 @@
+"""Clustering methods by name, and what of each may be set. To add one: a file with an estimator, and a line here.
+
+A method is an estimator of scikit-learn's kind: it takes parameters by name, and what it found is `labels_`.
+"""
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, get_type_hints
+
+from clustering.parameters import mismatch, validate_signature
+from clustering.plugins import Plugins
+
+METHODS = Plugins(
+    kind="method",
+    table={
+        "slk": "clustering.slk:SLK",
+    },
+    group="transduce.methods",
+)
+SET = ("n_clusters", "n_init", "random_state", "device")
+"""Parameters that whoever runs a method decides, and that are no part of it."""
+
+_WRITTEN = (type(None), bool, int, float, str, tuple, list)
+
+
+def parameters(kind: Any) -> dict[str, Any]:
+    """Parameters of an estimator class that are part of the method, with their defaults, as far as these can be
+    written down."""
+    found = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
+    return {name: value for name, value in found.items() if name not in SET and isinstance(value, _WRITTEN)}
+
+
+def configured(kind: Any, values: Mapping[str, Any]) -> Any:
+    """The estimator with these parameters, checked against their annotations where it has some.
+
+    A number that came as text, because the default is a word ("estimate", say), is a number again.
+
+    Raises:
+        InputError: names the parameter, what it may hold and the value it got.
+    """
+    try:
+        hints = get_type_hints(kind.__init__, include_extras=True)
+    except NameError:  # names that only type checkers import
+        return kind(**values)
+    taken = dict(values)
+    for name, value in values.items():
+        if isinstance(value, str) and name in hints and mismatch(value, hints[name]):
+            taken[name] = _number(value)
+    built = kind(**taken)
+    validate_signature(built)
+    return built
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return text

@@ -1,0 +1,131 @@
+"""`transduce cluster`: methods on data sets, judged in three ways."""
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from runs.cli.flags import Flags
+from runs.config import ClusterConfig, parse
+from runs.console import Console
+from runs.lineage import short
+
+if TYPE_CHECKING:
+    from runs.clustering_results import Clustered
+
+FLAGS = ("dry-run", "force", "json")
+ABOUT = """\
+Cluster a data set. Each method is shown in three ways, side by side: the trial that labels of a tenth of the points
+select among 40 (seeds and settings, as in the papers; scored on the other points), the one of ten starts that the
+method itself finds best, without labels, and mean and standard deviation of these ten. Three times: of the neighbour
+graph, of first prototypes, of the rest. A finished clustering is used again."""
+EXAMPLES = (
+    "",
+    "dataset=usps root=FOLDER method=kmeans,slk_mean_shift,slk_byproduct normalize=l2",
+    "dataset=mnist root=FOLDER method=slk_mean_shift_as_published",
+    "method=slk_mean_shift weight=0.25,0.5,1 selection=null",
+    "method=sklearn.cluster:HDBSCAN min_cluster_size=20",
+    "method=slk_mean_shift --help             (the parameters of that method)",
+    "dataset=mypackage.mymodule:MyPoints method=mypackage.mymodule:MyMethod",
+)
+
+
+def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
+    from runs.cli.usage import usage as write_usage
+
+    return write_usage("cluster", ABOUT, ClusterConfig, FLAGS, EXAMPLES, settings)
+
+
+def run(flags: Flags, console: Console) -> int:
+    """Cluster what the settings ask for, and show it as a table."""
+    configs = parse(ClusterConfig, flags.settings)
+    from runs.cli.session import Session
+
+    session = Session(configs, console)
+    if flags.dry_run:
+        session.show_plan()
+        return 0
+    results = session.clustering(configs, force=flags.force)
+    if console.as_json:
+        console.json([_record(result) for result in results])
+    else:
+        for name in dict.fromkeys(result.config.dataset.name for result in results):
+            show([result for result in results if result.config.dataset.name == name], session.varying, console)
+    session.close()
+    return 0
+
+
+def show(results: "Sequence[Clustered]", varying: Any, console: Console) -> None:
+    """The results on one data set as a table."""
+    rows = [
+        {
+            "method": short(result.config.method),
+            **varying(result.config, leave_out=("method", "dataset")),
+            **_judgement(result),
+            **_seconds(result),
+            "": "reused" if result.reused else "new",
+        }
+        for result in results
+    ]
+    right = [name for name in dict.fromkeys(name for row in rows for name in row) if "\n" in name]
+    console.table(rows, title=_title(results), right=right)
+
+
+def _judgement(result: "Clustered") -> dict[str, str]:
+    """The three columns, NMI by the geometric mean and accuracy of the best match; without classes what was lowered."""
+    found = result.trials.metrics()
+    if "nmi" not in found:
+        return {
+            "objective\nlowest": f"{found['objective']:.6g}",
+            "\nmean": _spread(found["objective_mean"], found["objective_std"], ".6g"),
+            "clusters\nfound": f"{found['clusters_found']:.0f}",
+        }
+    selected = ""
+    if "nmi_label_selected" in found:
+        selected = f"{found['nmi_label_selected']:.3f} {found['acc_hungarian_label_selected']:.3f}"
+    return {
+        "NMI ACC\nselected by labels": selected,
+        "NMI ACC\nunsupervised": f"{found['nmi']:.3f} {found['acc_hungarian']:.3f}",
+        "NMI\nover starts": _spread(found["nmi_mean"], found["nmi_std"]),
+        "ACC\nover starts": _spread(found["acc_hungarian_mean"], found["acc_hungarian_std"]),
+    }
+
+
+def _spread(mean: float, deviation: float, form: str = ".3f") -> str:
+    return f"{mean:{form}}" if math.isnan(deviation) else f"{mean:{form}} ± {deviation:{form}}"
+
+
+def _seconds(result: "Clustered") -> dict[str, str]:
+    """Of one start, on average."""
+    found = result.trials.metrics()
+    times = {"s\ngraph": "seconds_graph", "s\nseeding": "seconds_seeding", "s\noptimise": "seconds_optimise"}
+    return {name: "" if math.isnan(found[key]) else f"{found[key]:.3g}" for name, key in times.items()}
+
+
+def _title(results: "Sequence[Clustered]") -> str:
+    first = results[0]
+    points, dimensions = first.shape
+    clusters = ", ".join(str(number) for number in dict.fromkeys(result.n_clusters for result in results))
+    parts = [f"{first.config.dataset.name}: {points:,} points of {dimensions:,} values, {clusters} clusters"]
+    tried = {int(result.trials.tried.sum()) for result in results} - {0}
+    if tried:
+        count = " or ".join(str(number) for number in sorted(tried))
+        parts.append(f"selected by labels: best of {count} trials by labels that a user of clustering would not have")
+    parts.append(f"starts: {' or '.join(str(n) for n in sorted({int(r.trials.given.sum()) for r in results}))}")
+    return "; ".join(parts)
+
+
+def _record(result: "Clustered") -> dict[str, Any]:
+    """A result, for JSON."""
+    found = {name: value for name, value in result.trials.metrics().items() if math.isfinite(value)}
+    selected = result.trials.selected
+    return {
+        "config": result.config.flat(),
+        **found,
+        "selected": None if selected is None else dict(result.trials.settings[result.trials.setting[selected]]),
+        "n_clusters": result.n_clusters,
+        "points": result.shape[0],
+        "identity": result.identity,
+        "run": result.run_id,
+        "reused": result.reused,
+    }

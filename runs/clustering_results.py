@@ -1,0 +1,137 @@
+"""One clustered config: every trial with its labels, what was chosen of them, and the file that keeps it."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.protocol import SCORES, lowest
+from runs.cluster_config import ClusterConfig
+
+TRIALS = "trials.npz"
+PHASES = ("graph", "seeding", "optimise")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trials:
+    """T clusterings of N points.
+
+    Attributes:
+        settings: parameters by name, the first {} for those that were given.
+        setting: (T,) which of them. start: (T,) number of the seed. seeds: (T,) random_state.
+        given: (T,) whether it is of the starts at the given setting. tried: (T,) of those that labels choose from.
+        labels: (T, N) clusters.
+        confidence: (N,) largest assignment of every point in the trial of the lowest objective; None of a method
+            without assignments.
+        objective: (T,) what the method lowers. criterion: (T,) what it chooses starts by, else the same.
+        clusters: (T,) that have points. iterations: (T,). seconds: (T, 3) of graph, seeding and optimising.
+        scores: (T,) by name, on all points; none where classes are not known.
+        held_out: (T,) likewise, on the points whose labels do not choose.
+        validation: (T,) accuracy on the points whose labels choose, None likewise.
+    """
+
+    settings: tuple[Mapping[str, Any], ...]
+    setting: NDArray[np.int64]
+    start: NDArray[np.int64]
+    seeds: NDArray[np.int64]
+    given: NDArray[np.bool_]
+    tried: NDArray[np.bool_]
+    labels: NDArray[Any]
+    confidence: NDArray[np.float32] | None
+    objective: NDArray[np.float64]
+    criterion: NDArray[np.float64]
+    clusters: NDArray[np.int64]
+    iterations: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    held_out: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    validation: NDArray[np.float64] | None = None
+
+    @property
+    def chosen(self) -> int:
+        """Without labels: of the starts at the given setting the one of the lowest criterion."""
+        among = np.flatnonzero(self.given)
+        return int(among[lowest(self.criterion[among], self.clusters[among])])
+
+    @property
+    def selected(self) -> int | None:
+        """By labels, as in the papers; None where they did not choose."""
+        if self.validation is None:
+            return None
+        among = np.flatnonzero(self.tried)
+        return int(among[np.argmax(self.validation[among])])
+
+    def metrics(self) -> dict[str, float]:
+        """By the names that they have in the record: plain for what is found without labels, `_label_selected` for
+        what labels select, `_mean` and `_std` over the starts."""
+        spread: dict[str, NDArray[np.float64]] = {**self.scores, "objective": self.objective}
+        found: dict[str, float] = {}
+        for name, values in spread.items():
+            found[name] = float(values[self.chosen])
+            found[f"{name}_mean"] = float(values[self.given].mean())
+            found[f"{name}_std"] = _deviation(values[self.given])
+        if self.selected is not None and self.validation is not None:
+            for name, values in self.held_out.items():
+                found[f"{name}_label_selected"] = float(values[self.selected])
+            found["acc_hungarian_validation"] = float(self.validation[self.selected])
+        for phase, values in zip(PHASES, self.seconds[self.given].T, strict=True):
+            found[f"seconds_{phase}"] = float(values.mean())
+        found["iterations_mean"] = float(self.iterations[self.given].mean())
+        found["clusters_found"] = float(self.clusters[self.chosen])
+        return found
+
+    def save(self, path: Path) -> None:
+        """Write them to a compressed .npz file."""
+        arrays: dict[str, Any] = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        arrays["settings"] = np.array(json.dumps(self.settings))
+        for part in ("scores", "held_out"):
+            arrays |= {f"{part}_{name}": values for name, values in getattr(self, part).items()}
+        np.savez_compressed(path, **arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> "Trials":
+        """Read what `save` wrote. A file that is damaged raises whatever zipfile or numpy make of it."""
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
+            known = dict(arrays)
+        fields = cls.__dataclass_fields__
+        given: dict[str, Any] = {name: known.get(name) for name in fields}
+        given["settings"] = tuple(json.loads(str(known["settings"])))
+        for part in ("scores", "held_out"):
+            given[part] = {name: known[f"{part}_{name}"] for name in SCORES if f"{part}_{name}" in known}
+        missing = [name for name in fields if given[name] is None and name not in ("confidence", "validation")]
+        if missing:
+            raise ValueError(f"without {missing[0]}")
+        return cls(**given)
+
+
+@dataclass(frozen=True, eq=False)
+class Clustered:
+    """One config with its trials.
+
+    Attributes:
+        config: what was asked for.
+        identity: of the result.
+        run_id: the MLflow run that holds it.
+        reused: it was there already.
+        shape: (N, D).
+        n_clusters: K that was looked for.
+        trials: what was found.
+    """
+
+    config: ClusterConfig
+    identity: str
+    run_id: str
+    reused: bool
+    shape: tuple[int, int]
+    n_clusters: int
+    trials: Trials
+
+
+def _deviation(values: NDArray[np.float64]) -> float:
+    """Standard deviation of a sample; of one value nothing is known."""
+    return float(values.std(ddof=1)) if len(values) > 1 else math.nan

@@ -1,0 +1,319 @@
+"""Clustering as a stage: methods on data sets, each config a run of its own."""
+
+import dataclasses
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from clustering.code import code_fingerprint
+from clustering.errors import InputError
+from clustering.protocol import SCORES, Selection, chooses, lowest, random_state, schedule, scores
+from fsl.progress import Progress, quiet
+from runs.cluster_config import ClusterConfig
+from runs.clustering_results import TRIALS, Clustered, Trials
+from runs.endings import explain
+from runs.lineage import short
+from runs.overrides import write
+from runs.planning import Plan, State, Step
+from runs.run_config import identity
+from runs.selections import selection_of
+from runs.store import Store
+from runs.tracked_run import TrackedRun
+from runs.tracking import Tracker
+
+if TYPE_CHECKING:
+    from clustering.datasets.dataset import Dataset, Source
+
+STAGE = "clustering"
+AT_ONCE = 20  # trials of a method that makes several of them together
+
+
+@dataclass(frozen=True)
+class Job:
+    """One config, and what it stands on.
+
+    Attributes:
+        source: the built data set.
+        data: identity of its points.
+        selection: what labels choose from.
+    """
+
+    config: ClusterConfig
+    source: "Source"
+    data: str
+    selection: Selection | None
+
+    @classmethod
+    def of(cls, config: ClusterConfig) -> "Job":
+        """Builds data set and method, which checks their values.
+
+        Raises:
+            InputError: a wrong value, or files that are not there.
+        """
+        source = cast("Source", config.dataset.build())
+        config.method.build()
+        return cls(config, source, source.source(), selection_of(config))
+
+    @property
+    def identity(self) -> str:
+        return identity(
+            STAGE, config=self.config.result_keys(), data=self.data, selection=self._chosen_from, code=self._code
+        )
+
+    @property
+    def recipe(self) -> str:
+        """What runs have in common that differ by their seed alone."""
+        return dataclasses.replace(self, config=self.config.replace(seed=0)).identity
+
+    @property
+    def experiment(self) -> str:
+        return f"cluster/{short(self.config.dataset)}"
+
+    @property
+    def name(self) -> str:
+        """What a person calls it, such as `slk_mean_shift digits s0`."""
+        return f"{short(self.config.method)} {short(self.config.dataset)} s{self.config.seed}"
+
+    @property
+    def _chosen_from(self) -> list[Any] | None:
+        if self.selection is None:
+            return None
+        return [self.selection.trials, self.selection.share, *map(dict, self.selection.settings)]
+
+    @property
+    def _code(self) -> str:
+        """Fingerprint of what computes the labels, and of what makes the points."""
+        kinds = (self.config.method.kind, type(self.source))
+        modules = {kind.__module__ for kind in kinds}
+        return code_fingerprint("clustering.protocol", "clustering.sweeps", *sorted(modules))
+
+
+def clustering(
+    configs: Sequence[ClusterConfig],
+    store: Store,
+    tracker: Tracker,
+    *,
+    progress: Progress = quiet,
+    force: bool = False,
+) -> list[Clustered]:
+    """The trials of each config, in order; finished ones are taken from the record.
+
+    Each config is a run of its own. Where a method fails, the others are run and recorded before its error is raised.
+
+    Args:
+        force: cluster again, even what is in the record.
+
+    Raises:
+        InputError: before anything is clustered, wrong values and missing files.
+    """
+    jobs = [Job.of(config) for config in configs]
+    identities = [job.identity for job in jobs]
+    found: dict[str, Clustered] = {}
+    for job, name in zip(jobs, identities, strict=True):
+        if not force and name not in found and (known := _finished(job, name, store, tracker, progress)):
+            found[name] = known
+    waiting = {name: job for name, job in zip(identities, jobs, strict=True) if name not in found}
+    if found:
+        progress.note(f"reused {len(found)}, running {len(waiting)}")
+    if waiting:
+        tracker.bury()
+    failed: list[Exception] = []
+    for _, same in groupby(waiting.items(), key=lambda item: (item[1].config.dataset, item[1].data)):
+        data: Dataset | None = None
+        for name, job in same:
+            with store.lock(STAGE, name, f"the clustering of {job.name}", progress.note):
+                tracker.bury(job.experiment, name)
+                if not force and (known := _finished(job, name, store, tracker, progress)):
+                    found[name] = known  # another process was at it
+                    continue
+                data = data or _read(job)
+                try:
+                    found[name] = _run(job, name, data, store, tracker, progress)
+                except Exception as error:
+                    progress.note(f"failed: {job.name}: {explain(error)[0]}; the others are kept")
+                    failed.append(error)
+    if failed:
+        raise failed[0]
+    return [dataclasses.replace(found[name], config=config) for name, config in zip(identities, configs, strict=True)]
+
+
+def plan(configs: Sequence[ClusterConfig], store: Store, tracker: Tracker) -> Plan:
+    """What these configs would do.
+
+    Raises:
+        InputError: as `clustering`, as far as it can be known without reading a point.
+    """
+    steps = {}
+    for job in map(Job.of, configs):
+        known = tracker.find(job.experiment, job.identity) if tracker.exists() else None
+        state: State = "cached" if known else "to do"
+        steps[job.identity] = Step(STAGE, job.name, job.identity, state, None if not known else 0, 0 if known else 1)
+    return Plan(tuple(steps.values()))
+
+
+def _read(job: Job) -> "Dataset":
+    from clustering.datasets.dataset import check
+
+    return check(short(job.config.dataset), job.source.read())
+
+
+def _run(job: Job, name: str, data: "Dataset", store: Store, tracker: Tracker, progress: Progress) -> Clustered:
+    clusters = job.config.n_clusters or len(data.class_names)
+    if not clusters:
+        where = f"dataset {short(job.config.dataset)}"
+        raise InputError(f"{where} has no classes that say how many clusters to find; add n_clusters=3, say")
+    with _start(job, name, data, clusters, tracker).guarded() as run:
+        since = time.perf_counter()
+        trials = _cluster(job, data, clusters, progress)
+        result = Clustered(job.config, name, run.run_id, False, tuple(data.values.shape), clusters, trials)
+        with store.watched(), tempfile.TemporaryDirectory() as folder:
+            trials.save(Path(folder) / TRIALS)
+            run.artifact(Path(folder) / TRIALS)
+        run.log(metrics=trials.metrics() | {"seconds": time.perf_counter() - since, "trials": len(trials.setting)})
+        run.finish()
+    return result
+
+
+def _cluster(job: Job, data: "Dataset", clusters: int, progress: Progress) -> Trials:
+    """Every trial, with what is said of it."""
+    from clustering.sweeps import fit_trials
+
+    estimator = _prepared(job, clusters)
+    selection = job.selection if data.labels is not None else None
+    planned = schedule(job.config.starts, selection, seeded="random_state" in estimator.get_params())
+    settings = selection.settings if selection else ()
+    numbered: list[dict[str, Any]] = [{}, *map(dict, settings)]
+    seeds = [random_state(job.config.seed, trial.start) for trial in planned]
+    at_once = AT_ONCE if hasattr(estimator, "trials") else 1
+    rows: list[dict[str, Any]] = []
+    confidence, best = None, (-1, np.inf)
+    with progress.track(job.name, len(planned)) as advance:
+        for number, same in groupby(zip(planned, seeds, strict=True), key=lambda item: item[0].setting):
+            for some in _chunks(list(same), at_once):
+                fitted = fit_trials(estimator, data.values, seeds=[seed for _, seed in some], grid=[numbered[number]])
+                for (trial, _), model in zip(some, fitted, strict=True):
+                    rows.append(_facts(model))
+                    rank = (rows[-1]["clusters"], rows[-1]["criterion"])
+                    if trial.given and lowest([best[1], rank[1]], [best[0], rank[0]]):
+                        best, confidence = rank, _confidence(model)
+                advance(len(some), objective=rows[-1]["objective"])
+    labels = np.stack([row.pop("labels") for row in rows])
+    arrays: dict[str, Any] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+    return Trials(
+        settings=tuple(numbered),
+        setting=np.array([trial.setting for trial in planned]),
+        start=np.array([trial.start for trial in planned]),
+        seeds=np.array(seeds),
+        given=np.array([trial.given for trial in planned]),
+        tried=np.array([trial.tried for trial in planned]),
+        labels=labels.astype(np.min_scalar_type(int(labels.max()) if labels.min() >= 0 else int(-labels.max() - 1))),
+        confidence=confidence,
+        **arrays,
+        **_judged(labels, data, selection, job.config.seed),
+    )
+
+
+def _prepared(job: Job, clusters: int) -> Any:
+    """The estimator with what is no part of the method; a parameter that it does not have is left out."""
+    estimator = job.config.method.build()
+    device = job.config.device.partition(":")[0]
+    wanted = {"n_clusters": clusters, "device": device}
+    known = estimator.get_params()
+    return estimator.set_params(**{name: value for name, value in wanted.items() if name in known})
+
+
+def _facts(model: Any) -> dict[str, Any]:
+    """What a fitted estimator says of itself."""
+    labels = np.asarray(model.labels_)
+    objective = float(getattr(model, "objective_", getattr(model, "inertia_", np.nan)))
+    return {
+        "labels": labels,
+        "objective": objective,
+        "criterion": float(getattr(model, "criterion_", objective)),
+        "clusters": len(np.unique(labels[labels >= 0])),
+        "iterations": int(getattr(model, "n_iter_", None) or 0),
+        "seconds": tuple(getattr(model, "seconds_", (np.nan, np.nan, np.nan))),
+    }
+
+
+def _confidence(model: Any) -> Any:
+    """(N,) largest assignment of each point, of a method that has assignments."""
+    assignments = getattr(model, "assignments_", None)
+    return None if assignments is None else np.asarray(assignments).max(axis=1).astype(np.float32)
+
+
+def _judged(labels: Any, data: "Dataset", selection: Selection | None, seed: int) -> dict[str, Any]:
+    """How well each trial agrees with the classes, where they are known."""
+    if data.labels is None:
+        return {}
+    true = data.labels
+
+    def each(rows: Any) -> dict[str, Any]:
+        found = [scores(trial[rows], true[rows]) for trial in labels]
+        return {name: np.array([one[name] for one in found]) for name in SCORES}
+
+    judged: dict[str, Any] = {"scores": each(slice(None))}
+    if selection is not None:
+        choosing = chooses(len(true), selection.share, seed)
+        judged |= {"validation": each(choosing)["acc_hungarian"], "held_out": each(~choosing)}
+    return judged
+
+
+def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
+    for first in range(0, len(items), size):
+        yield items[first : first + size]
+
+
+def _start(job: Job, name: str, data: "Dataset", clusters: int, tracker: Tracker) -> TrackedRun:
+    config = job.config
+    points, dimensions = data.values.shape
+    tags = {
+        "recipe": job.recipe,
+        "dataset": config.dataset.name,
+        "method": config.method.name,
+        "seed": config.seed,
+        "data": job.data,
+        "points": points,
+        "dimensions": dimensions,
+        "clusters": clusters,
+        "selected_from": "" if job.selection is None else write(tuple(map(str, map(dict, job.selection.settings)))),
+    }
+    return tracker.start(
+        job.experiment,
+        job.name,
+        stage=STAGE,
+        identity=name,
+        params=config.flat(),
+        config=config.to_yaml(),
+        tags=tags,
+    )
+
+
+def _finished(job: Job, name: str, store: Store, tracker: Tracker, progress: Progress) -> Clustered | None:
+    """The clustering as the record has it; None where it is missing or not whole."""
+    run = tracker.find(job.experiment, name) if tracker.exists() else None
+    if run is None:
+        return None
+    with _downloaded(tracker, run.info.run_id) as path:
+        try:
+            if path is None:
+                raise ValueError("missing")
+            trials, tags = Trials.load(path), run.data.tags
+            shape, clusters = (int(tags["points"]), int(tags["dimensions"])), int(tags["clusters"])
+        except Exception as error:  # zipfile and numpy each raise their own
+            progress.note(f"{job.name}: {TRIALS} of run {run.info.run_id} is no longer whole ({error}): done again")
+            return None
+    return Clustered(job.config, name, run.info.run_id, True, shape, clusters, trials)
+
+
+@contextmanager
+def _downloaded(tracker: Tracker, run_id: str) -> Iterator[Path | None]:
+    with tempfile.TemporaryDirectory() as folder:
+        yield tracker.download(run_id, TRIALS, Path(folder))

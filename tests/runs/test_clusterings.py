@@ -1,0 +1,231 @@
+"""Clustering as a stage: tracked, reused, redone where it was interrupted or damaged; and the verb on top of it."""
+
+import json
+import signal
+
+import numpy as np
+import pytest
+
+from runs.cli import main
+from runs.clustering_results import TRIALS, Trials
+from runs.clusterings import Job, clustering, plan
+from runs.config import ClusterConfig, parse
+from tests.runs.children import interrupted
+from tests.runs.records import runs_of
+
+SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=3"]
+
+
+@pytest.fixture
+def selection(tmp_path):
+    path = tmp_path / "few.yaml"
+    path.write_text("trials: 4\nshare: 0.2\nslk: {weight: [0.5, 0.65]}\n")
+    return f"selection={path}"
+
+
+@pytest.fixture
+def asked(selection):
+    def make(*more):
+        given = {item.partition("=")[0]: item for item in [*SMALL, selection, *more]}
+        return parse(ClusterConfig, list(given.values()))
+
+    return make
+
+
+def test_three_answers_from_trials_that_are_made_once(asked, store, tracker):
+    (result,) = clustering(asked(), store, tracker)
+    trials = result.trials
+    assert trials.labels.shape == (5, 90)
+    assert trials.given.sum() == 3
+    assert trials.tried.sum() == 4
+    assert (trials.given & trials.tried).sum() == 2, "two of the trials are of both kinds"
+    metrics = trials.metrics()
+    assert metrics["acc_hungarian"] == trials.scores["acc_hungarian"][trials.chosen]
+    assert metrics["acc_hungarian_mean"] == pytest.approx(trials.scores["acc_hungarian"][trials.given].mean())
+    best = max(trials.validation[trials.tried])
+    assert trials.validation[trials.selected] == best == metrics["acc_hungarian_validation"]
+    assert metrics["nmi_label_selected"] == trials.held_out["nmi"][trials.selected]
+    assert trials.confidence.shape == (90,)
+    assert (trials.confidence > 1 / 3).all()
+    run = tracker.get(result.run_id)
+    assert run.data.tags["dataset"] == "spirals"
+    assert run.data.params["method.weight"] == "0.65"
+    logged = run.data.metrics
+    assert {name: logged[name] for name in metrics} == pytest.approx(metrics)
+    assert logged["trials"] == 5
+
+
+def test_a_trial_is_what_the_estimator_gives_alone(asked, store, tracker):
+    (result,) = clustering(asked(), store, tracker)
+    trials, data = result.trials, result.config.dataset.build().read()
+    for i in (0, 4):
+        model = result.config.method.build()
+        model.set_params(n_clusters=3, n_init=1, random_state=int(trials.seeds[i]))
+        model.set_params(**trials.settings[trials.setting[i]]).fit(data.values)
+        assert (model.labels_ == trials.labels[i]).all()
+        assert model.objective_ == pytest.approx(trials.objective[i])
+
+
+def test_what_is_finished_is_used_again(asked, store, tracker, notes):
+    (first,) = clustering(asked(), store, tracker)
+    (again,) = clustering(asked("device=cpu"), store, tracker, progress=notes)
+    assert again.reused
+    assert again.run_id == first.run_id
+    assert "reused 1" in notes
+    for name, value in vars(first.trials).items():
+        if isinstance(value, np.ndarray):
+            np.testing.assert_array_equal(value, getattr(again.trials, name))
+    assert again.trials.metrics() == first.trials.metrics()
+    (forced,) = clustering(asked(), store, tracker, force=True)
+    assert not forced.reused
+    np.testing.assert_array_equal(forced.trials.labels, first.trials.labels)
+    assert [step.state for step in plan(asked("weight=0.65,0.7"), store, tracker).steps] == ["cached", "to do"]
+
+
+def test_identity_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_path):
+    def of(*more):
+        return Job.of(asked(*more)[0]).identity
+
+    assert of() == of(f"results={tmp_path}") == of("device=cpu") == of("weight=0.65")
+    other = [of(text) for text in ("seed=1", "starts=4", "n_clusters=2", "weight=0.7", "noise=0.2", "selection=null")]
+    assert len({of(), *other}) == 7
+    path = tmp_path / "same.yaml"
+    path.write_text("slk: {weight: [0.5, 0.65]}\ntrials: 4\nshare: 0.2\n")
+    assert of() == of(f"selection={path}"), "a selection counts by what it says"
+    path.write_text("slk: {weight: [0.5, 0.66]}\ntrials: 4\nshare: 0.2\n")
+    assert of() != of(f"selection={path}")
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "other"])
+def test_a_damaged_result_is_made_again(asked, store, tracker, notes, damage):
+    (first,) = clustering(asked(), store, tracker)
+    path = store.artifacts / "cluster" / "spirals" / first.run_id / "artifacts" / TRIALS
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:1000])
+    elif damage == "gone":
+        path.unlink()
+    else:
+        np.savez(path, labels=first.trials.labels, settings=np.array("[]"))
+    (again,) = clustering(asked(), store, tracker, progress=notes)
+    assert not again.reused
+    assert "no longer whole" in notes
+    np.testing.assert_array_equal(again.trials.labels, first.trials.labels)
+
+
+def test_where_one_method_fails_the_others_are_kept(asked, store, tracker, notes):
+    configs = [*asked("method=tiny_points:Halves", "trouble=on purpose"), *asked()]
+    with pytest.raises(ZeroDivisionError, match="on purpose"):
+        clustering(configs, store, tracker, progress=notes)
+    assert "the others are kept" in notes
+    assert clustering(asked(), store, tracker)[0].reused
+    assert [run.info.status for run in runs_of(tracker, "cluster/spirals")].count("FAILED") == 1
+
+
+def test_a_method_without_a_seed_is_tried_once(asked, store, tracker, tmp_path, monkeypatch):
+    monkeypatch.setenv("TINY_MARKS", str(tmp_path))
+    (result,) = clustering(asked("method=tiny_points:Halves"), store, tracker)
+    assert (tmp_path / "fits").read_text() == "x"
+    assert result.trials.given.tolist() == result.trials.tried.tolist() == [True]
+    assert result.trials.confidence is None
+    assert np.isnan(result.trials.objective).all()
+
+
+def test_points_without_classes_have_no_scores(store, tracker, tmp_path, capsys):
+    typed = ["dataset=tiny_points:Unlabelled", f"results={store.root}"]
+    assert main(["cluster", *typed]) == 2
+    assert "n_clusters=3" in capsys.readouterr().err
+    assert not runs_of(tracker, "cluster/Unlabelled"), "found out before there is a run"
+    assert main(["cluster", *typed, "n_clusters=2"]) == 0
+    assert "NMI" not in (shown := capsys.readouterr().out)
+    assert "40 points of 3 values, 2 clusters" in shown
+    assert main(["cluster", *typed, "n_clusters=2", "--json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert found["reused"]
+    assert not [name for name in found if name.startswith(("nmi", "acc"))]
+
+
+def test_several_methods_stand_side_by_side(store, selection, capsys):
+    typed = ["cluster", *SMALL, selection, f"results={store.root}", "method=slk_mean_shift,sklearn.cluster:KMeans"]
+    assert main([*typed, "weight=0.5,0.65"]) == 0
+    shown = capsys.readouterr().out
+    assert shown.count("slk_mean_shift") == 2
+    assert shown.count("KMeans") == 1
+    assert "labels that a user of clustering would not have" in shown
+    assert main([*typed, "--dry-run"]) == 0
+    assert "cached" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["dataset=mnits"], "did you mean 'mnist'"),
+        (["dataset=mnist"], "root=FOLDER"),
+        (["method=slk"], None),
+        (["method=slk_mean_shfit"], "slk_mean_shift"),
+        (["wieght=1"], "weight"),
+        (["weight=-1"], "weight must be a number at least 0"),
+        (["starts=0"], "starts must be"),
+        (["n_clusters=0"], "n_clusters must be"),
+        (["n_clusters=2000"], "n_clusters=2000"),
+        (["selection=paper"], "papers"),
+        (["benchmark=glyphs"], "transduce train"),
+        (["symmetry=directed"], "step='published'"),
+    ],
+)
+def test_mistakes_are_told_in_words(typed, words, store, capsys):
+    code = main(["cluster", f"results={store.root}", *typed, *(["--dry-run"] if words is None else [])])
+    told = capsys.readouterr().err
+    assert code == (0 if words is None else 2), told
+    assert words is None or words in told
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("trials: 0\n", "trials must be an integer between 1"),
+        ("share: 2\n", "share must be a number between 0 and 1"),
+        ("trials: 1\nslk: {weight: [1.0, 2.0]}\n", "2 settings"),
+        ("slk: {wieght: [1.0]}\n", "weight"),
+        ("slk: {weight: 1.0}\n", "lists of values"),
+        ("slk: {weight: [-1.0]}\n", "weight must be a number at least 0"),
+    ],
+)
+def test_mistakes_in_a_selection_are_told_in_words(text, words, tmp_path, store, capsys):
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    assert main(["cluster", *SMALL, f"results={store.root}", f"selection={path}"]) == 2
+    assert words in capsys.readouterr().err
+
+
+CHILD = """
+import sys, time
+
+def stand(*_, **__):
+    print("reached", flush=True)
+    time.sleep(120)
+
+import runs.clustering_results
+runs.clustering_results.np.savez_compressed = stand
+
+from runs.cli import main
+
+sys.exit(main(["cluster", *sys.argv[1:]]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
+def test_what_was_interrupted_is_redone(number, asked, selection, store, tracker, child_environment, notes):
+    typed = [*SMALL, selection, f"results={store.root}"]
+    code, _ = interrupted(["-c", CHILD, *typed], child_environment, number)
+    assert code == (-number if number == signal.SIGKILL else 130)
+    (result,) = clustering(asked(), store, tracker, progress=notes)
+    assert not result.reused
+    assert sorted(run.info.status for run in runs_of(tracker, "cluster/spirals")) == ["FINISHED", "KILLED"]
+
+
+def test_trials_that_are_saved_are_loaded(asked, store, tracker, tmp_path):
+    (result,) = clustering(asked("selection=null"), store, tracker)
+    result.trials.save(tmp_path / "trials.npz")
+    loaded = Trials.load(tmp_path / "trials.npz")
+    assert loaded.selected is None
+    assert loaded.settings == ({},)
