@@ -84,11 +84,26 @@ class Rows:
     def means(self, weights: Tensor) -> Tensor:
         """(B, K, D) means of the points weighted by `weights` (B, K, N); every class has some weight."""
         flat = weights.flatten(0, -2)
-        sums = flat.new_zeros(len(flat), self.values.shape[1])
-        for block, some in self.blocks():
-            sums.addmm_(flat[:, block], some)
         mass = flat.sum(dim=1, keepdim=True, dtype=torch.float64).to(flat.dtype)
-        return (sums / mass).view(*weights.shape[:-1], -1)
+        return (self.sums(flat) / mass).view(*weights.shape[:-1], -1)
+
+    def sums(self, weights: Tensor) -> Tensor:
+        """(A, D) sums of the points weighted by `weights` (A, N)."""
+        sums = weights.new_zeros(len(weights), self.values.shape[1])
+        for block, some in self.blocks():
+            sums.addmm_(weights[:, block], some)
+        return sums
+
+    def shifted(self, modes: Tensor, mass: Tensor, variance: float) -> tuple[Tensor, Tensor]:
+        """(A, D) sums of the points and (A,) of their weights z_p g(x_p, m), for modes (A, D) and z (A, N)."""
+        sums, density = torch.zeros_like(modes), modes.new_zeros(len(modes))
+        scaled, lengths = modes / variance, modes.square().sum(dim=1, keepdim=True) / (2 * variance)
+        for block, some in self.blocks():
+            kernel = torch.addmm(self.squared_norms[block], scaled, some.T, beta=-0.5 / variance)
+            kernel = kernel.sub_(lengths).clamp_max_(0).exp_().mul_(mass[:, block])
+            sums.addmm_(kernel, some)
+            density += kernel.sum(dim=1)
+        return sums, density
 
 
 @dataclass(frozen=True)
@@ -238,7 +253,7 @@ def mean_shift(
     def elsewhere(which: Tensor) -> Tensor:
         means = rows.means(mass[which])
         far = rows.squared_distances(means).masked_fill(mass[which] == 0, torch.inf)
-        sees = shifted(rows, means, mass[which], variance)[1] > 0
+        sees = rows.shifted(means, mass[which], variance)[1] > 0
         return torch.where(sees[:, None], means, rows.at(far.min(dim=1).indices))
 
     chosen, own = torch.arange(len(mass), device=mass.device), mass  # of the modes that still move, gathered once
@@ -247,7 +262,7 @@ def mean_shift(
         nonlocal chosen, own
         if not torch.equal(which, chosen):
             chosen, own = which, mass[which]
-        return shifted(rows, modes, own, variance)
+        return rows.shifted(modes, own, variance)
 
     return ascend(start.flatten(0, -2), density_step, elsewhere, tolerance, max_iterations).view(start.shape)
 
@@ -283,18 +298,6 @@ def ascend(
         if len(left) == 0:
             break
     return found
-
-
-def shifted(rows: Rows, modes: Tensor, mass: Tensor, variance: float) -> tuple[Tensor, Tensor]:
-    """(A, D) sums of the points and (A,) of their weights z_p g(x_p, m), for modes (A, D) and z (A, N)."""
-    sums, density = torch.zeros_like(modes), modes.new_zeros(len(modes))
-    scaled, lengths = modes / variance, modes.square().sum(dim=1, keepdim=True) / (2 * variance)
-    for block, some in rows.blocks():
-        kernel = torch.addmm(rows.squared_norms[block], scaled, some.T, beta=-0.5 / variance)
-        kernel = kernel.sub_(lengths).clamp_max_(0).exp_().mul_(mass[:, block])
-        sums.addmm_(kernel, some)
-        density += kernel.sum(dim=1)
-    return sums, density
 
 
 def best_by_members(rows: Rows, members: Tensor, likeness: Callable[[Tensor], Tensor]) -> Tensor:

@@ -1,46 +1,83 @@
 """What every estimator asks of its data: rows on a device, and clusters that are known of some of them."""
 
-from typing import Any, Literal
+from typing import Any, Literal, overload
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
+from scipy import sparse
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from clustering.alternation import Clamp
 from clustering.errors import InputError
+from clustering.sparse_rows import SparseTable
 
 Device = Literal["cpu", "cuda", "auto"]
 """Where to compute; "auto" is cuda where there is one."""
 
 
+@overload
 def checked_rows(
     estimator: Any, X: ArrayLike, *, reset: bool, normalize: Literal["l2"] | None = None, device: Device = "cpu"
-) -> Tensor:
+) -> Tensor: ...
+@overload
+def checked_rows(
+    estimator: Any,
+    X: ArrayLike,
+    *,
+    reset: bool,
+    normalize: Literal["l2"] | None = None,
+    device: Device = "cpu",
+    accept_sparse: bool,
+) -> Tensor | SparseTable: ...
+
+
+def checked_rows(
+    estimator: Any,
+    X: ArrayLike,
+    *,
+    reset: bool,
+    normalize: Literal["l2"] | None = None,
+    device: Device = "cpu",
+    accept_sparse: bool = False,
+) -> Tensor | SparseTable:
     """(N, D) rows of X on the device, float32 or float64, divided by their length with `normalize="l2"`.
 
     Args:
         estimator: whose number and names of columns they must have, or are given with `reset`.
         X: (N, D) float32 or float64, other numbers become float32.
+        accept_sparse: scipy sparse ones stay so; else they are refused.
 
     Raises:
         InputError: values that are not finite, or whose squares are not; a device that is not there.
     """
     name = type(estimator).__name__
     kinds = [np.float32, np.float64]
-    values = validate_data(estimator, X, reset=reset, dtype=kinds, ensure_all_finite=False, order="C")
-    finite = np.isfinite(values.sum(axis=1, dtype=np.float64))
+    values = validate_data(
+        estimator,
+        X,
+        reset=reset,
+        dtype=kinds,
+        ensure_all_finite=False,
+        order="C",
+        accept_sparse=accept_sparse and "csr",
+    )
+    finite = np.isfinite(np.asarray(values.sum(axis=1, dtype=np.float64))).ravel()
     if not finite.all():
         row = int(np.flatnonzero(~finite)[0])
         raise InputError(f"Input X contains NaN or infinity in row {row}; leave such rows out or fill them in")
-    largest = max(-values.min(initial=0), values.max(initial=0))
+    stored = values.data if sparse.issparse(values) else values
+    largest = max(-stored.min(initial=0), stored.max(initial=0))
     if largest > np.sqrt(np.finfo(values.dtype).max) / 4e4:
         raise InputError(f"Input X has values whose squares exceed {values.dtype}; rescale its columns")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     elif device == "cuda" and not torch.cuda.is_available():
         raise InputError(f"{name}: device='cuda', but this machine offers none; set device='cpu' or 'auto'")
+    if sparse.issparse(values):
+        table = SparseTable.of_scipy(values, device)
+        return table.normalised() if normalize == "l2" else table
     if not values.flags.writeable:
         values = values.copy()  # torch would warn
     rows = torch.from_numpy(values).to(device)
@@ -49,7 +86,7 @@ def checked_rows(
     return rows
 
 
-def known_clusters(labels: ArrayLike | None, rows: Tensor, clusters: int) -> Clamp | None:
+def known_clusters(labels: ArrayLike | None, rows: Tensor | SparseTable, clusters: int) -> Clamp | None:
     """(mask (N,), labels (N,)) of the rows whose cluster is known.
 
     Args:

@@ -11,13 +11,16 @@ from torch import Tensor
 
 from clustering.fingerprint import fingerprint
 from clustering.row_search import Found
+from clustering.sparse_rows import SparseTable
 
 _FORMAT = "neighbours 1"
 
 
-def key(x: Tensor, k: int, search: str) -> str:
+def key(x: Tensor | SparseTable, k: int, search: str) -> str:
     """Depends on every number of X, their precision, k and the search."""
-    return fingerprint(_FORMAT, str(tuple(x.shape)), str(x.dtype), k, search, x.contiguous().cpu().numpy().data)
+    arrays = (x.pointers, x.columns, x.numbers) if isinstance(x, SparseTable) else (x.contiguous(),)
+    numbers = (array.cpu().numpy().data for array in arrays)
+    return fingerprint(_FORMAT, str(tuple(x.shape)), str(x.dtype), k, search, *numbers)
 
 
 def load(path: Path, shape: tuple[int, int]) -> tuple[Found, float] | None:

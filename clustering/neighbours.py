@@ -22,6 +22,7 @@ from clustering.neighbour_cache import key, load, store
 from clustering.parameters import AtLeast, mismatch
 from clustering.row_search import Done, Found, Method, Search, choose, nearest_rows
 from clustering.sparse_graph import SparseGraph
+from clustering.sparse_rows import SparseTable
 
 _MOST_ARCS = 2**31 - 1
 """Places that int32 can name."""
@@ -57,7 +58,7 @@ class NeighbourGraph:
     points: int
     squared_norm: float
 
-    def is_of(self, rows: Tensor) -> bool:
+    def is_of(self, rows: Tensor | SparseTable) -> bool:
         """Whether it was built from rows of such lengths: normalised rows are not those that were given."""
         return abs(_squared_norm(rows) - self.squared_norm) <= _SAME_ROWS * self.squared_norm
 
@@ -67,7 +68,7 @@ class NeighbourGraph:
 
 
 def neighbours(
-    X: ArrayLike | Tensor,
+    X: ArrayLike | Tensor | SparseTable,
     k: int = 5,
     *,
     symmetry: Symmetry = "average",
@@ -80,7 +81,7 @@ def neighbours(
     """The graph of the k nearest neighbours of every row (thesis section 2.4).
 
     Args:
-        X: (N, D) numbers, finite; of a tensor on a GPU the graph is built and stays there.
+        X: (N, D) numbers, finite, scipy sparse ones included; of a tensor on a GPU the graph is built and stays there.
         k: neighbours besides the point itself, which is left out by its index, so that duplicates are neighbours; all
             N - 1 others where there are fewer.
         symmetry: how arcs p -> q become weights: "average" (W + W^T) / 2, "union" (max), "mutual" (min), "directed".
@@ -106,14 +107,14 @@ def neighbours(
     if bandwidth is not None and not 0 < bandwidth < float("inf"):
         raise InputError(f"neighbours: bandwidth must be a number above 0, not {bandwidth!r}")
     x = _checked(X)
-    points, columns = x.shape
+    points = len(x)
     k = min(k, points - 1)
     if 2 * points * k > _MOST_ARCS:
         raise InputError(
             f"{points:,} points with {k} neighbours may have {2 * points * k:,} arcs, of which 32-bit indices hold "
             f"{_MOST_ARCS:,}; take k={_MOST_ARCS // (2 * points)} or fewer points"
         )
-    search = choose(points, columns, method, cuda=x.is_cuda)
+    search = choose(x, method)
     found, seconds = _found(x, k, search, cache, done)
     lengths = found.squared_distances
     present = found.indices >= 0
@@ -126,8 +127,17 @@ def neighbours(
     return NeighbourGraph(graph, mean, k, symmetry, found.search, found.recall, seconds, points, _squared_norm(x))
 
 
-def _checked(X: ArrayLike | Tensor) -> Tensor:
+def _checked(X: ArrayLike | Tensor | SparseTable) -> Tensor | SparseTable:
     """(N, D) finite float32 or float64."""
+    if sparse.issparse(X):
+        matrix = sparse.csr_array(X)
+        X = SparseTable.of_scipy(matrix.astype(np.promote_types(matrix.dtype, np.float32)))
+    if isinstance(X, SparseTable):
+        if not len(X) or not X.numbers.isfinite().all():
+            raise InputError(
+                "neighbours: X must have rows, and no NaN or infinity; leave such rows out or fill them in"
+            )
+        return X
     try:
         x = X if isinstance(X, Tensor) else torch.from_numpy(np.require(X, requirements="W"))  # else torch warns
         x = x if x.dtype in (torch.float32, torch.float64) else x.float()
@@ -142,12 +152,16 @@ def _checked(X: ArrayLike | Tensor) -> Tensor:
     return x.detach().contiguous()
 
 
-def _squared_norm(x: Tensor) -> float:
+def _squared_norm(x: Tensor | SparseTable) -> float:
+    if isinstance(x, SparseTable):
+        return float(x.squared_norms.double().mean())
     norms: Tensor = torch.linalg.vector_norm(x, dim=1)
     return float(norms.double().square().mean())
 
 
-def _found(x: Tensor, k: int, search: Search, cache: str | Path | None, done: Done) -> tuple[Found, float]:
+def _found(
+    x: Tensor | SparseTable, k: int, search: Search, cache: str | Path | None, done: Done
+) -> tuple[Found, float]:
     """The arcs, and the seconds that the search for them took."""
     if k == 0:
         return Found(np.empty((len(x), 0), np.int32), np.empty((len(x), 0), np.float32), search, 1.0), 0.0

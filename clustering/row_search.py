@@ -3,6 +3,7 @@
 - "tree": exact, for few columns. A k-d tree (scipy) whose queries come in the order of its leaves, so that those after
   each other read the same part of it: half the time of any other order.
 - "blocks": exact, for many columns, and on a GPU: products of blocks of rows (`clustering.knn`).
+- "sparse": exact, of rows most of whose coordinates are zero: sparse products (scikit-learn).
 - "hnsw": approximate, for more points than all pairs of them allow. Navigable small worlds (Malkov and Yashunin 2018,
   faiss); what it misses is measured.
 
@@ -16,15 +17,18 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from scipy import sparse
 from scipy.spatial import cKDTree
+from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
-from clustering.centres import Rows
+from clustering.errors import InputError
 from clustering.knn import nearest_among, nearest_neighbours
+from clustering.sparse_rows import SparseTable, rows_of
 from clustering.streams import stream
 
 Method = Literal["auto", "exact", "hnsw"]
-Search = Literal["tree", "blocks", "hnsw"]
+Search = Literal["tree", "blocks", "sparse", "hnsw"]
 Done = Callable[[int, int], None]
 """Told from time to time how many of how many points have their neighbours."""
 
@@ -63,16 +67,25 @@ class Found(NamedTuple):
     recall: float
 
 
-def choose(points: int, columns: int, method: Method, *, cuda: bool = False) -> Search:
-    """The search of N points by `method`."""
+def choose(x: Tensor | SparseTable, method: Method) -> Search:
+    """The search among the rows of X by `method`.
+
+    Raises:
+        InputError: hnsw of sparse rows, which it cannot read.
+    """
+    if isinstance(x, SparseTable):
+        if method == "hnsw":
+            raise InputError("method='hnsw' takes dense rows; set method='exact', or reduce the columns first")
+        return "sparse"
     if method == "hnsw":
         return "hnsw"
-    if columns <= _TREE_COLUMNS and not cuda:
+    points, columns = x.shape
+    if columns <= _TREE_COLUMNS and not x.is_cuda:
         return "tree"
-    return "blocks" if method == "exact" or cuda or points <= EXACT_UP_TO else "hnsw"
+    return "blocks" if method == "exact" or x.is_cuda or points <= EXACT_UP_TO else "hnsw"
 
 
-def nearest_rows(x: Tensor, k: int, search: Search, done: Done = lambda finished, total: None) -> Found:
+def nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done = lambda finished, total: None) -> Found:
     """The k nearest others of every row by Euclidean distance.
 
     Memory, besides X and N rows of k: the tree 12 bytes a value and 16 a point, HNSW 4 bytes a value and 136 a point.
@@ -84,18 +97,27 @@ def nearest_rows(x: Tensor, k: int, search: Search, done: Done = lambda finished
         search: see the module.
         done: is told how far it is.
     """
+    if isinstance(x, SparseTable):
+        return _by_sparse_products(x, k, done)
     if search == "blocks":
-        origin = Rows.of(x).origin  # rounding of products would swap points that lie far from zero
+        origin = rows_of(x).origin  # rounding of products would swap points that lie far from zero
         near = nearest_neighbours((x if origin is None else x - origin)[None], k, done=done)
         return Found(near.indices[0].int().cpu().numpy(), near.squared_distances[0].cpu().numpy(), search, 1.0)
     values = x.cpu().numpy()
     return _by_tree(values, k, done) if search == "tree" else _by_small_worlds(values, k, done)
 
 
-def nearest_to(points: Tensor, queries: Tensor, k: int) -> Tensor:
+def nearest_to(points: Tensor | SparseTable, queries: Tensor | SparseTable, k: int) -> Tensor:
     """(n, k) int64 indices of the k nearest of N points (N, D) to each of n queries (n, D); all if they are fewer."""
     k = min(k, len(points))
-    if choose(len(points), points.shape[1], "exact", cuda=points.is_cuda) == "blocks":
+    if isinstance(points, SparseTable) or isinstance(queries, SparseTable):
+        known, new = (
+            side.scipy() if isinstance(side, SparseTable) else sparse.csr_array(side.cpu().numpy())
+            for side in (points, queries)
+        )
+        found = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(known).kneighbors(new, return_distance=False)
+        return torch.from_numpy(found).to(queries.device)
+    if choose(points, "exact") == "blocks":
         return nearest_among(points, queries, k)
     tree = cKDTree(points.numpy(), leafsize=_LEAF)
     indices = tree.query(queries.numpy(), range(1, k + 1), workers=torch.get_num_threads())[1]
@@ -113,6 +135,19 @@ def _by_tree(values: NDArray[Any], k: int, done: Done) -> Found:
         indices[rows], squared[rows] = _others(rows, near, distances**2, k)
         done(min(first + _AT_ONCE, points), points)
     return Found(indices, squared, "tree", 1.0)
+
+
+def _by_sparse_products(x: SparseTable, k: int, done: Done) -> Found:
+    values, points = x.scipy(), len(x)
+    indices, squared = _empty(values, k)
+    count = min(k + 1 + _SPARE, points)
+    known = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(values)
+    for first in range(0, points, _AT_ONCE):
+        rows = np.arange(first, min(first + _AT_ONCE, points))
+        distances, near = known.kneighbors(values[rows])
+        indices[rows], squared[rows] = _others(rows, near, distances.astype(np.float64) ** 2, k)
+        done(int(rows[-1]) + 1, points)
+    return Found(indices, squared, "sparse", 1.0)
 
 
 def _by_small_worlds(values: NDArray[Any], k: int, done: Done) -> Found:
@@ -172,8 +207,9 @@ def _others(
     return np.where(missing, -1, near).astype(np.int32), np.where(missing, 0, squared)
 
 
-def _empty(values: NDArray[Any], k: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
-    return np.empty((len(values), k), dtype=np.int32), np.empty((len(values), k), dtype=values.dtype)
+def _empty(values: Any, k: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    shape = values.shape[0], k
+    return np.empty(shape, dtype=np.int32), np.empty(shape, dtype=values.dtype)
 
 
 @contextmanager

@@ -92,7 +92,7 @@ def first_seeds(
     shape = (clusters, rows.values.shape[1])
     if given.shape != shape or not np.isfinite(given).all():
         raise InputError(f"init must be k-means++ or finite {shape}, not {given.shape}")
-    seeds = torch.from_numpy(given).to(rows.values)[None]
+    seeds = torch.from_numpy(given).to(rows.values.device, rows.values.dtype)[None]
     return seeds if rows.origin is None else seeds - rows.origin
 
 

@@ -26,6 +26,7 @@ from clustering.row_graph import graph_and_variance
 from clustering.row_search import nearest_to
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
 from clustering.sparse_graph import SparseGraph
+from clustering.sparse_rows import rows_of
 from clustering.sweeps import settings
 from clustering.timing import Seconds, Stopwatch
 from clustering.trials import Course, Trials, discrete_energy, run_trials
@@ -226,7 +227,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X.
 
         Args:
-            X: (N, D) float32 or float64, other numbers become float32. Finite.
+            X: (N, D) float32 or float64, other numbers become float32. Finite. Scipy sparse except for medoids.
             y: ignored.
             partial_labels: (N,) int, known clusters 0..K-1 of some points, which keep them, and -1.
             graph: W, see `clustering.row_graph.given_graph`; built from X where None.
@@ -296,19 +297,23 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if by not in ("graph", "prototypes"):
             raise InputError(f"by must be graph or prototypes, not {by!r}")
-        new = self._rows(X, reset=False).values
-        centres = torch.from_numpy(self.cluster_centers_).to(new)
-        origin = self._fitted.origin
-        rule = self._rule(Rows(new, origin), self.bandwidth_**2)
-        logits = -rule.cost((centres if origin is None else centres - origin)[None])[0]
+        rows = self._rows(X, reset=False)
+        centres = torch.from_numpy(self.cluster_centers_).to(rows.values.device, rows.values.dtype)
+        rule = self._rule(rows, self.bandwidth_**2)
+        logits = -rule.cost((centres if rows.origin is None else centres - rows.origin)[None])[0]
         if by == "graph" and self.weight > 0:
-            fitted = self._fitted.values
-            if origin is not None:
-                fitted, new = fitted - origin, new - origin
+            fitted, new = self._fitted.values, rows.values
+            if rows.origin is not None:
+                fitted, new = fitted - rows.origin, new - rows.origin
             near = nearest_to(fitted, new, self.n_neighbors)
-            assignments = torch.from_numpy(self.assignments_).to(new)
+            assignments = torch.from_numpy(self.assignments_).to(logits)
             logits += self.weight * self._slope_per_weight * assignments[near].sum(dim=1).T
         return logits.max(dim=0).indices.cpu().numpy()
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self.prototypes != "medoid"
+        return tags
 
     @property
     def _slope_per_weight(self) -> int:
@@ -337,10 +342,11 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Rows:
         """Rows of X, counted from their mean where that is far from zero."""
-        values = checked_rows(self, X, reset=reset, normalize=self.normalize, device=self.device)
+        accept = self.prototypes != "medoid"  # which needs whole clusters
+        values = checked_rows(self, X, reset=reset, normalize=self.normalize, device=self.device, accept_sparse=accept)
         if reset and len(values) < self.n_clusters:
             raise InputError(f"n_samples={len(values)} should be >= n_clusters={self.n_clusters}")
-        return Rows.of(values) if reset else Rows(values, self._fitted.origin)
+        return rows_of(values) if reset else rows_of(values, self._fitted)
 
     def _neighbours(self, given: Any, rows: Rows) -> _Neighbours:
         watch = Stopwatch()
