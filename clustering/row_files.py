@@ -6,6 +6,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -49,9 +50,17 @@ class RowFile:
                 without rows or with two columns of one name.
         """
         path = Path(path)
-        kind = _kind(path)
+        _kind(path)
         if not path.is_file():
             raise InputError(f"no file {path}; give path=FILE, a table in {_wanted()}")
+        state = path.stat()
+        return cls._read(path, state.st_mtime_ns, state.st_size)
+
+    @classmethod
+    @lru_cache(maxsize=1)
+    def _read(cls, path: Path, changed: int, size: int) -> "RowFile":
+        """Of a file that has not changed the rows are known: a table is looked at several times."""
+        kind = _kind(path)
         try:
             delimiter = _delimiter(path) if kind == "CSV" else ""
             rows = {"CSV": _csv, "Parquet": _parquet, "NumPy": _npz}[kind](path)
@@ -105,7 +114,8 @@ class RowFile:
         """Where `save` may write: to be asked before the work is done.
 
         Raises:
-            InputError: another ending than the file's, a column that is there already, the file itself, no folder.
+            InputError: another ending than the file's, a column that is there already, the file itself, a folder that
+                is not there or cannot be written to.
         """
         path = Path(path)
         kind = _kind(self.path)
@@ -116,13 +126,23 @@ class RowFile:
             raise InputError(f"output={path}: is the table itself; give another name")
         if not path.parent.is_dir():
             raise InputError(f"output={path}: there is no folder {path.parent}")
+        if not os.access(path.parent, os.W_OK):
+            raise InputError(f"output={path}: the folder {path.parent} cannot be written to")
+        self.check_added(added)
+        return path
+
+    def check_added(self, added: Sequence[str]) -> None:
+        """That columns can be added.
+
+        Raises:
+            InputError: one is there already.
+        """
         taken = [name for name in added if name in self.names]
         if taken:
             raise InputError(
-                f"{self.path}: has a column {taken[0]!r} already, which the output would add; give the table "
+                f"{self.path}: has a column {taken[0]!r} already, which would be added; give the table "
                 "that it was made from, or call the column otherwise"
             )
-        return path
 
     def save(self, path: str | Path, added: Mapping[str, NDArray[Any]]) -> Path:
         """Write the rows in the same order and format, with columns added on the right; in one step.

@@ -149,6 +149,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     assignments_ : (N, K) S, rows sum to one; clusters are more certain the larger the weight.
     cluster_centers_ : (K, D) prototypes, on normalised rows if `normalize`.
     mode_indices_ : (K,) rows of X that are the prototypes, -1 where one is not ("byproduct" and "medoid" only).
+    criterion_ : what `select` compares, lower is better, to choose among fits of several seeds likewise.
     objective_ : E. relaxed_objective_ : R, with half the weight under convention="paper".
     objective_trace_ : (updates,) R after each update of S at the last weight of the path.
     mode_movements_ : (updates, K) Euclidean distance of each prototype to the next, likewise; after the last update it
@@ -404,16 +405,27 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _best(self, found: _Found) -> int:
         """The start of most clusters, and then best by `select`: the first of those whose difference is rounding."""
-        energies, labels, sound = found.energies, found.trials.labels, found.trials.outcome != Outcome.EMPTIED
-        ones = torch.ones_like(labels, dtype=torch.float64)
-        sizes = torch.zeros(len(labels), self.n_clusters, device=labels.device).double().scatter_add_(1, labels, ones)
-        clusters = (sizes > 0).sum(dim=1)
+        sound = found.trials.outcome != Outcome.EMPTIED
+        clusters = (self._sizes(found) > 0).sum(dim=1)
         sound = sound & (clusters == clusters.max()) if sound.any() else clusters == clusters.max()
-        if self.select == "information":
-            energies = energies - torch.special.entr(sizes / labels.shape[1]).sum(dim=1) * labels.shape[1]
-        lowest = torch.where(sound, energies, torch.inf).min()
+        criteria = self._criteria(found)
+        lowest = torch.where(sound, criteria, torch.inf).min()
         rounding = 1e-9 if found.rule.rows.values.dtype == torch.float64 else 1e-5
-        return int((sound & (energies <= lowest + rounding * lowest.abs())).int().argmax())
+        return int((sound & (criteria <= lowest + rounding * lowest.abs())).int().argmax())
+
+    def _sizes(self, found: _Found) -> Tensor:
+        """(T, K) points of every start's clusters."""
+        labels = found.trials.labels
+        ones = torch.ones_like(labels, dtype=torch.float64)
+        return torch.zeros(len(labels), self.n_clusters, device=labels.device).double().scatter_add_(1, labels, ones)
+
+    def _criteria(self, found: _Found) -> Tensor:
+        """(T,) what `select` compares of every start."""
+        if self.select == "energy":
+            return found.energies
+        points = found.trials.labels.shape[1]
+        information: Tensor = torch.special.entr(self._sizes(found) / points).sum(dim=1) * points
+        return found.energies - information
 
     def _keep(self, found: _Found, best: int) -> None:
         """Take the best start."""
@@ -422,6 +434,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.seconds_ = found.seconds
         self.start_objectives_ = found.energies.cpu().numpy()
         self.objective_, self.relaxed_objective_ = float(found.energies[best]), float(trials.objective[best])
+        self.criterion_ = float(self._criteria(found)[best])
         trace = trials.trace[:, best]
         taken = ~torch.isnan(trace)
         self.objective_trace_ = trace[taken].cpu().numpy()

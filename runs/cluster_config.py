@@ -24,6 +24,12 @@ class ClusterConfig(RunConfig):
         "papers", "settings tried for the column that labels select: papers, or FILE.yaml; null: no such column"
     )
 
+    output: str | None = key(
+        None,
+        "of dataset=table: file for its rows with their clusters, and beside it the page; null: in the results folder",
+        execution=True,
+    )
+
     def result_keys(self) -> dict[str, Any]:
         """As for every run. What is in the data set's files, and in the selection's, is apart."""
         kept = super().result_keys()

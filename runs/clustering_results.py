@@ -14,6 +14,7 @@ from clustering.protocol import SCORES, lowest
 from runs.cluster_config import ClusterConfig
 
 TRIALS = "trials.npz"
+OPTIONAL = ("confidence", "mode_indices", "mode_movements", "validation")
 PHASES = ("graph", "seeding", "optimise")
 
 
@@ -28,6 +29,8 @@ class Trials:
         labels: (T, N) clusters.
         confidence: (N,) largest assignment of every point in the trial of the lowest objective; None of a method
             without assignments.
+        mode_indices: (K,) rows that are its prototypes, -1 where one is none; None of a method whose are no rows.
+        mode_movements: (updates, K) how far its prototypes went at each update; None of a method that does not say.
         objective: (T,) what the method lowers. criterion: (T,) what it chooses starts by, else the same.
         clusters: (T,) that have points. iterations: (T,). seconds: (T, 3) of graph, seeding and optimising.
         scores: (T,) by name, on all points; none where classes are not known.
@@ -43,6 +46,8 @@ class Trials:
     tried: NDArray[np.bool_]
     labels: NDArray[Any]
     confidence: NDArray[np.float32] | None
+    mode_indices: NDArray[np.int64] | None
+    mode_movements: NDArray[np.float64] | None
     objective: NDArray[np.float64]
     criterion: NDArray[np.float64]
     clusters: NDArray[np.int64]
@@ -103,7 +108,7 @@ class Trials:
         given["settings"] = tuple(json.loads(str(known["settings"])))
         for part in ("scores", "held_out"):
             given[part] = {name: known[f"{part}_{name}"] for name in SCORES if f"{part}_{name}" in known}
-        missing = [name for name in fields if given[name] is None and name not in ("confidence", "validation")]
+        missing = [name for name in fields if given[name] is None and name not in OPTIONAL]
         if missing:
             raise ValueError(f"without {missing[0]}")
         return cls(**given)

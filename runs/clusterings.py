@@ -20,6 +20,7 @@ from runs.cluster_config import ClusterConfig
 from runs.clustering_results import TRIALS, Clustered, Trials
 from runs.endings import explain
 from runs.lineage import short
+from runs.locks import Say, silent
 from runs.overrides import write
 from runs.planning import Plan, State, Step
 from runs.run_config import identity
@@ -117,7 +118,7 @@ def clustering(
     identities = [job.identity for job in jobs]
     found: dict[str, Clustered] = {}
     for job, name in zip(jobs, identities, strict=True):
-        if not force and name not in found and (known := _finished(job, name, store, tracker, progress)):
+        if not force and name not in found and (known := _finished(job, name, tracker, progress.note)):
             found[name] = known
     waiting = {name: job for name, job in zip(identities, jobs, strict=True) if name not in found}
     if found:
@@ -126,14 +127,14 @@ def clustering(
         tracker.bury()
     failed: list[Exception] = []
     for _, same in groupby(waiting.items(), key=lambda item: (item[1].config.dataset, item[1].data)):
-        data: Dataset | None = None
-        for name, job in same:
+        jobs_there = list(same)
+        data = _read(jobs_there[0][1])
+        for name, job in jobs_there:
             with store.lock(STAGE, name, f"the clustering of {job.name}", progress.note):
                 tracker.bury(job.experiment, name)
-                if not force and (known := _finished(job, name, store, tracker, progress)):
+                if not force and (known := _finished(job, name, tracker, progress.note)):
                     found[name] = known  # another process was at it
                     continue
-                data = data or _read(job)
                 try:
                     found[name] = _run(job, name, data, store, tracker, progress)
                 except Exception as error:
@@ -142,6 +143,21 @@ def clustering(
     if failed:
         raise failed[0]
     return [dataclasses.replace(found[name], config=config) for name, config in zip(identities, configs, strict=True)]
+
+
+def recorded_clustering(config: ClusterConfig, tracker: Tracker, say: Say = silent) -> Clustered | None:
+    """The clustering of a config as the record has it; None where it is missing or not whole.
+
+    Args:
+        say: told of a run that is no longer whole.
+    """
+    job = Job.of(config)
+    return _finished(job, job.identity, tracker, say)
+
+
+def points_of(config: ClusterConfig) -> "Dataset":
+    """The points of a config's data set, in their order."""
+    return _read(Job.of(config))
 
 
 def plan(configs: Sequence[ClusterConfig], store: Store, tracker: Tracker) -> Plan:
@@ -193,7 +209,8 @@ def _cluster(job: Job, data: "Dataset", clusters: int, progress: Progress) -> Tr
     seeds = [random_state(job.config.seed, trial.start) for trial in planned]
     at_once = AT_ONCE if hasattr(estimator, "trials") else 1
     rows: list[dict[str, Any]] = []
-    confidence, best = None, (-1, np.inf)
+    said: dict[str, Any] = {}
+    best = (-1, np.inf)
     with progress.track(job.name, len(planned)) as advance:
         for number, same in groupby(zip(planned, seeds, strict=True), key=lambda item: item[0].setting):
             for some in _chunks(list(same), at_once):
@@ -201,8 +218,8 @@ def _cluster(job: Job, data: "Dataset", clusters: int, progress: Progress) -> Tr
                 for (trial, _), model in zip(some, fitted, strict=True):
                     rows.append(_facts(model))
                     rank = (rows[-1]["clusters"], rows[-1]["criterion"])
-                    if trial.given and lowest([best[1], rank[1]], [best[0], rank[0]]):
-                        best, confidence = rank, _confidence(model)
+                    if trial.given and (not said or lowest([best[1], rank[1]], [best[0], rank[0]])):
+                        best, said = rank, _said(model)
                 advance(len(some), objective=rows[-1]["objective"])
     labels = np.stack([row.pop("labels") for row in rows])
     arrays: dict[str, Any] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
@@ -214,7 +231,7 @@ def _cluster(job: Job, data: "Dataset", clusters: int, progress: Progress) -> Tr
         given=np.array([trial.given for trial in planned]),
         tried=np.array([trial.tried for trial in planned]),
         labels=labels.astype(np.min_scalar_type(int(labels.max()) if labels.min() >= 0 else int(-labels.max() - 1))),
-        confidence=confidence,
+        **said,
         **arrays,
         **_judged(labels, data, selection, job.config.seed),
     )
@@ -243,10 +260,14 @@ def _facts(model: Any) -> dict[str, Any]:
     }
 
 
-def _confidence(model: Any) -> Any:
-    """(N,) largest assignment of each point, of a method that has assignments."""
+def _said(model: Any) -> dict[str, Any]:
+    """What the chosen trial says of its points and prototypes, as far as the method does."""
     assignments = getattr(model, "assignments_", None)
-    return None if assignments is None else np.asarray(assignments).max(axis=1).astype(np.float32)
+    return {
+        "confidence": None if assignments is None else np.asarray(assignments).max(axis=1).astype(np.float32),
+        "mode_indices": getattr(model, "mode_indices_", None),
+        "mode_movements": getattr(model, "mode_movements_", None),
+    }
 
 
 def _judged(labels: Any, data: "Dataset", selection: Selection | None, seed: int) -> dict[str, Any]:
@@ -296,7 +317,7 @@ def _start(job: Job, name: str, data: "Dataset", clusters: int, tracker: Tracker
     )
 
 
-def _finished(job: Job, name: str, store: Store, tracker: Tracker, progress: Progress) -> Clustered | None:
+def _finished(job: Job, name: str, tracker: Tracker, say: Say) -> Clustered | None:
     """The clustering as the record has it; None where it is missing or not whole."""
     run = tracker.find(job.experiment, name) if tracker.exists() else None
     if run is None:
@@ -308,7 +329,7 @@ def _finished(job: Job, name: str, store: Store, tracker: Tracker, progress: Pro
             trials, tags = Trials.load(path), run.data.tags
             shape, clusters = (int(tags["points"]), int(tags["dimensions"])), int(tags["clusters"])
         except Exception as error:  # zipfile and numpy each raise their own
-            progress.note(f"{job.name}: {TRIALS} of run {run.info.run_id} is no longer whole ({error}): done again")
+            say(f"{job.name}: {TRIALS} of run {run.info.run_id} ({run.info.run_name}) is no longer whole: {error}")
             return None
     return Clustered(job.config, name, run.info.run_id, True, shape, clusters, trials)
 

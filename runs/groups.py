@@ -277,6 +277,18 @@ def comments(group: str, name: str) -> dict[str, str]:
     return {match[1]: match[2].strip() for match in found}
 
 
+def comment(group: str, name: str) -> str:
+    """The comment at the head of an option's file."""
+    path = options_folder(group) / f"{name}.yaml"
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    head: list[str] = []
+    for line in lines:
+        if not line.startswith("#"):
+            break
+        head.append(line.lstrip("# "))
+    return " ".join(head)
+
+
 def freeze(value: Any) -> Any:
     """Lists as tuples, as the frozen dataclasses hold them."""
     return tuple(freeze(item) for item in value) if isinstance(value, (list, tuple)) else value

@@ -237,7 +237,7 @@ def _values(schema: type[RunConfig], item: Assignment, target: Target, candidate
         if choice.group == target.group and target.field in choice.options
     ]
     several = len(overrides.values(item.key, item.text)) > 1
-    text = _as_list(item) if isinstance(defaults[0], tuple) and several else item.text
+    text = _as_list(item) if isinstance(defaults[0], tuple) and (several or not defaults[0]) else item.text
     values = overrides.values(item.key, text)
     default = None if defaults[0] == REQUIRED else defaults[0]
     return [groups.freeze(overrides.coerce(str(item), value, default)) for value in values]

@@ -11,6 +11,7 @@ from runs.lineage import short
 
 if TYPE_CHECKING:
     from runs.clustering_results import Clustered
+    from runs.own_table import Written
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
@@ -20,6 +21,7 @@ method itself finds best, without labels, and mean and standard deviation of the
 graph, of first prototypes, of the rest. A finished clustering is used again."""
 EXAMPLES = (
     "",
+    "dataset=table path=people.csv columns=age,income n_clusters=3     (a table of your own)",
     "dataset=usps root=FOLDER method=kmeans,slk_mean_shift,slk_byproduct normalize=l2",
     "dataset=mnist root=FOLDER method=slk_mean_shift_as_published",
     "method=slk_mean_shift weight=0.25,0.5,1 selection=null",
@@ -40,19 +42,35 @@ def run(flags: Flags, console: Console) -> int:
     """Cluster what the settings ask for, and show it as a table."""
     configs = parse(ClusterConfig, flags.settings)
     from runs.cli.session import Session
+    from runs.own_table import check_tables, is_table, write_outputs
 
+    check_tables(configs)
     session = Session(configs, console)
     if flags.dry_run:
         session.show_plan()
         return 0
     results = session.clustering(configs, force=flags.force)
+    written = [
+        write_outputs(result, session.store, _typed(result.config, configs, flags.settings))
+        if is_table(result.config)
+        else None
+        for result in results
+    ]
     if console.as_json:
-        console.json([_record(result) for result in results])
+        console.json([_record(result, files) for result, files in zip(results, written, strict=True)])
     else:
         for name in dict.fromkeys(result.config.dataset.name for result in results):
             show([result for result in results if result.config.dataset.name == name], session.varying, console)
+    for files in filter(None, written):
+        console.note(f"rows with their clusters: {files.rows}")
+        console.note(f"what the clusters are like: {files.page.resolve().as_uri()}")
     session.close()
     return 0
+
+
+def _typed(config: ClusterConfig, configs: Sequence[ClusterConfig], settings: Sequence[str]) -> list[str]:
+    """What makes this one result alone."""
+    return list(settings) if len(configs) == 1 else config.arguments()
 
 
 def show(results: "Sequence[Clustered]", varying: Any, console: Console) -> None:
@@ -115,7 +133,7 @@ def _title(results: "Sequence[Clustered]") -> str:
     return "; ".join(parts)
 
 
-def _record(result: "Clustered") -> dict[str, Any]:
+def _record(result: "Clustered", files: "Written | None") -> dict[str, Any]:
     """A result, for JSON."""
     found = {name: value for name, value in result.trials.metrics().items() if math.isfinite(value)}
     selected = result.trials.selected
@@ -128,4 +146,5 @@ def _record(result: "Clustered") -> dict[str, Any]:
         "identity": result.identity,
         "run": result.run_id,
         "reused": result.reused,
+        **({} if files is None else {"rows": str(files.rows), "page": str(files.page)}),
     }

@@ -77,7 +77,7 @@ def _strategies() -> list[dict[str, Any]]:
                 "transductive": getattr(kind, "transductive", None),
                 "assumes_balance": getattr(kind, "assumes_balance", None),
                 "needs": getattr(kind, "needs", ""),
-                "about": _comment("strategy", name) or about,
+                "about": groups.comment("strategy", name) or about,
             }
         )
     return rows
@@ -85,7 +85,7 @@ def _strategies() -> list[dict[str, Any]]:
 
 def _plugins(group: str) -> Callable[[], list[dict[str, Any]]]:
     return lambda: [
-        {"name": name, "about": _comment(group, name) or _class(group, name)[1]} for name in groups.names(group)
+        {"name": name, "about": groups.comment(group, name) or _class(group, name)[1]} for name in groups.names(group)
     ]
 
 
@@ -117,19 +117,7 @@ def _class(group: str, name: str) -> tuple[Any, str]:
 
 
 def _files(group: str) -> Callable[[], list[dict[str, Any]]]:
-    return lambda: [{"name": name, "about": _comment(group, name)} for name in groups.names(group)]
-
-
-def _comment(group: str, name: str) -> str:
-    """The comment at the head of an option's file."""
-    path = groups.folder() / group / f"{name}.yaml"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    head: list[str] = []
-    for line in lines:
-        if not line.startswith("#"):
-            break
-        head.append(line.lstrip("# "))
-    return " ".join(head)
+    return lambda: [{"name": name, "about": groups.comment(group, name)} for name in groups.names(group)]
 
 
 def _first_line(text: str | None) -> str:

@@ -248,6 +248,17 @@ def test_movements_of_the_modes(rule: Any) -> None:
         np.testing.assert_allclose(np.linalg.norm(after - before, axis=1), moved[step - 1], atol=1e-12)
 
 
+@pytest.mark.parametrize("select", ["information", "energy"])
+def test_the_criterion_chooses_the_start(select: Any) -> None:
+    X, _ = blobs(points=60)
+    model = SLK(3, n_init=5, select=select, random_state=0).fit(X)
+    shares = np.bincount(model.labels_) / len(X)
+    information = 0.0 if select == "energy" else -len(X) * float((shares * np.log(shares)).sum())
+    assert model.criterion_ == pytest.approx(model.objective_ - information)
+    if select == "energy":
+        assert model.criterion_ == pytest.approx(model.start_objectives_.min())
+
+
 def test_presets_and_names_of_columns() -> None:
     X, _ = blobs()
     frame = pd.DataFrame(X, columns=list("abcd"))

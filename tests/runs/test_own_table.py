@@ -1,0 +1,105 @@
+"""`transduce cluster dataset=table`: rows in, the same rows with clusters and a page out; mistakes leave nothing."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from runs.cli import main
+
+
+@pytest.fixture
+def people(tmp_path):
+    """Sixty people of two kinds, whose heights and ages tell them apart."""
+    generator = np.random.default_rng(0)
+    kind = np.repeat(["child", "adult"], 30)
+    height = np.where(kind == "child", 110, 172) + generator.normal(0, 6, 60)
+    age = np.where(kind == "child", 6, 40) + generator.normal(0, 2, 60)
+    path = tmp_path / "people.csv"
+    pd.DataFrame({"who": [f"{i:03}" for i in range(60)], "height": height, "age": age, "kind": kind}).to_csv(
+        path, index=False
+    )
+    return path
+
+
+@pytest.fixture
+def cluster(people, store, capsys):
+    def call(*settings, path=people):
+        code = main(["cluster", "dataset=table", f"path={path}", f"results={store.root}", *settings])
+        return code, capsys.readouterr()
+
+    return call
+
+
+def test_the_same_rows_come_out_with_clusters_and_a_page(cluster, people, tmp_path):
+    code, seen = cluster("n_clusters=2", "starts=3", f"output={tmp_path / 'out.csv'}")
+    assert code == 0, seen.err
+    before, after = (pd.read_csv(path, dtype={"who": str}) for path in (people, tmp_path / "out.csv"))
+    pd.testing.assert_frame_equal(after[list(before.columns)], before)
+    assert list(after.columns[-2:]) == ["cluster", "confidence"]
+    assert after.groupby("kind")["cluster"].nunique().tolist() == [1, 1]
+    assert after["cluster"].nunique() == 2
+    assert after["confidence"].between(0.5, 1).all()
+    page = (tmp_path / "out.html").read_text()
+    assert "much higher height" in page
+    assert "3 times" in page
+    assert f"path={people}" in page
+    assert str(tmp_path / "out.csv") in seen.err
+    (tmp_path / "out.html").unlink()
+    code, seen = cluster("n_clusters=2", "starts=3", f"output={tmp_path / 'out.csv'}")
+    assert "reused" in seen.out
+    assert (tmp_path / "out.html").read_text() == page
+
+
+def test_several_methods_write_beside_each_other(cluster, store):
+    code, seen = cluster("n_clusters=2", "starts=2", "method=slk_means,slk_byproduct", "label=kind", "selection=null")
+    assert code == 0, seen.err
+    folder = store.root / "clusters"
+    names = sorted(path.name for path in folder.iterdir())
+    assert len(names) == 4
+    assert sorted({name.split("-")[1] for name in names}) == ["slk_byproduct", "slk_means"]
+    for path in folder.glob("*.html"):
+        assert "Compared with what is known" in path.read_text()
+    code, seen = cluster("n_clusters=2", "starts=2", "label=kind", "selection=null", "--json")
+    (record,) = json.loads(seen.out)
+    assert record["acc_hungarian"] == 1
+    assert record["rows"].endswith(".csv")
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ((), ["n_clusters=3"]),
+        (("n_clusters=2", "columns=hight"), ["hight", "height"]),
+        (("n_clusters=2", "columns=age,kind"), ["kind", "text"]),
+        (("n_clusters=61",), ["60 different rows for 61 clusters"]),
+        (("n_clusters=2", "output=out.parquet"), ["ends with .csv"]),
+        (("n_clusters=2,3", "output=out.csv"), ["2 clusterings"]),
+        (("n_clusters=2", "output=no/such/out.csv"), ["no folder"]),
+        (("n_clusters=2", "label=sort"), ["sort"]),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_written(cluster, store, settings, words):
+    before = list(store.root.rglob("*"))
+    code, seen = cluster(*settings)
+    assert code == 2
+    for word in words:
+        assert word in seen.err
+    assert list(store.root.rglob("*")) == before
+
+
+def test_values_that_are_missing_and_files_that_are_not_there(cluster, tmp_path):
+    (tmp_path / "t.csv").write_text("a,b,sex\n1,2,m\n3,nan,f\n5,6,m\n")
+    code, seen = cluster("n_clusters=2", path=tmp_path / "t.csv")
+    assert (code, "column 'b' has no value in row 2" in seen.err) == (2, True)
+    code, seen = cluster("n_clusters=2", path=tmp_path / "none.csv")
+    assert (code, "none.csv" in seen.err) == (2, True)
+    (tmp_path / "again.csv").write_text("a,cluster\n1,2\n3,4\n")
+    code, seen = cluster("n_clusters=2", path=tmp_path / "again.csv")
+    assert (code, "'cluster' already" in seen.err) == (2, True)
+
+
+def test_an_output_needs_a_table(tmp_path, capsys):
+    assert main(["cluster", "dataset=spirals", "output=x.csv", f"results={tmp_path}"]) == 2
+    assert "dataset=table" in capsys.readouterr().err
