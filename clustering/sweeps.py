@@ -10,11 +10,12 @@ from sklearn.utils.validation import has_fit_parameter
 
 
 def settings(estimator: Any, seeds: Sequence[int], grid: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Unfitted clones of the estimator, one start each, in the order of product(grid, seeds)."""
+    """Unfitted clones of the estimator, one start each, in the order of product(grid, seeds); a random_state of the
+    grid goes before the seeds."""
     one_start = {"n_init": 1} if "n_init" in estimator.get_params() else {}
     seeded = "random_state" in estimator.get_params()
     return [
-        clone(estimator).set_params(**{**point, **one_start, **({"random_state": int(seed)} if seeded else {})})
+        clone(estimator).set_params(**{**({"random_state": int(seed)} if seeded else {}), **point, **one_start})
         for point, seed in product(grid, seeds)
     ]
 
@@ -35,7 +36,7 @@ def fit_trials(
         estimator: any scikit-learn clusterer.
         X: (N, D).
         seeds: values of random_state.
-        grid: parameters that differ from the estimator's.
+        grid: parameters that differ from the estimator's; with a random_state of their own, pairs of setting and seed.
         graph: for those whose `fit` takes one.
     """
     if hasattr(estimator, "trials"):

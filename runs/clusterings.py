@@ -3,7 +3,8 @@
 import dataclasses
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
@@ -14,7 +15,7 @@ import numpy as np
 
 from clustering.code import code_fingerprint
 from clustering.errors import InputError
-from clustering.protocol import SCORES, Selection, chooses, lowest, random_state, schedule, scores
+from clustering.protocol import SCORES, Selection, Trial, chooses, lowest, random_state, schedule, scores
 from fsl.progress import Progress, quiet
 from runs.cluster_config import ClusterConfig
 from runs.clustering_results import TRIALS, Clustered, Trials
@@ -31,6 +32,7 @@ from runs.tracking import Tracker
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset, Source
+    from runs.shared_graphs import SharedGraphs
 
 STAGE = "clustering"
 AT_ONCE = 20  # trials of a method that makes several of them together
@@ -129,6 +131,7 @@ def clustering(
     for _, same in groupby(waiting.items(), key=lambda item: (item[1].config.dataset, item[1].data)):
         jobs_there = list(same)
         data = _read(jobs_there[0][1])
+        graphs = _graphs(data, store, progress)
         for name, job in jobs_there:
             with store.lock(STAGE, name, f"the clustering of {job.name}", progress.note):
                 tracker.bury(job.experiment, name)
@@ -136,7 +139,7 @@ def clustering(
                     found[name] = known  # another process was at it
                     continue
                 try:
-                    found[name] = _run(job, name, data, store, tracker, progress)
+                    found[name] = _run(job, name, data, graphs, store, tracker, progress)
                 except Exception as error:
                     progress.note(f"failed: {job.name}: {explain(error)[0]}; the others are kept")
                     failed.append(error)
@@ -180,14 +183,28 @@ def _read(job: Job) -> "Dataset":
     return check(short(job.config.dataset), job.source.read())
 
 
-def _run(job: Job, name: str, data: "Dataset", store: Store, tracker: Tracker, progress: Progress) -> Clustered:
+def _graphs(data: "Dataset", store: Store, progress: Progress) -> "SharedGraphs":
+    from runs.shared_graphs import SharedGraphs
+
+    return SharedGraphs(data.values, store.graphs, progress)
+
+
+def _run(
+    job: Job,
+    name: str,
+    data: "Dataset",
+    graphs: "SharedGraphs",
+    store: Store,
+    tracker: Tracker,
+    progress: Progress,
+) -> Clustered:
     clusters = job.config.n_clusters or len(data.class_names)
     if not clusters:
         where = f"dataset {short(job.config.dataset)}"
         raise InputError(f"{where} has no classes that say how many clusters to find; add n_clusters=3, say")
     with _start(job, name, data, clusters, tracker).guarded() as run:
         since = time.perf_counter()
-        trials = _cluster(job, data, clusters, progress)
+        trials = _cluster(job, data, graphs, clusters, progress)
         result = Clustered(job.config, name, run.run_id, False, tuple(data.values.shape), clusters, trials)
         with store.watched(), tempfile.TemporaryDirectory() as folder:
             trials.save(Path(folder) / TRIALS)
@@ -197,8 +214,12 @@ def _run(job: Job, name: str, data: "Dataset", store: Store, tracker: Tracker, p
     return result
 
 
-def _cluster(job: Job, data: "Dataset", clusters: int, progress: Progress) -> Trials:
-    """Every trial, with what is said of it."""
+def _cluster(job: Job, data: "Dataset", graphs: "SharedGraphs", clusters: int, progress: Progress) -> Trials:
+    """Every trial, with what is said of it. Warnings of single trials are not passed on: what they warn of is in the
+    result."""
+    from sklearn.base import clone
+    from sklearn.exceptions import ConvergenceWarning
+
     from clustering.sweeps import fit_trials
 
     estimator = _prepared(job, clusters)
@@ -206,28 +227,29 @@ def _cluster(job: Job, data: "Dataset", clusters: int, progress: Progress) -> Tr
     planned = schedule(job.config.starts, selection, seeded="random_state" in estimator.get_params())
     settings = selection.settings if selection else ()
     numbered: list[dict[str, Any]] = [{}, *map(dict, settings)]
-    seeds = [random_state(job.config.seed, trial.start) for trial in planned]
+    at = [clone(estimator).set_params(**setting) for setting in numbered]
     at_once = AT_ONCE if hasattr(estimator, "trials") else 1
     rows: list[dict[str, Any]] = []
     said: dict[str, Any] = {}
     best = (-1, np.inf)
-    with progress.track(job.name, len(planned)) as advance:
-        for number, same in groupby(zip(planned, seeds, strict=True), key=lambda item: item[0].setting):
-            for some in _chunks(list(same), at_once):
-                fitted = fit_trials(estimator, data.values, seeds=[seed for _, seed in some], grid=[numbered[number]])
-                for (trial, _), model in zip(some, fitted, strict=True):
-                    rows.append(_facts(model))
-                    rank = (rows[-1]["clusters"], rows[-1]["criterion"])
-                    if trial.given and (not said or lowest([best[1], rank[1]], [best[0], rank[0]])):
-                        best, said = rank, _said(model)
-                advance(len(some), objective=rows[-1]["objective"])
+    with progress.track(job.name, len(planned)) as advance, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for graph, some in _together(planned, lambda trial: graphs.of(at[trial.setting], job.config.device), at_once):
+            points = [numbered[trial.setting] | _seed(estimator, job.config.seed, trial.start) for trial in some]
+            fitted = fit_trials(estimator, data.values, seeds=[0], grid=points, graph=graph)
+            for trial, model in zip(some, fitted, strict=True):
+                rows.append(_facts(model, graph.seconds if graph else 0.0))
+                rank = (rows[-1]["clusters"], rows[-1]["criterion"])
+                if trial.given and (not said or lowest([best[1], rank[1]], [best[0], rank[0]])):
+                    best, said = rank, _said(model)
+            advance(len(some), objective=rows[-1]["objective"])
     labels = np.stack([row.pop("labels") for row in rows])
     arrays: dict[str, Any] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
     return Trials(
         settings=tuple(numbered),
         setting=np.array([trial.setting for trial in planned]),
         start=np.array([trial.start for trial in planned]),
-        seeds=np.array(seeds),
+        seeds=np.array([random_state(job.config.seed, trial.start) for trial in planned]),
         given=np.array([trial.given for trial in planned]),
         tried=np.array([trial.tried for trial in planned]),
         labels=labels.astype(np.min_scalar_type(int(labels.max()) if labels.min() >= 0 else int(-labels.max() - 1))),
@@ -246,8 +268,9 @@ def _prepared(job: Job, clusters: int) -> Any:
     return estimator.set_params(**{name: value for name, value in wanted.items() if name in known})
 
 
-def _facts(model: Any) -> dict[str, Any]:
+def _facts(model: Any, graph_seconds: float) -> dict[str, Any]:
     """What a fitted estimator says of itself."""
+    graph, *others = getattr(model, "seconds_", (np.nan, np.nan, np.nan))
     labels = np.asarray(model.labels_)
     objective = float(getattr(model, "objective_", getattr(model, "inertia_", np.nan)))
     return {
@@ -256,7 +279,7 @@ def _facts(model: Any) -> dict[str, Any]:
         "criterion": float(getattr(model, "criterion_", objective)),
         "clusters": len(np.unique(labels[labels >= 0])),
         "iterations": int(getattr(model, "n_iter_", None) or 0),
-        "seconds": tuple(getattr(model, "seconds_", (np.nan, np.nan, np.nan))),
+        "seconds": (graph + graph_seconds, *others),
     }
 
 
@@ -287,9 +310,19 @@ def _judged(labels: Any, data: "Dataset", selection: Selection | None, seed: int
     return judged
 
 
-def _chunks(items: list[Any], size: int) -> Iterator[list[Any]]:
-    for first in range(0, len(items), size):
-        yield items[first : first + size]
+def _seed(estimator: Any, seed: int, start: int) -> dict[str, int]:
+    """The parameter for a start, of a method that has one."""
+    return {"random_state": random_state(seed, start)} if "random_state" in estimator.get_params() else {}
+
+
+def _together(
+    planned: Sequence[Trial], graph_of: Callable[[Trial], Any], at_once: int
+) -> Iterator[tuple[Any, list[Trial]]]:
+    """Trials on one graph that follow each other, so many at a time, with that graph."""
+    for _, same in groupby(planned, key=lambda trial: id(graph_of(trial))):
+        trials = list(same)
+        for first in range(0, len(trials), at_once):
+            yield graph_of(trials[0]), trials[first : first + at_once]
 
 
 def _start(job: Job, name: str, data: "Dataset", clusters: int, tracker: Tracker) -> TrackedRun:

@@ -5,6 +5,7 @@
         artifacts/              small files of the runs
         cache/images/           decoded benchmarks
         cache/checkpoints/      <identity>/best.safetensors
+        cache/graphs/           neighbours of data sets, by fingerprint
         cache/features/         <identity>/features.safetensors
         tables/                 comparisons as Markdown and CSV, pictures
         figures/                figures for print
@@ -74,6 +75,10 @@ class Store:
     @property
     def images(self) -> Path:
         return self.root / "cache" / "images"
+
+    @property
+    def graphs(self) -> Path:
+        return self.root / "cache" / "graphs"
 
     @property
     def tables(self) -> Path:

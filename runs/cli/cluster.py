@@ -98,11 +98,11 @@ def _judgement(result: "Clustered") -> dict[str, str]:
             "\nmean": _spread(found["objective_mean"], found["objective_std"], ".6g"),
             "clusters\nfound": f"{found['clusters_found']:.0f}",
         }
-    selected = ""
+    selected = {}
     if "nmi_label_selected" in found:
-        selected = f"{found['nmi_label_selected']:.3f} {found['acc_hungarian_label_selected']:.3f}"
-    return {
-        "NMI ACC\nselected by labels": selected,
+        both = f"{found['nmi_label_selected']:.3f} {found['acc_hungarian_label_selected']:.3f}"
+        selected = {"NMI ACC\nselected by labels": both}
+    return selected | {
         "NMI ACC\nunsupervised": f"{found['nmi']:.3f} {found['acc_hungarian']:.3f}",
         "NMI\nover starts": _spread(found["nmi_mean"], found["nmi_std"]),
         "ACC\nover starts": _spread(found["acc_hungarian_mean"], found["acc_hungarian_std"]),

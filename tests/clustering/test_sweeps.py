@@ -60,3 +60,11 @@ def test_estimators_without_trials_are_fitted_one_by_one() -> None:
     for model, expected in zip(models, alone(KMeans(), (0, 1), grid), strict=True):
         assert model.get_params() == expected.get_params()
         np.testing.assert_array_equal(model.labels_, expected.labels_)
+
+
+def test_a_seed_of_the_grid_goes_before_the_seeds() -> None:
+    pairs = [{"weight": 0.2, "random_state": 7}, {"weight": 1.0, "random_state": 8}, {"weight": 1.0}]
+    for model, point in zip(fit_trials(SLK(4), X, seeds=(5,), grid=pairs), pairs, strict=True):
+        expected = SLK(4, n_init=1).set_params(**{"random_state": 5, **point}).fit(X)
+        np.testing.assert_array_equal(model.labels_, expected.labels_)
+        np.testing.assert_allclose(model.objective_, expected.objective_)

@@ -66,6 +66,17 @@ def test_a_trial_is_what_the_estimator_gives_alone(asked, store, tracker):
         assert model.objective_ == pytest.approx(trials.objective[i])
 
 
+def test_methods_share_a_graph_that_is_kept(asked, store, tracker, notes):
+    clustering(asked("method=slk_mean_shift,slk_byproduct", "starts=2"), store, tracker, progress=notes)
+    assert notes.bars.count("neighbours, k = 5") == 1
+    kept = list(store.graphs.iterdir())
+    clustering(asked("starts=1"), store, tracker, progress=notes)
+    assert list(store.graphs.iterdir()) == kept
+    clustering(asked("starts=1", "n_neighbors=4,5", "normalize=null,l2"), store, tracker, progress=notes)
+    assert notes.bars.count("neighbours, k = 5") == 3
+    assert notes.bars.count("neighbours, k = 4") == 2
+
+
 def test_what_is_finished_is_used_again(asked, store, tracker, notes):
     (first,) = clustering(asked(), store, tracker)
     (again,) = clustering(asked("device=cpu"), store, tracker, progress=notes)
