@@ -4,6 +4,10 @@ import importlib
 from typing import Any
 
 _ESTIMATORS = {
+    "GaussianKModes": "clustering.kmodes",
+    "KMeans": "clustering.kmeans",
+    "KernelKMeans": "clustering.kernel_kmeans",
+    "Ncut": "clustering.ncut",
     "SLK": "clustering.slk",
 }
 

@@ -114,3 +114,15 @@ def given_graph(graph: Any, points: int) -> SparseGraph:
         torch.from_numpy(matrix.data),
         points,
     )
+
+
+def scipy_graph(graph: SparseGraph) -> sparse.csr_array:
+    """(N, N) float64 weights of a graph of one problem, for those who solve eigenproblems with them.
+
+    Raises:
+        InputError: negative weights, which are no affinities of a cut.
+    """
+    weights, columns, pointers = (part.cpu().numpy() for part in (graph.weights, graph.columns, graph.pointers))
+    if len(weights) and weights.min() < 0:
+        raise InputError("graph has negative weights, which are no affinities; leave such arcs out")
+    return sparse.csr_array((weights.astype(np.float64), columns, pointers), shape=(graph.points, graph.points))

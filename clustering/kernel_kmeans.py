@@ -1,0 +1,229 @@
+"""Kernel K-means on the neighbour graph."""
+
+from dataclasses import replace
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
+from torch import Tensor
+
+from clustering.centres import Rows
+from clustering.errors import InputError
+from clustering.estimator_input import Device, checked_rows
+from clustering.parameters import AtLeast, validate_signature
+from clustering.row_graph import graph_and_variance
+from clustering.seeding import first_seeds
+from clustering.sparse_graph import SharedGraph, SparseGraph
+from clustering.starts import best_start, cluster_sizes, empty_clusters, indicators
+from clustering.streams import stream
+from clustering.timing import Seconds, Stopwatch
+
+
+class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """K-means in the space of a kernel, here the affinities of the kNN graph: average association.
+
+    Lowers -sum_k S_k^T W S_k / |S_k|, which up to a constant is sum_k sum_{p in k} ||phi(x_p) - mean_k||^2 for the
+    kernel A = W + shift I, whatever the shift (thesis eq. 1.14). In turns, every point goes to the nearest mean, at the
+    distance a_pp - 2 / |k| sum_{q in k} a_pq + 1 / |k|^2 sum_{q, r in k} a_qr, and the means follow; an empty cluster
+    begins again at the point that is farthest from its mean. Where A is positive semi-definite no round raises the
+    objective, but then points hardly move. So the shift is 0 as long as that lowers the objective, and grows where it
+    does not: the objective falls from round to round. A round is one sparse product. There is no `predict`.
+
+    Parameters
+    ----------
+    n_clusters : K.
+    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others.
+    symmetry : how arcs become W: "average" (W + W^T) / 2, "union" or "mutual".
+    init : "k-means++": the clusters of points nearest to such seeds; "random": random labels; or (K, D) seeds, then
+        one start only.
+    n_init : starts, of which the lowest objective is the result.
+    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
+    max_iter : rounds at most.
+    device : "cpu", "cuda", or "auto", which is cuda where there is one.
+    random_state : seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : (N,) int.
+    objective_ : as above, of the result. start_objectives_ : (n_init,) that of every start.
+    n_iter_ : rounds of the result. converged_ : whether no round lowers it further.
+    n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result.
+    graph_ : W. seconds_ : `clustering.timing.Seconds` of the fit.
+    n_features_in_, feature_names_in_ : of scikit-learn.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        n_neighbors: Annotated[int, AtLeast(1)] = 5,
+        symmetry: Literal["average", "union", "mutual"] = "average",
+        init: str | ArrayLike = "k-means++",
+        n_init: Annotated[int, AtLeast(1)] = 8,
+        normalize: Literal["l2"] | None = None,
+        max_iter: Annotated[int, AtLeast(1)] = 100,
+        device: Device = "cpu",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_neighbors = n_neighbors
+        self.symmetry = symmetry
+        self.init = init
+        self.n_init = n_init
+        self.normalize = normalize
+        self.max_iter = max_iter
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "KernelKMeans":
+        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+
+        Args:
+            graph: W, see `clustering.row_graph.given_graph`; built from X where None.
+
+        Raises:
+            InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters.
+        """
+        validate_signature(self)
+        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device))
+        points, K = len(rows.values), self.n_clusters
+        if points < K:
+            raise InputError(f"n_samples={points} should be >= n_clusters={K}")
+        watch = Stopwatch()
+        self.graph_, _ = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, bandwidth=1.0)
+        graph_seconds = watch.lap()
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        if isinstance(self.init, str) and self.init == "random":
+            draws = np.stack([stream(seed, "labels", trial).integers(K, size=points) for trial in range(self.n_init)])
+            labels = torch.from_numpy(draws).to(rows.values.device)
+        else:
+            labels = rows.squared_distances(first_seeds(self.init, rows, K, self.n_init, seed)).min(dim=1).indices
+        seeding_seconds = watch.lap()
+        found = kernel_k_means(self.graph_, rows.values.new_zeros(points), labels, K, self.max_iter)
+        best = best_start(found.objectives, found.labels, K)
+        self.labels_ = found.labels[best].cpu().numpy()
+        self.objective_, self.start_objectives_ = float(found.objectives[best]), found.objectives.cpu().numpy()
+        self.n_iter_, self.n_reseeded_ = int(found.rounds[best]), int(found.reseeded[best])
+        self.converged_ = bool(found.converged[best])
+        self.n_empty_ = empty_clusters(found.labels[best], K)
+        self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
+        return self
+
+
+class Rounds(NamedTuple):
+    """Where T starts of kernel K-means ended.
+
+    Attributes:
+        labels: (T, N).
+        objectives: (T,) tr(A) - sum_k S_k^T A S_k / |S_k|, float64.
+        rounds: (T,) those taken back included, int64.
+        reseeded: (T,) empty clusters that began again, int64.
+        converged: (T,) whether no round lowers the objective further.
+        trace: (t, T) objectives, NaN after a start has stopped.
+    """
+
+    labels: Tensor
+    objectives: Tensor
+    rounds: Tensor
+    reseeded: Tensor
+    converged: Tensor
+    trace: Tensor
+
+
+def kernel_k_means(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, clusters: int, max_rounds: int) -> Rounds:
+    """Kernel K-means from some labels, every start on its own, with as much shift of the kernel as its objective needs.
+
+    Args:
+        kernel: a_pq of different points, one problem of N points.
+        diagonal: (N,) a_pp.
+        labels: (T, N) to start from.
+        clusters: K <= N.
+        max_rounds: at most.
+    """
+    shared, now = SharedGraph(kernel), labels.clone()
+    reseeded = _fill(now, diagonal.expand_as(now), clusters)
+    rounds, converged = torch.zeros_like(reseeded), torch.zeros_like(reseeded, dtype=torch.bool)
+    left, means = torch.arange(len(now), device=now.device), _Means.of(shared, diagonal, now, clusters)
+    objectives, shift, settled = means.objective.clone(), torch.zeros_like(means.objective), converged.clone()
+    # A shift by the largest sum of a row makes every kernel positive semi-definite (Gershgorin).
+    largest = float(diagonal.abs().max() + replace(kernel, weights=kernel.weights.abs()).degrees.max())
+    trace = [means.objective]
+    for _ in range(max_rounds):
+        before = now[left]
+        after, begun = means.nearest(before, shift)
+        new = _Means.of(shared, diagonal, after, clusters)
+        rounds[left] += 1
+        still = (after == before).all(dim=1)
+        rounding = 8 * torch.finfo(diagonal.dtype).eps * (diagonal.abs().sum() + new.within.abs().sum(dim=1))
+        better = ~still & (new.objective < means.objective - rounding)
+        now[left[better]], objectives[left[better]] = after[better], new.objective[better]
+        reseeded[left[better]] += begun[better]
+        trace.append(torch.full_like(objectives, torch.nan).index_copy_(0, left, objectives[left]))
+        # Where nothing moves any more, once more without a shift; up from there until a shift is enough again.
+        again = still & (shift > 0) & ~settled
+        ended = (still & ~again) | (~still & ~better & (shift > 2 * largest))
+        settled = (settled | again) & ~better
+        lower = torch.where(shift > largest / 64, shift / 2, 0.0)
+        shift = torch.where(better, lower, torch.where(again, 0.0, (2 * shift).clamp_min(largest / 64)))
+        means = _Means(
+            *(torch.where(better.view(-1, *[1] * (a.dim() - 1)), b, a) for a, b in zip(means, new, strict=True))
+        )
+        converged[left[ended]] = True
+        if ended.any():
+            left, shift, settled = left[~ended], shift[~ended], settled[~ended]
+            means = _Means(*(part[~ended] for part in means))
+        if len(left) == 0:
+            break
+    return Rounds(now, objectives, rounds, reseeded, converged, torch.stack(trace))
+
+
+class _Means(NamedTuple):
+    """The means of the clusters of t starts, by their products with the points."""
+
+    products: Tensor  # (t, K, N) sum_{q in k} a_pq / |k|
+    sizes: Tensor  # (t, K) float64
+    within: Tensor  # (t, K) sum_{p, q in k} a_pq / |k|, float64
+    objective: Tensor  # (t,) float64
+
+    @classmethod
+    def of(cls, kernel: SharedGraph, diagonal: Tensor, labels: Tensor, clusters: int) -> "_Means":
+        members = indicators(labels, clusters, diagonal.dtype)
+        sums = (kernel @ members.mT).mT.addcmul_(members, diagonal)
+        sizes = cluster_sizes(labels, clusters)
+        within = torch.linalg.vecdot(sums.double(), members.double()) / sizes
+        products = sums.div_(sizes.to(sums.dtype)[:, :, None])
+        return cls(products, sizes, within, diagonal.sum(dtype=torch.float64) - within.sum(dim=1))
+
+    def replaced(self, which: Tensor, new: "_Means") -> "_Means":
+        """These, and for some of the starts others."""
+        parts = zip(self, new, strict=True)
+        return _Means(*(torch.where(which.view(-1, *[1] * (a.dim() - 1)), b, a) for a, b in parts))
+
+    def nearest(self, labels: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
+        """(t, N) labels of the nearest means under the shifted kernel, the present ones (t, N) where they are as near,
+        and (t,) how many clusters would be empty and begin again at a point."""
+        # The squared distances less a_pp + shift.
+        inverse = shift[:, None] / self.sizes
+        lengths = (self.within / self.sizes + inverse).to(self.products.dtype)
+        distances = torch.sub(lengths[:, :, None], self.products, alpha=2)
+        own = distances.gather(1, labels[:, None])[:, 0] - 2 * inverse.gather(1, labels).to(distances.dtype)
+        found = distances.min(dim=1)
+        after = torch.where(found.values < own, found.indices, labels)
+        return after, _fill(after, torch.minimum(found.values, own), self.sizes.shape[1])
+
+
+def _fill(labels: Tensor, distances: Tensor, clusters: int) -> Tensor:
+    """(T,) how many clusters of labels (T, N) were empty. Each is given the point that is farthest (T, N) from its mean
+    and not the only one of its cluster; labels change in place."""
+    sizes = cluster_sizes(labels, clusters)
+    empty = sizes == 0
+    for start, cluster in empty.nonzero().tolist():
+        alone = sizes[start][labels[start]] == 1
+        point = distances[start].masked_fill(alone, -torch.inf).argmax()
+        sizes[start, labels[start, point]] -= 1
+        sizes[start, cluster] += 1
+        labels[start, point] = cluster
+    return empty.sum(dim=1)

@@ -1,0 +1,245 @@
+"""What SLK is compared with: scikit-learn's contract, slow and obvious oracles, and input that cannot be."""
+
+import itertools
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import sklearn.cluster
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.datasets import make_blobs
+from sklearn.utils.estimator_checks import check_estimator
+
+import clustering
+from clustering import SLK, GaussianKModes, KernelKMeans, KMeans, Ncut
+from clustering.errors import InputError
+from clustering.kernel_kmeans import kernel_k_means
+from clustering.metrics import graph_objectives
+from clustering.ncut import joined, rotated
+from clustering.row_graph import given_graph
+from clustering.spectrum import leading_eigenvectors
+from tests.oracles.sweeps import largest_rise
+
+NAMES = ("KMeans", "GaussianKModes", "Ncut", "KernelKMeans")
+
+
+def estimator(name: str, n_clusters: int = 3, **options: Any) -> Any:
+    return getattr(clustering, name)(n_clusters, **{"random_state": 0, **options})
+
+
+def blobs(dtype: str = "float64") -> tuple[Any, Any]:
+    X, y = make_blobs(120, centers=10 * np.eye(3, 4), cluster_std=1.0, random_state=0)
+    return X.astype(dtype), y
+
+
+def components(*sizes: int, seed: int = 0) -> sparse.csr_array:
+    """A graph of so many connected parts of these sizes."""
+    generator = np.random.default_rng(seed)
+    blocks = [np.triu((generator.random((n, n)) < 0.5) | np.eye(n, k=1, dtype=bool), 1) for n in sizes]
+    upper = sparse.block_diag([block.astype(float) for block in blocks])
+    return sparse.csr_array(upper + upper.T)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", NAMES)
+def test_the_contract_of_scikit_learn(name: str) -> None:
+    with warnings.catch_warnings():
+        # What a check needs that this process was not started with (SCIPY_ARRAY_API) is skipped with a warning.
+        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
+        check_estimator(estimator(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_separate_blobs_are_found_in_either_precision_whatever_the_order_of_points(name: str) -> None:
+    X, y = blobs()
+    order = np.random.default_rng(0).permutation(len(X))
+    model = estimator(name)
+    for values, truth in ((X, y), (X.astype(np.float32), y), (X[order], y[order])):
+        labels = model.fit_predict(pd.DataFrame(values, columns=list("abcd")))
+        assert len(set(zip(labels, truth, strict=True))) == 3
+        if hasattr(model, "predict"):
+            np.testing.assert_array_equal(model.predict(pd.DataFrame(values, columns=list("abcd"))), labels)
+    assert min(model.seconds_) >= 0
+    assert model.n_iter_ >= 1
+
+
+def test_k_means_is_that_of_scikit_learn_from_the_same_means() -> None:
+    X = np.random.default_rng(0).normal(size=(200, 3)) + 100
+    seeds = X[:5]
+    own = KMeans(5, init=seeds).fit(X)
+    other = sklearn.cluster.KMeans(5, init=seeds, n_init=1).fit(X)
+    np.testing.assert_array_equal(own.labels_, other.labels_)
+    np.testing.assert_allclose(own.objective_, other.inertia_)
+    several = KMeans(5, n_init=6, random_state=1).fit(X)
+    assert several.objective_ == several.start_objectives_.min()
+
+
+def test_k_modes_are_slk_without_a_graph() -> None:
+    X, _ = make_blobs(300, centers=6, cluster_std=2.0, random_state=3)
+    options: dict[str, Any] = {"random_state": 2, "n_init": 1, "tol": 1e-12, "max_iter": 1000}
+    modes = GaussianKModes(4, **options).fit(X)
+    slk = SLK(4, weight=0, mode_weights="hard", **options).fit(X)
+    # By the formula, a point at a time.
+    sigma = modes.bandwidth_
+    kernel = np.array([np.exp(-((x - modes.cluster_centers_) ** 2).sum(axis=1) / (2 * sigma**2)).max() for x in X])
+    np.testing.assert_allclose(modes.objective_, -kernel.sum(), rtol=1e-6)
+    near = kernel > 1e-9  # what a point farther away would prefer is lost in the softmax of SLK
+    assert near.mean() > 0.9
+    np.testing.assert_array_equal(modes.labels_[near], slk.labels_[near])
+    np.testing.assert_allclose(modes.cluster_centers_, slk.cluster_centers_, rtol=1e-4)
+    np.testing.assert_allclose(modes.objective_, slk.objective_, rtol=1e-6)
+
+
+def test_k_modes_of_a_large_bandwidth_are_means_and_a_path_leads_there() -> None:
+    X, _ = blobs()
+    wide = GaussianKModes(3, bandwidth=1e3, random_state=0).fit(X)
+    means = KMeans(3, random_state=0).fit(X)
+    np.testing.assert_allclose(wide.cluster_centers_[wide.labels_], means.cluster_centers_[means.labels_], atol=1e-2)
+    assert not hasattr(wide, "graph_")
+    short = GaussianKModes(3, random_state=0).fit(X)
+    long = GaussianKModes(3, bandwidth_path=np.geomspace(5, 1.2, 6), random_state=0).fit(X)
+    assert long.n_iter_ > short.n_iter_
+    np.testing.assert_allclose(long.objective_, short.objective_, rtol=1e-3)
+
+
+@settings(deadline=None, max_examples=30)
+@given(seed=st.integers(0, 10_000), points=st.integers(5, 40), K=st.integers(1, 5))
+def test_kernel_k_means_on_inner_products_is_k_means(seed: int, points: int, K: int) -> None:
+    generator = np.random.default_rng(seed)
+    X = generator.random((points, 3))
+    products = X @ X.T
+    labels = torch.from_numpy(generator.integers(K, size=(2, points)))
+    labels[:, :K] = torch.arange(K)
+    kernel = given_graph(products - np.diag(np.diag(products)), points)
+    found = kernel_k_means(kernel, torch.from_numpy(np.diag(products).copy()), labels, K, max_rounds=100)
+    assert found.converged.all()
+    assert largest_rise(found.trace) < 1e-12
+    for own, objective in zip(found.labels.numpy(), found.objectives, strict=True):
+        means = np.stack([X[own == k].mean(axis=0) for k in range(K)])
+        np.testing.assert_allclose(float(objective), ((X - means[own]) ** 2).sum(), rtol=1e-9, atol=1e-9)
+        distances = ((X[:, None] - means) ** 2).sum(axis=2)
+        assert (distances[np.arange(points), own] <= distances.min(axis=1) + 1e-9).all()
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    seed=st.integers(0, 10_000), K=st.integers(1, 6), k=st.integers(1, 8), init=st.sampled_from(["k-means++", "random"])
+)
+def test_kernel_k_means_falls_on_graphs_that_are_not_positive(seed: int, K: int, k: int, init: str) -> None:
+    X = np.random.default_rng(seed).normal(size=(40, 2))
+    model = KernelKMeans(K, n_neighbors=k, init=init, n_init=2, random_state=seed).fit(X)
+    expected = graph_objectives(model.labels_, model.graph_).average_association
+    np.testing.assert_allclose(model.objective_, expected, rtol=1e-6)
+    assert model.n_empty_ == 0
+    shorter = KernelKMeans(K, n_neighbors=k, init=init, n_init=1, max_iter=1, random_state=seed).fit(X)
+    longer = KernelKMeans(K, n_neighbors=k, init=init, n_init=1, random_state=seed).fit(X)
+    assert longer.objective_ <= shorter.objective_ + 1e-9
+
+
+@settings(deadline=None, max_examples=15)
+@given(seed=st.integers(0, 10_000), count=st.integers(1, 6), regularization=st.sampled_from([0.0, 0.3]))
+def test_eigenvectors_are_those_of_the_dense_matrix(seed: int, count: int, regularization: float) -> None:
+    for graph in (components(60, seed=seed), components(150, 120, seed=seed)):
+        parts, points = (1, 60) if graph.shape[0] == 60 else (2, 270)
+        count = max(count, parts)
+        generator = np.random.default_rng(seed)
+        found = leading_eigenvectors(graph, count, regularization, generator)
+        W = graph.toarray() + regularization * graph.sum() / points**2
+        scale = W.sum(axis=1) ** -0.5
+        values, vectors = np.linalg.eigh(scale[:, None] * W * scale)
+        gap = values[-count] - values[-count - 1]
+        np.testing.assert_allclose(found.T @ found, np.eye(count), atol=1e-6)
+        if gap > 1e-3:  # else the space is not determined
+            space = vectors[:, -count:]
+            np.testing.assert_allclose(found @ found.T, space @ space.T, atol=1e-4)
+
+
+@pytest.mark.parametrize("discretize", ["rotation", "kmeans"])
+@pytest.mark.parametrize("regularization", [0.0, 0.05])
+def test_components_are_cut_from_each_other(discretize: Any, regularization: float) -> None:
+    X = np.random.default_rng(0).normal(size=(105, 2))
+    graph = components(40, 35, 30)
+    model = Ncut(3, discretize=discretize, regularization=regularization, random_state=0).fit(X, graph=graph)
+    assert {tuple(set(part)) for part in np.split(model.labels_, [40, 75])} == {(0,), (1,), (2,)}
+    assert model.objective_ == 0
+    np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1)
+
+
+def test_of_more_components_than_clusters_those_are_joined_and_points_without_arcs_follow_their_neighbours() -> None:
+    X = np.r_[np.random.default_rng(0).normal(size=(60, 2)), [[50.0, 50.0]], [[50.0, 51.0]]]
+    X[:20] += 49
+    graph = sparse.block_diag([components(20, 30, 10), sparse.csr_array((2, 2))])
+    with pytest.warns(UserWarning, match="3 components, more than 2 clusters"):
+        model = Ncut(2, random_state=0).fit(X, graph=graph)
+    assert model.objective_ == 0
+    assert set(np.bincount(model.labels_[:60])) == {30}
+    assert (model.labels_[60:] == model.labels_[0]).all()
+    np.testing.assert_array_equal(joined(np.array([1.0, 5.0, 2.0, 2.0]), 2), [1, 0, 1, 1])
+    tied = Ncut(2, regularization=0.1, random_state=0).fit(X, graph=graph)
+    assert len(set(tied.labels_)) == 2
+    with pytest.raises(InputError, match="0 points have arcs"):
+        Ncut(2).fit(X, graph=sparse.csr_array((62, 62)))
+    assert (Ncut(1).fit(X, graph=sparse.csr_array((62, 62))).labels_ == 0).all()
+
+
+def test_the_least_cut_of_eight_points_is_found() -> None:
+    X = np.random.default_rng(4).normal(size=(8, 2))
+    W = np.exp(-((X[:, None] - X) ** 2).sum(axis=2))
+    np.fill_diagonal(W, 0)
+    lowest = min(
+        graph_objectives(np.array(labels), W).normalised_cut
+        for labels in itertools.product((0, 1), repeat=8)
+        if 0 < sum(labels) < 8
+    )
+    for discretize in ("rotation", "kmeans"):
+        model = Ncut(2, discretize=discretize, random_state=0).fit(X, graph=W)
+        assert lowest - 1e-12 <= model.objective_ <= 1.1 * lowest
+
+
+def test_a_rotated_indicator_is_rotated_back() -> None:
+    labels = np.random.default_rng(0).integers(4, size=50)
+    Q = np.linalg.qr(np.random.default_rng(1).normal(size=(4, 4)))[0]
+    found, _ = rotated(np.eye(4)[labels] @ Q, np.random.default_rng(2), max_rounds=50)
+    assert len(set(zip(found, labels, strict=True))) == 4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_data_that_cannot_be(name: str) -> None:
+    X, _ = blobs()
+    broken = X.copy()
+    broken[7, 1] = np.nan
+    with pytest.raises(InputError, match="NaN or infinity in row 7"):
+        estimator(name).fit(broken)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="neighbours have no distance")
+        with pytest.raises(InputError, match="1 distinct points for 3 clusters"):
+            estimator(name).fit(np.ones((30, 2)))
+        with pytest.raises(InputError, match="2 distinct points for 3 clusters"):
+            estimator(name).fit(np.repeat(X[:2], 20, axis=0))
+    with pytest.raises(InputError, match="n_samples=2"):
+        estimator(name).fit(X[:2])
+    with pytest.raises(InputError, match="n_clusters must be an integer at least 1"):
+        estimator(name, 0).fit(X)
+    if name != "KMeans":
+        with pytest.raises(InputError, match=r"graph has shape \(5, 5\), X has 120 rows"):
+            estimator(name).fit(X, graph=sparse.eye_array(5))
+
+
+def test_parameters_that_cannot_be() -> None:
+    X, _ = blobs()
+    with pytest.raises(InputError, match="bandwidth_path must fall"):
+        GaussianKModes(3, bandwidth_path=[1.5, 3]).fit(X)
+    with pytest.raises(InputError, match="one of rotation, kmeans"):
+        Ncut(3, discretize="qr").fit(X)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="k-means"):
+        KMeans(3, init="random").fit(X)
+    with (
+        pytest.warns(UserWarning, match="negative weights"),
+        pytest.raises(InputError, match="no affinities"),
+    ):
+        Ncut(2).fit(X[:3], graph=-np.ones((3, 3)))
