@@ -20,7 +20,7 @@ from fsl.progress import Progress, quiet
 from runs.cluster_config import ClusterConfig
 from runs.clustering_results import TRIALS, Clustered, Trials
 from runs.endings import explain
-from runs.lineage import short
+from runs.lineage import cluster_name, short
 from runs.locks import Say, silent
 from runs.overrides import write
 from runs.planning import Plan, State, Step
@@ -81,8 +81,8 @@ class Job:
 
     @property
     def name(self) -> str:
-        """What a person calls it, such as `slk_mean_shift digits s0`."""
-        return f"{short(self.config.method)} {short(self.config.dataset)} s{self.config.seed}"
+        """What a person calls it."""
+        return cluster_name(self.config)
 
     @property
     def _chosen_from(self) -> list[Any] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from clustering.code import code_fingerprint
 from clustering.errors import InputError
 from fsl.progress import Progress
-from runs.config import Choice, EvaluateConfig, TrainConfig, TuneConfig, identity
+from runs.config import Choice, ClusterConfig, EvaluateConfig, TrainConfig, TuneConfig, identity
 from runs.store import Store
 from runs.tuning_protocol import RULE, steps_of
 
@@ -231,6 +231,11 @@ def train_name(config: TrainConfig) -> str:
 def weights_name(config: TrainConfig) -> str:
     """The name of the file of weights that was given, without its endings; empty where none was."""
     return pathlib.PurePath(config.checkpoint or "").name.removesuffix(".tar").rpartition(".")[0]
+
+
+def cluster_name(config: ClusterConfig) -> str:
+    """What a person calls the clustering, such as `slk_mean_shift digits s0`."""
+    return f"{short(config.method)} {short(config.dataset)} s{config.seed}"
 
 
 def evaluate_name(config: EvaluateConfig | TuneConfig) -> str:

@@ -8,9 +8,9 @@ from clustering.errors import InputError
 from runs.cli.flags import Flags, describe
 from runs.cli.missing import agreed
 from runs.cli.usage import WIDTH
-from runs.config import TuneConfig
+from runs.config import ClusterConfig, EvaluateConfig, TuneConfig
 from runs.console import Console
-from runs.lineage import evaluate_name
+from runs.lineage import cluster_name, evaluate_name
 from runs.locks import silent
 
 if TYPE_CHECKING:
@@ -24,8 +24,9 @@ usage: transduce figure NAME[@BENCHMARK] [key=value ...] [--flag ...]
 A figure of the papers from the tracked runs: saved in the results folder as PDF, SVG and PNG, with its caption, and
 logged to MLflow with the runs that it was drawn from. Nothing is run unless --run-missing says so.
 NAME is one of {names}; transduce list figures shows what the others wait for.
-@BENCHMARK is the same figure on another benchmark with the network conv4. A key goes over the paper's, as in
-tasks=500 for the tasks of novel classes; the data are where root=FOLDER says.
+@BENCHMARK is the same figure on another benchmark with the network conv4, @DATASET of a figure of clustering on
+another data set. A key goes over the paper's, as in tasks=500 for the tasks of novel classes; the data are where
+root=FOLDER says.
 
 flags:
 {flags}
@@ -33,6 +34,9 @@ flags:
 examples:
   transduce figure thesis/4.1@glyphs tasks=500 --run-missing -y
   transduce figure thesis/4.2@glyphs --run-missing -y
+  transduce figure thesis/0.1 --run-missing -y
+  transduce figure thesis/2.1 root=FOLDER --run-missing -y
+  transduce figure thesis/2.2@digits --run-missing -y
   transduce figure thesis/4.2@mini root=FOLDER checkpoint=model_best.pth.tar --run-missing -y
 """
 
@@ -96,27 +100,31 @@ def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", fla
     Raises:
         InputError: there is nobody to ask, or a config that cannot be run.
     """
-    from runs.stages import plan
-
     missing = [config for config in configs if drawing.read(config, session.tracker, silent) is None]
     if not missing:
         return []
     console = session.console
-    for line in str(plan(missing, session.store, session.tracker)).splitlines():
+    for line in str(session.plan(missing)).splitlines():
         console.note(line)
     if not agreed(console, flags):
         return []
     failures: list[Exception] = []
     for config in missing:
         try:
-            if isinstance(config, TuneConfig):
+            if isinstance(config, ClusterConfig):
+                session.clustering([config], force=False)
+            elif isinstance(config, TuneConfig):
                 session.tuning(config, force=False)
             else:
                 session.evaluation([config], force=False)
         except Exception as error:
-            console.error(f"failed: {evaluate_name(config)}: {error}")
+            console.error(f"failed: {_name(config)}: {error}")
             failures.append(error)
     return failures
+
+
+def _name(config: EvaluateConfig | TuneConfig | ClusterConfig) -> str:
+    return cluster_name(config) if isinstance(config, ClusterConfig) else evaluate_name(config)
 
 
 def _read(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session") -> list[Any]:
@@ -125,7 +133,7 @@ def _read(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session") -> 
     for config in configs:
         one = drawing.read(config, session.tracker, session.console.note)
         if one is None:
-            session.console.note(f"not run, or not whole: {evaluate_name(config)}")
+            session.console.note(f"not run, or not whole: {_name(config)}")
         else:
             found.append(one)
     return found

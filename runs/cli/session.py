@@ -59,7 +59,7 @@ class Session:
 
     def show_plan(self) -> None:
         """The resolved configs, and what would be done for them."""
-        found = self._plan()
+        found = self.plan(self.configs)
         if self.console.as_json:
             self.console.json({"configs": [config.flat() for config in self.configs], **found.as_dict()})
             return
@@ -67,13 +67,14 @@ class Session:
             self.console.write(f"# config {i + 1} of {len(self.configs)}\n{config.to_yaml()}")
         self.console.write(f"# plan, with results in {self.store.root}\n{found}")
 
-    def _plan(self) -> "Plan":
+    def plan(self, configs: Sequence[RunConfig]) -> "Plan":
+        """What would be done for configs of one kind."""
         from runs import clusterings, stages
 
-        clusters = [config for config in self.configs if isinstance(config, ClusterConfig)]
+        clusters = [config for config in configs if isinstance(config, ClusterConfig)]
         if clusters:
             return clusterings.plan(clusters, self.store, self.tracker)
-        trained = [config for config in self.configs if isinstance(config, TrainConfig)]
+        trained = [config for config in configs if isinstance(config, TrainConfig)]
         return stages.plan(trained, self.store, self.tracker)
 
     def checkpoint(self, config: TrainConfig, *, force: bool) -> "Checkpoint":

@@ -1,7 +1,8 @@
 """What a figure of a paper is drawn from, and how: which configs it needs, what it reads of them, what it shows.
 
 A figure has a plot for each of the paper's networks. `@BENCHMARK` behind its name puts another benchmark and the
-network conv4 in the place of the paper's, so that one plot is left; what is typed goes over everything.
+network conv4 in the place of the paper's, so that one plot is left; behind a figure of clustering `@DATASET` does so
+with the data set. What is typed goes over everything.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from clustering.errors import InputError
-from runs.config import EvaluateConfig, TuneConfig, parse
+from runs.config import ClusterConfig, EvaluateConfig, TuneConfig, parse
 from runs.lineage import short, weights_name
 from runs.locks import Say
 from runs.tables.paper import SMALL
@@ -19,8 +20,17 @@ if TYPE_CHECKING:
 
     from runs.tracking import Tracker
 
-C = TypeVar("C", EvaluateConfig, TuneConfig)
+C = TypeVar("C", EvaluateConfig, TuneConfig, ClusterConfig)
 F = TypeVar("F")
+
+
+def on_benchmark(name: str) -> dict[str, str]:
+    """Settings that put another benchmark in the place of the paper's."""
+    return {"benchmark": name, "backbone": SMALL}
+
+
+def anything(configs: Sequence[Any]) -> None:
+    """Any configs make the figure."""
 
 
 def plot_names(configs: Sequence[EvaluateConfig | TuneConfig]) -> list[str]:
@@ -46,6 +56,7 @@ class Drawing(Generic[C, F]):
         schema: what a run of it is configured by.
         settings: the paper's, by key.
         networks: settings of the paper's networks, each on top of `settings`.
+        elsewhere: settings in their place, on other data of that name.
         also: what a key may be called here besides, as `tasks` for the one that counts them in this figure.
         check: raises an `InputError` where configs make no figure, before anything is run for them.
         read: what the record has of a config; None where it is not whole, and then why is said.
@@ -56,27 +67,28 @@ class Drawing(Generic[C, F]):
 
     schema: type[C]
     settings: Mapping[str, str]
-    networks: Sequence[Mapping[str, str]]
+    networks: Sequence[Mapping[str, str]] = ({},)
+    elsewhere: Callable[[str], Mapping[str, str]] = on_benchmark
     also: Mapping[str, str] = field(default_factory=dict)
-    check: Callable[[Sequence[C]], object] = plot_names
+    check: Callable[[Sequence[C]], object] = anything
     read: Callable[[C, "Tracker", Say], F | None]
     run_ids: Callable[[F], Sequence[str]]
     draw: Callable[[Sequence[F]], "Figure"]
     caption: Callable[[Sequence[F]], str]
 
-    def configs(self, name: str, benchmark: str, typed: Sequence[str], say: Say) -> list[C]:
+    def configs(self, name: str, variant: str, typed: Sequence[str], say: Say) -> list[C]:
         """The configs that it needs, each once, under what was typed.
 
         Args:
             name: of the figure, for messages.
-            benchmark: in the place of the paper's; empty for the paper's own.
+            variant: data in the place of the paper's; empty for the paper's own.
             say: told of networks that are left out.
 
         Raises:
             InputError: as `parse`, where it is not one network alone that cannot be had; what makes no figure.
         """
         given = [self._key(setting) for setting in typed]
-        networks = [{"benchmark": benchmark, "backbone": SMALL}] if benchmark else self.networks
+        networks = [self.elsewhere(variant)] if variant else self.networks
         found: list[C] = []
         problems: dict[str, InputError] = {}
         for network in networks:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from clustering.code import code_fingerprint
-from runs.config import TrainConfig, identity
+from runs.config import RunConfig, identity
 from runs.figures.drawing import AnyDrawing
 from runs.figures.style import FORMATS, save_for_print
 from runs.locks import Say, silent
@@ -119,7 +119,7 @@ def _fetch(run: Any, stem: str, store: "Store", tracker: "Tracker") -> tuple[Pat
     return tuple(store.figures / copy.name for copy in whole)
 
 
-def _params(configs: Sequence[TrainConfig]) -> dict[str, str]:
+def _params(configs: Sequence[RunConfig]) -> dict[str, str]:
     """The values of each key, of all configs."""
     values: dict[str, list[str]] = {}
     for config in configs:

@@ -14,14 +14,18 @@ if TYPE_CHECKING:
     from runs.figures.drawing import AnyDrawing
 
 DRAWN: Mapping[str, str] = {
+    "thesis/2.1": "runs.figures.mode_images:DRAWING",
+    "thesis/2.3": "runs.figures.mode_movements:DRAWING",
     "thesis/4.1": "runs.figures.tuned_weight:DRAWING",
     "thesis/4.2": "runs.figures.objective_trace:DRAWING",
+    "slk/1": "runs.figures.mode_images:DRAWING",
 }
 WAITS_FOR: Mapping[str, str] = {  # by how the names begin
-    "thesis/0.": "clustering by Laplacian K-modes and normalised cut",
-    "thesis/2.": "clustering by SLK-MS, SLK-BO and LK",
+    "thesis/0.": "LK",
+    "thesis/2.2": "LK",
     "thesis/3.": "fair clustering",
-    "slk": "clustering by SLK-MS, SLK-BO and LK",
+    "slk/2": "LK",
+    "slk_fewshot/1": "LK",
     "xsdc/": "XSDC",
     "entropy/": "entropy clustering",
 }

@@ -12,7 +12,7 @@ import pytest
 
 from clustering.errors import InputError
 from runs.cli import main
-from runs.config import EvaluateConfig, TuneConfig, parse
+from runs.config import ClusterConfig, EvaluateConfig, TuneConfig, parse
 from runs.figures import papers
 from runs.figures.drawing import plot_names
 from runs.figures.logged import NOTE, logged_figure
@@ -306,10 +306,16 @@ def test_every_figure_of_the_papers_is_drawn_or_says_what_it_waits_for():
 @pytest.mark.parametrize("name", papers.DRAWN)
 def test_every_figure_that_is_drawn_parses(name):
     drawing, left_out = papers.drawing(name), []
+    printed = drawing.configs(name, "", [], left_out.append)
+    if drawing.schema is ClusterConfig:
+        assert {config.dataset.name for config in drawing.configs(f"{name}@digits", "digits", [], print)} == {"digits"}
+        assert {config.method.name for config in drawing.configs(name, "", ["method=slk_byproduct"], print)} == {
+            "slk_byproduct"
+        }
+        return
     folded = drawing.configs(f"{name}@glyphs", "glyphs", [], print)
     assert {(config.benchmark.name, config.backbone.name) for config in folded} == {("glyphs", "conv4")}
     assert len(folded) == len({config.sampler.options["shot"] for config in folded})
-    printed = drawing.configs(name, "", [], left_out.append)
     assert {config.benchmark.name for config in printed} == {"mini"}
     assert len(set(plot_names(printed))) + len(left_out) == len(drawing.networks)
     (one,) = {config.backbone.name for config in drawing.configs(name, "", ["backbone=conv6"], print)}

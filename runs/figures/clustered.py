@@ -1,0 +1,105 @@
+"""Clusterings in the record, with the points that they are of: what the figures of clustering are drawn from."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.errors import InputError
+from runs.clustering_results import Clustered
+from runs.clusterings import points_of, recorded_clustering
+from runs.config import ClusterConfig
+from runs.lineage import short
+from runs.locks import Say
+from runs.overrides import write
+
+if TYPE_CHECKING:
+    from clustering.datasets.dataset import Dataset
+    from runs.tracking import Tracker
+
+TITLES = {  # what the papers call methods
+    "kmeans": "K-means",
+    "kmodes": "K-modes",
+    "ncut": "Normalised cut",
+    "kernel_kmeans": "Kernel K-means",
+    "lk": "LK",
+    "slk_mean_shift": "SLK-MS",
+    "slk_byproduct": "SLK-BO",
+    "slk_means": "SLK-Means",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A clustering with its points.
+
+    Attributes:
+        clustered: as the record has it.
+        data: the points, in their order.
+    """
+
+    clustered: Clustered
+    data: "Dataset"
+
+    @property
+    def config(self) -> ClusterConfig:
+        return self.clustered.config
+
+    @property
+    def labels(self) -> NDArray[np.integer[Any]]:
+        """(N,) of the clustering that is chosen without labels."""
+        trials = self.clustered.trials
+        return np.asarray(trials.labels[trials.chosen], dtype=np.int64)
+
+
+def drawn(config: ClusterConfig, tracker: "Tracker", say: Say) -> Drawn | None:
+    """What the record has of a config; None where it is not whole."""
+    found = recorded_clustering(config, tracker, say)
+    return None if found is None else Drawn(found, points_of(config))
+
+
+def run_ids(found: Drawn) -> list[str]:
+    """Of the run that it is from."""
+    return [found.clustered.run_id]
+
+
+def on_dataset(name: str) -> dict[str, str]:
+    """Settings that put another data set in the place of the paper's."""
+    return {"dataset": name}
+
+
+def of_one_dataset(configs: Sequence[ClusterConfig]) -> None:
+    """That the plots are of the same points.
+
+    Raises:
+        InputError: they are not.
+    """
+    names = list(dict.fromkeys(short(config.dataset) for config in configs))
+    if any(config.dataset != configs[0].dataset for config in configs):
+        raise InputError(f"the figure is of one data set, not of {', '.join(names)}; give one")
+
+
+def method_titles(configs: Sequence[ClusterConfig], leave_out: Sequence[str] = ()) -> list[str]:
+    """What tells clusterings apart: the method, and its parameters that differ between those of one name."""
+    names = [_title(short(config.method)) for config in configs]
+    found = []
+    for name, config in zip(names, configs, strict=True):
+        namesakes = [other.method.options for other, title in zip(configs, names, strict=True) if title == name]
+        parts = [name]
+        for field, value in config.method.options.items():
+            if field not in leave_out and any(options.get(field) != value for options in namesakes):
+                parts.append(f"{field}={write(value)}")
+        found.append(", ".join(parts))
+    return found
+
+
+def datasets(configs: Iterable[ClusterConfig]) -> str:
+    """Their names."""
+    return ", ".join(dict.fromkeys(short(config.dataset) for config in configs))
+
+
+def _title(name: str) -> str:
+    base = name.removesuffix("_as_published")
+    return TITLES.get(base, base) + (" as published" if base != name else "")

@@ -1,0 +1,108 @@
+"""Partitions of one data set by several methods, side by side (thesis, Figure 0.1)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.profiles import principal_plane
+from runs.config import ClusterConfig
+from runs.figures.clustered import Drawn, datasets, drawn, method_titles, of_one_dataset, on_dataset, run_ids
+from runs.figures.drawing import Drawing
+from runs.figures.style import COLOURS, PAGE, new_grid, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ACROSS = 3  # plots in a row
+
+
+@styled
+def partitions_figure(
+    values: NDArray[np.floating],
+    partitions: Sequence[tuple[str, NDArray[np.integer]]],
+    classes: NDArray[np.integer] | None,
+) -> "Figure":
+    """A plot for each partition, a colour for each cluster: that of the class that it shares most points with.
+
+    Args:
+        values: (N, 2) points; of more dimensions their principal plane is drawn.
+        partitions: what stands above each plot, and (N,) clusters.
+        classes: (N,) true classes, or None; then colours are matched to those of the first partition.
+    """
+    plane: NDArray[Any] = values if values.shape[1] == 2 else principal_plane(values)[0]
+    down = -(-len(partitions) // ACROSS)
+    figure, grid = new_grid(down, min(ACROSS, len(partitions)), PAGE, 2.35 * down)
+    plots = [axes for row in grid for axes in row]
+    for axes, (title, labels) in zip(plots, partitions, strict=False):
+        places = matched(labels, partitions[0][1] if classes is None else classes)
+        axes.scatter(
+            plane[:, 0],
+            plane[:, 1],
+            s=max(0.6, min(5, 8000 / len(plane))),
+            c=[COLOURS[place % len(COLOURS)] for place in places],
+            linewidths=0,
+            rasterized=True,
+        )
+        axes.set_title(title)
+        axes.set_aspect("equal")
+    for axes in plots:
+        axes.set_axis_off()
+    return figure
+
+
+def matched(labels: NDArray[np.integer], reference: NDArray[np.integer]) -> NDArray[np.integer]:
+    """The labels, called like the classes of the reference that they share most points with, one to one; those beyond
+    its number keep numbers of their own."""
+    from scipy.optimize import linear_sum_assignment
+
+    _, of = np.unique(labels, return_inverse=True)
+    _, true = np.unique(reference, return_inverse=True)
+    size = max(of.max(), true.max()) + 1
+    table = np.zeros((size, size), dtype=np.int64)
+    np.add.at(table, (of, true), 1)
+    return np.asarray(linear_sum_assignment(-table)[1][of])
+
+
+def draw(results: Sequence[Drawn]) -> "Figure":
+    """A plot for each method's clustering of lowest objective, as found without labels."""
+    of_one_dataset([result.config for result in results])
+    values = results[0].data.values
+    dense = values if isinstance(values, np.ndarray) else values.toarray()
+    titles = method_titles([result.config for result in results])
+    partitions = [(title + _accuracy(result), result.labels) for title, result in zip(titles, results, strict=True)]
+    return partitions_figure(dense, partitions, results[0].data.labels)
+
+
+def caption(results: Sequence[Drawn]) -> str:
+    """What is drawn, and of how many starts each is the best."""
+    configs = [result.config for result in results]
+    starts = " or ".join(str(number) for number in sorted({config.starts for config in configs}))
+    return (
+        f"Clusterings of {datasets(configs)} ({results[0].data.values.shape[0]:,} points) by "
+        f"{', '.join(method_titles(configs))}: of {starts} starts the one that each finds best itself. Colours are "
+        "those of the classes that clusters share most points with; ACC is the share of points in that class."
+    )
+
+
+def _accuracy(result: Drawn) -> str:
+    trials = result.clustered.trials
+    return f", ACC {trials.scores['acc_hungarian'][trials.chosen]:.2f}" if trials.scores else ""
+
+
+DRAWING = Drawing(
+    schema=ClusterConfig,
+    settings={
+        "method": "kmeans,lk,ncut,slk_mean_shift",
+        "weight_path": "null,[0.15,0.25,0.5,0.75]",
+        "selection": "null",
+    },
+    networks=({"dataset": "spirals"},),
+    elsewhere=on_dataset,
+    check=of_one_dataset,
+    read=drawn,
+    run_ids=run_ids,
+    draw=draw,
+    caption=caption,
+)

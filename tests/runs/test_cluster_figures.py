@@ -1,0 +1,133 @@
+"""Figures of clustering: what is drawn are the numbers of the runs, and what cannot be drawn says why."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from runs.cli import main
+from runs.clusterings import clustering, points_of
+from runs.config import ClusterConfig, parse
+from runs.figures import energy_by_weight, mode_images, mode_movements, partitions
+from runs.figures.clustered import Drawn, method_titles
+from runs.figures.energy_by_weight import energy_figure
+from runs.figures.mode_images import cluster_pictures
+from runs.figures.partitions import matched, partitions_figure
+from runs.figures.style import COLOURS
+
+SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=3", "selection=null"]
+
+
+@pytest.fixture
+def drawn(store, tracker):
+    def make(*settings):
+        configs = parse(ClusterConfig, [*SMALL, *settings])
+        return [Drawn(found, points_of(found.config)) for found in clustering(configs, store, tracker)]
+
+    return make
+
+
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.permutations(range(5)))
+def test_colours_do_not_depend_on_what_clusters_are_called(labels, names):
+    classes = np.array(labels)
+    same = matched(np.array(names)[classes], classes)
+    assert (same == np.unique(classes, return_inverse=True)[1]).all()
+    assert len(set(matched(classes, np.zeros_like(classes)))) == len(set(labels)), "no two clusters look alike"
+
+
+def test_partitions_are_those_of_the_runs(drawn):
+    results = drawn("method=slk_means,slk_mean_shift")
+    figure = partitions.draw(results)
+    for axes, result in zip(figure.axes, results, strict=False):
+        (dots,) = axes.collections
+        np.testing.assert_array_equal(dots.get_offsets(), result.data.values)
+        trials = result.clustered.trials
+        colours = [tuple(colour) for colour in dots.get_facecolor()]
+        for one in range(3):
+            assert len({colours[i] for i in np.flatnonzero(result.labels == one)}) <= 1
+        accuracy = trials.scores["acc_hungarian"][trials.chosen]
+        assert axes.get_title().endswith(f"ACC {accuracy:.2f}")
+    assert "90 points" in partitions.caption(results)
+
+
+def test_points_of_more_dimensions_are_drawn_in_their_plane():
+    values = np.random.default_rng(0).normal(size=(20, 5))
+    figure = partitions_figure(values, [("all", np.zeros(20, dtype=int))], None)
+    assert figure.axes[0].collections[0].get_offsets().shape == (20, 2)
+
+
+def test_pictures_of_a_cluster_against_a_loop():
+    generator = np.random.default_rng(0)
+    values, labels = generator.normal(size=(30, 4)), generator.integers(0, 2, 30)
+    members = [i for i in range(30) if labels[i] == 1]
+    mode = members[3]
+    shown = cluster_pictures(values, labels, mode, 1)
+    others = sorted((i for i in members if i != mode), key=lambda i: sum((values[i] - values[mode]) ** 2))
+    expected = [values[mode], sum(values[i] for i in members) / len(members), *(values[i] for i in others[:3])]
+    for one, wanted in zip(shown, expected, strict=True):
+        np.testing.assert_allclose(one, wanted)
+    assert len(cluster_pictures(values, labels, -1, 1)) == 2
+
+
+def test_modes_that_are_no_pictures_say_why(drawn):
+    with pytest.raises(InputError, match="spirals has no pictures"):
+        mode_images.draw(drawn("method=slk_byproduct"))
+    with pytest.raises(InputError, match="one clustering"):
+        mode_images.check(parse(ClusterConfig, ["dataset=digits", "method=slk_byproduct", "weight=0.5,1"]))
+
+
+def test_energies_are_those_of_every_start(drawn):
+    results = drawn("method=slk_means,slk_mean_shift", "weight=0.25,1.0")
+    figure = energy_by_weight.draw(results)
+    energies, accuracies = figure.axes
+    for axes, name, unit in ((energies, "objective", 1), (accuracies, "acc_hungarian", 100)):
+        for line, method in zip(axes.lines, ("slk_means", "slk_mean_shift"), strict=True):
+            trials = [r.clustered.trials for r in results if r.config.method.name == method]
+            values = [one.objective if name == "objective" else one.scores[name] for one in trials]
+            np.testing.assert_allclose(line.get_xdata(), [0.25, 1])
+            np.testing.assert_allclose(
+                line.get_ydata(), [unit * value[one.given].mean() for value, one in zip(values, trials, strict=True)]
+            )
+    below = sum(
+        (a.clustered.trials.objective < b.clustered.trials.objective).sum()
+        for a, b in zip(results[:2], results[2:], strict=True)
+    )
+    assert f"{below} of 6 starts" in energy_by_weight.caption(results)
+
+
+def test_curves_have_colours_of_their_own():
+    curves = {name: {1.0: np.array([1.0, 2.0])} for name in "ab"}
+    figure = energy_figure({"data": curves}, {})
+    assert [line.get_color() for line in figure.axes[0].lines] == list(COLOURS[:2])
+
+
+def test_movements_are_those_of_the_run(drawn):
+    (result,) = drawn("method=slk_mean_shift")
+    figure = mode_movements.draw([result])
+    movements = result.clustered.trials.mode_movements
+    assert movements.shape[1] == 3
+    for line, column in zip(figure.axes[0].lines, movements.T, strict=True):
+        np.testing.assert_array_equal(line.get_ydata(), column)
+    assert f"SLK-MS: {len(movements)}." in mode_movements.caption([result])
+
+
+def test_titles_say_what_differs():
+    configs = parse(ClusterConfig, ["method=slk_means,slk_byproduct_as_published", "weight=0.5,1"])
+    assert method_titles(configs)[:2] == ["SLK-Means, weight=0.5", "SLK-Means, weight=1.0"]
+    assert method_titles(configs[2:], leave_out=["weight"]) == ["SLK-BO as published"] * 2
+
+
+def test_the_verb_runs_what_is_missing_and_reuses_it(store, capsys):
+    ask = ["figure", "thesis/2.3@spirals", "arms=3", "points=30", "method=slk_mean_shift,slk_means", "starts=2"]
+    ask.append(f"results={store.root}")
+    assert main(ask) == 2
+    assert "--run-missing" in capsys.readouterr().err
+    assert main([*ask, "--run-missing", "-y", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["sources"]) == 2
+    assert "of 2 starts" in found["caption"]
+    assert main(ask) == 0
+    assert "reused" in capsys.readouterr().err
