@@ -10,14 +10,21 @@ from clustering.knn import nearest_neighbours
 from tests.oracles import nearest_loops as oracle
 
 
-@settings(deadline=None, max_examples=60)
-@given(**oracle.CASES, block=st.sampled_from([1, 40, 1 << 24]))
+@settings(deadline=None, max_examples=120)
+@given(
+    **oracle.CASES,
+    block=st.sampled_from([1, 40, 1 << 24]),
+    rows=st.sampled_from([1, 3, 10, 1024]),
+    group=st.sampled_from([1, 2, 32]),
+)
 def test_nearest_neighbours_agree_with_a_loop(
-    seed: int, points: int, k: int, integers: bool, pad: bool, block: int
+    seed: int, points: int, k: int, integers: bool, pad: bool, block: int, rows: int, group: int
 ) -> None:
     x, valid = oracle.draw(seed, points, integers, pad)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(knn, "_BLOCK", block)
+        patch.setattr(knn, "_ROWS", rows)
+        patch.setattr(knn, "_GROUP", group)
         patch.setattr(knn, "_GATHERED", block)
         found = nearest_neighbours(x, k, valid=valid if pad else None)
     assert found.indices.shape == found.squared_distances.shape == (3, points, min(k, points - 1))
@@ -50,3 +57,31 @@ def test_single_precision_distances_are_those_of_differences() -> None:
     exact = nearest_neighbours(x.double(), 3)
     assert torch.equal(found.indices, exact.indices)
     torch.testing.assert_close(found.squared_distances.double(), exact.squared_distances)
+
+
+@pytest.mark.parametrize("rows", [7, 1024])
+def test_many_points_against_all_distances(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """So many that groups of columns stand for their smallest, in blocks that cut the diagonal."""
+    monkeypatch.setattr(knn, "_ROWS", rows)
+    monkeypatch.setattr(knn, "_BLOCK", 1 << 13)
+    x = torch.randn(2, 700, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    far = torch.cdist(x, x).square()
+    far.diagonal(dim1=1, dim2=2).fill_(torch.inf)
+    expected = far.topk(5, dim=2, largest=False)
+    found = nearest_neighbours(x, 5)
+    torch.testing.assert_close(found.squared_distances, expected.values)
+    assert torch.equal(found.indices, expected.indices)
+
+
+@settings(deadline=None, max_examples=60)
+@given(seed=st.integers(0, 10_000), width=st.integers(1, 90), count=st.integers(1, 9), group=st.integers(1, 5))
+def test_the_smallest_are_found_by_groups(seed: int, width: int, count: int, group: int) -> None:
+    far = torch.randint(6, (2, 3, width), generator=torch.Generator().manual_seed(seed)).float()
+    far[far == 5] = torch.inf
+    count = min(count, width)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(knn, "_GROUP", group)
+        values, places = knn._smallest(far, count)
+    assert torch.equal(values.sort(dim=2).values, far.sort(dim=2).values[..., :count])
+    assert torch.equal(far.gather(2, places), values)
+    assert bool((places.sort(dim=2).values.diff(dim=2) > 0).all())
