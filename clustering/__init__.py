@@ -7,6 +7,7 @@ _ESTIMATORS = {
     "GaussianKModes": "clustering.kmodes",
     "KMeans": "clustering.kmeans",
     "KernelKMeans": "clustering.kernel_kmeans",
+    "LaplacianKModes": "clustering.laplacian_kmodes",
     "Ncut": "clustering.ncut",
     "SLK": "clustering.slk",
 }

@@ -1,0 +1,221 @@
+"""Laplacian K-modes by its convex relaxation (Wang and Carreira-Perpinan 2014): the rival of `clustering.slk`."""
+
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from clustering.centres import Modes, Rows, mean_shift, nearest_centres
+from clustering.errors import InputError
+from clustering.estimator_input import Device, checked_rows
+from clustering.parameters import Above, AtLeast, validate_signature
+from clustering.row_graph import graph_and_variance
+from clustering.row_search import nearest_to
+from clustering.seeding import first_seeds
+from clustering.simplex import project
+from clustering.smoothing import Smoothed, Smoothness, smoothed
+from clustering.starts import best_start, empty_clusters, indicators
+from clustering.timing import Seconds, Stopwatch
+from clustering.trials import discrete_energy
+
+
+class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """LK: density modes as prototypes, and assignments that are smooth on the neighbour graph.
+
+    Lowers, over S with rows in the simplex and modes M in R^D,
+
+        weight tr(S^T (D - W) S) - sum_pk s_pk g(x_p, m_k),        g(x, m) = exp(-||x - m||^2 / (2 sigma^2)),
+
+    in turns: modes by mean-shift weighted by S, and S, for which the problem is convex, by accelerated projected
+    gradient steps that begin anew where the objective would rise. On labels it is E of `clustering.SLK` with the same
+    `weight` under convention="exact". At weight 0 it is K-modes.
+
+    Parameters
+    ----------
+    n_clusters : K.
+    weight : lambda >= 0, per stored arc and both ways.
+    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others.
+    symmetry : how arcs become W: "average" (W + W^T) / 2, "union" or "mutual".
+    bandwidth : sigma > 0; "estimate": sigma^2 is the mean squared distance to the neighbours in the graph (thesis
+        section 2.4); "published": k / (k + 1) of that.
+    init : "k-means++", or (K, D) seeds, then one start only. S begins at the nearest seed.
+    n_init : starts, of which the one of the lowest E is the result.
+    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
+    max_iter, tol : updates of the modes at most; they end when the modes move by no more than this share of their size.
+    max_sweeps, sweep_tol : gradient steps between two updates; they end when S is within this share of the minimum.
+    device : "cpu", "cuda", or "auto", which is cuda where there is one.
+    random_state : seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : (N,) int, argmax of assignments_, ties to the lowest cluster.
+    assignments_ : (N, K) S, rows sum to one.
+    cluster_centers_ : (K, D) modes, of normalised rows if `normalize`.
+    objective_ : E of the labels. relaxed_objective_ : the objective above, of S.
+    objective_trace_ : that after each update of S. start_objectives_ : (n_init,) E of every start.
+    n_iter_ : updates of the modes. n_sweeps_ : gradient steps in all. converged_ : whether it ended before max_iter.
+    n_empty_ : clusters without points in the result.
+    bandwidth_ : sigma. graph_ : W. seconds_ : `clustering.timing.Seconds` of the fit.
+    n_features_in_, feature_names_in_ : of scikit-learn.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        weight: Annotated[float, AtLeast(0)] = 0.65,
+        n_neighbors: Annotated[int, AtLeast(1)] = 5,
+        symmetry: Literal["average", "union", "mutual"] = "average",
+        bandwidth: Literal["estimate", "published"] | Annotated[float, Above(0)] = "estimate",
+        init: str | ArrayLike = "k-means++",
+        n_init: Annotated[int, AtLeast(1)] = 8,
+        normalize: Literal["l2"] | None = None,
+        max_iter: Annotated[int, AtLeast(1)] = 100,
+        tol: Annotated[float, AtLeast(0)] = 1e-3,
+        max_sweeps: Annotated[int, AtLeast(1)] = 1000,
+        sweep_tol: Annotated[float, AtLeast(0)] = 1e-4,
+        device: Device = "cpu",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.weight = weight
+        self.n_neighbors = n_neighbors
+        self.symmetry = symmetry
+        self.bandwidth = bandwidth
+        self.init = init
+        self.n_init = n_init
+        self.normalize = normalize
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.sweep_tol = sweep_tol
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "LaplacianKModes":
+        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+
+        Args:
+            graph: W, see `clustering.row_graph.given_graph`; built from X where None.
+
+        Raises:
+            InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters.
+        """
+        validate_signature(self)
+        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device))
+        if len(rows.values) < self.n_clusters:
+            raise InputError(f"n_samples={len(rows.values)} should be >= n_clusters={self.n_clusters}")
+        watch = Stopwatch()
+        self.graph_, variance = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, self.bandwidth)
+        if self.weight > 0 and (self.graph_.weights < 0).any():
+            raise InputError("graph has negative weights, with which the problem is not convex; leave such arcs out")
+        self.bandwidth_ = variance**0.5
+        graph_seconds = watch.lap()
+        seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state)
+        nearest = rows.squared_distances(seeds).min(dim=1).indices
+        seeding_seconds = watch.lap()
+        rule, smoothness = Modes(rows, variance), Smoothness(self.graph_, float(self.weight))
+        self._keep(self._alternate(rule, smoothness, seeds, indicators(nearest, self.n_clusters, seeds.dtype)), rule)
+        self._fitted = rows
+        self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
+        return self
+
+    def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
+        """(n,) clusters of new points.
+
+        Args:
+            X: (n, D).
+            by: "graph": the assignment of the new point that lowers the objective, all else fixed, where its arcs lead
+                to its n_neighbors nearest rows of the fitted X, weight 1 each. "prototypes": the nearest mode.
+        """
+        check_is_fitted(self)
+        if by not in ("graph", "prototypes"):
+            raise InputError(f"by must be graph or prototypes, not {by!r}")
+        new = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device)
+        centres = torch.from_numpy(self.cluster_centers_).to(new)
+        if by == "prototypes" or self.weight == 0:
+            return nearest_centres(new, centres).cpu().numpy()
+        origin, fitted = self._fitted.origin, self._fitted.values
+        if origin is not None:
+            fitted, new, centres = fitted - origin, new - origin, centres - origin
+        near = nearest_to(fitted, new, self.n_neighbors)
+        # Of the quadratic weight sum_q ||s - s_q||^2 and its mirror image: Wang and Carreira-Perpinan 2014, section 4.
+        mean = torch.from_numpy(self.assignments_).to(new)[near].mean(dim=1).T
+        cost = Modes(Rows(new), self.bandwidth_**2).cost(centres[None])
+        found = project(mean - cost / (2 * self.weight * near.shape[1]))
+        return found[0].max(dim=0).indices.cpu().numpy()
+
+    def _alternate(self, rule: Modes, smoothness: Smoothness, modes: Tensor, assignments: Tensor) -> "_Found":
+        """Modes and assignments in turns, every start on its own."""
+        found = _Found.begun(modes, assignments)
+        left = torch.arange(len(modes), device=modes.device)
+        for _ in range(self.max_iter):
+            weights = assignments
+            lost = weights.amax(dim=2) == 0
+            if lost.any():  # of no consequence, but finite
+                weights = torch.where(lost[:, :, None], 1.0, weights)
+            new = mean_shift(rule.rows, modes, weights, rule.variance)
+            new = torch.where(lost[:, :, None], modes, new)
+            moved = (new - modes).flatten(1).norm(dim=1) > self.tol * new.flatten(1).norm(dim=1)
+            modes = new
+            step = smoothed(
+                rule.cost(modes),
+                smoothness,
+                assignments,
+                max_iterations=self.max_sweeps,
+                tolerance=self.sweep_tol,
+            )
+            found.take(left, modes, step, moved)
+            left, modes, assignments = left[moved], modes[moved], step.assignments[moved]
+            if len(left) == 0:
+                break
+        return found
+
+    def _keep(self, found: "_Found", rule: Modes) -> None:
+        """Take the best start."""
+        labels = found.assignments.max(dim=1).indices
+        weights = found.objective.new_full((len(labels),), self.weight)
+        energies = discrete_energy(rule.cost(found.modes), labels, self.graph_, weights)
+        best = best_start(energies, labels, self.n_clusters)
+        self.labels_ = labels[best].cpu().numpy()
+        self.assignments_ = found.assignments[best].T.contiguous().cpu().numpy()
+        modes, origin = found.modes[best], rule.rows.origin
+        self.cluster_centers_ = (modes if origin is None else modes + origin).cpu().numpy()
+        self.objective_, self.start_objectives_ = float(energies[best]), energies.cpu().numpy()
+        self.relaxed_objective_ = float(found.objective[best])
+        trace = torch.stack(found.trace)[:, best].cpu().numpy()
+        self.objective_trace_ = trace[~np.isnan(trace)]
+        self.n_iter_, self.n_sweeps_ = int(found.iterations[best]), int(found.sweeps[best])
+        self.converged_ = bool(found.converged[best])
+        self.n_empty_ = empty_clusters(labels[best], self.n_clusters)
+
+
+@dataclass
+class _Found:
+    """Where the starts are, those that have ended and those that go on."""
+
+    modes: Tensor  # (T, K, D)
+    assignments: Tensor  # (T, K, N)
+    objective: Tensor  # (T,) float64
+    iterations: Tensor
+    sweeps: Tensor
+    converged: Tensor
+    trace: list[Tensor]
+
+    @classmethod
+    def begun(cls, modes: Tensor, assignments: Tensor) -> "_Found":
+        objective = torch.full((len(modes),), torch.nan, dtype=torch.float64, device=modes.device)
+        counts = torch.zeros_like(objective, dtype=torch.int64)
+        return cls(modes.clone(), assignments.clone(), objective, counts, counts.clone(), counts.bool(), [])
+
+    def take(self, which: Tensor, modes: Tensor, step: Smoothed, moved: Tensor) -> None:
+        self.modes[which], self.assignments[which], self.objective[which] = modes, step.assignments, step.objective
+        self.trace.append(torch.full_like(self.objective, torch.nan).index_copy_(0, which, step.objective))
+        self.iterations[which] += 1
+        self.sweeps[which] += step.iterations
+        self.converged[which] = ~moved

@@ -1,0 +1,171 @@
+"""LK: the projection and the convex problem against brute force, its invariants, and input that cannot be."""
+
+import itertools
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.optimize import minimize
+from sklearn.datasets import make_blobs
+from sklearn.utils.estimator_checks import check_estimator
+
+from clustering import SLK, GaussianKModes, LaplacianKModes
+from clustering.errors import InputError
+from clustering.row_graph import given_graph, scipy_graph
+from clustering.simplex import project
+from clustering.smoothing import Smoothness, smoothed
+
+
+def blobs() -> tuple[Any, Any]:
+    return make_blobs(90, centers=10 * np.eye(3, 4), cluster_std=1.0, random_state=0)[:2]
+
+
+def weights(seed: int, points: int) -> Any:
+    """Symmetric and >= 0, some points without arcs."""
+    upper = np.triu(np.random.default_rng(seed).exponential(size=(points, points)), 1)
+    upper *= np.random.default_rng(seed + 1).random((points, points)) < 0.4
+    return upper + upper.T
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_contract_of_scikit_learn() -> None:
+    with warnings.catch_warnings():
+        # What a check needs that this process was not started with (SCIPY_ARRAY_API) is skipped with a warning.
+        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
+        check_estimator(LaplacianKModes(n_init=1))
+
+
+@settings(deadline=None, max_examples=100)
+@given(seed=st.integers(0, 10_000), K=st.integers(1, 7), scale=st.sampled_from([1e-3, 1.0, 1e3, 1e9]))
+def test_projection_against_all_faces_of_the_simplex(seed: int, K: int, scale: float) -> None:
+    values = np.random.default_rng(seed).normal(size=K) * scale
+    values[K // 2 :: 3] = values[0]  # ties
+    best, nearest = np.inf, np.zeros(K)
+    for face in itertools.product((False, True), repeat=K):
+        inside = np.array(face)
+        if inside.any():
+            point = np.where(inside, values - (values[inside].sum() - 1) / inside.sum(), 0.0)
+            distance = float(((point - values) ** 2).sum())
+            if point.min() >= -1e-12 * max(1, scale) and distance < best:
+                best, nearest = distance, point
+    for dtype, tolerance in ((torch.float64, 1e-9), (torch.float32, 1e-6)):
+        shifted = torch.from_numpy(values).to(dtype)
+        found = project(shifted[None, :, None].expand(2, -1, 3))[1, :, 2].double().numpy()
+        np.testing.assert_allclose(found.sum(), 1, atol=tolerance)
+        assert (found >= 0).all()
+        if dtype == torch.float64:
+            np.testing.assert_allclose(found, nearest, atol=tolerance * max(1, scale))
+
+
+@settings(deadline=None, max_examples=10)
+@given(seed=st.integers(0, 10_000), weight=st.sampled_from([0.01, 0.5, 20.0]))
+def test_assignments_against_a_general_solver(seed: int, weight: float) -> None:
+    points, K = 6, 2
+    W, cost = weights(seed, points), np.random.default_rng(seed + 2).uniform(-1, 0, size=(K, points))
+    L = np.diag(W.sum(axis=1)) - W
+
+    def objective(first: Any) -> float:
+        S = np.stack([first, 1 - first])
+        return float((cost * S).sum() + weight * np.einsum("kn,nm,km->", S, L, S))
+
+    solved = min(
+        minimize(objective, start, bounds=[(0, 1)] * points, method="L-BFGS-B", options={"ftol": 1e-15}).fun
+        for start in (np.full(points, 0.5), cost[0] < cost[1])
+    )
+    smoothness = Smoothness(given_graph(W, points), weight)
+    start = torch.full((1, K, points), 0.5, dtype=torch.float64)
+    found = smoothed(torch.from_numpy(cost)[None], smoothness, start, max_iterations=20_000, tolerance=1e-9)
+    S = found.assignments[0].numpy()
+    np.testing.assert_allclose(float(found.objective), objective(S[0]), rtol=1e-9)
+    assert abs(float(found.objective) - solved) < 1e-6
+    assert float(found.objective) - solved <= float(found.gap) + 1e-9  # the gap bounds the distance to the minimum
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 10_000), points=st.integers(2, 30))
+def test_the_bound_of_the_laplacians_eigenvalues(seed: int, points: int) -> None:
+    W = weights(seed, points)
+    largest = np.linalg.eigvalsh(np.diag(W.sum(axis=1)) - W)[-1]
+    assert Smoothness(given_graph(W, points), 1.0).largest() >= largest - 1e-9
+
+
+@settings(deadline=None, max_examples=8)
+@given(seed=st.integers(0, 10_000), weight=st.floats(0.01, 20), k=st.integers(1, 40))
+def test_the_objective_never_rises(seed: int, weight: float, k: int) -> None:
+    X = np.random.default_rng(seed).normal(size=(30, 3))
+    X[15::3], X[:, 2] = X[0], 1.0  # duplicates and a constant column
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*clusters have no points")
+        model = LaplacianKModes(4, weight=weight, n_neighbors=k, n_init=3, random_state=seed, tol=1e-6).fit(X)
+    trace = model.objective_trace_
+    assert (np.diff(trace) <= 1e-9 * np.abs(trace).max()).all()
+    S, L = model.assignments_, scipy_graph(model.graph_).toarray()
+    L = np.diag(L.sum(axis=1)) - L
+    kernel = np.exp(-((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2) / (2 * model.bandwidth_**2))
+    expected = weight * np.trace(S.T @ L @ S) - (S * kernel).sum()
+    np.testing.assert_allclose(model.relaxed_objective_, expected, rtol=1e-6, atol=1e-9)
+    hot = np.eye(4)[model.labels_]
+    np.testing.assert_allclose(model.objective_, weight * np.trace(hot.T @ L @ hot) - (hot * kernel).sum(), rtol=1e-6)
+    np.testing.assert_allclose(S.sum(axis=1), 1)
+    np.testing.assert_array_equal(model.labels_, S.argmax(axis=1))
+
+
+def test_starts_do_not_depend_on_each_other_and_the_lowest_is_taken() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 2))
+    models = [LaplacianKModes(4, n_init=n, random_state=3, weight=0.2).fit(X) for n in (1, 2, 6)]
+    for model in models:
+        np.testing.assert_allclose(model.start_objectives_[:1], models[0].start_objectives_, rtol=1e-6)
+        assert model.objective_ <= model.start_objectives_.min() + 1e-6 or model.n_empty_ == 0
+
+
+def test_without_weight_it_is_k_modes_and_on_labels_the_energy_of_slk() -> None:
+    X, y = blobs()
+    modes = GaussianKModes(3, random_state=0).fit(X)
+    none = LaplacianKModes(3, weight=0, random_state=0, tol=1e-9).fit(X)
+    np.testing.assert_array_equal(none.labels_, modes.labels_)
+    np.testing.assert_allclose(none.objective_, modes.objective_, rtol=1e-6)
+    lk, slk = LaplacianKModes(3, weight=0.5, random_state=0).fit(X), SLK(3, weight=0.5, random_state=0).fit(X)
+    for model in (lk, slk):
+        assert len(set(zip(model.labels_, y, strict=True))) == 3
+    np.testing.assert_allclose(lk.objective_, slk.objective_, rtol=0.05)
+    for by in ("graph", "prototypes"):
+        np.testing.assert_array_equal(lk.predict(X, by=by), lk.labels_)
+
+
+def test_a_new_point_goes_where_the_objective_of_all_is_lowest() -> None:
+    X, _ = blobs()
+    model = LaplacianKModes(3, weight=0.3, n_neighbors=4, bandwidth=3.0, random_state=0).fit(X)
+    new = np.random.default_rng(1).normal(size=(40, 4)) * 4 + 3
+    near = np.argsort(((new[:, None] - X) ** 2).sum(axis=2), axis=1)[:, :4]
+    kernel = np.exp(-((new[:, None] - model.cluster_centers_) ** 2).sum(axis=2) / 18)
+    for p, label in enumerate(model.predict(new)):
+
+        def objective(z: Any, p: int = p) -> float:
+            return float(0.3 * ((z - model.assignments_[near[p]]) ** 2).sum() - z @ kernel[p])
+
+        grid = [np.array([i, j, 60 - i - j]) / 60 for i in range(61) for j in range(61 - i)]
+        best = min(grid, key=objective)
+        assert best[label] >= best.max() - 2 / 60
+
+
+def test_data_that_cannot_be() -> None:
+    X, _ = blobs()
+    broken = X.copy()
+    broken[7, 1] = np.inf
+    with pytest.raises(InputError, match="NaN or infinity in row 7"):
+        LaplacianKModes(3).fit(broken)
+    with pytest.warns(UserWarning, match="bandwidth 1"), pytest.raises(InputError, match="1 distinct points"):
+        LaplacianKModes(3).fit(np.ones((30, 2)))
+    with pytest.raises(InputError, match=r"graph has shape \(5, 5\), X has 90 rows"):
+        LaplacianKModes(3).fit(X, graph=sparse.eye_array(5))
+    with pytest.warns(UserWarning, match="negative"), pytest.raises(InputError, match="not convex"):
+        LaplacianKModes(2).fit(X[:3], graph=-np.ones((3, 3)))
+    with pytest.raises(InputError, match="weight must be a number at least 0"):
+        LaplacianKModes(3, weight=-1.0).fit(X)
+    with pytest.raises(InputError, match="graph or prototypes"):
+        LaplacianKModes(3).fit(X).predict(X, by="mode")  # type: ignore[arg-type]
