@@ -55,14 +55,18 @@ class Job:
 
     @classmethod
     def of(cls, config: ClusterConfig) -> "Job":
-        """Builds data set and method, which checks their values.
+        """Builds data set and method, which checks their values, and looks at the files.
 
         Raises:
             InputError: a wrong value, or files that are not there.
         """
-        source = cast("Source", config.dataset.build())
         config.method.build()
-        return cls(config, source, source.source(), selection_of(config))
+        return cls.on(config, cast("Source", config.dataset.build()).source())
+
+    @classmethod
+    def on(cls, config: ClusterConfig, data: str) -> "Job":
+        """The job on points of that identity, which need not be here."""
+        return cls(config, cast("Source", config.dataset.build()), data, selection_of(config))
 
     @property
     def identity(self) -> str:

@@ -1,12 +1,13 @@
 """What `--run-missing` does: the plan, the question, the run, and what it came to."""
 
 import sys
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clustering.errors import InputError
 from runs.cli.flags import Flags
-from runs.config import EvaluateConfig
+from runs.config import ClusterConfig, EvaluateConfig
 from runs.console import Console
 
 if TYPE_CHECKING:
@@ -20,9 +21,13 @@ SHOWN = 12  # jobs named in a plan
 
 
 def run_missing(
-    configs: Sequence[EvaluateConfig], store: "Store", tracker: "Tracker", console: Console, flags: Flags
+    configs: Sequence[EvaluateConfig | ClusterConfig],
+    store: "Store",
+    tracker: "Tracker",
+    console: Console,
+    flags: Flags,
 ) -> int:
-    """Evaluate what is missing, once the user agrees to the plan.
+    """Evaluate or cluster what is missing, once the user agrees to the plan.
 
     Returns:
         The exit code: 0 also where the time did not suffice or the user declined, else that of the first failure.
@@ -30,6 +35,16 @@ def run_missing(
     Raises:
         InputError: there is nobody to ask, and no -y.
     """
+    clusterings = [config for config in configs if isinstance(config, ClusterConfig)]
+    if clusterings:
+        return _cluster_missing(clusterings, store, tracker, console, flags)
+    evaluations = [config for config in configs if isinstance(config, EvaluateConfig)]
+    return _evaluate_missing(evaluations, store, tracker, console, flags)
+
+
+def _evaluate_missing(
+    configs: Sequence[EvaluateConfig], store: "Store", tracker: "Tracker", console: Console, flags: Flags
+) -> int:
     from runs.execution import run_all
     from runs.missing import plan_missing
 
@@ -43,6 +58,53 @@ def run_missing(
     outcome = run_all(configs, store, tracker, console, executor=executor, limit_minutes=limit, missing=missing)
     _show_outcome(outcome, console, limit)
     return outcome.code
+
+
+def _cluster_missing(
+    configs: Sequence[ClusterConfig], store: "Store", tracker: "Tracker", console: Console, flags: Flags
+) -> int:
+    """One after the other in this process: each uses every core, and those on one data set share its graph."""
+    from runs.clusterings import Job, clustering
+    from runs.jobs import Failure
+
+    if flags.executor != "local":
+        raise InputError("clusterings are run one after the other, each on every core; leave --executor out")
+    waiting: dict[str, Job] = {}
+    blocked: dict[str, list[str]] = {}
+    finished: set[str] = set()
+    for config in configs:
+        try:
+            job = Job.of(config)
+        except InputError as error:
+            blocked.setdefault(str(error), []).append(f"{config.method.name} on {config.dataset.name}")
+            continue
+        if tracker.find(job.experiment, job.identity):
+            finished.add(job.identity)
+        else:
+            waiting[job.identity] = job
+    for why, what in blocked.items():
+        console.note(f"cannot be run: {', '.join(what)}: {why}")
+    if not waiting:
+        return 0
+    for job in list(waiting.values())[:SHOWN]:
+        console.note(f"  {job.name}")
+    console.note(f"{_count(len(waiting), 'clustering')}, of each so many trials as its selection says")
+    if not agreed(console, flags):
+        return 0
+    console.note(f"reused {len(finished)}, running {len(waiting)}")
+    since, code, left = time.monotonic(), 0, list(waiting.values())
+    while left and not (flags.limit_minutes and time.monotonic() - since > 60 * flags.limit_minutes):
+        job = left.pop(0)
+        try:
+            clustering([job.config], store, tracker, progress=console)
+        except Exception as error:  # the others are run all the same
+            failure = Failure.of(job.name, error)
+            console.error(f"failed: {failure}")
+            code = code or failure.code
+    if left:
+        names = ", ".join(job.name for job in left[:SHOWN])
+        console.note(f"not begun within --limit-minutes {flags.limit_minutes:g}: {names}; give the same command again")
+    return code
 
 
 def agreed(console: Console, flags: Flags) -> bool:

@@ -111,7 +111,7 @@ class Reader:
     """Looks up tables in a record that was read once.
 
     Args:
-        evaluations: the finished ones, newest first.
+        evaluations: the finished ones, and clusterings, newest first.
     """
 
     def __init__(self, evaluations: Sequence[RunRow], tracker: Tracker) -> None:
@@ -119,6 +119,10 @@ class Reader:
         self._record = Record(evaluations)
         self._read = PerTask(tracker)
         known = groups.names("benchmark")
+        used_data = dict.fromkeys(run.tags.get("dataset", "") for run in evaluations)
+        self._datasets: list[tuple[str, list[str]]] = [
+            (name, []) for name in used_data if name in groups.names("dataset")
+        ]
         # A network that was given as a file is named by it, where that is still there.
         used = dict.fromkeys(
             (run.params.get("benchmark", ""), run.params.get("checkpoint", "None")) for run in evaluations
@@ -157,8 +161,9 @@ class Reader:
 
     def _elsewhere(self, name: str) -> Iterable[Shown]:
         """The table on the other benchmarks that the record has runs of, where they fill a cell."""
-        if recipe_of(name).rows:
-            for benchmark, settings in self._networks:
+        recipe = recipe_of(name)
+        if recipe.rows:
+            for benchmark, settings in self._datasets if recipe.clusters else self._networks:
                 shown = self._shown(paper_table(f"{name}@{benchmark}", settings))
                 if _has_runs(shown):
                     yield shown

@@ -27,7 +27,7 @@ def with_best(table: Table, read: Callable[[Cell], BySeed]) -> Table:
 def _winner(table: Table, column: Column, read: Callable[[Cell], BySeed]) -> Row | None:
     if column.metric != "accuracy":
         return None  # of nothing else is there a value for each task
-    filled = {row: cell for (row, c), cell in table.cells.items() if c == column and cell.results and cell.config}
+    filled = {row: cell for (row, c), cell in table.cells.items() if c == column and cell.results and cell.few_shot}
     if len(filled) < 2 or len({_tasks(cell) for cell in filled.values()}) > 1:
         return None
     first = max(filled, key=lambda row: filled[row].value)
@@ -38,6 +38,6 @@ def _winner(table: Table, column: Column, read: Callable[[Cell], BySeed]) -> Row
 
 def _tasks(cell: Cell) -> tuple[tuple[str, str], ...]:
     """What says which tasks a cell is of."""
-    assert cell.config is not None
-    keys = result_keys(cell.config)
+    assert cell.few_shot is not None
+    keys = result_keys(cell.few_shot)
     return tuple(sorted((key, text) for key, text in keys.items() if key.partition(".")[0] not in METHOD))

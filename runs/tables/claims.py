@@ -91,14 +91,14 @@ class Outcomes:
         """Columns of that kind of tasks."""
         found = []
         for column, cells in self.cells.items():
-            choices = [cell.config.sampler for cell in cells.values() if cell.config]
+            choices = [cell.few_shot.sampler for cell in cells.values() if cell.few_shot]
             if choices and choices[0].plugin == sampler and shot in (None, choices[0].options.get("shot")):
                 found.append(column)
         return found
 
     def shot(self, column: str) -> int | None:
         """The shots of a column's tasks."""
-        config = next(iter(self.cells[column].values())).config
+        config = next(iter(self.cells[column].values())).few_shot
         return config.sampler.options.get("shot") if config else None
 
     def of(self, column: str, strategy: str) -> BySeed:
@@ -143,22 +143,23 @@ def _settings(table: Table) -> dict[str, dict[str, dict[str, Cell]]]:
     found: dict[str, dict[str, dict[str, Cell]]] = {}
     names: dict[tuple[tuple[str, str], ...], str] = {}
     for (_, column), cell in table.cells.items():
-        if cell.config is None or column.metric != "accuracy":
+        config = cell.few_shot
+        if config is None or column.metric != "accuracy":
             continue
-        keys = result_keys(cell.config)
+        keys = result_keys(config)
         apart = ("strategy", "sampler", "tuning", "tasks", "audit")
         setting = tuple(sorted((key, text) for key, text in keys.items() if key.partition(".")[0] not in apart))
         if setting not in names:
             name = f"{keys['benchmark']}/{keys['backbone']}"
             again = sum(known.partition(" #")[0] == name for known in names.values())
             names[setting] = f"{name} #{again + 1}" if again else name
-        found.setdefault(names[setting], {}).setdefault(str(column), {}).setdefault(cell.config.strategy.name, cell)
+        found.setdefault(names[setting], {}).setdefault(str(column), {}).setdefault(config.strategy.name, cell)
     return found
 
 
 def _asked(claim: Claim, cells: Mapping[str, Mapping[str, Cell]]) -> bool:
     """Whether some column has every strategy of a claim, and some the tasks it is about."""
-    samplers = [c.config.sampler for column in cells.values() for c in column.values() if c.config]
+    samplers = [c.few_shot.sampler for column in cells.values() for c in column.values() if c.few_shot]
     return (
         any({*claim.strategies} <= column.keys() for column in cells.values())
         and claim.sampler in ("", *(sampler.plugin for sampler in samplers))

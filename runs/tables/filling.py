@@ -16,6 +16,7 @@ from runs.config import CROSSING, PLACES, TASKS, EvaluateConfig, top_level
 from runs.groups import SAME
 from runs.lineage import recipe
 from runs.record import RunRow, read_runs
+from runs.tables.clusterings import CLUSTERING, Clusterings
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 
 if TYPE_CHECKING:
@@ -38,9 +39,13 @@ class Record:
     """
 
     def __init__(self, runs: Iterable[RunRow]) -> None:
+        self._clusterings = Clusterings()
         self._by_keys: dict[str, list[RunRow]] = {}
         self._alike: dict[tuple[str, ...], list[tuple[Mapping[str, str], RunRow]]] = {}
         for run in runs:
+            if run.tags.get("stage") == CLUSTERING:
+                self._clusterings.add(run)
+                continue
             keys = _of_run(run)
             self._by_keys.setdefault(_signature(keys), []).append(run)
             self._alike.setdefault(_kind(keys), []).append((keys, run))
@@ -48,15 +53,20 @@ class Record:
     @classmethod
     def of(cls, table: Table, tracker: "Tracker") -> "Record":
         """The runs of the benchmarks that a table is about."""
-        benchmarks = {cell.config.benchmark.name for cell in table.cells.values() if cell.config}
-        if not benchmarks or not tracker.exists():
-            return cls(())
-        return cls(read_runs(tracker, "evaluate/", tags={"stage": ["evaluation"], "benchmark": sorted(benchmarks)}))
+        benchmarks = {cell.few_shot.benchmark.name for cell in table.cells.values() if cell.few_shot}
+        datasets = {cell.clustering.dataset.name for cell in table.cells.values() if cell.clustering}
+        runs: list[RunRow] = []
+        if benchmarks and tracker.exists():
+            tags = {"stage": ["evaluation"], "benchmark": sorted(benchmarks)}
+            runs += read_runs(tracker, "evaluate/", tags=tags)
+        if datasets and tracker.exists():
+            runs += read_runs(tracker, "cluster/", tags={"stage": [CLUSTERING], "dataset": sorted(datasets)})
+        return cls(runs)
 
     def filled(self, table: Table) -> Table:
         """The table with these runs in its cells, and with notes of those left aside."""
         notes: list[str] = list(table.notes)
-        keys = {place: _of_config(cell.config) for place, cell in table.cells.items() if cell.config}
+        keys = {place: _of_config(cell.few_shot) for place, cell in table.cells.items() if cell.few_shot}
         runs = {place: self._by_keys.get(_signature(found), []) for place, found in keys.items()}
         images = _newest_images(keys, runs)
         cells = dict(table.cells)
@@ -68,6 +78,12 @@ class Record:
             results = _one_by_seed(cells[place], known, on, column.metric, f"{row}, {column}", notes.append)
             near = None if results else self._near(found, column.metric)
             cells[place] = dataclasses.replace(cells[place], results=results, near=near)
+        for place, cell in table.cells.items():
+            if cell.clustering:
+                row, column = place
+                where = f"{row}, {column} {column.metric}"
+                results = self._clusterings.results(cell.clustering, column.metric, cell.scored, asked, where, notes)
+                cells[place] = dataclasses.replace(cell, results=results)
         return dataclasses.replace(table, cells=cells, notes=tuple(dict.fromkeys(notes)))
 
     def _near(self, keys: Mapping[str, str], metric: str) -> Near | None:
@@ -111,7 +127,7 @@ def _one_by_seed(
 ) -> tuple[SeedResult, ...]:
     """One result a seed; `runs` are newest first. The recipe of a run covers the keys, the images, the training and the
     code."""
-    config = cell.config
+    config = cell.few_shot
     assert config is not None
     chosen: dict[int, SeedResult] = {}
     aside: dict[str, list[str]] = {}  # by reason

@@ -8,28 +8,29 @@ What is printed is in `runs/published/`; how a cell is run here is in `configs/t
     rows:
       ResNet-18: {backbone: resnet18}         # of the rows of that group, or of that name
       SimpleShot: {strategy: simpleshot}
-    metrics: {Per Class: accuracy_per_class}  # by column, where the runs call it otherwise than the print
-    scored: {LaplacianShot (ours): audit_best_permutation}  # by row, where the print is not of that metric
+    metrics: {Per Class: accuracy_per_class}  # by column or metric, where the runs call it otherwise than the print
+    scored: {LaplacianShot (ours): audit_best_permutation}  # by row or metric, where the print is not of that metric
     tolerance: {accuracy: 0.3}                # by metric or column, in the printed unit; x10 is a factor
 
-The settings of a cell go over each other in this order. A row without a strategy is one that nothing here runs.
-`thesis/4.4@omniglot` is the table on another benchmark, with a small network; cells that become equal are one.
+The settings of a cell go over each other in this order. A row without a strategy, or in a table of clusterings without
+a method, is one that nothing here runs. `thesis/4.4@omniglot` is the table on another benchmark, with a small network,
+and `thesis/2.2@digits` on another data set; cells that become equal are one.
 """
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from clustering.errors import InputError, unknown
 from runs import groups, overrides
-from runs.config import EvaluateConfig, parse
+from runs.config import ClusterConfig, EvaluateConfig, parse
 from runs.lineage import weights_name
 from runs.tables.filling import differences, result_keys
 from runs.tables.published import PublishedColumn, PublishedRow, PublishedTable, Value, errata
 from runs.tables.published import published_table as read_published
-from runs.tables.table import Cell, Column, Row, Table
+from runs.tables.table import Cell, Column, Config, Row, Table
 from runs.tables.verdicts import Tolerance, judge
 
 SMALL = "conv4"  # the network of a table on another benchmark
@@ -59,7 +60,16 @@ class Recipe:
 
     def metric(self, column: PublishedColumn) -> str:
         """What the runs call what stands in a column."""
-        return self.metrics.get(column.name, column.metric)
+        return self.metrics.get(column.name, self.metrics.get(column.metric, column.metric))
+
+    def scoring(self, row: PublishedRow, column: PublishedColumn) -> str:
+        """What the runs call what is printed, where that is not what stands in the column; else nothing."""
+        return self.scored.get(row.name, self.scored.get(column.metric, ""))
+
+    @property
+    def clusters(self) -> bool:
+        """Whether its cells are clusterings, and no evaluations."""
+        return any("method" in settings for settings in (*self.rows.values(), *self.columns.values()))
 
     def tolerated(self, column: PublishedColumn) -> Tolerance:
         return self.tolerance.get(column.name, self.tolerance.get(column.metric, Tolerance()))
@@ -74,10 +84,11 @@ def judged(table: Table) -> Table:
     """The table with the verdict of each cell that the paper prints, or that was run."""
     printed = read_published(table.name.partition("@")[0])
     recipe = recipe_of(printed.name)
+    by_metric = {recipe.metric(column): column for column in printed.columns}  # where columns are named otherwise
     by_column = {(column.name, recipe.metric(column)): column for column in printed.columns}
     cells = {}
     for (row, column), cell in table.cells.items():
-        tolerance = recipe.tolerated(by_column[column.name, column.metric])
+        tolerance = recipe.tolerated(by_column.get((column.name, column.metric), by_metric[column.metric]))
         cells[row, column] = dataclasses.replace(cell, verdict=judge(cell, column, printed, tolerance))
     return dataclasses.replace(table, cells=cells)
 
@@ -93,11 +104,12 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
         InputError: no such table or benchmark, a setting that no cell takes.
     """
     name, at, variant = name.partition("@")
-    if at and variant not in groups.names("benchmark"):
-        raise unknown("benchmark", variant, groups.names("benchmark"))
     printed = read_published(name)
     recipe = recipe_of(name)
-    parsed = _Parsed(printed.name)
+    data = "dataset" if recipe.clusters else "benchmark"
+    if at and variant not in groups.names(data):
+        raise unknown(data, variant, groups.names(data))
+    parsed = _Parsed(printed.name, ClusterConfig if recipe.clusters else EvaluateConfig)
     places = {
         (row, column): _place(printed, recipe, i, j, variant, settings, parsed)
         for i, row in enumerate(printed.rows)
@@ -113,14 +125,20 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
     for (row, column), place in shown.items():
         cells.setdefault((rows[row], columns[column]), place.cell)  # of those that a variant makes equal the first
     configs = {key: config for place in shown.values() for key, config in place.keys.items()}
-    weights = next((weights_name(config) for config in configs.values() if config.checkpoint), "")
-    elsewhere = f", on {variant} with {weights or SMALL}" if variant else ""
+    elsewhere = f", on {variant}{_network(configs.values())}" if variant else ""
     about = f"{printed.name}{elsewhere}: {printed.caption.rstrip('.')}"
     cited = () if variant else tuple(errata()[mark] for mark in printed.errata)
     full = f"{name}@{variant}" if variant else name
     printed_columns = (columns[column] for column in printed.columns if column in columns)
     order = tuple(dict.fromkeys(rows.values())), tuple(dict.fromkeys(printed_columns))
     return Table(full, about, *order, cells, tuple(configs.values()), errata=cited)
+
+
+def _network(configs: Iterable[Config]) -> str:
+    """The network of few-shot configs on another benchmark, in words."""
+    few_shot = [config for config in configs if isinstance(config, EvaluateConfig)]
+    weights = next((weights_name(config) for config in few_shot if config.checkpoint), "")
+    return f" with {weights or SMALL}" if few_shot else ""
 
 
 def _headings(
@@ -141,7 +159,9 @@ def _headings(
     for column, configs in by_column.items():
         same = all(configs == other for c, other in by_column.items() if c.name == column.name)
         group = f"{variant} {'' if same else column.group}".strip() if variant else column.group
-        columns[column] = Column(column.name, group, recipe.metric(column), column.unit, column.better)
+        name = variant if variant and recipe.clusters else column.name  # named after the data set
+        group = "" if variant and recipe.clusters else group
+        columns[column] = Column(name, group, recipe.metric(column), column.unit, column.better)
     return rows, columns
 
 
@@ -150,14 +170,14 @@ class _Place:
     """A cell to be, with all seeds of its config."""
 
     value: Value | None
-    configs: tuple[EvaluateConfig, ...] = ()
+    configs: tuple[Config, ...] = ()
     obstacle: str = ""
     differs: tuple[str, ...] = ()
     scored: str = ""
     refusal: InputError | None = None
 
     @functools.cached_property
-    def keys(self) -> dict[str, EvaluateConfig]:
+    def keys(self) -> dict[str, Config]:
         """The configs by what they say."""
         return {config.to_yaml(): config for config in self.configs}
 
@@ -183,17 +203,18 @@ def _place(
 ) -> _Place:
     row, column, value = printed.rows[i], printed.columns[j], printed.values.get((i, j))
     wanted = recipe.settings(row, column)
-    if "strategy" not in wanted:
+    if "strategy" not in wanted and "method" not in wanted:
         return _Place(value, obstacle=_no_method(value))
     asked = _on(wanted, variant) if variant else wanted
-    typed = [text for text in map(_of_benchmark(asked.get("benchmark", "")), settings) if text]
+    data = "dataset" if recipe.clusters else "benchmark"
+    typed = [text for text in map(_of_data(data, asked.get(data, "")), settings) if text]
     plain, configs = parsed((), asked), parsed(tuple(typed), asked)
     if isinstance(configs, InputError):
         if isinstance(plain, InputError):  # what is typed is not to blame
             reason = str(plain).partition(";")[0].replace(f"experiment {printed.name}: ", "")
             return _Place(value, obstacle=reason)
         return _Place(value, obstacle=str(configs), refusal=configs)
-    if len({tuple(result_keys(config).items()) for config in configs}) > 1:
+    if len({tuple(keys_of(config).items()) for config in configs}) > 1:
         several = InputError(
             f"{printed.name}: a cell takes one value of each key but the seed; make a table of your own "
             "(configs/experiment) to compare several"
@@ -204,23 +225,24 @@ def _place(
         pairs = (setting.partition("=")[::2] for setting in typed)
         differs += tuple(f"{key}={text}" for key, text in pairs if asked.get(key) != text)
     else:
-        differs += differences(result_keys(configs[0]), result_keys(plain[0]))
-    scored = recipe.scored.get(row.name, "")
+        differs += differences(keys_of(configs[0]), keys_of(plain[0]))
+    scored = recipe.scoring(row, column)
     return _Place(value, tuple(configs), obstacle=_needs(configs[0]), differs=differs, scored=scored)
 
 
 class _Parsed:
     """Configs of settings, each asked for once: on another benchmark most cells of a table are equal."""
 
-    def __init__(self, origin: str) -> None:
+    def __init__(self, origin: str, schema: type[Config]) -> None:
         self._origin = origin
-        self._known: dict[tuple[Any, ...], list[EvaluateConfig] | InputError] = {}
+        self._schema = schema
+        self._known: dict[tuple[Any, ...], Sequence[Config] | InputError] = {}
 
-    def __call__(self, typed: tuple[str, ...], under: Settings) -> list[EvaluateConfig] | InputError:
+    def __call__(self, typed: tuple[str, ...], under: Settings) -> Sequence[Config] | InputError:
         key = (typed, *under.items())
         if key not in self._known:
             try:
-                self._known[key] = parse(EvaluateConfig, typed, under, self._origin)
+                self._known[key] = parse(self._schema, typed, under, self._origin)
             except InputError as error:
                 self._known[key] = error
         return self._known[key]
@@ -232,36 +254,46 @@ def _no_method(value: Value | None) -> str:
     return "its method or data are not among those of transduce"
 
 
-def lacking_folders(config: EvaluateConfig) -> list[str]:
-    """The folders of images that a config lacks, as they are typed: mini.root=FOLDER."""
+def keys_of(config: Config) -> dict[str, str]:
+    """What can change the result of a config, less the seed: flat keys as text."""
+    if isinstance(config, EvaluateConfig):
+        return result_keys(config)
+    return {name: str(value) for name, value in config.result_keys().items() if name != "seed" and value is not None}
+
+
+def lacking_folders(config: Config) -> list[str]:
+    """The folders of images or points that a config lacks, as they are typed: mini.root=FOLDER."""
+    data = (config.benchmark, config.target) if isinstance(config, EvaluateConfig) else (config.dataset,)
     return [
-        f"{choice.name}.root=FOLDER"
-        for choice in (config.benchmark, config.target)
-        if "root" in choice.options and choice.options["root"] is None
+        f"{choice.name}.root=FOLDER" for choice in data if "root" in choice.options and choice.options["root"] is None
     ]
 
 
-def _needs(config: EvaluateConfig) -> str:
+def _needs(config: Config) -> str:
     """Which folders a config lacks before it can be run."""
     lacking = lacking_folders(config)
     return f"needs {' and '.join(lacking)}" if lacking else ""
 
 
 def _on(wanted: Settings, benchmark: str) -> Settings:
-    """The settings of a cell on another benchmark."""
+    """The settings of a cell on another benchmark, or another data set."""
+    if "method" in wanted:
+        options = groups.option("dataset", wanted["dataset"]).options if "dataset" in wanted else {}
+        return {key: text for key, text in wanted.items() if key not in options} | {"dataset": benchmark}
     kept = {key: text for key, text in wanted.items() if key not in ("target", "training")}
     return kept | {"benchmark": benchmark, "backbone": SMALL}
 
 
-def _of_benchmark(benchmark: str) -> Any:
-    """What a setting is for the cells of a benchmark: `mini.root=X` is `benchmark.root=X` for those of mini."""
-    known = set(groups.names("benchmark"))
+def _of_data(group: str, chosen: str) -> Any:
+    """What a setting is for the cells of a benchmark or data set: `mini.root=X` is `benchmark.root=X` for those of
+    mini."""
+    known = set(groups.names(group))
 
     def translate(setting: str) -> str:
         first, dot, rest = setting.partition("=")[0].partition(".")
         if not dot or first not in known:
             return setting
-        return f"benchmark.{rest}={setting.partition('=')[2]}" if first == benchmark else ""
+        return f"{group}.{rest}={setting.partition('=')[2]}" if first == chosen else ""
 
     return translate
 
@@ -282,8 +314,10 @@ def recipe_of(name: str) -> Recipe:
         if key not in names:
             raise InputError(f"{path}: {unknown('key', key, sorted(names))}")
     printed = read_published(name)
+    metrics = {column.metric for column in printed.columns}
     for part, headings in (("columns", printed.columns), ("rows", printed.rows), ("scored", printed.rows)):
         right = {word for heading in headings for word in (heading.group, heading.name)}
+        right |= metrics if part == "scored" else set()
         for key in content.get(part) or {}:
             if key not in right:
                 raise InputError(f"{path}: {part}: {unknown('heading', key, sorted(right))}")

@@ -10,9 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from runs.config import EvaluateConfig
+from runs.config import ClusterConfig, EvaluateConfig
 from runs.tables.published import Erratum, Value
 from runs.tables.verdicts import Verdict
+
+Config = EvaluateConfig | ClusterConfig
+"""What fills a cell: few-shot tasks, or a clustering."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +120,7 @@ class Cell:
         best: significantly better, task by task, than every other filled cell of its column.
     """
 
-    config: EvaluateConfig | None
+    config: Config | None
     obstacle: str = ""
     results: tuple[SeedResult, ...] = ()
     published: Value | None = None
@@ -126,6 +129,16 @@ class Cell:
     near: Near | None = None
     verdict: Verdict | None = None
     best: bool = False
+
+    @property
+    def few_shot(self) -> EvaluateConfig | None:
+        """The config, where it is of few-shot tasks."""
+        return self.config if isinstance(self.config, EvaluateConfig) else None
+
+    @property
+    def clustering(self) -> ClusterConfig | None:
+        """The config, where it is of a clustering."""
+        return self.config if isinstance(self.config, ClusterConfig) else None
 
     @property
     def value(self) -> float:
@@ -176,7 +189,7 @@ class Table:
     rows: tuple[Row, ...]
     columns: tuple[Column, ...]
     cells: Mapping[tuple[Row, Column], Cell]
-    configs: tuple[EvaluateConfig, ...] = ()
+    configs: tuple[Config, ...] = ()
     seeds: tuple[int, ...] = ()
     notes: tuple[str, ...] = ()
     errata: tuple[Erratum, ...] = ()
@@ -204,8 +217,9 @@ class Table:
     def title(self) -> str:
         """What the cells have in common, with the tasks and seeds behind what was found."""
         found = [cell for cell in self.cells.values() if cell.results]
-        asked = [] if self.from_paper else [c.config.tasks for c in self.cells.values() if c.config and c.config.tasks]
-        counts = sorted({result.tasks for cell in found for result in cell.results} or set(asked))
+        configs = [cell.few_shot for cell in self.cells.values()]
+        asked = [] if self.from_paper else [config.tasks for config in configs if config and config.tasks]
+        counts = sorted({result.tasks for cell in found for result in cell.results if result.tasks} or set(asked))
         seeds = sorted({len(cell.results) for cell in found} or {1})
         parts = [self.about]
         if counts:

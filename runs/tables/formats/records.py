@@ -10,8 +10,8 @@ from typing import Any
 
 from runs.config import identity
 from runs.tables.claims import Finding
-from runs.tables.filling import result_keys
 from runs.tables.formats import wording
+from runs.tables.paper import keys_of
 from runs.tables.table import Cell, Column, Row, Table
 
 
@@ -71,7 +71,8 @@ def records(table: Table) -> list[Record]:
 
 
 def _record(table: Table, row: Row, column: Column, cell: Cell) -> Record:
-    verdict, near, config = cell.verdict, cell.near, cell.config
+    verdict, near = cell.verdict, cell.near
+    tasks, clustering = cell.few_shot, cell.clustering
     printed = cell.published if wording.compares(table) else None
     return Record(
         table=table.name,
@@ -100,10 +101,10 @@ def _record(table: Table, row: Row, column: Column, cell: Cell) -> Record:
         runs=tuple(result.run_id for result in cell.results),
         near=_finite(column.scale * near.value) if near else None,
         near_run=near.run_id if near else "",
-        strategy=config.strategy.name if config else "",
-        sampler=config.sampler.name if config else "",
-        shot=config.sampler.options.get("shot") if config else None,
-        config=identity("cell", keys=result_keys(config)) if config else "",
+        strategy=tasks.strategy.name if tasks else clustering.method.name if clustering else "",
+        sampler=tasks.sampler.name if tasks else "",
+        shot=tasks.sampler.options.get("shot") if tasks else None,
+        config=identity("cell", keys=keys_of(cell.config)) if cell.config else "",
     )
 
 

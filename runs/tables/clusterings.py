@@ -1,0 +1,76 @@
+"""Which tracked clusterings fill which cells: of the same config, points, selection and code, whatever the seed."""
+
+import math
+import sys
+from collections.abc import Sequence
+
+from clustering.errors import InputError
+from runs.config import ClusterConfig
+from runs.record import RunRow
+from runs.tables.table import SeedResult
+
+CLUSTERING = "clustering"  # the stage
+
+
+class Clusterings:
+    """Finished clusterings of the record. To be given newest first."""
+
+    def __init__(self) -> None:
+        self._by_dataset: dict[str, list[RunRow]] = {}
+        self._recipes: dict[tuple[str, str], str] = {}
+
+    def add(self, run: RunRow) -> None:
+        """One more, older than those before."""
+        self._by_dataset.setdefault(run.tags.get("dataset", ""), []).append(run)
+
+    def results(
+        self,
+        config: ClusterConfig,
+        metric: str,
+        scored: str,
+        seeds: Sequence[str],
+        where: str,
+        notes: list[str],
+    ) -> tuple[SeedResult, ...]:
+        """One result a seed, of the newest run.
+
+        Args:
+            metric: what stands in the cell.
+            scored: what the print is of, where that is another one.
+            seeds: that are asked for; all where there are none.
+            where: the cell, in words.
+            notes: takes what is left aside, and why.
+        """
+        chosen: dict[int, SeedResult] = {}
+        points = ""
+        for run in self._by_dataset.get(config.dataset.name, []):
+            seed, data = run.params.get("seed", ""), run.tags.get("data", "")
+            if (
+                not seed.isdecimal()
+                or (seeds and seed not in seeds)
+                or run.tags.get("recipe") != self._recipe(config, data)
+            ):
+                continue
+            points = points or data
+            value = run.metrics.get(metric, math.nan)
+            if int(seed) in chosen or not abs(value) < sys.float_info.max:
+                continue
+            if data != points:
+                notes.append(f"{where}: run {run.run_id} left aside, on other points than the newest run")
+                continue
+            printed = run.metrics.get(scored, math.nan)
+            result = SeedResult(int(seed), value, math.nan, 0, run.run_id, run.artifact_uri, as_printed=printed)
+            chosen[result.seed] = result
+        return tuple(chosen[seed] for seed in sorted(chosen))
+
+    def _recipe(self, config: ClusterConfig, data: str) -> str:
+        """What runs of a config on these points have in common; nothing fits one that cannot be built here."""
+        from runs.clusterings import Job
+
+        key = (config.to_yaml(), data)
+        if key not in self._recipes:
+            try:
+                self._recipes[key] = Job.on(config, data).recipe
+            except InputError:
+                self._recipes[key] = "?"
+        return self._recipes[key]
