@@ -5,7 +5,7 @@ import gzip
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -23,8 +23,12 @@ ENDINGS = {
     "Parquet": (".parquet", ".pq"),
     "NumPy": (".npz",),
 }
+_HEAD = 1_000  # rows of a column that are looked at first
 _DELIMITERS = ",;\t|"
 _NO_VALUE = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"))
+
+
+_Numbers = tuple[NDArray[np.float64], NDArray[np.bool_]]  # NaN where there is none, and where there is text instead
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +44,7 @@ class RowFile:
     path: Path
     rows: "pd.DataFrame"
     delimiter: str = ""
+    _known: dict[str, _Numbers] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, path: str | Path) -> "RowFile":
@@ -96,7 +101,7 @@ class RowFile:
             InputError: no such column, or text in it, with the row.
         """
         column = self.column(name)
-        found, text = _parsed(column, comma=self.delimiter not in ("", ","))
+        found, text = self._numbers(name)
         if text.any():
             row = int(text.argmax())
             raise InputError(
@@ -107,8 +112,14 @@ class RowFile:
 
     def numeric(self, name: str) -> bool:
         """Whether a column has numbers, and no text."""
-        found, text = _parsed(self.column(name), comma=self.delimiter not in ("", ","))
+        found, text = self._numbers(name)
         return not text.any() and not bool(np.isnan(found).all())
+
+    def _numbers(self, name: str) -> _Numbers:
+        """Of a column, read once."""
+        if name not in self._known:
+            self._known[name] = _parsed(self.column(name), comma=self.delimiter not in ("", ","))
+        return self._known[name]
 
     def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
         """Where `save` may write: to be asked before the work is done.
@@ -248,8 +259,8 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _parsed(column: "pd.Series[Any]", *, comma: bool) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Numbers, NaN where there is none, and where there is text instead. `comma`: 1,5 is a number too."""
+def _parsed(column: "pd.Series[Any]", *, comma: bool) -> _Numbers:
+    """Numbers of a column, and where it has text. `comma`: 1,5 is a number too."""
     import pandas as pd
 
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
@@ -257,11 +268,14 @@ def _parsed(column: "pd.Series[Any]", *, comma: bool) -> tuple[NDArray[np.float6
         return found, np.zeros(len(found), dtype=bool)
     if not pd.api.types.is_string_dtype(column):
         return np.full(len(column), np.nan), column.notna().to_numpy(dtype=bool)
+    if len(column) > _HEAD and (text := _parsed(column.iloc[:_HEAD], comma=comma)[1]).any():
+        return np.full(len(column), np.nan), np.pad(text, (0, len(column) - _HEAD))  # the first text is all it takes
     stripped = column.astype("str").str.strip()
     missing = (column.isna() | stripped.str.lower().isin(_NO_VALUE)).to_numpy(dtype=bool)
-    best = np.full(len(column), np.nan)
-    for text in (stripped, stripped.str.replace(",", ".")) if comma else (stripped,):
-        found = pd.to_numeric(text, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
-        if np.isnan(found).sum() < np.isnan(best).sum():
-            best = found
-    return best, np.isnan(best) & ~missing
+    found = pd.to_numeric(stripped, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    text = np.isnan(found) & ~missing
+    if comma and text.any():
+        point = pd.to_numeric(stripped[text].str.replace(",", "."), errors="coerce")
+        found[text] = point.to_numpy(dtype=np.float64, na_value=np.nan)
+        text = np.isnan(found) & ~missing
+    return found, text

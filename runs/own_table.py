@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 TABLE = "table"  # the data set
 ADDED = ("cluster", "confidence")
+OTHERS = ("slk_means", "slk_mean_shift")  # methods to try where groups hang on the start: one, or else the other
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,9 @@ def write_outputs(result: "Clustered", store: "Store", typed: Sequence[str]) -> 
             clusters=result.n_clusters,
             method=_method(result.config),
             command=_command(typed),
+            other_method=_command(typed, method=OTHERS[short(result.config.method) == OTHERS[0]]),
             next_commands={
-                count: _command(
-                    [*(word for word in typed if not word.startswith("n_clusters=")), f"n_clusters={count}"]
-                )
+                count: _command(typed, n_clusters=str(count))
                 for count in (result.n_clusters - 1, result.n_clusters + 1)
                 if 2 <= count <= len(labels)
             },
@@ -151,8 +151,11 @@ def _stem(path: Path) -> str:
 
 
 def _method(config: ClusterConfig) -> str:
-    return f"{short(config.method)}, {comment('method', config.method.name)}"
+    return f"{short(config.method)}, {comment('method', config.method.name).rstrip('.')}"
 
 
-def _command(typed: Sequence[str]) -> str:
-    return shlex.join(["transduce", "cluster", *typed])
+def _command(typed: Sequence[str], **changed: str) -> str:
+    """What to type for the same with some keys changed, and then with files of its own."""
+    dropped = tuple(f"{name}=" for name in (*changed, *(["output"] if changed else [])))
+    kept = [word for word in typed if not word.startswith(dropped)]
+    return shlex.join(["transduce", "cluster", *kept, *(f"{name}={value}" for name, value in changed.items())])

@@ -96,7 +96,7 @@ class Table:
             left_out = {name: why for name in file.names if (why := self._why_not(file, name))}
             names = [name for name in file.names if name not in left_out and name != self.label]
         if not names:
-            reasons = "; ".join(f"{name!r} {why}" for name, why in left_out.items())
+            reasons = "; ".join(f"{name!r} ({why})" for name, why in left_out.items())
             raise InputError(f"{file.path}: has no column to cluster by: {reasons or 'there is the label alone'}")
         values = np.stack([file.numbers(name) for name in names], axis=1)
         self._check_values(file, names, values)
@@ -112,10 +112,10 @@ class Table:
         if name == self.label:
             return ""
         if not file.numeric(name):
-            return "has text, or no values"
+            return "text, or no values"
         numbers = file.numbers(name)
         if len(numbers) > 1 and (numbers == numbers[0]).all():
-            return "is the same in every row"
+            return "the same in every row"
         if len(numbers) > 2 and (np.diff(numbers) == 1).all():
             return "counts the rows"
         return ""

@@ -7,7 +7,8 @@ from clustering.profiles import Profile, Trait
 
 SMALL, MEDIUM, LARGE = 0.2, 0.5, 0.8  # standard deviations (Cohen 1988)
 NAMED = 4  # columns that a group is described by, at most
-STABLE = ((0.95, "very stable"), (0.85, "mostly stable"), (0.7, "only partly stable"), (0.0, "not stable"))
+SETTLED = 0.85
+STABLE = ((0.95, "very stable"), (SETTLED, "mostly stable"), (0.7, "only partly stable"), (0.0, "not stable"))
 APART = (  # by the mean silhouette (Kaufman and Rousseeuw 1990, p. 88)
     (0.5, "The groups are clearly apart: rows are much nearer to their own group than to the next one."),
     (0.25, "The groups overlap in part: most rows are nearer to their own group, but its edges are not sharp."),

@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from clustering.datasets.table import Contents
 from clustering.profiles import Profile, agreement, principal_plane, profiles
 from clustering.streams import stream
-from runs.report.group_words import Phrase, compared, described, in_a_line, percent, separation, stability
+from runs.report.group_words import SETTLED, Phrase, compared, described, in_a_line, percent, separation, stability
 from runs.report.rendering import environment
 from runs.report.scatter import Mark, scatter
 
 DOTS = 1_500  # rows in the picture, and in the silhouette, at most
 COMPARED = 12  # columns of a group's table, at most
-SHOWN = 10  # columns of the file that are shown of a row, at most
+SHOWN = 8  # columns of the file that are shown of a row, at most
 DOUBTFUL = 8  # rows that are shown as hardest to place
 
 
@@ -33,6 +33,7 @@ class Found:
         clusters: how many were asked for.
         method: its name, for people.
         command: what makes these results.
+        other_method: what to type for another method.
         next_commands: what to type for other numbers of clusters, by that number.
         output: where the rows with their clusters are.
         classes: (N,) known classes, to be compared with; None where there are none.
@@ -46,6 +47,7 @@ class Found:
     clusters: int
     method: str
     command: str
+    other_method: str
     next_commands: Mapping[int, str]
     output: str
     classes: NDArray[Any] | None = None
@@ -110,11 +112,13 @@ def table_page(found: Found) -> str:
             separation=_separation(values[sample], labels[sample]),
             same=None if same is None else percent(float(same.mean())),
             stable=None if same is None else stability(float(same.mean())),
+            hangs=same is not None and float(same.mean()) < SETTLED,
             moving=0 if same is None else int((same < 0.5).sum()),
             unsure=int((sure < 0.5).sum()),
             says=len(sure) > 0,
             doubtful=_doubtful(found),
             crossed=_crossed(found, groups),
+            unused=_unused(found.contents),
             percent=percent,
         )
     )
@@ -138,6 +142,14 @@ def _shown(contents: Contents) -> list[str]:
     others = [name for name in names if name not in contents.columns][:4]
     kept = {*others, *contents.columns[: SHOWN - len(others)]}
     return [name for name in names if name in kept]
+
+
+def _unused(contents: Contents) -> dict[str, list[str]]:
+    """Columns that were left out, by the reason."""
+    found: dict[str, list[str]] = {}
+    for name, why in contents.left_out.items():
+        found.setdefault(why, []).append(name)
+    return found
 
 
 def _row(found: Found, row: int) -> Row:

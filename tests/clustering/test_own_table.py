@@ -32,8 +32,8 @@ def test_columns_of_numbers_that_tell_something_are_used(table):
     assert found.labels.tolist() == [1, 0, 1]
     contents = read.contents()
     assert contents.values[:, 0].tolist() == [30, 50, 40]
-    assert contents.left_out == {"number": "counts the rows", "same": "is the same in every row"}
-    assert Table(path=table()).contents().left_out["city"] == "has text, or no values"
+    assert contents.left_out == {"number": "counts the rows", "same": "the same in every row"}
+    assert Table(path=table()).contents().left_out["city"] == "text, or no values"
 
 
 def test_columns_by_name_and_as_they_are(table):
@@ -73,7 +73,7 @@ def test_identity_is_of_the_content(table, tmp_path):
         (ROWS.replace("3e4", "inf"), {}, "column 'income' has the value inf in row 2"),
         (ROWS.replace("3e4", "n/a").replace("5e4", "?"), {}, "no value in row 1; 2 of 3 rows are like that"),
         (ROWS.replace("Oslo", ""), {"label": "city"}, "label 'city' has no value in row 2"),
-        ("a,b\nx,y\nz,w\n", {}, "no column to cluster by: 'a' has text"),
+        ("a,b\nx,y\nz,w\n", {}, "no column to cluster by: 'a' \\(text, or no values\\)"),
         ("a,b\n1,2\n", {}, "has one row"),
         ("a\n1\n3\n", {"label": "a"}, "there is the label alone"),
     ],

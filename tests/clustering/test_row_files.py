@@ -131,6 +131,17 @@ def test_wrong_columns_name_the_nearest(csv_file):
         RowFile.read(csv_file.with_name("other.csv"))
 
 
+@pytest.mark.parametrize("row", [5, 1500])
+def test_text_is_found_wherever_it_is(tmp_path, row):
+    cells = [str(i) for i in range(2000)]
+    cells[row] = "many"
+    (tmp_path / "t.csv").write_text("\n".join(["a", *cells]))
+    rows = RowFile.read(tmp_path / "t.csv")
+    assert not rows.numeric("a")
+    with pytest.raises(InputError, match=rf"text in row {row + 1} \('many'\)"):
+        rows.numbers("a")
+
+
 def test_output_is_refused_before_anything_is_lost(csv_file, tmp_path):
     rows = RowFile.read(csv_file)
     for path, word in (

@@ -28,6 +28,7 @@ def found(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> Fo
         "clusters": len(set(labels)),
         "method": "K-means",
         "command": "transduce cluster dataset=table",
+        "other_method": "transduce cluster method=other",
         "next_commands": {4: "transduce cluster n_clusters=4"},
         "output": "out.csv",
     }
@@ -52,7 +53,7 @@ def test_it_says_what_is_so(tmp_path, ages):
     assert "4 times" in seen
     assert "100 % of the rows ended in the same group" in seen
     assert "1 row is below 50 %" in seen
-    assert "who (has text, or no values)" in seen
+    assert "Not used: who (text, or no values)" in seen
     assert "transduce cluster n_clusters=4" in seen
 
 
@@ -65,6 +66,15 @@ def test_known_classes_lost_groups_and_silent_methods(tmp_path, ages):
     assert "class group 1 group 0 old 1 2 young 3 0" in seen
     assert "This method does not say how clearly" in seen
     assert "looked for groups once" in seen
+
+
+def test_groups_that_depend_on_the_start_come_with_advice(tmp_path, ages):
+    labels, other = [0, 0, 0, 1, 1, 1], np.array([0, 1, 0, 1, 0, 1])
+    assert "method=other" not in text(table_page(found(tmp_path, ages, labels)))
+    seen = text(table_page(found(tmp_path, ages, labels, others=[other] * 3)))
+    assert "67 % of the rows" in seen
+    assert "not stable" in seen
+    assert "method=other" in seen
 
 
 def test_nothing_is_loaded_and_no_cell_is_trusted(tmp_path, ages):
