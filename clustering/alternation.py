@@ -26,9 +26,11 @@ Empty = Literal["rollback", "reseed", "keep"]
 
 Clamp = tuple[Tensor, Tensor]
 
+REVIVALS = 10
+"""Times that empty classes of a problem are given a new prototype, before they are left as they are."""
+
 _CROWD = 0.75  # share of the problems at hand that are still active, from which on the others are left behind
 _UNMOVED = 1e-6  # of a prototype's coefficients or coordinates, summed: what changed no more than this did not move
-_REVIVALS = 10  # times that empty classes of a problem are given a new prototype, before they are left as they are
 
 
 class Outcome(IntEnum):
@@ -74,8 +76,7 @@ class Sweeps:
     Attributes:
         step: see `descend`.
         max_iterations: sweeps at most.
-        tolerance: relative change of R at which it ends, if the gap
-        gap_tolerance: is no larger than this share of |R| either; see `descend`.
+        tolerance: relative change of R at which it ends.
         warm: start from the assignments of the step before, instead of softmax(-cost); R(S, M) then falls from step
             to step wherever each half of it does, which journal Algorithm 1 takes for granted but does not ensure.
         double: sweep in double precision, in which the terms must be; for tolerances below single's rounding.
@@ -84,7 +85,6 @@ class Sweeps:
     step: Step = "monotone"
     max_iterations: int = 100
     tolerance: float = 1e-6
-    gap_tolerance: float = 1e-5
     warm: bool = True
     double: bool = False
 
@@ -153,7 +153,6 @@ def alternate(
             step=sweeps.step,
             max_iterations=sweeps.max_iterations if terms else 0,
             tolerance=sweeps.tolerance,
-            gap_tolerance=sweeps.gap_tolerance,
         )
         weights = work.weights(found.assignments.mT.to(start.dtype), members)
         emptied = (weights if empty == "rollback" else work.weights(found.assignments.mT, "hard")).amax(dim=2) == 0
@@ -164,7 +163,7 @@ def alternate(
             work.coefficients, weights, partial(work.logits, cost, found, temperature, start.dtype)
         )
         lost = emptied.any(dim=1)
-        work.revived = lost & (work.revivals < _REVIVALS) & (empty == "reseed")
+        work.revived = lost & (work.revivals < REVIVALS) & (empty == "reseed")
         if emptied.any():
             new = torch.where(emptied[:, :, None], work.coefficients, new)
             if work.revived.any():
@@ -172,9 +171,7 @@ def alternate(
                 new = torch.where(begins[:, :, None], work.farthest(cost, begins).to(new.dtype), new)
                 work.reseeded += begins.sum(dim=1)
                 work.revivals += work.revived
-        scale = new.abs().sum(dim=2)
-        stay = ((new - work.coefficients).abs().sum(dim=2) <= _UNMOVED * scale).all(dim=1)
-        fixed = (found.objective - work.objective).abs() <= tolerance * found.objective.abs()
+        stay, fixed = settled(work.coefficients, new, work.objective, found.objective, tolerance)
         stopped = lost & (empty == "rollback")
         work.step(found, before, taken=~stopped)
         trace.append(result.spread(work, work.objective))
@@ -201,6 +198,12 @@ def alternate(
         torch.stack(trace),
         torch.stack(moved) if movements else None,
     )
+
+
+def settled(old: Tensor, new: Tensor, before: Tensor, objective: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+    """(B,) whether the prototypes (B, K, *) stay, old against new, and whether R (B,) does, relative to its size."""
+    stay = ((new - old).abs().sum(dim=2) <= _UNMOVED * new.abs().sum(dim=2)).all(dim=1)
+    return stay, (objective - before).abs() <= tolerance * objective.abs()
 
 
 @dataclass

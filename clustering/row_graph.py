@@ -6,6 +6,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from scipy import sparse
+from torch import Tensor
 
 from clustering.centres import Rows
 from clustering.errors import InputError
@@ -48,25 +49,35 @@ def graph_and_variance(
         squared = mean_squared_length(graph, rows)
     if bandwidth == "published":
         squared *= k / (k + 1)
-    # Equal rows are apart by rounding alone.
-    if squared <= 64 * torch.finfo(values.dtype).eps * float(rows.squared_norms.max()):
-        if len(values) > 1:
-            warnings.warn("neighbours have no distance from each other; bandwidth 1 is taken", stacklevel=3)
-        squared = 1.0
-    return graph, squared
+    return graph, variance_above_rounding(squared, values.dtype, float(rows.squared_norms.max()), len(values))
+
+
+def variance_above_rounding(squared: float, dtype: torch.dtype, largest: float, points: int) -> float:
+    """sigma^2, or 1 where equal rows are apart by rounding alone, the largest of which is so long, squared."""
+    if squared > 64 * torch.finfo(dtype).eps * largest:
+        return squared
+    if points > 1:
+        warnings.warn("neighbours have no distance from each other; bandwidth 1 is taken", stacklevel=4)
+    return 1.0
 
 
 def mean_squared_length(graph: SparseGraph, rows: Rows) -> float:
     """Mean of ||x_p - x_q||^2 over the arcs, by their weights. The same for arcs and for their average."""
+    total, mass = arc_lengths(graph, rows.values)
+    return total / mass if mass else 0.0
+
+
+def arc_lengths(graph: SparseGraph, values: Tensor) -> tuple[float, float]:
+    """sum_pq |w_pq| ||x_p - x_q||^2 between the rows of `values` (N, D), and sum_pq |w_pq|."""
     sources = torch.repeat_interleave(graph.pointers.diff())
     total = mass = 0.0
-    at_once = max(1, _GATHERED // max(1, rows.values.shape[1]))
+    at_once = max(1, _GATHERED // max(1, values.shape[1]))
     parts = (torch.split(part, at_once) for part in (sources, graph.columns, graph.weights))
     for source, column, weight in zip(*parts, strict=True):
-        lengths = (rows.values[source] - rows.values[column]).square().sum(dim=1)
+        lengths = (values[source] - values[column]).square().sum(dim=1)
         total += float((lengths * weight.abs()).sum(dtype=torch.float64))
         mass += float(weight.abs().sum(dtype=torch.float64))
-    return total / mass if mass else 0.0
+    return total, mass
 
 
 def given_graph(graph: Any, points: int) -> SparseGraph:

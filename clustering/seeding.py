@@ -1,7 +1,7 @@
 """First prototypes, by k-means++ (Arthur and Vassilvitskii 2007), for many trials of one data set at once."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,9 @@ from clustering.alternation import Clamp
 from clustering.centres import Rows, Rule
 from clustering.errors import InputError
 from clustering.streams import stream
+
+Draw = Callable[[Sequence[np.random.Generator]], Tensor]
+"""(T, K, D) seeds, one trial of each of the T streams."""
 
 
 def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], given: Tensor | None = None) -> Tensor:
@@ -67,7 +70,13 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], gi
 
 
 def first_seeds(
-    init: str | ArrayLike, rows: Rows, clusters: int, starts: int, random_state: Any, clamp: Clamp | None = None
+    init: str | ArrayLike,
+    rows: Rows,
+    clusters: int,
+    starts: int,
+    random_state: Any,
+    clamp: Clamp | None = None,
+    draw: Draw | None = None,
 ) -> Tensor:
     """(T, K, D) seeds of an estimator's starts, the same for every method that is given the same random_state.
 
@@ -78,6 +87,7 @@ def first_seeds(
         starts: T.
         random_state: of scikit-learn.
         clamp: (mask (N,), labels (N,)) of known points.
+        draw: by what k-means++ is done where the points are not in `rows`, which then only tells their kind.
 
     Raises:
         InputError: an init that cannot be; fewer distinct points than clusters.
@@ -87,7 +97,7 @@ def first_seeds(
             raise InputError(f"init must be k-means++ or an array, not {init!r}")
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         streams = [stream(seed, "k-means++", trial) for trial in range(starts)]
-        return seeds_beside(rows, clusters, streams, clamp)
+        return draw(streams) if draw is not None else seeds_beside(rows, clusters, streams, clamp)
     given = np.asarray(init, dtype=np.float64)
     shape = (clusters, rows.values.shape[1])
     if given.shape != shape or not np.isfinite(given).all():

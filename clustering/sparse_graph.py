@@ -58,7 +58,7 @@ class SparseGraph:
         keys, order = keys.sort()
         values = values[order]
         if symmetry != "directed":
-            keys, values = _merged(keys, values, symmetry)
+            keys, values = merged(keys, values, symmetry)
         counts = torch.bincount(keys // size, minlength=size)
         pointers = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
         return cls(pointers.int(), (keys % size).int(), values, points, symmetric=symmetry != "directed")
@@ -138,7 +138,7 @@ class SharedGraph:
         return self
 
 
-def _merged(keys: Tensor, values: Tensor, symmetry: Symmetry) -> tuple[Tensor, Tensor]:
+def merged(keys: Tensor, values: Tensor, symmetry: Symmetry) -> tuple[Tensor, Tensor]:
     """One entry for each key of a sorted list in which a key stands once, or twice for arcs both ways."""
     twice = torch.zeros_like(keys, dtype=torch.bool)
     twice[:-1] = keys[:-1] == keys[1:]

@@ -1,0 +1,201 @@
+"""`clustering.alternation` for one problem in blocks: prototypes and assignments in turn."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from clustering.alternation import REVIVALS, Outcome, settled
+from clustering.blocks.cluster import Kept
+from clustering.blocks.descent import Moved, Opened, descend_blocks, opened
+from clustering.blocks.graph import BlockGraph
+from clustering.blocks.prototypes import Best, BlockRule
+from clustering.centres import Rows
+from clustering.starts import indicators
+from clustering.trials import Course
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+
+@dataclass(frozen=True)
+class BlockTrial:
+    """Where a trial ended; the fields are those of `clustering.trials.Trials`.
+
+    Attributes:
+        assignments: of each block the task that gives its (1, K, n) S.
+    """
+
+    assignments: list["Future"]
+    prototypes: Tensor
+    objective: Tensor
+    iterations: int
+    reseeded: int
+    outcome: Outcome
+    trace: Tensor
+    movements: Tensor
+
+
+def run_trial(
+    rule: BlockRule,
+    graph: BlockGraph,
+    start: Tensor,
+    slope: float,
+    *,
+    path: tuple[float, ...] = (),
+    temperature: float = 1.0,
+    course: Course,
+) -> BlockTrial:
+    """What `clustering.trials.run_trials` does with one start (1, K, D), at that weight of the entropy."""
+    assignments, iterations, reseeded = None, 0, 0
+    for share in (*path, 1.0):
+        found = _alternate(rule, graph, start, slope * share, assignments, temperature, course)
+        start, assignments = found.prototypes, found.assignments
+        iterations, reseeded = iterations + found.iterations, reseeded + found.reseeded
+    return BlockTrial(
+        found.assignments,
+        found.prototypes,
+        found.objective,
+        iterations,
+        reseeded,
+        found.outcome,
+        found.trace,
+        found.movements,
+    )
+
+
+def prototypes_about_blocks(seeds: Tensor, rule: BlockRule) -> Tensor:
+    """(1, K, D) prototypes of the clusters of points nearest to each of the seeds (1, K, D)."""
+    nearest, counts = rule.rows.cluster.run(_nearest_seed, rule.rows.parts, seeds)
+    return _prototypes(nearest, counts, rule, seeds)
+
+
+def prototypes_of_blocks(trial: BlockTrial, rule: BlockRule) -> Tensor:
+    """(1, K, D) prototypes of the labels of a trial."""
+    weights, tallies = rule.rows.cluster.run(_weighed, trial.assignments, "hard", None)
+    return _prototypes(weights, [tally.counts for tally in tallies], rule, trial.prototypes)
+
+
+def _prototypes(weights: list["Future"], counts: list[Tensor], rule: BlockRule, near: Tensor) -> Tensor:
+    empty = torch.stack(counts).sum(dim=0) == 0
+    if empty.any():
+        weights = rule.rows.cluster.begin(_with_all, weights, empty)
+    return torch.where(empty[:, None], near, rule.update(near, weights, None))
+
+
+def _alternate(
+    rule: BlockRule,
+    graph: BlockGraph,
+    centres: Tensor,
+    slope: float,
+    begun: Any,
+    temperature: float,
+    course: Course,
+) -> BlockTrial:
+    cluster, rows, sweeps = rule.rows.cluster, rule.rows.parts, course.sweeps
+    objective, outcome = torch.full((1,), torch.inf, dtype=torch.float64), Outcome.MAX_ITERATIONS
+    assignments: list[Any] | None = None
+    trace, movements, reseeded, revivals = [], [], 0, 0
+    for iteration in range(1, course.max_iterations + 1):
+        begins = [None] * cluster.count if begun is None or not slope else begun
+        fields = cluster.begin(_opened, rows, rule.of, centres, slope, begins, temperature)
+        before = assignments or (cluster.begin(_begun, fields) if begun is None else begun)
+        found = descend_blocks(fields, graph, slope, rule.rows.dtype, sweeps)
+        assignments = cluster.begin(_assignments, found.moved)
+        weights, tallies = cluster.run(_weighed, assignments, course.members, None)
+        counts = torch.stack([tally.counts for tally in tallies]).sum(dim=0)
+        largest = torch.stack([tally.largest for tally in tallies]).amax(dim=0)
+        emptied = (largest if course.empty == "rollback" else counts) == 0
+        if emptied.any():
+            weights = cluster.begin(_weighed, assignments, course.members, emptied)
+        new = rule.update(centres, weights, found.moved)
+        lost = bool(emptied.any())
+        revived = lost and revivals < REVIVALS and course.empty == "reseed"
+        if lost:
+            new = torch.where(emptied[:, None], centres, new)
+        if revived:
+            new[0, emptied] = _farthest(cluster.ask(_paying, rows, fields, emptied), int(emptied.sum()))
+            reseeded, revivals = reseeded + int(emptied.sum()), revivals + 1
+        stopped = lost and course.empty == "rollback"
+        if stopped:
+            assignments = before
+        stay, fixed = settled(centres, new, objective, found.objective, course.tolerance)
+        objective = found.objective
+        trace.append(objective)
+        movements.append((new - centres).norm(dim=2))
+        if stopped:
+            outcome = Outcome.EMPTIED
+            break
+        if bool(stay | (fixed & (iteration > 2))) and not revived:
+            outcome = Outcome.CONVERGED
+            break
+        if iteration < course.max_iterations:
+            centres = new
+        begun = assignments if sweeps.warm and slope and not revived else None
+    assert assignments is not None
+    return BlockTrial(
+        assignments,
+        centres,
+        objective,
+        iteration,
+        reseeded,
+        outcome,
+        torch.stack(trace),
+        torch.stack(movements),
+    )
+
+
+class _Tally(NamedTuple):
+    """Of a block: (K,) points by their largest assignment, and the largest weight in each class."""
+
+    counts: Tensor
+    largest: Tensor
+
+
+def _opened(rows: Rows, of: Any, centres: Tensor, slope: float, begun: Tensor | None, temperature: float) -> Kept:
+    return Kept(opened(of(rows).cost(centres), slope, begun, temperature))
+
+
+def _begun(opened: Opened) -> Kept:
+    return Kept(opened.L.exp())
+
+
+def _assignments(moved: Moved) -> Kept:
+    return Kept(moved.state.S)
+
+
+def _weighed(assignments: Tensor, members: str, emptied: Tensor | None) -> Kept:
+    """(1, K, n) weights; those of an emptied class are of no consequence, but finite, and no reason for points to leave
+    their class."""
+    labels = assignments.max(dim=1).indices
+    classes = assignments.shape[1]
+    weights = assignments if members == "soft" else indicators(labels, classes, assignments.dtype)
+    tally = _Tally(torch.bincount(labels[0], minlength=classes), weights[0].amax(dim=1))
+    if emptied is not None:
+        weights = torch.where(emptied[:, None], weights.amax(dim=1, keepdim=True), weights)
+    return Kept(weights, tally)
+
+
+def _with_all(weights: Tensor, empty: Tensor) -> Kept:
+    return Kept(torch.where(empty[:, None], 1.0, weights))
+
+
+def _nearest_seed(rows: Rows, seeds: Tensor) -> Kept:
+    labels = rows.squared_distances(seeds).min(dim=1).indices
+    weights = indicators(labels, seeds.shape[1], seeds.dtype)
+    return Kept(weights, weights[0].sum(dim=1))
+
+
+def _paying(rows: Rows, opened: Opened, empty: Tensor) -> Best:
+    """The points of a block that pay most for the best of the classes that are not empty, one for each that is."""
+    pay = opened.problem.cost[0].masked_fill(empty[:, None], torch.inf).amin(dim=0)
+    order = pay.sort(descending=True, stable=True)
+    most = slice(0, int(empty.sum()))
+    return Best(order.values[most], rows.at(order.indices[most]))
+
+
+def _farthest(found: list[Best], count: int) -> Tensor:
+    """(count, D) of all blocks' points those that pay most, ties to the first."""
+    pay, points = (torch.cat(each) for each in zip(*found, strict=True))
+    return points[pay.sort(descending=True, stable=True).indices[:count]]

@@ -1,0 +1,126 @@
+"""One function over all blocks on the workers of a Dask cluster, and what each of them reports back.
+
+Nothing is put on a worker that the scheduler could not have computed again: every value follows from the blocks of the
+data by tasks, so that the loss of a worker costs time only. The chain of tasks behind a value is short, because each
+update of the prototypes begins anew from coordinates that this process holds.
+"""
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, is_dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+
+from clustering.errors import InputError
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+
+class Kept(NamedTuple):
+    """What a task gives: a value that stays on its worker, and a small report."""
+
+    value: Any
+    report: Any = None
+
+    def __sizeof__(self) -> int:
+        """In bytes, so that workers know when to spill; Dask does not look into tensors."""
+        return _bytes(self.value)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The workers.
+
+    Attributes:
+        client: the way to them.
+        count: P, the number of blocks; independent of that of workers.
+    """
+
+    client: "Client"
+    count: int
+
+    @classmethod
+    def of(cls, count: int) -> "Cluster":
+        """The cluster of the present client.
+
+        Raises:
+            InputError: Dask's distributed scheduler is not installed, or there is no client.
+        """
+        try:
+            from distributed import get_client
+        except ModuleNotFoundError as error:
+            raise InputError(
+                "a dask.array is clustered by the package distributed: pip install 'transduce[dask]'"
+            ) from error
+        try:
+            return cls(get_client(), count)
+        except ValueError as error:
+            raise InputError(
+                "a dask.array is clustered on a Dask cluster, and there is no client of one: make "
+                "`client = distributed.Client('tcp://HOST:8786')` first, or `distributed.Client()` for this machine"
+            ) from error
+
+    def submit(self, function: Callable[..., Any], *arguments: Any) -> "Future":
+        """A task on whichever worker has most of its arguments."""
+        key = f"{function.__name__.strip('_')}-{uuid.uuid4().hex}"
+        return self.client.submit(_work, function, *arguments, key=key, pure=False)
+
+    def begin(self, function: Callable[..., Any], *arguments: Any) -> list["Future"]:
+        """A task for each block; of arguments that are lists each block gets its own item, others all get alike."""
+        own = [each if isinstance(each, list) else [each] * self.count for each in arguments]
+        key = f"{function.__name__.strip('_')}-{uuid.uuid4().hex}"
+        found: list[Future] = self.client.map(_work, [function] * self.count, *own, key=key, pure=False)
+        return found
+
+    def ask(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        """What a small task for each block gives, in the order of the blocks."""
+        return self.gather(self.begin(function, *arguments))
+
+    def run(self, function: Callable[..., Any], *arguments: Any) -> tuple[list["Future"], list[Any]]:
+        """The tasks of `begin`, whose function gives a `Kept`, and what they report, in the order of the blocks."""
+        kept = self.begin(function, *arguments)
+        return kept, self.ask(_report, kept)
+
+    def gather(self, futures: list["Future"]) -> list[Any]:
+        """What small tasks give.
+
+        Raises:
+            InputError: workers die of a task, again and again.
+        """
+        from distributed.scheduler import KilledWorker
+
+        try:
+            found: list[Any] = self.client.gather(futures)
+        except KilledWorker as error:
+            raise InputError(
+                "worker after worker died of the same block of rows, most likely for want of memory: "
+                "give more blocks, X.rechunk((FEWER, -1)), or workers with more memory"
+            ) from error
+        return found
+
+
+def _work(function: Callable[..., Any], *arguments: Any) -> Any:
+    with torch.no_grad():
+        return function(*(arguments if function is _report else map(_value, arguments)))
+
+
+def _value(argument: Any) -> Any:
+    if isinstance(argument, Kept):
+        return argument.value
+    return [_value(each) for each in argument] if isinstance(argument, list) else argument
+
+
+def _report(kept: Kept) -> Any:
+    return kept.report
+
+
+def _bytes(value: Any) -> int:
+    if isinstance(value, torch.Tensor):
+        return value.untyped_storage().nbytes()
+    if is_dataclass(value):
+        return sum(map(_bytes, vars(value).values()))
+    if isinstance(value, tuple | list):
+        return sum(map(_bytes, value))
+    return int(getattr(value, "nbytes", 64))

@@ -1,0 +1,194 @@
+"""`clustering.descent` for one problem in blocks: each block takes the step on its rows, the sums decide for all.
+
+A step is three tasks a block: one gives the rows of S that arcs of other blocks lead to, one takes the step, and one
+reports three numbers. The step after it is made in the same task, in the hope that this one is
+accepted and falls as far as predicted; where the proximal weight comes out otherwise, it is made again.
+"""
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from clustering.alternation import Sweeps
+from clustering.blocks.cluster import Kept
+from clustering.blocks.graph import BlockGraph, HaloGraph
+from clustering.descent import KAPPA_MAX, Status, accepted, far_from_stationary, next_kappa, unchanged
+from clustering.objective import Objective, State, allowance, inner
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+_GAP_TOLERANCE = 1e-5
+
+
+class Opened(NamedTuple):
+    """A block before the first step: its rows of the problem, without the term, and where S begins."""
+
+    problem: Objective
+    L: Tensor
+
+
+class Moved(NamedTuple):
+    """A block at some S, and log S after the next step."""
+
+    state: State
+    L: Tensor
+
+
+@dataclass(frozen=True)
+class HaloLaplacian:
+    """`clustering.terms.Laplacian` of the rows of a block, those of its halo held where they are.
+
+    Attributes:
+        graph: W of own rows and halo; None where only the curvature is asked for.
+        weight: c.
+        boundaries: (K, b) of S, of each owner of the halo.
+    """
+
+    graph: HaloGraph | None
+    weight: float
+    boundaries: list[Tensor]
+
+    def value_and_gradient(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
+        assert self.graph is not None
+        whole = assignments.mT
+        if self.boundaries:
+            whole = torch.cat([whole, self.graph.halo(self.boundaries)[None]], dim=2)
+        gradient = (self.graph.graph @ whole.mT)[:, : assignments.shape[1]].mul_(-self.weight)
+        return 0.5 * inner(assignments.mT, gradient.mT), gradient
+
+    def curvature(self, assignments: Tensor) -> Tensor:
+        return assignments.new_full((1, 1), 0.1 * self.weight)
+
+    def select(self, problems: Tensor) -> "HaloLaplacian":
+        return self
+
+
+class Found(NamedTuple):
+    """What a descent found.
+
+    Attributes:
+        moved: of each block the task that gives its `Moved`.
+        objective: (1,) R, float64.
+    """
+
+    moved: list["Future"]
+    objective: Tensor
+
+
+def descend_blocks(
+    opened: list["Future"], graph: BlockGraph, slope: float, dtype: torch.dtype, sweeps: Sweeps
+) -> Found:
+    """Minimise R over the assignments, as `descend` does with the term of slope c, to which its arguments belong.
+
+    Args:
+        opened: of each block the task that gives its `Opened`.
+        graph: W.
+        slope: c; 0 for no term.
+        dtype: of the assignments.
+        sweeps: how.
+    """
+    step = _Steps(opened, graph, slope)
+    guarded, limit = sweeps.step == "monotone", sweeps.max_iterations if slope else 0
+    kappa, verdict = None, None
+    now, (R, size, predicted) = step.advance(opened, None)
+    for iteration in range(limit + 1):
+        rounding, last = allowance(size, dtype), iteration == limit
+        if verdict == Status.CONVERGED and guarded:
+            gap = -predicted if kappa is None else step.gap(now)
+            if far_from_stationary(gap, R, rounding, _GAP_TOLERANCE):
+                verdict = None  # R changed little, but it is far from stationary
+        if last or verdict is not None:
+            break
+        hoped: Tensor | None = None if kappa is None else next_kappa(kappa, _no(R), ~_no(R))
+        new, (R_new, size_new, predicted_new) = step.advance(now, hoped)
+        rejected = ~accepted(R, R_new, predicted, rounding) if guarded else _no(R)
+        if guarded and (kappa is not None or rejected):
+            kappa = next_kappa(torch.zeros_like(R) if kappa is None else kappa, rejected, R_new <= R + predicted)
+        if rejected:
+            if -predicted <= rounding:
+                verdict = Status.ROUNDING
+            elif kappa is not None and kappa > KAPPA_MAX:
+                verdict = Status.STEP_FAILED
+            else:
+                now, (_, _, predicted) = step.again(now, kappa)
+            continue
+        if iteration >= 2 and unchanged(R, R_new, rounding, sweeps.tolerance):
+            verdict = Status.CONVERGED
+        now, R, size, predicted = new, R_new, size_new, predicted_new
+        if kappa != hoped:
+            now, (_, _, predicted) = step.again(now, kappa)
+    return Found(now, R)
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """The tasks of a descent, and the sums of what they report: R, its size, and the change that is predicted."""
+
+    opened: list["Future"]
+    graph: BlockGraph
+    slope: float
+
+    def advance(self, ahead: list["Future"], kappa: Tensor | None) -> tuple[list["Future"], Tensor]:
+        """At the next S, from where a step with kappa is made."""
+        halos = self.graph.halos(_assignments, ahead) if self.slope else [[] for _ in ahead]
+        run = self.graph.cluster.run
+        return _summed(*run(_advanced, self.opened, ahead, self.graph.parts, halos, self.slope, kappa))
+
+    def again(self, moved: list["Future"], kappa: Tensor | None) -> tuple[list["Future"], Tensor]:
+        """At the same S, from where a step with another kappa is made."""
+        return _summed(*self.graph.cluster.run(_stepped, self.opened, moved, self.slope, kappa))
+
+    def gap(self, moved: list["Future"]) -> Tensor:
+        return torch.stack(self.graph.cluster.ask(_gap, self.opened, moved)).sum(dim=0)
+
+
+def _summed(moved: list["Future"], reports: list[Tensor]) -> tuple[list["Future"], Tensor]:
+    return moved, torch.stack(reports).sum(dim=0)
+
+
+def _no(like: Tensor) -> Tensor:
+    return torch.zeros_like(like, dtype=torch.bool)
+
+
+def opened(cost: Tensor, slope: float, begun: Tensor | None, temperature: float) -> Opened:
+    """A block whose rows pay `cost` (1, K, n) and begin at `begun` (1, K, n), or at softmax(-cost / T)."""
+    problem = Objective.of(cost.mT, [], None, temperature)
+    if begun is None and slope:
+        begun = torch.softmax(cost / -temperature, dim=1)
+    return Opened(problem, problem.start(None if begun is None else begun.mT))
+
+
+def _assignments(ahead: Opened | Moved, indices: Tensor) -> Tensor:
+    return ahead.L[0][:, indices].exp()
+
+
+def _advanced(
+    opened: Opened,
+    ahead: Opened | Moved,
+    graph: HaloGraph,
+    boundaries: list[Tensor],
+    slope: float,
+    kappa: Tensor | None,
+) -> Kept:
+    L = ahead.L
+    terms = [HaloLaplacian(graph, slope, boundaries)] if slope else []
+    return _next(opened.problem, replace(opened.problem, terms=terms).at(L), slope, kappa)
+
+
+def _stepped(opened: Opened, moved: Moved, slope: float, kappa: Tensor | None) -> Kept:
+    return _next(opened.problem, moved.state, slope, kappa)
+
+
+def _next(problem: Objective, state: State, slope: float, kappa: Tensor | None) -> Kept:
+    problem = replace(problem, terms=[HaloLaplacian(None, slope, [])])
+    rho: Any = None if kappa is None else problem.rho(state, kappa)
+    L = problem.step(state, rho)
+    report = torch.stack([state.R, state.size.double(), problem.predicted(state, L, rho).double()])
+    return Kept(Moved(state, L), report)
+
+
+def _gap(opened: Opened, moved: Moved) -> Tensor:
+    return opened.problem.gap(moved.state)

@@ -1,0 +1,256 @@
+"""The neighbour graph of rows in blocks: of each block its own rows of W, and which rows of others they lead to."""
+
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from torch import Tensor
+
+from clustering.blocks.cluster import Cluster, Kept
+from clustering.blocks.rows import BlockRows
+from clustering.centres import Rows
+from clustering.graph import Symmetry
+from clustering.row_graph import arc_lengths, given_graph
+from clustering.sparse_graph import SparseGraph, merged
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+_AT_ONCE = 1 << 22
+"""Distances at a time, and coordinates of candidates: 16 MiB in float32."""
+
+_SPARE = 4
+"""Candidates beyond k, which are ranked anew by exact differences, as in `clustering.knn`."""
+
+
+@dataclass(frozen=True)
+class BlockGraph:
+    """W on the workers.
+
+    Attributes:
+        cluster: where it is.
+        parts: of each block the task that gives its `HaloGraph`.
+        boundary: of each block the task that gives the indices of its rows to which arcs of others lead.
+        owners: of each block the others to which its arcs lead.
+        mean_squared_distance: of the neighbours, 0 where there is none.
+    """
+
+    cluster: Cluster
+    parts: list["Future"]
+    boundary: list["Future"]
+    owners: list[list[int]]
+    mean_squared_distance: float
+
+    @classmethod
+    def built(cls, rows: BlockRows, k: int, symmetry: Symmetry) -> "BlockGraph":
+        """The k nearest others of every row, exactly: each block is compared to each, so that all of X passes every
+        worker once for each of its blocks. Costs N^2 D multiply-adds over all workers."""
+        cluster, offsets, k = rows.cluster, rows.offsets, min(k, rows.points - 1)
+        near: list[Any] = [None] * cluster.count
+        for other in range(cluster.count):
+            same = [block == other for block in range(cluster.count)]
+            near = cluster.begin(_nearer, near, rows.parts, rows.parts[other], int(offsets[other]), k, same)
+        sums = cluster.ask(_sum_of_lengths, near)
+        arcs = [
+            [cluster.submit(_arcs_to, near[source], *_range(offsets, source), *_range(offsets, block))
+             for source in range(cluster.count)]
+            for block in range(cluster.count)
+        ]  # fmt: skip
+        own = [_range(offsets, block) for block in range(cluster.count)]
+        matrices = cluster.begin(_symmetrised, arcs, near, own, rows.points, symmetry)
+        return cls._cut(rows, matrices, sum(sums) / max(1, rows.points * k))
+
+    @classmethod
+    def given(cls, graph: Any, rows: BlockRows, *, measured: bool) -> "BlockGraph":
+        """A graph that this process holds, see `clustering.row_graph.given_graph`. Its rows go to the workers within
+        the tasks, so that the scheduler keeps them.
+
+        Args:
+            graph: W.
+            rows: N points.
+            measured: whether to measure the mean squared length of its arcs, by their weights.
+        """
+        whole = given_graph(graph, rows.points).to(rows.dtype, torch.device("cpu"))
+        pointers, columns, weights = (part.numpy() for part in (whole.pointers, whole.columns, whole.weights))
+        matrices = []
+        for first, last in pairwise(rows.offsets):
+            arcs = slice(int(pointers[first]), int(pointers[last]))
+            part = pointers[first : last + 1] - pointers[first], columns[arcs], weights[arcs]
+            matrices.append(rows.cluster.submit(_copied, *part))
+        found = cls._cut(rows, matrices, 0.0)
+        return found if not measured else found._measured(rows)
+
+    @classmethod
+    def _cut(cls, rows: BlockRows, matrices: list["Future"], mean: float) -> "BlockGraph":
+        """From the rows of W with the columns of the whole."""
+        cluster = rows.cluster
+        own = [_range(rows.offsets, block) for block in range(cluster.count)]
+        cuts, counts = cluster.run(_own_and_halo, matrices, own, rows.offsets)
+        owners = [np.flatnonzero(count).tolist() for count in counts]
+        wanted = [
+            [cluster.submit(_indices, cut, owner) for cut, all_of in zip(cuts, owners, strict=True) if owner in all_of]
+            for owner in range(cluster.count)
+        ]
+        boundary = cluster.begin(_united, wanted)
+        parts = cluster.begin(_placed, cuts, [[boundary[owner] for owner in all_of] for all_of in owners])
+        return cls(cluster, parts, boundary, owners, mean)
+
+    def _measured(self, rows: BlockRows) -> "BlockGraph":
+        found = self.cluster.ask(_lengths, self.parts, rows.parts, self.halos(_coordinates, rows.parts))
+        total, mass = np.sum(found, axis=0)
+        return replace(self, mean_squared_distance=float(total / mass) if mass else 0.0)
+
+    def halos(self, function: Any, parts: list["Future"]) -> list[list["Future"]]:
+        """Of each block what `HaloGraph.halo` takes: tasks that give `function(part, indices)` of its owners'
+        boundaries, (…, b). A boundary goes to a worker once, for all of its blocks."""
+        sent = self.cluster.begin(function, parts, self.boundary)
+        return [[sent[owner] for owner in owners] for owners in self.owners]
+
+
+@dataclass(frozen=True)
+class HaloGraph:
+    """The rows of W of one block.
+
+    Attributes:
+        graph: own rows, then one without arcs for each row of other blocks that own arcs lead to (the halo); the
+            columns are numbered likewise.
+        places: of each owner of the halo, in ascending order, which rows of its boundary are meant.
+    """
+
+    graph: SparseGraph
+    places: list[Tensor]
+
+    def halo(self, boundaries: list[Tensor]) -> Tensor:
+        """(…, h) what is known of the halo, from what (…, b) is known of its owners' boundaries."""
+        return torch.cat([each[..., places] for each, places in zip(boundaries, self.places, strict=True)], dim=-1)
+
+
+class _Near(NamedTuple):
+    """The nearest so far of n rows: (n, k) squared distances, ascending, and indices among all."""
+
+    squared: Tensor
+    indices: Tensor
+
+
+class _Matrix(NamedTuple):
+    """Some rows of W in compressed form."""
+
+    pointers: NDArray[np.int64]
+    columns: NDArray[np.int64]
+    weights: NDArray[Any]
+
+
+class _Cut(NamedTuple):
+    """The graph of a block, and the indices of its halo by owner, ascending."""
+
+    graph: SparseGraph
+    indices: dict[int, Tensor]
+
+
+def _range(offsets: NDArray[np.int64], block: int) -> tuple[int, int]:
+    return int(offsets[block]), int(offsets[block + 1])
+
+
+def _nearer(near: _Near | None, own: Rows, other: Rows, first: int, k: int, same: bool) -> Kept:
+    """The k nearest of those so far and of another block, whose first row is `first` of all."""
+    points = len(own.values)
+    if near is None:
+        near = _Near(own.values.new_empty(points, 0), torch.empty(points, 0, dtype=torch.int64))
+    count = min(k + _SPARE, len(other.values) - same)
+    at_once = max(1, _AT_ONCE // max(len(other.values), count * own.values.shape[1]))
+    parts = []
+    for begin in range(0, points, at_once):
+        some = slice(begin, min(begin + at_once, points))
+        queries = own.values[some]
+        centred = queries if own.origin is None else queries - own.origin
+        others = other.values if other.origin is None else other.values - other.origin
+        far = torch.addmm(other.squared_norms, centred, others.T, alpha=-2)
+        if same:
+            far.diagonal(offset=begin).fill_(torch.inf)
+        places = far.topk(count, dim=1, largest=False, sorted=False).indices
+        squared = (other.values[places] - queries[:, None]).square().sum(dim=2)
+        squared, indices = (
+            torch.cat([near.squared[some], squared], 1),
+            torch.cat([near.indices[some], places + first], 1),
+        )
+        indices, order = indices.sort(dim=1)  # then a stable sort by distance leaves ties to the lowest index
+        squared, order = squared.gather(1, order).sort(dim=1, stable=True)
+        parts.append(_Near(squared[:, :k], indices.gather(1, order)[:, :k]))
+    return Kept(_Near(*(torch.cat(each) for each in zip(*parts, strict=True))))
+
+
+def _sum_of_lengths(near: _Near) -> float:
+    return float(near.squared.sum(dtype=torch.float64))
+
+
+def _arcs_to(near: _Near, first: int, _: int, begin: int, end: int) -> tuple[Tensor, Tensor]:
+    """Where the arcs begin, and lead to, that lead from a block whose first row is `first` to the rows of another."""
+    rows, places = ((near.indices >= begin) & (near.indices < end)).nonzero(as_tuple=True)
+    return rows + first, near.indices[rows, places]
+
+
+def _symmetrised(
+    arcs: list[tuple[Tensor, Tensor]], near: _Near, own: tuple[int, int], points: int, symmetry: Symmetry
+) -> _Matrix:
+    """The rows of W of one block: its own arcs, and those that lead to it."""
+    first, last = own
+    size, k = near.indices.shape
+    keys = torch.repeat_interleave(torch.arange(size), k) * points + near.indices.flatten()
+    if symmetry != "directed":
+        sources, targets = (torch.cat(each) for each in zip(*arcs, strict=True))
+        keys = torch.cat([keys, (targets - first) * points + sources])
+    keys = keys.sort().values
+    values = torch.ones(len(keys), dtype=near.squared.dtype)
+    if symmetry != "directed":
+        keys, values = merged(keys, values, symmetry)
+    pointers = np.concatenate([[0], np.bincount((keys // points).numpy(), minlength=last - first).cumsum()])
+    return _Matrix(pointers, (keys % points).numpy(), values.numpy())
+
+
+def _copied(pointers: NDArray[Any], columns: NDArray[Any], weights: NDArray[Any]) -> _Matrix:
+    return _Matrix(pointers.astype(np.int64), columns.astype(np.int64), weights.copy())
+
+
+def _own_and_halo(matrix: _Matrix, own: tuple[int, int], offsets: NDArray[np.int64]) -> Kept:
+    first, last = own
+    columns = matrix.columns
+    outside = (columns < first) | (columns >= last)
+    halo = np.unique(columns[outside])
+    places = columns - first
+    places[outside] = last - first + np.searchsorted(halo, columns[outside])
+    pointers = np.concatenate([matrix.pointers, np.full(len(halo), matrix.pointers[-1])])
+    size = last - first + len(halo)
+    W = sparse.csr_array((matrix.weights, places, pointers), shape=(size, size))
+    W.sort_indices()  # arcs are added up in the order of their columns
+    pointers, places = W.indptr.astype(np.int32), W.indices.astype(np.int32)
+    graph = SparseGraph(torch.from_numpy(pointers), torch.from_numpy(places), torch.from_numpy(W.data), size)
+    owners = np.searchsorted(offsets, halo, side="right") - 1
+    indices = {int(owner): torch.from_numpy(halo[owners == owner] - offsets[owner]) for owner in np.unique(owners)}
+    return Kept(_Cut(graph, indices), np.bincount(owners, minlength=len(offsets) - 1))
+
+
+def _indices(cut: _Cut, owner: int) -> Tensor:
+    return cut.indices[owner]
+
+
+def _united(wanted: list[Tensor]) -> Tensor:
+    """Ascending, each once."""
+    return torch.from_numpy(np.unique(torch.cat([torch.empty(0, dtype=torch.int64), *wanted]).numpy()))
+
+
+def _placed(cut: _Cut, boundaries: list[Tensor]) -> Kept:
+    places = [torch.searchsorted(all_of, own) for all_of, own in zip(boundaries, cut.indices.values(), strict=True)]
+    return Kept(HaloGraph(cut.graph, places))
+
+
+def _coordinates(rows: Rows, indices: Tensor) -> Tensor:
+    return rows.values[indices].T
+
+
+def _lengths(graph: HaloGraph, rows: Rows, boundaries: list[Tensor]) -> tuple[float, float]:
+    values = torch.cat([rows.values, graph.halo(boundaries).T]) if boundaries else rows.values
+    return arc_lengths(graph.graph, values)

@@ -1,0 +1,135 @@
+"""The rules of `clustering.centres` for rows in blocks: sums over the blocks, and the best of their best points."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from clustering.blocks.descent import Moved
+from clustering.blocks.rows import BlockRows
+from clustering.centres import ByProductModes, Means, Modes, Rows, Rule, ascend
+from clustering.prototypes import log_odds
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+Weights = list["Future"]
+"""Of each block the task that gives (1, K, n) what its points weigh in the prototypes."""
+
+
+@dataclass(frozen=True)
+class BlockRule:
+    """A rule over rows in blocks.
+
+    Attributes:
+        rows: all points.
+        of: gives the rule of one block's rows, picklable. Medoids, which need pairs of points, are not among them.
+    """
+
+    rows: BlockRows
+    of: Callable[[Rows], Rule]
+
+    def update(self, centres: Tensor, weights: Weights, moved: list["Future"] | None) -> Tensor:
+        """(1, K, D) new prototypes, from the present ones and the weights, of which each class has some.
+
+        Args:
+            centres: (1, K, D).
+            weights: of the points.
+            moved: the `Moved` that the weights are from; None where they are not from an assignment step.
+        """
+        rule = self.of(self.rows.template)
+        if isinstance(rule, Means):
+            return self._means(weights)
+        if isinstance(rule, ByProductModes):
+            return self._byproducts(rule, centres, weights, moved)
+        assert isinstance(rule, Modes)
+        return self._mean_shift(rule, centres, weights)
+
+    def _means(self, weights: Weights, which: Tensor | None = None) -> Tensor:
+        found = self.rows.cluster.ask(_sums, self.rows.parts, weights, which)
+        sums, mass = (torch.stack(each).sum(dim=0) for each in zip(*found, strict=True))
+        means: Tensor = (sums / mass[:, None]).to(self.rows.dtype)[None]
+        return means
+
+    def _mean_shift(self, rule: Modes, centres: Tensor, weights: Weights) -> Tensor:
+        ask, parts, dtype = self.rows.cluster.ask, self.rows.parts, self.rows.dtype
+
+        def density_step(modes: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
+            found = ask(_shifted, parts, modes, weights, which, rule.variance)
+            sums, density = (torch.stack(each).sum(dim=0).to(dtype) for each in zip(*found, strict=True))
+            return sums, density
+
+        def elsewhere(which: Tensor) -> Tensor:
+            means = self._means(weights, which)[0]
+            sees = density_step(means, which)[1] > 0
+            return torch.where(sees[:, None], means, self._best(ask(_nearest, parts, means, weights, which)))
+
+        return ascend(centres[0], density_step, elsewhere, max_iterations=rule.steps)[None]
+
+    def _byproducts(
+        self, rule: ByProductModes, centres: Tensor, weights: Weights, moved: list["Future"] | None
+    ) -> Tensor:
+        ask, parts = self.rows.cluster.ask, self.rows.parts
+        if moved is None:
+            return self._best(ask(_members_nearest, parts, self._means(weights), weights))[None]
+        new = self._best(ask(_likeliest, parts, weights, moved))[None]
+        if not rule.safeguard:
+            return new
+        both = torch.stack(ask(_densities, parts, torch.cat([new, centres]), weights, self.of)).sum(dim=0)
+        return torch.where((both[0] >= both[1])[None, :, None], new, centres)
+
+    def _best(self, found: list["Best"]) -> Tensor:
+        """(A, D) the points of the highest scores, ties to the first block."""
+        scores = torch.stack([best.scores for best in found])
+        return torch.stack([best.points for best in found])[scores.max(dim=0).indices, torch.arange(scores.shape[1])]
+
+
+class Best(NamedTuple):
+    """The best points of a block: (A,) scores, ties to the lowest index, and (A, D) coordinates."""
+
+    scores: Tensor
+    points: Tensor
+
+    @classmethod
+    def of(cls, scores: Tensor, rows: Rows) -> "Best":
+        """From (A, n) scores of all its points."""
+        best = scores.max(dim=1)
+        return cls(best.values, rows.at(best.indices))
+
+
+def _sums(rows: Rows, weights: Tensor, which: Tensor | None) -> tuple[Tensor, Tensor]:
+    mass = weights[0] if which is None else weights[0][which]
+    return (rows.sums(mass).double(), mass.sum(dim=1, dtype=torch.float64))
+
+
+def _shifted(rows: Rows, modes: Tensor, weights: Tensor, which: Tensor, variance: float) -> tuple[Tensor, Tensor]:
+    sums, density = rows.shifted(modes, weights[0][which], variance)
+    return (sums.double(), density.double())
+
+
+def _nearest(rows: Rows, centres: Tensor, weights: Tensor, which: Tensor) -> Best:
+    squared = rows.squared_distances(centres).masked_fill_(weights[0][which] == 0, torch.inf)
+    return Best.of(-squared, rows)
+
+
+def _members(weights: Tensor) -> Tensor:
+    return (weights == weights.amax(dim=1, keepdim=True)) & (weights > 0)
+
+
+def _members_nearest(rows: Rows, centres: Tensor, weights: Tensor) -> Best:
+    squared = rows.squared_distances(centres).masked_fill_(~_members(weights), torch.inf)
+    return Best.of(-squared[0], rows)
+
+
+def _likeliest(rows: Rows, weights: Tensor, moved: Moved) -> Best:
+    members = _members(weights)
+    scores = torch.where(members, log_odds(-moved.state.G, members), -torch.inf)
+    return Best.of(scores[0], rows)
+
+
+def _densities(rows: Rows, modes: Tensor, weights: Tensor, of: Callable[[Rows], Rule]) -> Tensor:
+    """(2, K) sum_p s_pk g(x_p, m_k) of two sets of modes (2, K, D)."""
+    densities: Tensor = torch.linalg.vecdot(-of(rows).cost(modes), weights).double()
+    return densities

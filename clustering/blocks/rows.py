@@ -1,0 +1,156 @@
+"""The rows of a `dask.array`, block by block: checked, normalised, and counted from an origin as on one machine."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clustering.blocks.cluster import Cluster, Kept
+from clustering.centres import Rows
+from clustering.errors import InputError
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+
+@dataclass(frozen=True)
+class BlockRows:
+    """N points of D coordinates on the workers.
+
+    Attributes:
+        cluster: where they are.
+        parts: of each block the task that gives its `Rows`.
+        offsets: (P + 1) int64, the index of each block's first row; the last is N.
+        dimension: D.
+        dtype: of the coordinates.
+        origin: (D,) from which they are counted, None for zero.
+        largest: largest squared distance from the origin.
+    """
+
+    cluster: Cluster
+    parts: list["Future"]
+    offsets: NDArray[np.int64]
+    dimension: int
+    dtype: torch.dtype
+    origin: Tensor | None
+    largest: float
+
+    @classmethod
+    def of(cls, X: Any, *, normalize: bool) -> "BlockRows":
+        """The rows of a two-dimensional dask array, its chunks of rows being the blocks.
+
+        Raises:
+            InputError: it is not of two dimensions, has no rows or columns, or values that cannot be; no cluster.
+        """
+        if X.ndim != 2:
+            raise InputError(f"Expected 2D array, got {X.ndim}D array instead; reshape it to (points, features)")
+        if X.shape[1] == 0:
+            raise InputError("0 feature(s) while a minimum of 1 is required.")
+        if not (np.issubdtype(X.dtype, np.number) or X.dtype == bool) or np.issubdtype(X.dtype, np.complexfloating):
+            raise InputError(f"X must be of real numbers, not {X.dtype}")
+        X = X.rechunk({1: -1})
+        cluster = Cluster.of(X.numblocks[0])
+        dtype = "float64" if X.dtype == np.float64 else "float32"
+        chunks = cluster.client.compute(X.to_delayed().ravel().tolist())
+        values, found = cluster.run(_loaded, chunks, dtype, normalize)
+        del chunks
+        offsets = np.cumsum([0, *(one.points for one in found)], dtype=np.int64)
+        for first, one in zip(offsets, found, strict=False):
+            one.check(int(first), dtype)
+        points = int(offsets[-1])
+        if points == 0:
+            raise InputError("0 sample(s) while a minimum of 1 is required.")
+        filled = [block for block, one in enumerate(found) if one.points]
+        cluster = Cluster(cluster.client, len(filled))
+        values, offsets = [values[block] for block in filled], np.unique(offsets)
+        mean = sum(one.sums for one in found) / points
+        spread = sum(one.squares for one in found) / points - np.square(mean).sum()
+        kind = getattr(torch, dtype)
+        origin = torch.from_numpy(mean).to(kind) if np.square(mean).sum() > 4 * spread else None
+        parts, lengths = cluster.run(_rows, values, origin)
+        return cls(cluster, parts, offsets, X.shape[1], kind, origin, max(lengths))
+
+    @property
+    def points(self) -> int:
+        return int(self.offsets[-1])
+
+    @property
+    def template(self) -> Rows:
+        """No points, of the same kind."""
+        return Rows(torch.empty(0, self.dimension, dtype=self.dtype), self.origin)
+
+    def at(self, indices: Tensor) -> Tensor:
+        """(…, D) the points of these indices."""
+        owners = np.searchsorted(self.offsets, indices.numpy(), side="right") - 1
+        local = indices - torch.from_numpy(self.offsets[owners])
+        return self.pick(torch.from_numpy(owners), _at, self.parts, local)
+
+    def pick(self, owners: Tensor, function: Any, parts: list["Future"], *what: Tensor) -> Tensor:
+        """(…, D) points that lie in the blocks `owners` (…): what `function(part, *what)` gives of the part of a
+        block, asked for those entries of `what` (…) that are about it."""
+        found = torch.empty(*owners.shape, self.dimension, dtype=self.dtype)
+        blocks = sorted(set(owners.flatten().tolist()))
+        tasks = [
+            self.cluster.submit(function, parts[block], *(each[owners == block] for each in what)) for block in blocks
+        ]
+        for block, points in zip(blocks, self.cluster.gather(tasks), strict=True):
+            found[owners == block] = points
+        return found
+
+    def places(self, centres: Tensor) -> Tensor:
+        """(K,) index of the first point that is each of the centres (K, D), -1 where none is."""
+        found = self.cluster.ask(_places, self.parts, centres)
+        places = torch.full((len(centres),), -1)
+        for first, local in reversed(list(zip(self.offsets, found, strict=False))):
+            places = torch.where(local >= 0, local + int(first), places)
+        return places
+
+
+class _Loaded(NamedTuple):
+    """What a block says of its rows."""
+
+    points: int
+    sums: NDArray[np.float64]
+    squares: float
+    bad: int  # its first row that is not finite, -1 where all are
+    largest: float
+
+    def check(self, first: int, dtype: str) -> None:
+        if self.bad >= 0:
+            raise InputError(
+                f"Input X contains NaN or infinity in row {first + self.bad}; leave such rows out or fill them in"
+            )
+        if self.largest > np.sqrt(np.finfo(dtype).max) / 4e4:
+            raise InputError(f"Input X has values whose squares exceed {dtype}; rescale its columns")
+
+
+def _loaded(chunk: NDArray[Any], dtype: str, normalize: bool) -> Kept:
+    values = np.require(chunk, dtype, ["C", "W"])
+    bad = np.flatnonzero(~np.isfinite(values.sum(axis=1, dtype=np.float64)))
+    if len(bad):
+        return Kept(None, _Loaded(len(values), np.zeros(values.shape[1]), 0.0, int(bad[0]), 0.0))
+    largest = float(np.abs(values).max(initial=0))
+    rows = torch.from_numpy(values)
+    if normalize:
+        rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+    sums, squares = (
+        rows.sum(dim=0, dtype=torch.float64).numpy(),
+        float(torch.linalg.vecdot(rows, rows).sum(dtype=torch.float64)),
+    )
+    return Kept(rows, _Loaded(len(rows), sums, squares, -1, largest))
+
+
+def _rows(values: Tensor, origin: Tensor | None) -> Kept:
+    rows = Rows(values, origin)
+    return Kept(rows, float(rows.squared_norms.max()))
+
+
+def _at(rows: Rows, places: Tensor) -> Tensor:
+    return rows.at(places)
+
+
+def _places(rows: Rows, centres: Tensor) -> Tensor:
+    return rows.places(centres)

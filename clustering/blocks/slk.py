@@ -1,0 +1,181 @@
+"""`clustering.SLK` on the rows of a `dask.array`."""
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+from torch import Tensor
+
+from clustering.alternation import Outcome
+from clustering.blocks.alternation import BlockTrial, prototypes_about_blocks, prototypes_of_blocks, run_trial
+from clustering.blocks.graph import BlockGraph, HaloGraph
+from clustering.blocks.prototypes import BlockRule
+from clustering.blocks.rows import BlockRows
+from clustering.blocks.seeding import plus_plus_blocks
+from clustering.centres import Modes, Rows
+from clustering.errors import InputError
+from clustering.row_graph import variance_above_rounding
+from clustering.seeding import first_seeds
+from clustering.timing import Seconds, Stopwatch
+from clustering.trials import cut
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+    from clustering.slk import SLK
+
+
+def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
+    """Fit the model, whose parameters have been checked, to the rows of X on the cluster of the present client.
+
+    `labels_` and `assignments_` become dask arrays, whose blocks stay on the workers; `graph_` is what was given, or
+    None.
+
+    Raises:
+        InputError: as of `SLK.fit`, or something asked for that is not there for blocks.
+    """
+    for given, what in (
+        (partial_labels is not None, "partial_labels"),
+        (model.prototypes == "medoid", "prototypes='medoid', which needs pairs of points,"),
+        (model.device == "cuda", "device='cuda'"),
+    ):
+        if given:
+            raise InputError(f"SLK: {what} is not there for a dask.array; give the rows as one array in memory")
+    rows = BlockRows.of(X, normalize=model.normalize == "l2")
+    if rows.points < model.n_clusters:
+        raise InputError(f"n_samples={rows.points} should be >= n_clusters={model.n_clusters}")
+    model.n_features_in_ = rows.dimension
+    if hasattr(model, "feature_names_in_"):
+        del model.feature_names_in_
+    watch = Stopwatch()
+    near, variance = _neighbours(model, rows, graph)
+    seconds_of_graph = watch.lap()
+    draw = partial(plus_plus_blocks, rows, model.n_clusters)
+    seeds = first_seeds(model.init, rows.template, model.n_clusters, model.n_init, model.random_state, draw=draw)
+    seconds_of_seeding = watch.lap()
+    rule = BlockRule(rows, partial(clone(model)._rule, variance=variance))
+    starts = [_run(model, rule, near, variance, seed[None]) for seed in seeds]
+    model._check_clusters(torch.tensor([start.trial.outcome for start in starts]))
+    energies = torch.stack([start.energy for start in starts])
+    sound = torch.tensor([start.trial.outcome != Outcome.EMPTIED for start in starts])
+    sizes = torch.stack([start.sizes for start in starts])
+    criteria = model._criteria(energies, sizes)
+    best = model._choice(criteria, sizes, sound, rows.dtype)
+    model.criterion_ = float(criteria[best])
+    model.graph_, model.bandwidth_, model.start_objectives_ = graph, variance**0.5, energies.numpy()
+    _keep(model, rule, starts[best])
+    model.seconds_ = Seconds(seconds_of_graph, seconds_of_seeding, watch.lap())
+    return model
+
+
+class _Start(NamedTuple):
+    """Where a start ended, its E, and (K,) the sizes of the clusters, float64."""
+
+    trial: BlockTrial
+    energy: Tensor
+    sizes: Tensor
+
+
+def _neighbours(model: "SLK", rows: BlockRows, graph: Any) -> tuple[BlockGraph, float]:
+    """W, and sigma^2; see `clustering.row_graph.graph_and_variance`."""
+    estimated = isinstance(model.bandwidth, str)
+    if graph is None:
+        near = BlockGraph.built(rows, model.n_neighbors, model.symmetry)
+    else:
+        near = BlockGraph.given(graph, rows, measured=estimated)
+    if not isinstance(model.bandwidth, str):
+        return near, float(model.bandwidth) ** 2
+    squared = near.mean_squared_distance
+    if model.bandwidth == "published":
+        squared *= model.n_neighbors / (model.n_neighbors + 1)
+    return near, variance_above_rounding(squared, rows.dtype, rows.largest, rows.points)
+
+
+def _run(model: "SLK", rule: BlockRule, graph: BlockGraph, variance: float, seeds: Tensor) -> _Start:
+    slope, course = float(model.weight) * model._slope_per_weight, model._course()
+    if model.warm_up and model.prototypes == "byproduct":
+        shift = BlockRule(rule.rows, partial(Modes, variance=variance, beta=model.beta, steps=1))
+        brief = replace(course, max_iterations=model.warm_up, empty="keep")
+        first = run_trial(shift, graph, prototypes_about_blocks(seeds, shift), slope, course=brief)
+        start = prototypes_of_blocks(first, rule)
+    else:
+        start = prototypes_about_blocks(seeds, rule)
+    trial = run_trial(rule, graph, start, slope, path=model._path(), course=course)
+    halos = graph.halos(_labels_of, trial.assignments)
+    found = rule.rows.cluster.ask(
+        _energy, rule.rows.parts, rule.of, trial.prototypes, graph.parts, trial.assignments, halos, float(model.weight)
+    )
+    energy, sizes = (torch.stack(each).sum(dim=0) for each in zip(*found, strict=True))
+    return _Start(trial, energy[0], sizes.double())
+
+
+def _keep(model: "SLK", rule: BlockRule, start: _Start) -> None:
+    trial, rows = start.trial, rule.rows
+    model._fitted = rows.template
+    model.objective_, model.relaxed_objective_ = float(start.energy), float(trial.objective)
+    model.objective_trace_, movements = trial.trace[:, 0].numpy(), trial.movements[:, 0]
+    model.n_iter_, model.n_reseeded_ = trial.iterations, trial.reseeded
+    model.converged_ = trial.outcome == Outcome.CONVERGED
+    used = start.sizes > 0
+    model.n_empty_ = int((~used).sum())
+    kept = used if model.on_empty == "drop" else torch.ones_like(used)
+    centres = trial.prototypes[0, kept]
+    model.mode_movements_ = movements[:, kept].numpy()
+    sizes = np.diff(rows.offsets).tolist()
+    assignments = rows.cluster.begin(_assignments_of, trial.assignments, kept)
+    labels = rows.cluster.begin(_labels, assignments)
+    model.assignments_ = _dask_array(assignments, [(size, len(centres)) for size in sizes], rows.dtype)
+    model.labels_ = _dask_array(labels, [(size,) for size in sizes], torch.int64)
+    exact = centres if rows.origin is None else centres + rows.origin
+    if model.prototypes == "byproduct":
+        indices = rows.places(centres)
+        model.mode_indices_ = indices.numpy()
+    model.cluster_centers_ = exact.numpy()
+    model._warn_of_empty()
+
+
+def _dask_array(parts: list["Future"], shapes: list[tuple[int, ...]], dtype: torch.dtype) -> Any:
+    """The blocks one below the other, where they are."""
+    import dask
+    import dask.array
+
+    kind = np.dtype(str(dtype).removeprefix("torch."))
+    arrays = [
+        dask.array.from_delayed(dask.delayed(part), shape, dtype=kind)
+        for part, shape in zip(parts, shapes, strict=True)
+    ]
+    return dask.array.concatenate(arrays)
+
+
+def _labels_of(assignments: Tensor, indices: Tensor) -> Tensor:
+    return assignments[0][:, indices].max(dim=0).indices
+
+
+def _energy(
+    rows: Rows,
+    of: Any,
+    centres: Tensor,
+    graph: HaloGraph,
+    assignments: Tensor,
+    boundaries: list[Tensor],
+    weight: float,
+) -> tuple[Tensor, Tensor]:
+    """This block's share of E, see `clustering.trials.discrete_energy`, and (K,) sizes of the clusters."""
+    labels = assignments.max(dim=1).indices
+    unary: Tensor = of(rows).cost(centres).gather(1, labels[:, None]).sum(dim=(1, 2), dtype=torch.float64)
+    whole = torch.cat([labels, graph.halo(boundaries)[None]], dim=1) if boundaries else labels
+    return unary + weight * cut(whole, graph.graph), torch.bincount(labels[0], minlength=assignments.shape[1])
+
+
+def _assignments_of(assignments: Tensor, kept: Tensor) -> NDArray[Any]:
+    found = assignments[0].T[:, kept].contiguous()
+    return (found if kept.all() else found / found.sum(dim=1, keepdim=True)).numpy()
+
+
+def _labels(assignments: NDArray[Any]) -> NDArray[np.int64]:
+    labels: NDArray[np.int64] = assignments.argmax(axis=1)
+    return labels
