@@ -13,6 +13,11 @@ from clustering.plugins import Plugins
 METHODS = Plugins(
     kind="method",
     table={
+        "kmeans": "clustering.kmeans:KMeans",
+        "kmodes": "clustering.kmodes:GaussianKModes",
+        "ncut": "clustering.ncut:Ncut",
+        "kernel_kmeans": "clustering.kernel_kmeans:KernelKMeans",
+        "lk": "clustering.laplacian_kmodes:LaplacianKModes",
         "slk": "clustering.slk:SLK",
     },
     group="transduce.methods",

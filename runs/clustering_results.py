@@ -2,16 +2,20 @@
 
 import json
 import math
+import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from clustering.protocol import SCORES, lowest
 from runs.cluster_config import ClusterConfig
+
+if TYPE_CHECKING:
+    from runs.tracking import Tracker
 
 TRIALS = "trials.npz"
 OPTIONAL = ("confidence", "mode_indices", "mode_movements", "validation")
@@ -112,6 +116,25 @@ class Trials:
         if missing:
             raise ValueError(f"without {missing[0]}")
         return cls(**given)
+
+
+def recorded_trials(tracker: "Tracker", run_id: str, artifacts: str = "") -> Trials:
+    """The trials of a run, from the record.
+
+    Args:
+        artifacts: URI of its files, where it is known: those of this machine are read in their place.
+
+    Raises:
+        ValueError: they are gone or damaged.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = tracker.download(run_id, TRIALS, Path(folder), artifacts)
+        if path is None:
+            raise ValueError("missing")
+        try:
+            return Trials.load(path)
+        except Exception as error:  # zipfile and numpy each raise their own
+            raise ValueError(f"damaged: {error}") from error
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -18,7 +17,7 @@ from clustering.errors import InputError
 from clustering.protocol import SCORES, Selection, Trial, chooses, lowest, random_state, schedule, scores
 from fsl.progress import Progress, quiet
 from runs.cluster_config import ClusterConfig
-from runs.clustering_results import TRIALS, Clustered, Trials
+from runs.clustering_results import TRIALS, Clustered, Trials, recorded_trials
 from runs.endings import explain
 from runs.lineage import cluster_name, short
 from runs.locks import Say, silent
@@ -359,19 +358,11 @@ def _finished(job: Job, name: str, tracker: Tracker, say: Say) -> Clustered | No
     run = tracker.find(job.experiment, name) if tracker.exists() else None
     if run is None:
         return None
-    with _downloaded(tracker, run.info.run_id) as path:
-        try:
-            if path is None:
-                raise ValueError("missing")
-            trials, tags = Trials.load(path), run.data.tags
-            shape, clusters = (int(tags["points"]), int(tags["dimensions"])), int(tags["clusters"])
-        except Exception as error:  # zipfile and numpy each raise their own
-            say(f"{job.name}: {TRIALS} of run {run.info.run_id} ({run.info.run_name}) is no longer whole: {error}")
-            return None
+    tags = run.data.tags
+    try:
+        trials = recorded_trials(tracker, run.info.run_id)
+        shape, clusters = (int(tags["points"]), int(tags["dimensions"])), int(tags["clusters"])
+    except (ValueError, KeyError) as error:
+        say(f"{job.name}: {TRIALS} of run {run.info.run_id} is no longer whole ({error}): done again")
+        return None
     return Clustered(job.config, name, run.info.run_id, True, shape, clusters, trials)
-
-
-@contextmanager
-def _downloaded(tracker: Tracker, run_id: str) -> Iterator[Path | None]:
-    with tempfile.TemporaryDirectory() as folder:
-        yield tracker.download(run_id, TRIALS, Path(folder))

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING
 
+from runs.tables import clustering_claims
 from runs.tables.best import with_best
 from runs.tables.claims import Finding, PerTask, check
 from runs.tables.filling import Record
@@ -25,4 +26,5 @@ def look_up(
     if is_paper(table.name):
         table = judged(table)
     read = read or PerTask(tracker)
-    return with_best(table, read), check(table, read)
+    findings = [*check(table, read), *clustering_claims.check(table, tracker)]
+    return with_best(table, read), findings

@@ -66,6 +66,10 @@ class Recipe:
         """What the runs call what is printed, where that is not what stands in the column; else nothing."""
         return self.scored.get(row.name, self.scored.get(column.metric, ""))
 
+    def of_data(self, heading: PublishedRow | PublishedColumn, part: Mapping[str, Settings]) -> bool:
+        """Whether a heading says which data set."""
+        return any("dataset" in part.get(name, {}) for name in (heading.group, heading.name))
+
     @property
     def clusters(self) -> bool:
         """Whether its cells are clusterings, and no evaluations."""
@@ -151,16 +155,20 @@ def _headings(
     for (row, column), place in places.items():
         by_row.setdefault(row, set()).update((recipe.metric(column), key) for key in place.keys)
         by_column.setdefault(column, set()).update(place.keys)
+    renamed = variant if recipe.clusters else ""  # what is named after a data set is named after that one
     rows = {}
     for row, configs in by_row.items():
         same = all(configs == other for r, other in by_row.items() if r.name == row.name)
-        rows[row] = Row(row.name, "" if variant and same else row.group, row.kind or "", row.note)
+        name = renamed if renamed and recipe.of_data(row, recipe.rows) else row.name
+        rows[row] = Row(name, "" if variant and same else row.group, row.kind or "", row.note)
     columns = {}
     for column, configs in by_column.items():
         same = all(configs == other for c, other in by_column.items() if c.name == column.name)
         group = f"{variant} {'' if same else column.group}".strip() if variant else column.group
-        name = variant if variant and recipe.clusters else column.name  # named after the data set
-        group = "" if variant and recipe.clusters else group
+        if renamed and recipe.of_data(column, recipe.columns):
+            name, group = renamed, ""
+        else:
+            name = column.name
         columns[column] = Column(name, group, recipe.metric(column), column.unit, column.better)
     return rows, columns
 

@@ -1,6 +1,8 @@
 """Tables of clusterings: which tracked runs fill them, what is held against the print, and what is run for them."""
 
+import dataclasses
 import json
+import math
 
 import numpy as np
 import pytest
@@ -9,9 +11,11 @@ from clustering.streams import stream
 from runs.cli import main
 from runs.clusterings import clustering
 from runs.config import ClusterConfig, parse
+from runs.tables.clustering_claims import check
 from runs.tables.evidence import look_up
 from runs.tables.paper import paper_table, recipe_of
 from runs.tables.published import published_names
+from runs.tables.table import SeedResult
 
 TABLES = [name for name in published_names() if recipe_of(name).clusters]
 
@@ -37,7 +41,54 @@ def filled(store, tracker, codes):
 
 
 def test_there_are_tables_of_clusterings():
-    assert {"thesis/2.2", "slk/2", "slk_fewshot/IV"} <= {*TABLES}
+    assert {*TABLES} == {"thesis/2.2", "thesis/2.3", "slk/2", "slk/3", "slk_fewshot/IV", "slk_fewshot/VI"}
+
+
+def found_as(name, values):
+    """The table with made-up results: by method and metric, (without labels, as labels select)."""
+    empty, cells = paper_table(name), {}
+    for (row, column), cell in empty.cells.items():
+        known = values.get((cell.config.method.name, column.metric)) if cell.config else None
+        results = (SeedResult(0, known[0], math.nan, 0, "none", as_printed=known[1]),) if known else ()
+        cells[row, column] = dataclasses.replace(cell, results=results)
+    return dataclasses.replace(empty, cells=cells)
+
+
+@pytest.mark.parametrize(
+    ("slk", "kmeans", "status"), [(0.8, 0.5, "holds"), (0.6, 0.5, "fails"), (0.652, 0.5, "tie"), (0.3, 0.5, "fails")]
+)
+def test_claims_are_checked_on_what_labels_select(slk, kmeans, status, tracker):
+    key = "acc_hungarian"
+    values = {("slk_mean_shift", key): (0.1, slk), ("kmeans", key): (0.9, kmeans)}
+    findings = check(found_as("thesis/2.2", values), tracker)
+    (found,) = [f for f in findings if f.claim == "on MNIST slk_mean_shift is 0.15 above K-means in accuracy"]
+    assert found.status == status
+    assert f"{slk - kmeans:+.3f}" in found.evidence
+    assert "without labels 0.100 and 0.900" in found.evidence
+    (other,) = [f for f in findings if f.claim == "on MNIST slk_byproduct is 0.15 above K-means in accuracy"]
+    assert other.status == "not run"
+    assert not [f for f in check(paper_table("thesis/2.3"), tracker) if f.claim == found.claim]
+
+
+@pytest.mark.parametrize(("lk", "slk", "status"), [(5.0, 3.0, "holds"), (3.0, 5.0, "fails"), (4.0, 4.0, "holds")])
+def test_the_lower_objective_is_claimed_of_every_data_set(lk, slk, status, tracker):
+    values = {("lk", "objective"): (lk, math.nan), ("slk_mean_shift", "objective"): (slk, math.nan)}
+    findings = [f for f in check(found_as("thesis/2.3", values), tracker) if "objective" in f.claim]
+    assert [f.setting for f in findings] == ["mnist_small", "labelme (alexnet)", "labelme (gist)", "ytf"]
+    assert {f.status for f in findings} == {status}
+
+
+def test_claims_on_the_trials_of_a_run(store, tracker, codes):
+    table = paper_table("thesis/2.2", [codes, "starts=2", "selection=null"])
+    configs = {cell.config.to_yaml(): cell.config for cell in table.cells.values() if cell.config}
+    chosen = [c for c in configs.values() if c.method.name == "slk_byproduct" and c.dataset.name == "reuters_code"]
+    (result,) = clustering(chosen, store, tracker)
+    _, findings = look_up(table, tracker)
+    (found,) = [f for f in findings if "each another one" in f.claim]
+    assert found.status == "holds"
+    assert found.evidence == "rows " + ", ".join(map(str, result.trials.mode_indices))
+    (few,) = [f for f in findings if f.claim.startswith("slk_byproduct ends")]
+    assert few.status == ("holds" if result.trials.iterations[result.trials.chosen] <= 5 else "fails")
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -91,6 +142,9 @@ def test_on_another_data_set_equal_cells_are_one(store, tracker):
     settings = ["arms=3", "points=20", "starts=2", "selection=null"]
     empty = paper_table("thesis/2.2@spirals", settings)
     assert {(column.name, column.group) for column in empty.columns} == {("spirals", "")}
+    energies = paper_table("thesis/2.3@spirals", settings[:3])
+    assert [row.name for row in energies.rows] == ["spirals"]
+    assert [column.name for column in energies.columns] == ["LK", "SLK-MS (ours)"]
     configs = parse(ClusterConfig, ["dataset=spirals", "method=slk_mean_shift", "normalize=l2", *settings])
     clustering(configs, store, tracker)
     table, _ = look_up(empty, tracker)

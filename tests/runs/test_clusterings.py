@@ -13,7 +13,7 @@ from runs.config import ClusterConfig, parse
 from tests.runs.children import interrupted
 from tests.runs.records import runs_of
 
-SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=3"]
+SMALL = ["method=slk_mean_shift", "dataset=spirals", "arms=3", "points=30", "starts=3"]
 
 
 @pytest.fixture
@@ -142,7 +142,7 @@ def test_a_method_without_a_seed_is_tried_once(asked, store, tracker, tmp_path, 
 
 
 def test_points_without_classes_have_no_scores(store, tracker, tmp_path, capsys):
-    typed = ["dataset=tiny_points:Unlabelled", f"results={store.root}"]
+    typed = ["dataset=tiny_points:Unlabelled", "method=slk_mean_shift", f"results={store.root}"]
     assert main(["cluster", *typed]) == 2
     assert "n_clusters=3" in capsys.readouterr().err
     assert not runs_of(tracker, "cluster/Unlabelled"), "found out before there is a run"
@@ -156,7 +156,7 @@ def test_points_without_classes_have_no_scores(store, tracker, tmp_path, capsys)
 
 
 def test_several_methods_stand_side_by_side(store, selection, capsys):
-    typed = ["cluster", *SMALL, selection, f"results={store.root}", "method=slk_mean_shift,sklearn.cluster:KMeans"]
+    typed = ["cluster", *SMALL[1:], selection, f"results={store.root}", "method=slk_mean_shift,sklearn.cluster:KMeans"]
     assert main([*typed, "weight=0.5,0.65"]) == 0
     shown = capsys.readouterr().out
     assert shown.count("slk_mean_shift") == 2

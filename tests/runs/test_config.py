@@ -383,9 +383,9 @@ def test_the_kinds_of_slk_differ_in_their_prototypes_alone(kind):
 
 
 def test_a_number_in_the_place_of_a_word_is_a_number():
-    (config,) = parse(ClusterConfig, ["bandwidth=0.4"])
+    (config,) = parse(ClusterConfig, ["method=slk_mean_shift", "bandwidth=0.4"])
     assert config.method.build().bandwidth == 0.4
-    (config,) = parse(ClusterConfig, ["bandwidth=wide"])
+    (config,) = parse(ClusterConfig, ["method=slk_mean_shift", "bandwidth=wide"])
     with pytest.raises(InputError, match="bandwidth must be one of estimate, published or a number above 0"):
         config.method.build()
 

@@ -1,0 +1,278 @@
+"""What the papers claim of clustering, checked on the results of a table.
+
+The papers selected each number by labels, and so a claim is checked on what labels select where the runs have it, with
+what they have without labels as evidence beside it. A difference that two printed digits could not show is a tie.
+"""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from runs.clustering_results import TRIALS, Trials, recorded_trials
+from runs.tables.claims import Finding, Status
+from runs.tables.table import Cell, SeedResult, Table
+
+if TYPE_CHECKING:
+    from runs.tracking import Tracker
+
+SHOWN = 0.005
+"""Differences of NMI and accuracy below this are ties."""
+FEW = 5
+"""Updates of the modes that the papers need at most."""
+AGREE = 0.03
+"""NMI within which the variants of SLK are alike."""
+
+SLK = ("slk_mean_shift", "slk_byproduct", "slk_means")
+RIVALS = ("kmeans", "kmodes", "ncut", "kernel_kmeans", "lk")
+Check = Callable[["Results"], Iterator[tuple[Status, str]]]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The filled cells of one data set.
+
+    Attributes:
+        dataset: its name.
+        cells: by metric and method.
+        read: the trials of a run.
+    """
+
+    dataset: str
+    cells: Mapping[str, Mapping[str, Cell]]
+    read: Callable[[SeedResult], Trials | None]
+
+    def value(self, metric: str, method: str) -> float | None:
+        """As the papers scored it; without that, as it was found."""
+        cell = self.cells.get(metric, {}).get(method)
+        if cell is None:
+            return None
+        return cell.as_printed if cell.scored else cell.value
+
+    def pair(self, metric: str, first: str, second: str) -> tuple[float, float] | None:
+        """The values of two methods, where there are both."""
+        values = self.value(metric, first), self.value(metric, second)
+        return None if values[0] is None or values[1] is None else (values[0], values[1])
+
+    def plain(self, metric: str, method: str) -> float:
+        """Without labels."""
+        return self.cells[metric][method].value
+
+    def trials(self, method: str) -> list[Trials]:
+        """Of every seed, where the record has them."""
+        found = [cells[method] for cells in self.cells.values() if method in cells]
+        read = [self.read(result) for result in (found[0].results if found else ())]
+        return [trials for trials in read if trials is not None]
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim and its check.
+
+    Attributes:
+        text: in a sentence.
+        source: where it is made.
+        methods: what it is about.
+        check: gives (status, evidence) where the results allow it.
+        datasets: those it is made of; of any without.
+        metric: what the table must be about; any without.
+    """
+
+    text: str
+    source: str
+    methods: tuple[str, ...]
+    check: Check
+    datasets: tuple[str, ...] = ()
+    metric: str = ""
+
+    def is_about(self, dataset: str) -> bool:
+        return not self.datasets or dataset in self.datasets
+
+
+def check(table: Table, tracker: "Tracker") -> list[Finding]:
+    """Every claim on every data set for which the table has the runs; those it has the methods for, but no runs, as not
+    run."""
+    known: dict[str, Trials | None] = {}
+
+    def read(result: SeedResult) -> Trials | None:
+        if result.run_id not in known:
+            try:
+                known[result.run_id] = recorded_trials(tracker, result.run_id, result.artifacts)
+            except ValueError as error:
+                known[result.run_id] = None
+                tracker.say(f"{TRIALS} of run {result.run_id} is no longer whole ({error}): no claim is checked on it")
+        return known[result.run_id]
+
+    findings = []
+    asked, filled = _cells(table), _cells(table, filled=True)
+    for claim in CLAIMS:
+        found = []
+        for dataset, cells in filled.items():
+            if claim.is_about(dataset):
+                results = claim.check(Results(dataset, cells, read))
+                found += [Finding(claim.text, claim.source, dataset, status, evidence) for status, evidence in results]
+        if not found and any(claim.is_about(name) and _has(claim, cells) for name, cells in asked.items()):
+            found = [Finding(claim.text, claim.source, "", "not run", "")]
+        findings += found
+    return findings
+
+
+def _cells(table: Table, *, filled: bool = False) -> dict[str, dict[str, dict[str, Cell]]]:
+    """Cells by data set, metric and method; of several of a kind the first counts."""
+    found: dict[str, dict[str, dict[str, Cell]]] = {}
+    for (_, column), cell in table.cells.items():
+        config = cell.clustering
+        if config is not None and (cell.results or not filled):
+            of_metric = found.setdefault(_name(config.dataset), {}).setdefault(column.metric, {})
+            of_metric.setdefault(config.method.name, cell)
+    return found
+
+
+def _name(dataset: object) -> str:
+    """A data set, with what tells its variants apart."""
+    features = getattr(dataset, "options", {}).get("features")
+    return f"{getattr(dataset, 'name', '')}{f' ({features})' if features else ''}"
+
+
+def _has(claim: Claim, cells: Mapping[str, Mapping[str, Cell]]) -> bool:
+    return any({*claim.methods} <= methods.keys() and claim.metric in ("", metric) for metric, methods in cells.items())
+
+
+def _judge(difference: float, margin: float = 0.0) -> Status:
+    if abs(difference - margin) <= SHOWN:
+        return "tie"
+    return "holds" if difference > margin else "fails"
+
+
+def _higher(metric: str, better: str, than: str, margin: float = 0.0) -> Check:
+    def look(results: Results) -> Iterator[tuple[Status, str]]:
+        pair = results.pair(metric, better, than)
+        if pair is not None:
+            without = f"without labels {results.plain(metric, better):.3f} and {results.plain(metric, than):.3f}"
+            at_least = f", of which {margin} is claimed" if margin else ""
+            evidence = f"{better} {pair[0]:.3f}, {than} {pair[1]:.3f}: {pair[0] - pair[1]:+.3f}{at_least}; {without}"
+            yield _judge(pair[0] - pair[1], margin), evidence
+
+    return look
+
+
+def _faster(results: Results) -> Iterator[tuple[Status, str]]:
+    pair = results.pair("seconds_optimise", "slk_mean_shift", "slk_byproduct")
+    if pair is not None:
+        yield (
+            "holds" if pair[1] < pair[0] else "fails",
+            f"{pair[0]:.3g} s and {pair[1]:.3g} s: {pair[0] / pair[1]:.1f} times",
+        )
+
+
+def _lower(results: Results) -> Iterator[tuple[Status, str]]:
+    pair = results.pair("objective", "lk", "slk_mean_shift")
+    if pair is not None:
+        yield "holds" if pair[1] <= pair[0] else "fails", f"LK {pair[0]:.6g}, SLK-MS {pair[1]:.6g}"
+
+
+def _few_updates(method: str) -> Check:
+    def look(results: Results) -> Iterator[tuple[Status, str]]:
+        counts = [int(trials.iterations[trials.chosen]) for trials in results.trials(method)]
+        if counts:
+            evidence = f"{', '.join(map(str, counts))} updates of the modes"
+            yield "holds" if max(counts) <= FEW else "fails", evidence
+
+    return look
+
+
+def _modes_are_points(results: Results) -> Iterator[tuple[Status, str]]:
+    for trials in results.trials("slk_byproduct"):
+        if trials.mode_indices is not None:
+            rows = trials.mode_indices
+            apart = len(np.unique(rows)) == len(rows) and bool((rows >= 0).all())
+            yield "holds" if apart else "fails", f"rows {', '.join(map(str, rows.tolist()))}"
+
+
+def _alike(results: Results) -> Iterator[tuple[Status, str]]:
+    values = {method: results.value("nmi", method) for method in SLK}
+    known = {method: value for method, value in values.items() if value is not None}
+    if len(known) > 1:
+        spread = max(known.values()) - min(known.values())
+        evidence = ", ".join(f"{method} {value:.3f}" for method, value in known.items())
+        yield "holds" if spread <= AGREE else "fails", f"NMI {evidence}"
+
+
+def _ordered(better: str, than: str) -> Claim:
+    """That one method has the higher NMI on MNIST."""
+    text = f"on MNIST the NMI of {better} is above that of {than}"
+    return Claim(text, "thesis Table 2.2", (better, than), _higher("nmi", better, than), ("mnist",), "nmi")
+
+
+_TABLE = "thesis Table 2.2"
+CLAIMS: tuple[Claim, ...] = (
+    *(_ordered(slk, "ncut") for slk in SLK[:2]),
+    *(_ordered(better, than) for better, than in itertools.pairwise(("ncut", "kmodes", "kmeans"))),
+    *(
+        Claim(
+            f"on MNIST {slk} is 0.15 above K-means in accuracy",
+            _TABLE,
+            (slk, "kmeans"),
+            _higher("acc_hungarian", slk, "kmeans", 0.15),
+            ("mnist",),
+            "acc_hungarian",
+        )
+        for slk in SLK[:2]
+    ),
+    *(
+        Claim(
+            f"on {name} {slk} is 0.1 above Ncut in accuracy",
+            _TABLE,
+            (slk, "ncut"),
+            _higher("acc_hungarian", slk, "ncut", 0.1),
+            (dataset,),
+            "acc_hungarian",
+        )
+        for name, dataset in (("MNIST (code)", "mnist_code"), ("MNIST (GAN)", "mnist_gan"))
+        for slk in SLK[:2]
+    ),
+    *(
+        Claim(
+            f"on Shuttle {slk} is 0.2 above {rival} in accuracy",
+            _TABLE,
+            (slk, rival),
+            _higher("acc_hungarian", slk, rival, 0.2),
+            ("shuttle",),
+            "acc_hungarian",
+        )
+        for slk in SLK[:2]
+        for rival in RIVALS[:4]
+    ),
+    *(
+        Claim(
+            f"on Reuters (code) {slk} is above K-means in accuracy",
+            _TABLE,
+            (slk, "kmeans"),
+            _higher("acc_hungarian", slk, "kmeans"),
+            ("reuters_code",),
+            "acc_hungarian",
+        )
+        for slk in SLK
+    ),
+    Claim("SLK-BO is faster than SLK-MS", _TABLE, SLK[:2], _faster, metric="seconds_optimise"),
+    Claim(
+        "SLK-MS reaches no higher an objective than LK", "thesis Table 2.3", ("lk", SLK[0]), _lower, metric="objective"
+    ),
+    *(
+        Claim(f"{slk} ends after at most {FEW} updates of the modes", "thesis Figure 2.3", (slk,), _few_updates(slk))
+        for slk in SLK[:2]
+    ),
+    Claim(
+        "the modes of SLK-BO are points, each another one", "thesis section 2.3", ("slk_byproduct",), _modes_are_points
+    ),
+    Claim(
+        f"the variants of SLK are within {AGREE} NMI of each other",
+        "journal Table IV",
+        SLK[:2],
+        _alike,
+        ("mnist_gan", "labelme (alexnet)", "labelme (gist)"),
+        "nmi",
+    ),
+)
