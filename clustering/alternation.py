@@ -76,7 +76,8 @@ class Sweeps:
     Attributes:
         step: see `descend`.
         max_iterations: sweeps at most.
-        tolerance: relative change of R at which it ends.
+        tolerance: relative change of R at which it ends, if the gap
+        gap_tolerance: is no larger than this share of |R| either; see `descend`.
         warm: start from the assignments of the step before, instead of softmax(-cost); R(S, M) then falls from step
             to step wherever each half of it does, which journal Algorithm 1 takes for granted but does not ensure.
         double: sweep in double precision, in which the terms must be; for tolerances below single's rounding.
@@ -85,6 +86,7 @@ class Sweeps:
     step: Step = "monotone"
     max_iterations: int = 100
     tolerance: float = 1e-6
+    gap_tolerance: float = 1e-5
     warm: bool = True
     double: bool = False
 
@@ -153,6 +155,7 @@ def alternate(
             step=sweeps.step,
             max_iterations=sweeps.max_iterations if terms else 0,
             tolerance=sweeps.tolerance,
+            gap_tolerance=sweeps.gap_tolerance,
         )
         weights = work.weights(found.assignments.mT.to(start.dtype), members)
         emptied = (weights if empty == "rollback" else work.weights(found.assignments.mT, "hard")).amax(dim=2) == 0

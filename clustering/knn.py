@@ -5,6 +5,7 @@ index of faiss where its BLAS knows the processor, three times faster where it d
 measures both), and runs on the device of the points and in their precision.
 """
 
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -74,25 +75,11 @@ def nearest_neighbours(
     indices = torch.empty(batch, points, k, dtype=torch.int64, device=x.device)
     distances = x.new_empty(batch, points, k)
     columns = min(points, max(1, _BLOCK // _ROWS))
-    rows = max(1, _BLOCK // (batch * columns))
+    rows = min(points, max(1, _BLOCK // (batch * columns)))
+    room = x.new_empty(batch * rows * columns)  # of all blocks, one after the other: new memory costs time
     for first in range(0, points, rows):
         block = slice(first, min(first + rows, points))
-        parts = []
-        for start in range(0, points, columns):
-            part = slice(start, start + columns)
-            # ||x_j||^2 - 2 <x_i, x_j>: in a row ordered as the distances are
-            far = torch.baddbmm(norms[:, None, part], x[:, block], x[:, part].mT, alpha=-2)
-            low, high = max(block.start, start), min(block.stop, start + columns)
-            if low < high:
-                own = far[:, low - first : high - first, low - start : high - start]
-                own.diagonal(dim1=1, dim2=2).fill_(torch.inf)
-            values, places = _smallest(far, min(candidates, far.shape[2]))
-            parts.append((values, places + start))
-            del far  # before there is another
-        values, places = (torch.cat(found, dim=2) for found in zip(*parts, strict=True))
-        if len(parts) > 1:
-            values, order = values.topk(candidates, dim=2, largest=False, sorted=False)
-            places = places.gather(2, order)
+        values, places = _candidates(x, norms, block, candidates, columns, room)
         indices[:, block], distances[:, block] = _ranked(x, first, places, values < torch.inf, k)
         done(block.stop, points)
     if valid is not None:
@@ -107,6 +94,30 @@ def nearest_among(points: Tensor, queries: Tensor, k: int) -> Tensor:
     blocks = torch.split(queries, max(1, _BLOCK // len(points)))
     far = (torch.addmm(norms, block, points.T, alpha=-2) for block in blocks)
     return torch.cat([some.topk(min(k, len(points)), dim=1, largest=False).indices for some in far])
+
+
+def _candidates(
+    x: Tensor, norms: Tensor, block: slice, count: int, columns: int, room: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Of a block of the points: ||x_j||^2 - 2 <x_i, x_j>, ordered as the distances are, and places of the `count`
+    nearest others (B, n, count), in no order. Some `columns` at a time, in the `room` that there is for them."""
+    parts = []
+    for first in range(0, x.shape[1], columns):
+        part = slice(first, min(first + columns, x.shape[1]))
+        size = len(x), block.stop - block.start, part.stop - part.start
+        far = room[: math.prod(size)].view(size)
+        torch.baddbmm(norms[:, None, part], x[:, block], x[:, part].mT, alpha=-2, out=far)
+        low, high = max(block.start, part.start), min(block.stop, part.stop)
+        if low < high:
+            own = far[:, low - block.start : high - block.start, low - first : high - first]
+            own.diagonal(dim1=1, dim2=2).fill_(torch.inf)
+        values, places = _smallest(far, min(count, far.shape[2]))
+        parts.append((values, places + first))
+    values, places = (torch.cat(found, dim=2) for found in zip(*parts, strict=True))
+    if len(parts) > 1:
+        values, order = values.topk(count, dim=2, largest=False, sorted=False)
+        places = places.gather(2, order)
+    return values, places
 
 
 def _smallest(far: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -17,7 +17,7 @@ from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, s
 from clustering.centres import Means, Medoids, Modes, Rows, Rule
 from clustering.errors import InputError
 from clustering.neighbours import NeighbourGraph
-from clustering.row_graph import given_graph
+from clustering.row_graph import given_graph, scipy_graph
 from clustering.sparse_graph import SparseGraph
 from clustering.streams import stream
 from clustering.trials import discrete_energy
@@ -275,6 +275,5 @@ def _matrix(W: Any) -> sparse.coo_array:
     if isinstance(W, NeighbourGraph):
         W = W.graph
     if isinstance(W, SparseGraph):
-        parts = (part.cpu().numpy() for part in (W.weights, W.columns, W.pointers))
-        W = sparse.csr_array(tuple(parts), shape=(W.points, W.points))
+        W = scipy_graph(W)
     return sparse.coo_array(W).astype(np.float64)

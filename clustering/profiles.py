@@ -96,19 +96,21 @@ def agreement(labels: NDArray[np.integer], others: Sequence[NDArray[np.integer]]
     The clusters of another clustering are first called like those here that they share most rows with, one to one.
 
     Args:
-        labels: (N,) clusters 0..K-1.
+        labels: (N,) clusters, whatever they are called.
         others: at least one.
     """
     from scipy.optimize import linear_sum_assignment
 
     same = np.zeros(len(labels))
+    names, here = np.unique(labels, return_inverse=True)
     for other in others:
-        table = np.zeros((int(labels.max()) + 1, int(other.max()) + 1), dtype=np.int64)
-        np.add.at(table, (labels, other), 1)
-        named = np.full(table.shape[1], -1)
+        other_names, there = np.unique(other, return_inverse=True)
+        table = np.zeros((len(names), len(other_names)), dtype=np.int64)
+        np.add.at(table, (here, there), 1)
+        called = np.full(len(other_names), -1)
         mine, theirs = linear_sum_assignment(-table)
-        named[theirs] = mine
-        same += named[other] == labels
+        called[theirs] = mine
+        same += called[there] == here
     return same / len(others)
 
 

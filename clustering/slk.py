@@ -12,26 +12,28 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from clustering.alternation import Clamp, Empty, Members, Outcome, Sweeps
-from clustering.blocks import is_dask_array
 from clustering.centres import ByProductModes, Means, Medoids, Modes, Rows, Rule
 from clustering.descent import Step
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows, known_clusters
 from clustering.graph import Symmetry
+from clustering.neighbours import NeighbourGraph
 from clustering.parameters import Above, AtLeast, validate_signature
+from clustering.race import Select, Standing, race, sample, standing
 from clustering.row_graph import graph_and_variance
 from clustering.row_search import nearest_to
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
 from clustering.sparse_graph import SparseGraph
-from clustering.sparse_rows import rows_of
-from clustering.starts import cluster_sizes
+from clustering.sparse_rows import SparseRows, rows_of
+from clustering.streams import stream
 from clustering.sweeps import settings
 from clustering.timing import Seconds, Stopwatch
-from clustering.trials import Course, Trials, discrete_energy, run_trials
+from clustering.trials import Course, Trials, run_trials
 
 _PRESETS: dict[str, dict[str, Any]] = {
     "slk2018-ms": {"prototypes": "mean_shift"},
@@ -72,21 +74,17 @@ class _Found(NamedTuple):
     """What T trials with one rule have found."""
 
     trials: Trials
-    energies: Tensor  # (T,) float64
+    standing: Standing
     rule: Rule
     near: _Neighbours
     seconds: Seconds
 
     def of(self, trial: int) -> "_Found":
         """One of them, as if it had been alone, which takes its share of the time."""
-        some, share = slice(trial, trial + 1), 1 / len(self.energies)
+        some, share = slice(trial, trial + 1), 1 / len(self.standing.energies)
         seconds = Seconds(self.seconds.graph, self.seconds.seeding * share, self.seconds.optimise * share)
-        return self._replace(trials=self.trials.of(some), energies=self.energies[some], seconds=seconds)
-
-    @property
-    def sizes(self) -> Tensor:
-        """(T, K) points of every trial's clusters, float64."""
-        return cluster_sizes(self.trials.labels, self.trials.assignments.shape[2])
+        standing = Standing(*(part[some] for part in self.standing))
+        return self._replace(trials=self.trials.of(some), standing=standing, seconds=seconds)
 
 
 _WHERE_EMPTY: dict[str, Empty] = {
@@ -111,7 +109,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     next either, unless an empty cluster begins again elsewhere. Which start is best decides more than the weight does;
     docs/clustering.md has the measurements behind the defaults.
 
-    Memory: besides X, the graph and about a dozen N x K arrays for each of `n_init` starts. Nothing is N x N.
+    Memory: besides X, the graph and about a dozen N x K arrays, for each of `n_init` starts if they do not race.
 
     Parameters
     ----------
@@ -127,8 +125,11 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         section 2.4); "published": k / (k + 1) of that, as the public code has it.
     beta : factor of F, an inverse temperature; 1 in the papers.
     init : "k-means++", or (K, D) first prototypes, then one start only.
-    n_init : starts, of which one is the result, see `select`.
-    select : "energy": the start of lowest E, among those of most clusters. "information": of lowest E - N H, with H
+    n_init : starts, of which one is the result, see `select`. They race (`clustering.race`): all are updated three
+        times, a quarter of them to the end, by a single mean-shift step where prototypes are modes, and the best goes
+        on, its sweeps warm. Of more than 16,384 points the race sees 8,192 with a graph of their own, unless labels are
+        known or the graph is a matrix of one's own. With a `weight_path` there is no race: all go on to the end.
+    select : "energy": the start of lowest E, among those of most clusters. "information": of lowest R - N H, with H
         the entropy of the clusters' shares in nats, which prefers even sizes among starts that are nearly as good.
     warm_up : of "byproduct" and "medoid", whose prototypes hardly move once they are rows: so many updates by a single
         mean-shift step come first. 0 in the papers.
@@ -163,7 +164,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         is where the next step would have led.
     n_iter_ : updates of the prototypes, those of the path included.
     n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result, or left out of it.
-    start_objectives_ : (n_init,) E of every start; the spread tells how much the start decides.
+    start_objectives_ : (n_init,) E of every start where it was left, of a sample times N / n; the spread tells how much
+        the start decides.
     converged_ : whether it ended before max_iter.
     seconds_ : `clustering.timing.Seconds` of the fit; of `trials`, its share.
     bandwidth_ : sigma. graph_ : W. n_features_in_, feature_names_in_ : of scikit-learn.
@@ -180,8 +182,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         bandwidth: Literal["estimate", "published"] | Annotated[float, Above(0)] = "estimate",
         beta: Annotated[float, Above(0)] = 1.0,
         init: str | ArrayLike = "k-means++",
-        n_init: Annotated[int, AtLeast(1)] = 8,
-        select: Literal["information", "energy"] = "information",
+        n_init: Annotated[int, AtLeast(1)] = 48,
+        select: Select = "information",
         warm_up: Annotated[int, AtLeast(0)] = 6,
         weight_path: Sequence[float] | None = None,
         normalize: Literal["l2"] | None = None,
@@ -235,9 +237,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X.
 
         Args:
-            X: (N, D) float32 or float64, other numbers become float32. Finite. Scipy sparse except for medoids. Of a
-                dask array the chunks of rows stay on the workers of the present `distributed.Client`, and labels_ and
-                assignments_ are dask arrays; see docs/clustering.md.
+            X: (N, D) float32 or float64, other numbers become float32. Finite. Scipy sparse except for medoids.
             y: ignored.
             partial_labels: (N,) int, known clusters 0..K-1 of some points, which keep them, and -1.
             graph: W, see `clustering.row_graph.given_graph`; built from X where None.
@@ -246,16 +246,20 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X, labels or graph that cannot be; fewer distinct points than clusters.
         """
         self._check()
-        if is_dask_array(X):
-            from clustering.blocks.slk import fit_blocks
-
-            return fit_blocks(self, X, partial_labels, graph)
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
         near, watch = self._neighbours(graph, rows), Stopwatch()
-        seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
-        found = self._run(rows, near, seeds, [float(self.weight)] * len(seeds), watch, clamp)
-        self._keep(found, self._best(found))
+        if self.n_init > 1 and isinstance(self.init, str) and not self._path():
+            whole = graph is not None and not isinstance(graph, (NeighbourGraph, SparseGraph))
+            seeds, energies, seeding = self._raced(rows, near, watch, clamp, whole=whole)
+            found = self._run(rows, near, seeds, [float(self.weight)], watch, clamp, raced=True)
+            seconds = Seconds(near.seconds, seeding, found.seconds.seeding + found.seconds.optimise)
+            self._keep(found._replace(seconds=seconds), 0)
+            self.start_objectives_ = energies
+        else:
+            seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
+            found = self._run(rows, near, seeds, [float(self.weight)] * len(seeds), watch, clamp)
+            self._keep(found, int(found.standing.order(rows.values.dtype)[0]))
         return self
 
     def trials(
@@ -316,8 +320,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rule = self._rule(rows, self.bandwidth_**2)
         logits = -rule.cost((centres if rows.origin is None else centres - rows.origin)[None])[0]
         if by == "graph" and self.weight > 0:
-            if len(self._fitted.values) == 0:
-                raise InputError("a model of a dask.array keeps no rows of it here; predict with by='prototypes'")
             fitted, new = self._fitted.values, rows.values
             if rows.origin is not None:
                 fitted, new = fitted - rows.origin, new - rows.origin
@@ -377,42 +379,72 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         weights: Sequence[float],
         watch: Stopwatch,
         clamp: Clamp | None = None,
+        *,
+        raced: bool = False,
     ) -> _Found:
-        """A trial for each of the seeds (T, K, D) with its weight, all together."""
+        """A trial for each of the seeds (T, K, D) with its weight, all together; seeds that won a race are prototypes
+        already, and nothing is left to be explored by sweeps that begin anew."""
         seeding = watch.lap()
         graph, variance, _ = near
-        rule, course = self._rule(rows, variance), self._course()
+        rule = self._rule(rows, variance)
+        course = self._course(warm=self.warm_start or raced)
         slopes = seeds.new_tensor(weights) * self._slope_per_weight
         if self.warm_up and self.prototypes in ("byproduct", "medoid"):
             shift = Modes(rows, variance, self.beta, steps=1)
             brief = replace(course, max_iterations=self.warm_up, empty="keep")
-            about = prototypes_about(seeds, rows, shift, clamp)
+            about = seeds if raced else prototypes_about(seeds, rows, shift, clamp)
             first = run_trials(shift, graph, about, slopes, clamp=clamp, course=brief)
             start = prototypes_of(first.labels, rule, first.prototypes)
+        elif raced and self.prototypes in ("mean", "mean_shift"):
+            start = seeds
         else:
             start = prototypes_about(seeds, rows, rule, clamp)
         found = run_trials(rule, graph, start, slopes, path=self._path(), clamp=clamp, course=course)
-        self._check_clusters(found.outcome)
-        multiples = torch.tensor(weights, dtype=torch.float64, device=slopes.device)
-        energies = discrete_energy(rule.cost(found.prototypes), found.labels, graph, multiples)
-        return _Found(found, energies, rule, near, Seconds(near.seconds, seeding, watch.lap()))
-
-    def _check_clusters(self, outcomes: Tensor) -> None:
-        lost = int((outcomes == Outcome.EMPTIED).sum())
+        lost = int((found.outcome == Outcome.EMPTIED).sum())
         if self.on_empty == "error" and lost:
             raise InputError(
-                f"SLK: a cluster lost all its points from {lost} of {len(outcomes)} starts; "
+                f"SLK: a cluster lost all its points from {lost} of {len(start)} starts; "
                 "set fewer n_clusters, a smaller weight, or on_empty='reseed'"
             )
+        compared = standing(found, rule, graph, weights, self.select)
+        return _Found(found, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()))
 
-    def _course(self) -> Course:
+    def _course(self, *, warm: bool) -> Course:
         return Course(
-            Sweeps(self.step, self.max_sweeps, self.sweep_tol, warm=self.warm_start),
+            Sweeps(self.step, self.max_sweeps, self.sweep_tol, warm=warm),
             self.mode_weights if self.prototypes in ("mean", "mean_shift") else "soft",
             _WHERE_EMPTY[self.on_empty],
             self.max_iter,
             self.tol,
         )
+
+    def _raced(
+        self, rows: Rows, near: _Neighbours, watch: Stopwatch, clamp: Clamp | None, *, whole: bool
+    ) -> tuple[Tensor, NDArray[np.float64], float]:
+        """(1, K, D) prototypes of the best start, E of all starts, and the seconds of seeding. On a sample, unless
+        labels are known or the graph may tell what the rows do not (`whole`)."""
+        some, about = rows, near
+        chosen = None
+        if clamp is None and not whole and not isinstance(rows, SparseRows):
+            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+            chosen = sample(len(rows.values), self.n_clusters, stream(seed, "race"))
+        if chosen is not None:
+            some = Rows(rows.values[chosen.to(rows.values.device)], rows.origin)
+        try:
+            seeds = first_seeds(self.init, some, self.n_clusters, self.n_init, self.random_state, clamp)
+        except InputError:
+            if chosen is None:
+                raise
+            some, chosen = rows, None  # that has too few distinct rows
+            seeds = first_seeds(self.init, some, self.n_clusters, self.n_init, self.random_state, clamp)
+        seeding = watch.lap()
+        if chosen is not None:
+            about = self._neighbours(None, some)
+        rule = Means(some, self.beta) if self.prototypes == "mean" else Modes(some, about.variance, self.beta, steps=1)
+        slope, weight = float(self.weight) * self._slope_per_weight, float(self.weight)
+        course = self._course(warm=False)
+        best, energies = race(rule, about.graph, seeds, slope, weight, self.select, clamp=clamp, course=course)
+        return best, energies.cpu().numpy() * (len(rows.values) / len(some.values)), seeding
 
     def _rule(self, rows: Rows, variance: float) -> Rule:
         if self.prototypes == "mean":
@@ -423,36 +455,14 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             return ByProductModes(rows, variance, self.beta, self.safeguard)
         return Modes(rows, variance, self.beta)
 
-    def _best(self, found: _Found) -> int:
-        sound = found.trials.outcome != Outcome.EMPTIED
-        criteria = self._criteria(found.energies, found.sizes)
-        return self._choice(criteria, found.sizes, sound, found.rule.rows.values.dtype)
-
-    def _choice(self, criteria: Tensor, sizes: Tensor, sound: Tensor, dtype: torch.dtype) -> int:
-        """The start of most clusters, and then of the lowest criterion: the first of those whose difference is that of
-        rounding in points of this type."""
-        clusters = (sizes > 0).sum(dim=1)
-        sound = sound & (clusters == clusters.max()) if sound.any() else clusters == clusters.max()
-        lowest = torch.where(sound, criteria, torch.inf).min()
-        rounding = 1e-9 if dtype == torch.float64 else 1e-5
-        return int((sound & (criteria <= lowest + rounding * lowest.abs())).int().argmax())
-
-    def _criteria(self, energies: Tensor, sizes: Tensor) -> Tensor:
-        """(T,) what `select` compares of every start, from its E and (T, K) points in its clusters, float64."""
-        if self.select == "energy":
-            return energies
-        points = sizes.sum(dim=1)
-        information: Tensor = torch.special.entr(sizes / points[:, None]).sum(dim=1) * points
-        return energies - information
-
     def _keep(self, found: _Found, best: int) -> None:
         """Take the best start."""
         trials, fitted = found.trials, found.rule.rows
         self._fitted, self.graph_, self.bandwidth_ = fitted, found.near.graph, found.near.variance**0.5
         self.seconds_ = found.seconds
-        self.start_objectives_ = found.energies.cpu().numpy()
-        self.objective_, self.relaxed_objective_ = float(found.energies[best]), float(trials.objective[best])
-        self.criterion_ = float(self._criteria(found.energies, found.sizes)[best])
+        self.start_objectives_ = found.standing.energies.cpu().numpy()
+        self.objective_, self.relaxed_objective_ = float(self.start_objectives_[best]), float(trials.objective[best])
+        self.criterion_ = float(found.standing.criteria[best])
         trace = trials.trace[:, best]
         taken = ~torch.isnan(trace)
         self.objective_trace_ = trace[taken].cpu().numpy()
@@ -475,15 +485,12 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self.mode_indices_ = indices.cpu().numpy()
             exact = torch.where((indices >= 0)[:, None], fitted.values[indices], exact)
         self.cluster_centers_ = exact.cpu().numpy()
-        self._warn_of_empty()
-
-    def _warn_of_empty(self) -> None:
         if self.n_empty_ and self.on_empty != "drop":
             warnings.warn(
                 f"{self.n_empty_} of {self.n_clusters} clusters have no points; try a smaller weight, fewer clusters "
                 "or more starts",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=3,
             )
 
 

@@ -27,7 +27,7 @@ class Found:
 
     Attributes:
         contents: the table.
-        labels: (N,) the cluster of each row.
+        labels: (N,) the cluster of each row, -1 of one that is in none.
         confidence: (N,) how sure it is, in [0, 1], NaN where the method does not say.
         others: labels from other starts of the same method; empty where there was one.
         clusters: how many were asked for.
@@ -87,13 +87,13 @@ def table_page(found: Found) -> str:
         found: at least two rows.
     """
     values, labels = found.contents.values, found.labels
-    known = profiles(values, labels, found.contents.columns)
+    known = [profile for profile in profiles(values, labels, found.contents.columns) if profile.cluster >= 0]
     shares = [name for j, name in enumerate(found.contents.columns) if np.isin(values[:, j], (0, 1)).all()]
     groups = [_group(found, place, profile, shares) for place, profile in enumerate(known)]
     order = {group.cluster: place for place, group in enumerate(groups)}
     sample = _sample(len(labels))
     plane, kept = principal_plane(values[sample])
-    places = np.array([order[int(label)] for label in labels[sample]])
+    places = np.array([order.get(int(label), len(groups)) for label in labels[sample]])
     same = agreement(labels, found.others) if found.others else None
     sure = found.confidence[~np.isnan(found.confidence)]
     return (
@@ -106,7 +106,8 @@ def table_page(found: Found) -> str:
             lost=found.clusters - len(groups),
             columns=found.contents.columns,
             shown=_shown(found.contents),
-            picture=scatter(plane, places, [str(group.cluster) for group in groups], _alt(groups)),
+            alone=int((labels < 0).sum()),
+            picture=scatter(plane, places, [*(str(group.cluster) for group in groups), ""], _alt(groups)),
             dots=len(sample),
             kept=percent(kept),
             separation=_separation(values[sample], labels[sample]),

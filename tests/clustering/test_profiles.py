@@ -48,6 +48,7 @@ def test_a_constant_column_tells_nothing():
 def test_agreement_does_not_know_what_clusters_are_called(labels, names):
     labels = np.array(labels)
     assert (agreement(labels, [np.array(names)[labels]]) == 1).all()
+    assert (agreement(labels - 1, [np.array(names)[labels]]) == 1).all()  # -1 is a name like any other
 
 
 def test_agreement_counts_the_others():

@@ -68,6 +68,15 @@ def test_known_classes_lost_groups_and_silent_methods(tmp_path, ages):
     assert "looked for groups once" in seen
 
 
+def test_rows_in_no_group(tmp_path, ages):
+    others = [np.array([0, 0, -1, 1, 1, 1])]
+    page = table_page(found(tmp_path, ages, [0, 0, -1, 1, 1, 1], others=others))
+    assert "sorted into 2 groups" in text(page)
+    assert "1 row is in no group" in text(page)
+    assert "100 % of the rows ended in the same group" in text(page)
+    assert "Group -1" not in page
+
+
 def test_groups_that_depend_on_the_start_come_with_advice(tmp_path, ages):
     labels, other = [0, 0, 0, 1, 1, 1], np.array([0, 1, 0, 1, 0, 1])
     assert "method=other" not in text(table_page(found(tmp_path, ages, labels)))

@@ -1,0 +1,139 @@
+"""Which of many starts to go on with: successive halving (Jamieson and Talwalkar 2016), on a sample where that will do.
+
+Starts differ by far more than their last updates change them, and a few thousand points tell which is good. So all
+starts are updated a few times on a sample of the points with a graph of its own, the best quarter until they stay, and
+one goes on, from its prototypes, with all points.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clustering.alternation import Clamp, Outcome
+from clustering.centres import Rule
+from clustering.seeding import prototypes_about
+from clustering.sparse_graph import SparseGraph
+from clustering.trials import Course, Trials, discrete_energy, run_trials
+
+Select = Literal["information", "energy"]
+"""What is compared: E, or R - N H."""
+
+_SAMPLE, _MEMBERS = 8192, 256
+"""Points of a sample, and for each cluster at least."""
+
+_FIRST_UPDATES, _KEPT = 3, 0.25
+"""Updates of all starts, and the share of them that goes on."""
+
+_SWEEPS, _TOLERANCE = 20, 1e-3
+"""Of the assignments between two updates: at most, and the relative change at which they end."""
+
+_TOGETHER = 1 << 19
+"""Assignments that are worked on together: about a dozen arrays of 2 MiB in float32, near the processor."""
+
+
+class Standing(NamedTuple):
+    """How T trials compare.
+
+    Attributes:
+        energies: (T,) E, float64.
+        criteria: (T,) what is compared, lower is better, float64.
+        clusters: (T,) how many have points.
+        sound: (T,) bool, False where a lost cluster ended the trial.
+    """
+
+    energies: Tensor
+    criteria: Tensor
+    clusters: Tensor
+    sound: Tensor
+
+    def order(self, dtype: torch.dtype) -> Tensor:
+        """(T,) the trials from best to worst: sound ones, those of most clusters, those of the lowest criterion, the
+        first of those whose difference is rounding in this precision."""
+        rounding = self.criteria.abs().max() * (1e-9 if dtype == torch.float64 else 1e-5)
+        keys = (self.criteria / rounding.clamp_min(1e-300)).round(), -self.clusters, ~self.sound
+        return torch.from_numpy(np.lexsort([key.cpu().numpy() for key in keys])).to(self.criteria.device)
+
+
+def standing(found: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[float], select: Select) -> Standing:
+    """How trials compare.
+
+    "information" is R - N H, with H the entropy of the clusters' shares in nats: the cost and the graph's term less N
+    times the mutual information of points and clusters. It prefers even sizes among those that are nearly as good.
+
+    Args:
+        found: T trials.
+        rule: by which they were found.
+        graph: W.
+        weights: T times lambda.
+        select: what is compared.
+    """
+    labels, classes = found.labels, found.assignments.shape[2]
+    ones = torch.ones_like(labels, dtype=torch.float64)
+    sizes = ones.new_zeros(len(labels), classes).scatter_add_(1, labels, ones)
+    energies = discrete_energy(rule.cost(found.prototypes), labels, graph, torch.tensor(weights).to(ones))
+    criteria = energies
+    if select == "information":
+        points = labels.shape[1]
+        criteria = found.objective - torch.special.entr(sizes / points).sum(dim=1) * points
+    return Standing(energies, criteria, (sizes > 0).sum(dim=1), found.outcome != Outcome.EMPTIED)
+
+
+def sample(points: int, clusters: int, stream: np.random.Generator) -> Tensor | None:
+    """(n,) indices, ascending, of points that stand for all of them in a race; None where all are as few."""
+    size = max(_SAMPLE, _MEMBERS * clusters)
+    if points < 2 * size:
+        return None
+    return torch.from_numpy(np.sort(stream.choice(points, size, replace=False, shuffle=False)))
+
+
+def race(
+    rule: Rule,
+    graph: SparseGraph,
+    seeds: Tensor,
+    slope: float,
+    weight: float,
+    select: Select,
+    *,
+    clamp: Clamp | None,
+    course: Course,
+) -> tuple[Tensor, Tensor]:
+    """The prototypes (1, K, D) of the best of the starts, and E (T,) of every start where it was left.
+
+    Args:
+        rule: over the rows of the sample.
+        graph: of these rows.
+        seeds: (T, K, D) of the starts.
+        slope: c of the update softmax(-cost + c W S).
+        weight: lambda of E.
+        select: what is compared.
+        clamp: (mask (n,), labels (n,)) of known rows.
+        course: how trials are run to their end; here in fewer sweeps.
+    """
+    brief = replace(
+        course.sweeps,
+        max_iterations=min(course.sweeps.max_iterations, _SWEEPS),
+        tolerance=max(course.sweeps.tolerance, _TOLERANCE),
+        gap_tolerance=1.0,
+        warm=False,
+    )
+    rest = replace(course, sweeps=brief)
+    few = replace(rest, max_iterations=min(course.max_iterations, _FIRST_UPDATES))
+    energies = seeds.new_zeros(len(seeds), dtype=torch.float64)
+    left, start = torch.arange(len(seeds), device=seeds.device), prototypes_about(seeds, rule.rows, rule, clamp)
+    together = max(1, _TOGETHER // (len(rule.rows.values) * seeds.shape[1]))
+    for heat, kept in ((few, max(1, round(_KEPT * len(seeds)))), (rest, 1)):
+        heats, ended = [], []
+        for some in torch.split(start, together):
+            slopes = some.new_full((len(some),), slope)
+            found = run_trials(rule, graph, some, slopes, clamp=clamp, course=heat)
+            heats.append(standing(found, rule, graph, [weight] * len(some), select))
+            ended.append(found.prototypes)
+        result = Standing(*(torch.cat(parts) for parts in zip(*heats, strict=True)))
+        energies[left] = result.energies
+        winners = result.order(start.dtype)[:kept]
+        left, start = left[winners], torch.cat(ended)[winners]
+    return start, energies

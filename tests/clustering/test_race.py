@@ -1,0 +1,114 @@
+"""Starts that race: the best by a slow, obvious comparison goes on, however many are worked on together."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+import clustering.race
+from clustering import SLK
+from clustering.centres import Means, Rows
+from clustering.race import Standing, race, sample
+from clustering.seeding import plus_plus, prototypes_about
+from clustering.sparse_graph import SparseGraph
+from clustering.streams import stream
+from clustering.trials import Course, run_trials
+
+WEIGHT = 0.3
+
+
+def problem(starts: int = 9) -> tuple[Rows, SparseGraph, torch.Tensor]:
+    """Points in five groups, and seeds of which many begin with two in one."""
+    generator = torch.Generator().manual_seed(0)
+    x = torch.randn(100, 3, generator=generator, dtype=torch.float64) + 6 * torch.eye(5, 3)[torch.arange(100) % 5]
+    rows = Rows.of(x)
+    near = rows.squared_distances(rows.at(torch.arange(100))[None])[0].fill_diagonal_(torch.inf).topk(4, largest=False)
+    graph = SparseGraph.of_arcs(near.indices[None], torch.ones(1, 100, 4, dtype=torch.float64))
+    return rows, graph, rows.at(plus_plus(rows, 5, [stream(3, "race", i) for i in range(starts)]))
+
+
+def run(rows: Rows, graph: SparseGraph, seeds: torch.Tensor, select: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    return race(Means(rows), graph, seeds, 2 * WEIGHT, WEIGHT, select, clamp=None, course=Course())
+
+
+@pytest.mark.parametrize("select", ["energy", "information"])
+def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustering.race, "_KEPT", 1.0)
+    rows, graph, seeds = problem()
+    prototypes, energies = run(rows, graph, seeds, select)
+    W = sparse.csr_array((graph.weights.numpy(), graph.columns.numpy(), graph.pointers.numpy())).toarray()
+    criteria = []
+    for start in seeds:
+        slopes = torch.full((1,), 2 * WEIGHT, dtype=torch.float64)
+        rule = Means(rows)
+        found = run_trials(rule, graph, prototypes_about(start[None], rows, rule), slopes, course=Course())
+        S, labels = found.assignments[0].numpy(), found.labels[0].numpy()
+        cost = ((rows.at(torch.arange(100)).numpy()[:, None] - found.prototypes[0].numpy()) ** 2).sum(axis=2)
+        if select == "energy":
+            cut = W[labels[:, None] != labels].sum()
+            criteria.append(cost[np.arange(100), labels].sum() + WEIGHT * cut)
+        else:
+            shares = np.bincount(labels, minlength=5) / 100
+            R = (S * cost).sum() + (S * np.log(S + 1e-300)).sum() - WEIGHT * (S * (W @ S)).sum()
+            criteria.append(R + 100 * (shares * np.log(np.maximum(shares, 1e-300))).sum())
+    assert len(energies) == len(seeds)
+    expected = run(rows, graph, seeds[[int(np.argmin(criteria))]], select)
+    apart = torch.cdist(prototypes[0], expected[0][0])  # equally good starts may name their clusters otherwise
+    assert float(apart.min(dim=0).values.max()) < 1e-2
+    assert float(energies.std()) > 1  # or there was nothing to choose
+
+
+@pytest.mark.parametrize("together", [1, 1 << 10, 1 << 19])
+def test_it_does_not_depend_on_how_many_run_together(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = run(*problem(), "information")
+    monkeypatch.setattr(clustering.race, "_TOGETHER", together)
+    for mine, theirs in zip(run(*problem(), "information"), whole, strict=True):
+        torch.testing.assert_close(mine, theirs)
+
+
+def test_sound_trials_of_most_clusters_come_first_and_rounding_decides_nothing() -> None:
+    clusters, sound = torch.tensor([3, 2, 3, 3, 3]), torch.tensor([True, True, True, False, True])
+    criteria = torch.tensor([-1.0, -9.0, -2.0, -8.0, -2.0 - 1e-14], dtype=torch.float64)
+    assert Standing(criteria, criteria, clusters, sound).order(torch.float64).tolist() == [2, 4, 0, 1, 3]
+
+
+def test_samples_have_distinct_points_and_leave_few_points_alone() -> None:
+    found = sample(100_000, 3, stream(0, "race"))
+    assert found is not None
+    assert len(found.unique()) == len(found) == 8192
+    assert bool((found.diff() > 0).all())
+    assert sample(16_000, 3, stream(0, "race")) is None
+    assert sample(16_400, 100, stream(0, "race")) is None
+
+
+@pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct", "medoid"])
+def test_a_race_on_a_sample_finds_the_groups_of_all(rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustering.race, "_SAMPLE", 60)
+    monkeypatch.setattr(clustering.race, "_MEMBERS", 1)
+    raced: list[int] = []
+    monkeypatch.setattr(
+        "clustering.slk.race", lambda rule, *a, **o: raced.append(len(rule.rows.values)) or race(rule, *a, **o)
+    )
+    y = np.arange(300) % 4
+    X = np.random.default_rng(0).normal(size=(300, 4)) + 12 * np.eye(4)[y] + 50
+    model = SLK(4, prototypes=rule, n_init=6, random_state=0).fit(X)
+    assert len(set(zip(model.labels_, y, strict=True))) == 4
+    assert len(model.start_objectives_) == 6
+    again = SLK(4, prototypes=rule, n_init=6, random_state=0).fit(X, graph=model.graph_)
+    np.testing.assert_array_equal(again.labels_, model.labels_)
+    parts = (model.graph_.weights.numpy(), model.graph_.columns.numpy(), model.graph_.pointers.numpy())
+    SLK(4, prototypes=rule, n_init=6, random_state=0).fit(X, graph=sparse.csr_array(parts))
+    SLK(4, prototypes=rule, n_init=6, random_state=0).fit(X, partial_labels=np.where(y == 0, 0, -1))
+    assert raced == [60, 60, 300, 300]
+
+
+def test_a_sample_of_too_few_distinct_rows_is_left_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(clustering.race, "_SAMPLE", 20)
+    monkeypatch.setattr(clustering.race, "_MEMBERS", 1)
+    X = np.repeat([[0.0, 0.0], [9.0, 0.0]], 500, axis=0)
+    X[3] = 0, 9
+    X[600] = 9, 9
+    model = SLK(4, bandwidth=1.0, weight=0.01, n_init=3, random_state=0).fit(X)
+    assert len(model.cluster_centers_) == 4
