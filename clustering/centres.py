@@ -106,12 +106,6 @@ class Rows:
         return sums, density
 
 
-def nearest_centres(values: Tensor, centres: Tensor) -> Tensor:
-    """(n,) the nearest of the centres (K, D) to each of the rows (n, D), ties to the lowest."""
-    origin = centres.mean(dim=0)
-    return Rows(values, origin).squared_distances((centres - origin)[None])[0].min(dim=0).indices
-
-
 @dataclass(frozen=True)
 class Means:
     """Weighted means, which minimise sum_pk s_pk beta ||x_p - m_k||^2 (journal eq. 20)."""

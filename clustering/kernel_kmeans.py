@@ -10,13 +10,13 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from clustering.centres import Rows
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
 from clustering.parameters import AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance
 from clustering.seeding import first_seeds
 from clustering.sparse_graph import SharedGraph, SparseGraph
+from clustering.sparse_rows import rows_of
 from clustering.starts import best_start, cluster_sizes, empty_clusters, indicators
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
@@ -79,7 +79,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "KernelKMeans":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored.
 
         Args:
             graph: W, see `clustering.row_graph.given_graph`; built from X where None.
@@ -88,7 +88,9 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters.
         """
         validate_signature(self)
-        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device))
+        rows = rows_of(
+            checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device, accept_sparse=True)
+        )
         points, K = len(rows.values), self.n_clusters
         if points < K:
             raise InputError(f"n_samples={points} should be >= n_clusters={K}")
@@ -102,7 +104,13 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         else:
             labels = rows.squared_distances(first_seeds(self.init, rows, K, self.n_init, seed)).min(dim=1).indices
         seeding_seconds = watch.lap()
-        found = kernel_k_means(self.graph_, rows.values.new_zeros(points), labels, K, self.max_iter)
+        found = kernel_k_means(
+            self.graph_,
+            torch.zeros(points, dtype=rows.values.dtype, device=rows.values.device),
+            labels,
+            K,
+            self.max_iter,
+        )
         best = best_start(found.objectives, found.labels, K)
         self.labels_ = found.labels[best].cpu().numpy()
         self.objective_, self.start_objectives_ = float(found.objectives[best]), found.objectives.cpu().numpy()
@@ -111,6 +119,11 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_empty_ = empty_clusters(found.labels[best], K)
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 class Rounds(NamedTuple):

@@ -9,11 +9,11 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from clustering.centres import Rows, nearest_centres
 from clustering.errors import InputError
 from clustering.estimator_input import checked_rows
 from clustering.parameters import AtLeast, validate_signature
 from clustering.seeding import first_seeds
+from clustering.sparse_rows import SparseRows, nearest_centres, rows_of
 from clustering.timing import Seconds, Stopwatch
 
 
@@ -61,13 +61,13 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "KMeans":
-        """Cluster the rows of X, (N, D) finite; `y` and `graph` are ignored.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` and `graph` are ignored.
 
         Raises:
             InputError: a parameter or X that cannot be; fewer distinct points than clusters.
         """
         validate_signature(self)
-        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize))
+        rows = rows_of(checked_rows(self, X, reset=True, normalize=self.normalize, accept_sparse=True))
         if len(rows.values) < self.n_clusters:
             raise InputError(f"n_samples={len(rows.values)} should be >= n_clusters={self.n_clusters}")
         watch = Stopwatch()
@@ -75,7 +75,7 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if rows.origin is not None:
             seeds = seeds + rows.origin
         seeding_seconds = watch.lap()
-        values = rows.values.numpy()
+        values = rows.values.scipy() if isinstance(rows, SparseRows) else rows.values.numpy()
         lloyd = sklearn.cluster.KMeans(self.n_clusters, n_init=1, max_iter=self.max_iter, tol=self.tol)
         starts = [sklearn.base.clone(lloyd).set_params(init=seed).fit(values) for seed in seeds.numpy()]
         best = min(starts, key=lambda start: float(start.inertia_))
@@ -86,8 +86,13 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """(n,) the nearest mean of each of the rows of X (n, D)."""
         check_is_fitted(self)
-        values = checked_rows(self, X, reset=False, normalize=self.normalize)
-        return nearest_centres(values, torch.from_numpy(self.cluster_centers_).to(values)).cpu().numpy()
+        values = checked_rows(self, X, reset=False, normalize=self.normalize, accept_sparse=True)
+        return nearest_centres(values, torch.from_numpy(self.cluster_centers_).to(values.dtype)).cpu().numpy()

@@ -12,13 +12,14 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from clustering.alternation import Alternation, Outcome, alternate
-from clustering.centres import Modes, Rows, nearest_centres
+from clustering.centres import Modes, Rows
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
 from clustering.graph import Symmetry
 from clustering.parameters import Above, AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance
 from clustering.seeding import first_seeds, prototypes_about
+from clustering.sparse_rows import nearest_centres, rows_of
 from clustering.starts import best_start, empty_clusters
 from clustering.timing import Seconds, Stopwatch
 
@@ -89,7 +90,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "GaussianKModes":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored.
 
         Args:
             graph: from which sigma is estimated, see `clustering.row_graph.given_graph`; built where None.
@@ -101,7 +102,9 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         path = tuple(float(factor) for factor in (self.bandwidth_path if self.bandwidth_path is not None else ()))
         if not all(high > low > 0 for high, low in pairwise((*path, 1.0))):
             raise InputError(f"GaussianKModes: bandwidth_path must fall and be above 1, not {self.bandwidth_path!r}")
-        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device))
+        rows = rows_of(
+            checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device, accept_sparse=True)
+        )
         if len(rows.values) < self.n_clusters:
             raise InputError(f"n_samples={len(rows.values)} should be >= n_clusters={self.n_clusters}")
         watch = Stopwatch()
@@ -149,8 +152,17 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.converged_ = bool(found.outcome[best] == Outcome.CONVERGED)
         self.n_empty_ = empty_clusters(nearest.indices[best], self.n_clusters)
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """(n,) the nearest mode of each of the rows of X (n, D)."""
         check_is_fitted(self)
-        values = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device)
-        return nearest_centres(values, torch.from_numpy(self.cluster_centers_).to(values)).cpu().numpy()
+        values = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device, accept_sparse=True)
+        return (
+            nearest_centres(values, torch.from_numpy(self.cluster_centers_).to(values.device, values.dtype))
+            .cpu()
+            .numpy()
+        )

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clustering.centres import Modes, Rows, mean_shift, nearest_centres
+from clustering.centres import Modes, mean_shift
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
 from clustering.parameters import Above, AtLeast, validate_signature
@@ -19,6 +19,7 @@ from clustering.row_search import nearest_to
 from clustering.seeding import first_seeds
 from clustering.simplex import project
 from clustering.smoothing import Smoothed, Smoothness, smoothed
+from clustering.sparse_rows import nearest_centres, rows_of
 from clustering.starts import best_start, empty_clusters, indicators
 from clustering.timing import Seconds, Stopwatch
 from clustering.trials import discrete_energy
@@ -98,7 +99,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "LaplacianKModes":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored.
 
         Args:
             graph: W, see `clustering.row_graph.given_graph`; built from X where None.
@@ -107,7 +108,9 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters.
         """
         validate_signature(self)
-        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device))
+        rows = rows_of(
+            checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device, accept_sparse=True)
+        )
         if len(rows.values) < self.n_clusters:
             raise InputError(f"n_samples={len(rows.values)} should be >= n_clusters={self.n_clusters}")
         watch = Stopwatch()
@@ -125,6 +128,11 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         return self
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
         """(n,) clusters of new points.
 
@@ -136,17 +144,17 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if by not in ("graph", "prototypes"):
             raise InputError(f"by must be graph or prototypes, not {by!r}")
-        new = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device)
-        centres = torch.from_numpy(self.cluster_centers_).to(new)
+        new = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device, accept_sparse=True)
+        centres = torch.from_numpy(self.cluster_centers_).to(new.device, new.dtype)
         if by == "prototypes" or self.weight == 0:
             return nearest_centres(new, centres).cpu().numpy()
-        origin, fitted = self._fitted.origin, self._fitted.values
-        if origin is not None:
-            fitted, new, centres = fitted - origin, new - origin, centres - origin
-        near = nearest_to(fitted, new, self.n_neighbors)
+        rows, known, origin = rows_of(new, self._fitted), self._fitted.values, self._fitted.origin
+        if isinstance(new, Tensor) and origin is not None:
+            known, new, centres = known - origin, new - origin, centres - origin
+        near = nearest_to(known, new, self.n_neighbors)
         # Of the quadratic weight sum_q ||s - s_q||^2 and its mirror image: Wang and Carreira-Perpinan 2014, section 4.
-        mean = torch.from_numpy(self.assignments_).to(new)[near].mean(dim=1).T
-        cost = Modes(Rows(new), self.bandwidth_**2).cost(centres[None])
+        mean = torch.from_numpy(self.assignments_).to(centres)[near].mean(dim=1).T
+        cost = Modes(rows, self.bandwidth_**2).cost(centres[None])
         found = project(mean - cost / (2 * self.weight * near.shape[1]))
         return found[0].max(dim=0).indices.cpu().numpy()
 

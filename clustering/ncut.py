@@ -20,6 +20,7 @@ from clustering.parameters import AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance, scipy_graph
 from clustering.row_search import nearest_to
 from clustering.seeding import plus_plus
+from clustering.sparse_rows import SparseRows, SparseTable, rows_of
 from clustering.spectrum import leading_eigenvectors
 from clustering.starts import best_start, empty_clusters
 from clustering.streams import stream
@@ -86,7 +87,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "Ncut":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored.
 
         Args:
             graph: W, see `clustering.row_graph.given_graph`; built from X where None.
@@ -95,7 +96,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X or graph that cannot be; fewer points than clusters, or fewer with arcs.
         """
         validate_signature(self)
-        rows = Rows.of(checked_rows(self, X, reset=True, normalize=self.normalize))
+        rows = rows_of(checked_rows(self, X, reset=True, normalize=self.normalize, accept_sparse=True))
         points, K = len(rows.values), self.n_clusters
         if points < K:
             raise InputError(f"n_samples={points} should be >= n_clusters={K}")
@@ -121,6 +122,11 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_empty_ = empty_clusters(every[best], K)
         self.seconds_ = Seconds(graph_seconds, 0.0, watch.lap())
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
     def _labels(self, graph: csr_array, seed: int) -> tuple[Labels, Embedding, list[int]]:
         """(T, n) labels of the starts, (n, K) embedding, and the rounds of each start, of a graph without isolated
@@ -160,7 +166,10 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         vectors = np.zeros((len(values), self.n_clusters))
         every[:, linked], vectors[linked] = labels, embedding
         if len(linked):
-            near = nearest_to(values[linked], values[isolated], 1)[:, 0].numpy()
+            known = (
+                SparseTable.of_scipy(rows.values.scipy()[linked]) if isinstance(rows, SparseRows) else values[linked]
+            )
+            near = nearest_to(known, values[isolated], 1)[:, 0].numpy()
             every[:, isolated] = every[:, linked[near]]
         return every, vectors
 

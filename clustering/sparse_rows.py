@@ -134,3 +134,11 @@ def rows_of(values: Tensor | SparseTable, like: Rows | None = None) -> Rows:
     if isinstance(values, SparseTable):
         return SparseRows(values)
     return Rows.of(values) if like is None else Rows(values, like.origin)
+
+
+def nearest_centres(values: Tensor | SparseTable, centres: Tensor) -> Tensor:
+    """(n,) the nearest of the centres (K, D) to each of the rows (n, D), ties to the lowest."""
+    if isinstance(values, SparseTable):
+        return SparseRows(values).squared_distances(centres[None])[0].min(dim=0).indices
+    origin = centres.mean(dim=0)
+    return Rows(values, origin).squared_distances((centres - origin)[None])[0].min(dim=0).indices

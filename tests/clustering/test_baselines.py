@@ -68,6 +68,21 @@ def test_separate_blobs_are_found_in_either_precision_whatever_the_order_of_poin
     assert model.n_iter_ >= 1
 
 
+@pytest.mark.parametrize("name", [*NAMES, "LaplacianKModes"])
+def test_sparse_rows_give_the_same_clusters_as_dense_ones(name: str) -> None:
+    generator = np.random.default_rng(0)
+    X = np.zeros((90, 40), dtype=np.float32)
+    for part in range(3):  # three topics of words of their own
+        X[30 * part : 30 * part + 30, 13 * part : 13 * part + 13] = generator.exponential(size=(30, 13))
+    dense = estimator(name, normalize="l2").fit(X)
+    thin = estimator(name, normalize="l2").fit(sparse.csr_array(X))
+    for model in (dense, thin):
+        assert len(set(zip(model.labels_, np.repeat(range(3), 30), strict=True))) == 3
+    np.testing.assert_allclose(thin.objective_, dense.objective_, rtol=1e-4, atol=1e-6)
+    if hasattr(thin, "predict"):
+        np.testing.assert_array_equal(thin.predict(sparse.csr_array(X)), thin.labels_)
+
+
 def test_k_means_is_that_of_scikit_learn_from_the_same_means() -> None:
     X = np.random.default_rng(0).normal(size=(200, 3)) + 100
     seeds = X[:5]
