@@ -48,6 +48,8 @@ def _group(name: str) -> str:
 def _files(schema: type[RunConfig]) -> str:
     """What is no group, but picks a file all the same."""
     rows = {"experiment": "keys and values from a file, put before yours"}
+    if any(field.name == "selection" for field in top_level(schema)):
+        rows = {"selection": "settings among which labels choose one"}
     if any(field.name == "tuning" for field in top_level(schema)):
         rows["tuning"] = "how a strategy's values are chosen"
     lines = [f"{name:<11} {about}: {', '.join(groups.names(name))}, or FILE.yaml" for name, about in rows.items()]
