@@ -72,6 +72,10 @@ class Rows:
         first = same.int().argmax(dim=1, keepdim=True)
         return torch.where(same.any(dim=1), near.gather(1, first)[:, 0], -1)
 
+    def nearest(self, centres: Tensor) -> Tensor:
+        """(B, K) index of the point nearest to each of the centres (B, K, D), ties to the first."""
+        return self.squared_distances(centres).min(dim=2).indices
+
     def squared_distances(self, centres: Tensor) -> Tensor:
         """(B, K, N) squared Euclidean distances to centres (B, K, D), clamped at 0; a tensor of its own."""
         flat = centres.flatten(0, -2)

@@ -394,7 +394,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             brief = replace(course, max_iterations=self.warm_up, empty="keep")
             about = seeds if raced else prototypes_about(seeds, rows, shift, clamp)
             first = run_trials(shift, graph, about, slopes, clamp=clamp, course=brief)
-            start = prototypes_of(first.labels, rule, first.prototypes)
+            start = prototypes_of(first.labels, rule, rows.at(rows.nearest(first.prototypes)))
         elif raced and self.prototypes in ("mean", "mean_shift"):
             start = seeds
         else:

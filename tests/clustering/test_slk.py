@@ -152,6 +152,14 @@ def test_the_papers_weight_is_twice_the_exact_one() -> None:
     np.testing.assert_array_equal(exact.assignments_, paper.assignments_)
 
 
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("rule", ["byproduct", "medoid"])
+def test_modes_are_points_also_where_a_cluster_was_empty_for_a_while(rule: Any) -> None:
+    for seed in range(12):
+        model = SLK(10, prototypes=rule, n_init=1, random_state=seed).fit(draw(seed, 40))
+        assert (model.mode_indices_ >= 0).all()
+
+
 @pytest.mark.parametrize("rule", ["byproduct", "medoid"])
 def test_modes_are_points_of_their_cluster(rule: Any) -> None:
     X, _ = blobs(dtype="float32")
