@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from clustering.alternation import Alternation, Outcome, alternate
+from clustering.blocks import is_dask_array
 from clustering.centres import Modes, Rows
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
@@ -90,7 +91,8 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "GaussianKModes":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored. Of a dask array labels_ is
+        one, see docs/many-machines.md.
 
         Args:
             graph: from which sigma is estimated, see `clustering.row_graph.given_graph`; built where None.
@@ -102,6 +104,10 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         path = tuple(float(factor) for factor in (self.bandwidth_path if self.bandwidth_path is not None else ()))
         if not all(high > low > 0 for high, low in pairwise((*path, 1.0))):
             raise InputError(f"GaussianKModes: bandwidth_path must fall and be above 1, not {self.bandwidth_path!r}")
+        if is_dask_array(X):
+            from clustering.blocks.kmodes import fit_blocks
+
+            return fit_blocks(self, X, graph, path, _COLD)
         rows = rows_of(
             checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device, accept_sparse=True)
         )

@@ -17,6 +17,7 @@ from clustering.alternation import Clamp, Outcome
 from clustering.centres import Rule
 from clustering.seeding import prototypes_about
 from clustering.sparse_graph import SparseGraph
+from clustering.starts import cluster_sizes
 from clustering.trials import Course, Trials, discrete_energy, run_trials
 
 Select = Literal["information", "energy"]
@@ -71,15 +72,19 @@ def standing(found: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[fl
         weights: T times lambda.
         select: what is compared.
     """
-    labels, classes = found.labels, found.assignments.shape[2]
-    ones = torch.ones_like(labels, dtype=torch.float64)
-    sizes = ones.new_zeros(len(labels), classes).scatter_add_(1, labels, ones)
-    energies = discrete_energy(rule.cost(found.prototypes), labels, graph, torch.tensor(weights).to(ones))
+    labels = found.labels
+    sizes = cluster_sizes(labels, found.assignments.shape[2])
+    energies = discrete_energy(rule.cost(found.prototypes), labels, graph, sizes.new_tensor(weights))
+    return compared(energies, found.objective, sizes, found.outcome, select)
+
+
+def compared(energies: Tensor, objectives: Tensor, sizes: Tensor, outcomes: Tensor, select: Select) -> Standing:
+    """The same from (T,) E, (T,) R, (T, K) float64 points of the clusters and (T,) values of `Outcome`."""
     criteria = energies
     if select == "information":
-        points = labels.shape[1]
-        criteria = found.objective - torch.special.entr(sizes / points).sum(dim=1) * points
-    return Standing(energies, criteria, (sizes > 0).sum(dim=1), found.outcome != Outcome.EMPTIED)
+        points = sizes.sum(dim=1)
+        criteria = objectives - torch.special.entr(sizes / points[:, None]).sum(dim=1) * points
+    return Standing(energies, criteria, (sizes > 0).sum(dim=1), outcomes != Outcome.EMPTIED)
 
 
 def sample(points: int, clusters: int, stream: np.random.Generator) -> Tensor | None:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from clustering.alternation import Clamp, Empty, Members, Outcome, Sweeps
+from clustering.blocks import is_dask_array
 from clustering.centres import ByProductModes, Means, Medoids, Modes, Rows, Rule
 from clustering.descent import Step
 from clustering.errors import InputError
@@ -237,7 +238,9 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X.
 
         Args:
-            X: (N, D) float32 or float64, other numbers become float32. Finite. Scipy sparse except for medoids.
+            X: (N, D) float32 or float64, other numbers become float32. Finite. Scipy sparse except for medoids. Of a
+                dask array the chunks of rows stay on the workers of the present `distributed.Client`, and labels_ and
+                assignments_ are dask arrays; see docs/many-machines.md.
             y: ignored.
             partial_labels: (N,) int, known clusters 0..K-1 of some points, which keep them, and -1.
             graph: W, see `clustering.row_graph.given_graph`; built from X where None.
@@ -246,6 +249,10 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X, labels or graph that cannot be; fewer distinct points than clusters.
         """
         self._check()
+        if is_dask_array(X):
+            from clustering.blocks.slk import fit_blocks
+
+            return fit_blocks(self, X, partial_labels, graph)
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
         near, watch = self._neighbours(graph, rows), Stopwatch()
@@ -320,6 +327,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rule = self._rule(rows, self.bandwidth_**2)
         logits = -rule.cost((centres if rows.origin is None else centres - rows.origin)[None])[0]
         if by == "graph" and self.weight > 0:
+            if len(self._fitted.values) == 0:
+                raise InputError("a model of a dask.array keeps no rows of it here; predict with by='prototypes'")
             fitted, new = self._fitted.values, rows.values
             if rows.origin is not None:
                 fitted, new = fitted - rows.origin, new - rows.origin
@@ -400,14 +409,17 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         else:
             start = prototypes_about(seeds, rows, rule, clamp)
         found = run_trials(rule, graph, start, slopes, path=self._path(), clamp=clamp, course=course)
-        lost = int((found.outcome == Outcome.EMPTIED).sum())
-        if self.on_empty == "error" and lost:
-            raise InputError(
-                f"SLK: a cluster lost all its points from {lost} of {len(start)} starts; "
-                "set fewer n_clusters, a smaller weight, or on_empty='reseed'"
-            )
+        self._check_clusters(found.outcome)
         compared = standing(found, rule, graph, weights, self.select)
         return _Found(found, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()))
+
+    def _check_clusters(self, outcomes: Tensor) -> None:
+        lost = int((outcomes == Outcome.EMPTIED).sum())
+        if self.on_empty == "error" and lost:
+            raise InputError(
+                f"SLK: a cluster lost all its points from {lost} of {len(outcomes)} starts; "
+                "set fewer n_clusters, a smaller weight, or on_empty='reseed'"
+            )
 
     def _course(self, *, warm: bool) -> Course:
         return Course(
@@ -440,11 +452,18 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         seeding = watch.lap()
         if chosen is not None:
             about = self._neighbours(None, some)
+        best, energies = self._race(some, about, seeds, clamp)
+        return best, energies * (len(rows.values) / len(some.values)), seeding
+
+    def _race(
+        self, some: Rows, about: _Neighbours, seeds: Tensor, clamp: Clamp | None = None
+    ) -> tuple[Tensor, NDArray[np.float64]]:
+        """(1, K, D) prototypes of the best of the starts from these seeds, and E of all of them."""
         rule = Means(some, self.beta) if self.prototypes == "mean" else Modes(some, about.variance, self.beta, steps=1)
         slope, weight = float(self.weight) * self._slope_per_weight, float(self.weight)
         course = self._course(warm=False)
         best, energies = race(rule, about.graph, seeds, slope, weight, self.select, clamp=clamp, course=course)
-        return best, energies.cpu().numpy() * (len(rows.values) / len(some.values)), seeding
+        return best, energies.cpu().numpy()
 
     def _rule(self, rows: Rows, variance: float) -> Rule:
         if self.prototypes == "mean":
@@ -485,12 +504,15 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self.mode_indices_ = indices.cpu().numpy()
             exact = torch.where((indices >= 0)[:, None], fitted.values[indices], exact)
         self.cluster_centers_ = exact.cpu().numpy()
+        self._warn_of_empty()
+
+    def _warn_of_empty(self) -> None:
         if self.n_empty_ and self.on_empty != "drop":
             warnings.warn(
                 f"{self.n_empty_} of {self.n_clusters} clusters have no points; try a smaller weight, fewer clusters "
                 "or more starts",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 

@@ -26,7 +26,12 @@ def best_start(objectives: Tensor, labels: Tensor, clusters: int) -> int:
         labels: (T, N).
         clusters: K.
     """
-    filled = (cluster_sizes(labels, clusters) > 0).sum(dim=1)
+    return best_by_sizes(objectives, cluster_sizes(labels, clusters))
+
+
+def best_by_sizes(objectives: Tensor, sizes: Tensor) -> int:
+    """Likewise, from the points of every cluster (T, K)."""
+    filled = (sizes > 0).sum(dim=1)
     most = filled == filled.max()
     lowest = objectives[most].min()
     return int((most & (objectives <= lowest + 1e-9 * lowest.abs())).int().argmax())
@@ -34,11 +39,16 @@ def best_start(objectives: Tensor, labels: Tensor, clusters: int) -> int:
 
 def empty_clusters(labels: Tensor, clusters: int) -> int:
     """How many of K clusters have none of the labels (N,); some are worth a warning."""
-    empty = clusters - int((cluster_sizes(labels[None], clusters) > 0).sum())
+    return warn_of_empty(cluster_sizes(labels[None], clusters)[0], stacklevel=4)
+
+
+def warn_of_empty(sizes: Tensor, stacklevel: int = 3) -> int:
+    """Likewise, from the points of every cluster (K,)."""
+    empty = int((sizes == 0).sum())
     if empty:
         warnings.warn(
-            f"{empty} of {clusters} clusters have no points; try fewer clusters or more starts",
+            f"{empty} of {len(sizes)} clusters have no points; try fewer clusters or more starts",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
     return empty

@@ -20,8 +20,6 @@ from clustering.objective import Objective, State, allowance, inner
 if TYPE_CHECKING:
     from distributed import Future
 
-_GAP_TOLERANCE = 1e-5
-
 
 class Opened(NamedTuple):
     """A block before the first step: its rows of the problem, without the term, and where S begins."""
@@ -98,7 +96,7 @@ def descend_blocks(
         rounding, last = allowance(size, dtype), iteration == limit
         if verdict == Status.CONVERGED and guarded:
             gap = -predicted if kappa is None else step.gap(now)
-            if far_from_stationary(gap, R, rounding, _GAP_TOLERANCE):
+            if far_from_stationary(gap, R, rounding, sweeps.gap_tolerance):
                 verdict = None  # R changed little, but it is far from stationary
         if last or verdict is not None:
             break

@@ -14,7 +14,7 @@ from clustering.blocks.cluster import Cluster, Kept
 from clustering.blocks.rows import BlockRows
 from clustering.centres import Rows
 from clustering.graph import Symmetry
-from clustering.row_graph import arc_lengths, given_graph
+from clustering.row_graph import Bandwidth, arc_lengths, given_graph, variance_above_rounding
 from clustering.sparse_graph import SparseGraph, merged
 
 if TYPE_CHECKING:
@@ -44,6 +44,24 @@ class BlockGraph:
     boundary: list["Future"]
     owners: list[list[int]]
     mean_squared_distance: float
+
+    @classmethod
+    def none(cls, rows: BlockRows) -> "BlockGraph":
+        """No graph, where none is needed."""
+        count = rows.cluster.count
+        return cls(rows.cluster, [None] * count, [], [[]] * count, 0.0)
+
+    @classmethod
+    def with_variance(
+        cls, given: Any, rows: BlockRows, k: int, symmetry: Symmetry, bandwidth: Bandwidth
+    ) -> tuple["BlockGraph", float]:
+        """W of the rows, and sigma^2; see `clustering.row_graph.graph_and_variance`."""
+        estimated = isinstance(bandwidth, str)
+        near = cls.built(rows, k, symmetry) if given is None else cls.given(given, rows, measured=estimated)
+        if not isinstance(bandwidth, str):
+            return near, float(bandwidth) ** 2
+        squared = near.mean_squared_distance * (k / (k + 1) if bandwidth == "published" else 1.0)
+        return near, variance_above_rounding(squared, rows.dtype, rows.largest, rows.points)
 
     @classmethod
     def built(cls, rows: BlockRows, k: int, symmetry: Symmetry) -> "BlockGraph":

@@ -84,9 +84,13 @@ class BlockRows:
 
     def at(self, indices: Tensor) -> Tensor:
         """(…, D) the points of these indices."""
-        owners = np.searchsorted(self.offsets, indices.numpy(), side="right") - 1
-        local = indices - torch.from_numpy(self.offsets[owners])
-        return self.pick(torch.from_numpy(owners), _at, self.parts, local)
+        found = self.values_at(indices)
+        return found if self.origin is None else found - self.origin
+
+    def values_at(self, indices: Tensor) -> Tensor:
+        """(…, D) likewise, as they are, not counted from the origin."""
+        owners = torch.from_numpy(np.searchsorted(self.offsets, indices.numpy(), side="right") - 1)
+        return self.pick(owners, _values_at, self.parts, indices - torch.from_numpy(self.offsets)[owners])
 
     def pick(self, owners: Tensor, function: Any, parts: list["Future"], *what: Tensor) -> Tensor:
         """(…, D) points that lie in the blocks `owners` (…): what `function(part, *what)` gives of the part of a
@@ -148,8 +152,8 @@ def _rows(values: Tensor, origin: Tensor | None) -> Kept:
     return Kept(rows, float(rows.squared_norms.max()))
 
 
-def _at(rows: Rows, places: Tensor) -> Tensor:
-    return rows.at(places)
+def _values_at(rows: Rows, places: Tensor) -> Tensor:
+    return rows.values[places]
 
 
 def _places(rows: Rows, centres: Tensor) -> Tensor:

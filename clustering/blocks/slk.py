@@ -8,29 +8,33 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.utils import check_random_state
 from torch import Tensor
 
 from clustering.alternation import Outcome
 from clustering.blocks.alternation import BlockTrial, prototypes_about_blocks, prototypes_of_blocks, run_trial
 from clustering.blocks.graph import BlockGraph, HaloGraph
 from clustering.blocks.prototypes import BlockRule
+from clustering.blocks.results import begin_fit, dask_array
 from clustering.blocks.rows import BlockRows
 from clustering.blocks.seeding import plus_plus_blocks
 from clustering.centres import Modes, Rows
 from clustering.errors import InputError
-from clustering.row_graph import variance_above_rounding
+from clustering.race import compared, sample
 from clustering.seeding import first_seeds
+from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 from clustering.trials import cut
 
 if TYPE_CHECKING:
-    from distributed import Future
-
     from clustering.slk import SLK
 
 
 def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
     """Fit the model, whose parameters have been checked, to the rows of X on the cluster of the present client.
+
+    Several starts race in this process, on the sample of rows on which they race in memory, or on all where these are
+    few; one goes on with all rows on the workers. With a weight path all go on, one after the other.
 
     `labels_` and `assignments_` become dask arrays, whose blocks stay on the workers; `graph_` is what was given, or
     None.
@@ -41,32 +45,31 @@ def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
     for given, what in (
         (partial_labels is not None, "partial_labels"),
         (model.prototypes == "medoid", "prototypes='medoid', which needs pairs of points,"),
-        (model.device == "cuda", "device='cuda'"),
     ):
         if given:
             raise InputError(f"SLK: {what} is not there for a dask.array; give the rows as one array in memory")
-    rows = BlockRows.of(X, normalize=model.normalize == "l2")
-    if rows.points < model.n_clusters:
-        raise InputError(f"n_samples={rows.points} should be >= n_clusters={model.n_clusters}")
-    model.n_features_in_ = rows.dimension
-    if hasattr(model, "feature_names_in_"):
-        del model.feature_names_in_
+    rows = begin_fit(model, X)
     watch = Stopwatch()
-    near, variance = _neighbours(model, rows, graph)
+    near, variance = BlockGraph.with_variance(graph, rows, model.n_neighbors, model.symmetry, model.bandwidth)
     seconds_of_graph = watch.lap()
-    draw = partial(plus_plus_blocks, rows, model.n_clusters)
-    seeds = first_seeds(model.init, rows.template, model.n_clusters, model.n_init, model.random_state, draw=draw)
+    raced = model.n_init > 1 and isinstance(model.init, str) and not model._path()
+    energies = None
+    if raced:
+        seeds, energies = _raced(model, rows, graph)
+    else:
+        draw = partial(plus_plus_blocks, rows, model.n_clusters)
+        seeds = first_seeds(model.init, rows.template, model.n_clusters, model.n_init, model.random_state, draw=draw)
     seconds_of_seeding = watch.lap()
     rule = BlockRule(rows, partial(clone(model)._rule, variance=variance))
-    starts = [_run(model, rule, near, variance, seed[None]) for seed in seeds]
-    model._check_clusters(torch.tensor([start.trial.outcome for start in starts]))
-    energies = torch.stack([start.energy for start in starts])
-    sound = torch.tensor([start.trial.outcome != Outcome.EMPTIED for start in starts])
+    starts = [_run(model, rule, near, variance, seed[None], raced=raced) for seed in seeds]
+    outcomes = torch.tensor([start.trial.outcome for start in starts])
+    model._check_clusters(outcomes)
+    objectives = torch.cat([start.trial.objective for start in starts])
     sizes = torch.stack([start.sizes for start in starts])
-    criteria = model._criteria(energies, sizes)
-    best = model._choice(criteria, sizes, sound, rows.dtype)
-    model.criterion_ = float(criteria[best])
-    model.graph_, model.bandwidth_, model.start_objectives_ = graph, variance**0.5, energies.numpy()
+    standing = compared(torch.stack([start.energy for start in starts]), objectives, sizes, outcomes, model.select)
+    best = int(standing.order(rows.dtype)[0])
+    model.graph_, model.bandwidth_, model.criterion_ = graph, variance**0.5, float(standing.criteria[best])
+    model.start_objectives_ = standing.energies.numpy() if energies is None else energies
     _keep(model, rule, starts[best])
     model.seconds_ = Seconds(seconds_of_graph, seconds_of_seeding, watch.lap())
     return model
@@ -80,28 +83,29 @@ class _Start(NamedTuple):
     sizes: Tensor
 
 
-def _neighbours(model: "SLK", rows: BlockRows, graph: Any) -> tuple[BlockGraph, float]:
-    """W, and sigma^2; see `clustering.row_graph.graph_and_variance`."""
-    estimated = isinstance(model.bandwidth, str)
-    if graph is None:
-        near = BlockGraph.built(rows, model.n_neighbors, model.symmetry)
-    else:
-        near = BlockGraph.given(graph, rows, measured=estimated)
-    if not isinstance(model.bandwidth, str):
-        return near, float(model.bandwidth) ** 2
-    squared = near.mean_squared_distance
-    if model.bandwidth == "published":
-        squared *= model.n_neighbors / (model.n_neighbors + 1)
-    return near, variance_above_rounding(squared, rows.dtype, rows.largest, rows.points)
+def _raced(model: "SLK", rows: BlockRows, graph: Any) -> tuple[Tensor, NDArray[np.float64]]:
+    """(1, K, D) prototypes of the best start, and E of all, as of all rows."""
+    seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
+    chosen = sample(rows.points, model.n_clusters, stream(seed, "race"))
+    everything = chosen is None
+    chosen = torch.arange(rows.points) if chosen is None else chosen
+    some = Rows(rows.values_at(chosen), rows.origin)
+    seeds = first_seeds(model.init, some, model.n_clusters, model.n_init, model.random_state)
+    best, energies = model._race(some, model._neighbours(graph if everything else None, some), seeds)
+    return best, energies * (rows.points / len(chosen))
 
 
-def _run(model: "SLK", rule: BlockRule, graph: BlockGraph, variance: float, seeds: Tensor) -> _Start:
-    slope, course = float(model.weight) * model._slope_per_weight, model._course()
+def _run(model: "SLK", rule: BlockRule, graph: BlockGraph, variance: float, seeds: Tensor, *, raced: bool) -> _Start:
+    """One start; seeds that won a race are prototypes already."""
+    slope, course = float(model.weight) * model._slope_per_weight, model._course(warm=model.warm_start or raced)
     if model.warm_up and model.prototypes == "byproduct":
         shift = BlockRule(rule.rows, partial(Modes, variance=variance, beta=model.beta, steps=1))
         brief = replace(course, max_iterations=model.warm_up, empty="keep")
-        first = run_trial(shift, graph, prototypes_about_blocks(seeds, shift), slope, course=brief)
+        about = seeds if raced else prototypes_about_blocks(seeds, shift)
+        first = run_trial(shift, graph, about, slope, course=brief)
         start = prototypes_of_blocks(first, rule)
+    elif raced and model.prototypes != "byproduct":
+        start = seeds
     else:
         start = prototypes_about_blocks(seeds, rule)
     trial = run_trial(rule, graph, start, slope, path=model._path(), course=course)
@@ -128,27 +132,14 @@ def _keep(model: "SLK", rule: BlockRule, start: _Start) -> None:
     sizes = np.diff(rows.offsets).tolist()
     assignments = rows.cluster.begin(_assignments_of, trial.assignments, kept)
     labels = rows.cluster.begin(_labels, assignments)
-    model.assignments_ = _dask_array(assignments, [(size, len(centres)) for size in sizes], rows.dtype)
-    model.labels_ = _dask_array(labels, [(size,) for size in sizes], torch.int64)
+    model.assignments_ = dask_array(assignments, [(size, len(centres)) for size in sizes], rows.dtype)
+    model.labels_ = dask_array(labels, [(size,) for size in sizes], torch.int64)
     exact = centres if rows.origin is None else centres + rows.origin
     if model.prototypes == "byproduct":
         indices = rows.places(centres)
         model.mode_indices_ = indices.numpy()
     model.cluster_centers_ = exact.numpy()
     model._warn_of_empty()
-
-
-def _dask_array(parts: list["Future"], shapes: list[tuple[int, ...]], dtype: torch.dtype) -> Any:
-    """The blocks one below the other, where they are."""
-    import dask
-    import dask.array
-
-    kind = np.dtype(str(dtype).removeprefix("torch."))
-    arrays = [
-        dask.array.from_delayed(dask.delayed(part), shape, dtype=kind)
-        for part, shape in zip(parts, shapes, strict=True)
-    ]
-    return dask.array.concatenate(arrays)
 
 
 def _labels_of(assignments: Tensor, indices: Tensor) -> Tensor:

@@ -1,0 +1,106 @@
+"""`clustering.GaussianKModes` on the rows of a `dask.array`."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clustering.alternation import Outcome, Sweeps
+from clustering.blocks.alternation import BlockTrial, prototypes_about_blocks, run_trial
+from clustering.blocks.graph import BlockGraph
+from clustering.blocks.prototypes import BlockRule
+from clustering.blocks.results import begin_fit, dask_array
+from clustering.blocks.rows import BlockRows
+from clustering.blocks.seeding import plus_plus_blocks
+from clustering.centres import Modes, Rows
+from clustering.seeding import first_seeds
+from clustering.starts import best_by_sizes, warn_of_empty
+from clustering.timing import Seconds, Stopwatch
+from clustering.trials import Course
+
+if TYPE_CHECKING:
+    from clustering.kmodes import GaussianKModes
+
+
+def fit_blocks(
+    model: "GaussianKModes", X: Any, graph: Any, path: tuple[float, ...], temperature: float
+) -> "GaussianKModes":
+    """Fit the model, whose parameters have been checked, to the rows of X on the cluster of the present client.
+
+    `labels_` becomes a dask array, whose blocks stay on the workers.
+
+    Args:
+        model: to fit.
+        X: a dask array.
+        graph: as of `GaussianKModes.fit`.
+        path: factors of sigma before 1.
+        temperature: at which assignments are hard.
+
+    Raises:
+        InputError: as of `GaussianKModes.fit`; a GPU is asked for, or there is no cluster.
+    """
+    rows = begin_fit(model, X)
+    watch = Stopwatch()
+    near = BlockGraph.none(rows)
+    if graph is not None or isinstance(model.bandwidth, str):
+        near, variance = BlockGraph.with_variance(graph, rows, model.n_neighbors, model.symmetry, model.bandwidth)
+        model.graph_ = graph
+    else:
+        variance = float(model.bandwidth) ** 2
+    model.bandwidth_ = variance**0.5
+    graph_seconds = watch.lap()
+    draw = partial(plus_plus_blocks, rows, model.n_clusters)
+    seeds = first_seeds(model.init, rows.template, model.n_clusters, model.n_init, model.random_state, draw=draw)
+    seeding_seconds = watch.lap()
+    starts = [_run(model, rows, near, variance, (*path, 1.0), seed[None], temperature) for seed in seeds]
+    found = [rows.cluster.ask(_ended, rows.parts, last.prototypes, variance) for last, *_ in starts]
+    objectives, sizes = (
+        torch.stack([torch.stack([block[i] for block in each]).sum(dim=0) for each in found]) for i in (0, 1)
+    )
+    best = best_by_sizes(objectives, sizes)
+    last, iterations, reseeded = starts[best]
+    labels = rows.cluster.begin(_nearest, rows.parts, last.prototypes)
+    model.labels_ = dask_array(labels, [(size,) for size in np.diff(rows.offsets).tolist()], torch.int64)
+    modes = last.prototypes[0]
+    model.cluster_centers_ = (modes if rows.origin is None else modes + rows.origin).numpy()
+    model.objective_, model.start_objectives_ = float(objectives[best]), objectives.numpy()
+    model.n_iter_, model.n_reseeded_ = iterations, reseeded
+    model.converged_ = last.outcome == Outcome.CONVERGED
+    model.n_empty_ = warn_of_empty(sizes[best])
+    model.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
+    return model
+
+
+def _run(
+    model: "GaussianKModes",
+    rows: BlockRows,
+    graph: BlockGraph,
+    variance: float,
+    factors: tuple[float, ...],
+    seeds: Tensor,
+    temperature: float,
+) -> tuple[BlockTrial, int, int]:
+    """Where a start ended, the updates of its modes, and the clusters that began again."""
+    course = Course(Sweeps(), "hard", "reseed", model.max_iter, model.tol)
+    rules = [BlockRule(rows, partial(Modes, variance=variance * factor**2)) for factor in factors]
+    modes, iterations, reseeded = prototypes_about_blocks(seeds, rules[0]), 0, 0
+    for rule in rules:
+        found = run_trial(rule, graph, modes, 0.0, temperature=temperature, course=course)
+        modes = found.prototypes
+        iterations, reseeded = iterations + found.iterations, reseeded + found.reseeded
+    return found, iterations, reseeded
+
+
+def _ended(rows: Rows, modes: Tensor, variance: float) -> tuple[Tensor, Tensor]:
+    """This block's share of the objective, and (K,) sizes of the clusters, both float64."""
+    nearest = rows.squared_distances(modes).min(dim=1)
+    densities = nearest.values.mul_(-0.5 / variance).exp_()
+    sizes = torch.bincount(nearest.indices[0], minlength=modes.shape[1])
+    return -densities.sum(dtype=torch.float64), sizes.double()
+
+
+def _nearest(rows: Rows, modes: Tensor) -> NDArray[np.int64]:
+    return rows.squared_distances(modes).min(dim=1).indices[0].numpy()
