@@ -142,7 +142,9 @@ def alternate(
             work.assignments = torch.softmax(cost / -temperature, dim=1) if assignments is None else begun
             result = _Result.empty(start, work.assignments)
         elif sweeps.warm and terms:
-            begun = torch.where(work.revived[:, None, None], work.begun(cost, temperature), work.assignments)
+            begun = work.assignments
+            if work.revived.any():
+                begun = torch.where(work.revived[:, None, None], work.begun(cost, temperature), begun)
         else:
             begun = work.begun(cost, temperature)
         before = work.assignments
@@ -158,7 +160,7 @@ def alternate(
             gap_tolerance=sweeps.gap_tolerance,
         )
         weights = work.weights(found.assignments.mT.to(start.dtype), members)
-        emptied = (weights if empty == "rollback" else work.weights(found.assignments.mT, "hard")).amax(dim=2) == 0
+        emptied = weights.amax(dim=2) == 0 if empty == "rollback" else ~work.occupied(found.assignments.mT)
         if emptied.any():
             # Of no consequence, but finite, and no reason for points to leave their class.
             weights = torch.where(emptied[:, :, None], weights.amax(dim=1, keepdim=True), weights)
@@ -264,6 +266,12 @@ class _Work:
             assignments = self._one_hot(assignments.max(dim=1).indices).to(assignments.dtype)
         return assignments if self.valid is None else assignments * self.valid[:, None]
 
+    def occupied(self, assignments: Tensor) -> Tensor:
+        """(b, K) bool, whether a class is the likeliest of some point that is no padding."""
+        labels = assignments.max(dim=1).indices
+        real = torch.ones_like(labels) if self.valid is None else self.valid.long()
+        return labels.new_zeros(assignments.shape[:2]).scatter_add_(1, labels, real) > 0
+
     def logits(self, cost: Tensor, found: Descent, temperature: float, dtype: torch.dtype) -> Tensor:
         for term in self.terms:
             cost = cost + term.value_and_gradient(found.assignments)[1].mT
@@ -284,8 +292,11 @@ class _Work:
 
     def step(self, found: Descent, before: Tensor, taken: Tensor) -> None:
         """Take the assignments that were found, or keep those from before; frozen problems keep theirs anyway."""
-        new = torch.where(taken[:, None, None], found.assignments.mT, before)
-        self.assignments = torch.where(self.active[:, None, None], new, self.assignments)
+        if (taken & self.active).all():
+            self.assignments = found.assignments.mT
+        else:
+            new = torch.where(taken[:, None, None], found.assignments.mT, before)
+            self.assignments = torch.where(self.active[:, None, None], new, self.assignments)
         self.objective = torch.where(self.active, found.objective, self.objective)
         self.iterations += self.active
 
@@ -335,8 +346,12 @@ class _Result:
         return cls(kept, torch.empty_like(start), counts[0].double(), *counts)
 
     def take(self, work: _Work) -> None:
-        for mine, ended in zip(vars(self).values(), (getattr(work, name) for name in vars(self)), strict=True):
-            mine[work.places] = ended.to(mine.dtype)
+        for name, mine in vars(self).items():
+            ended = getattr(work, name).to(mine.dtype)
+            if name == "assignments" and len(ended) == len(mine):
+                self.assignments = ended  # as they are: one large problem has no room for another copy
+            else:
+                mine[work.places] = ended
 
     def spread(self, work: _Work, values: Tensor) -> Tensor:
         """The values (b, …) of the active problems at their places in the whole batch, NaN elsewhere."""

@@ -12,7 +12,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from clustering.prototypes import Logits, gaussian, log_odds
+from clustering.prototypes import Logits, log_odds
 
 _BLOCK = 1 << 20
 """Coordinates of points at a time: 4 MiB in float32, so that they are in the cache when they are used again."""
@@ -179,19 +179,15 @@ class ByProductModes(Modes):
         if logits is None:
             distances = self.rows.squared_distances(self.rows.means(weights))
             return self.rows.at(distances.masked_fill_(~members, torch.inf).min(dim=2).indices)
-        scores = torch.where(members, log_odds(logits(), members), -torch.inf)
-        new = self.rows.at(scores.max(dim=2).indices)
+        new = self.rows.at(_best_assigned(logits(), members))
         if not self.safeguard:
             return new
         better = self._density(new, weights) >= self._density(coefficients, weights)
         return torch.where(better[:, :, None], new, coefficients)
 
-    @property
-    def _variance(self) -> Tensor:
-        return self.rows.values.new_tensor(self.variance)
-
     def _density(self, modes: Tensor, weights: Tensor) -> Tensor:
-        found: Tensor = torch.linalg.vecdot(gaussian(self.rows.squared_distances(modes), self._variance), weights)
+        kernel = self.rows.squared_distances(modes).mul_(-0.5 / self.variance).exp_()
+        found: Tensor = torch.linalg.vecdot(kernel, weights)
         return found
 
 
@@ -302,6 +298,18 @@ def ascend(
         if len(left) == 0:
             break
     return found
+
+
+def _best_assigned(logits: Tensor, members: Tensor) -> Tensor:
+    """(B, K) of each class the member with the best log-odds, ties to the lowest index; some points at a time."""
+    best = logits.new_full(members.shape[:2], -torch.inf)
+    indices = torch.zeros_like(best, dtype=torch.int64)
+    for first in range(0, members.shape[2], _BLOCK):
+        some, own = logits[:, :, first : first + _BLOCK], members[:, :, first : first + _BLOCK]
+        found = torch.where(own, log_odds(some, own), -torch.inf).max(dim=2)
+        higher = found.values > best
+        best, indices = torch.where(higher, found.values, best), torch.where(higher, found.indices + first, indices)
+    return indices
 
 
 def best_by_members(rows: Rows, members: Tensor, likeness: Callable[[Tensor], Tensor]) -> Tensor:

@@ -224,12 +224,15 @@ class _Work:
             return
         kappa = torch.zeros_like(before.R) if self.kappa is None else self.kappa
         self.kappa = next_kappa(kappa, rejected, self.now.R <= before.R + predicted) * self.active
-        self.now = State(
-            *(
-                torch.where(rejected.view(-1, *[1] * (old.dim() - 1)), old, new)
-                for old, new in zip(before, self.now, strict=True)
+        if rejected.all():
+            self.now = before
+        elif rejected.any():
+            self.now = State(
+                *(
+                    torch.where(rejected.view(-1, *[1] * (old.dim() - 1)), old, new)
+                    for old, new in zip(before, self.now, strict=True)
+                )
             )
-        )
         self.stop(rejected, _NONE)
         self.stop(rejected & (-predicted <= rounding), Status.ROUNDING)
         self.stop(rejected & (self.kappa > KAPPA_MAX), Status.STEP_FAILED)
@@ -259,7 +262,11 @@ class _Result:
         verdict = torch.full_like(work.places, _NONE) if work.verdict is None else work.verdict
         stopped = (work.active if everything else verdict >= 0).nonzero()[:, 0]
         places = work.places[stopped]
-        self.S[places], self.R[places] = work.now.S[stopped], work.now.R[stopped]
+        if len(stopped) == len(self.S):
+            self.S = work.now.S  # as it is: one large problem has no room for another copy
+        else:
+            self.S[places] = work.now.S[stopped]
+        self.R[places] = work.now.R[stopped]
         self.gap[places] = gap[stopped].to(self.gap.dtype)
         self.iterations[places] = iterations
         self.status[places] = verdict[stopped].clamp_min(int(Status.MAX_ITERATIONS))
