@@ -89,8 +89,12 @@ def method_titles(configs: Sequence[ClusterConfig], leave_out: Sequence[str] = (
         namesakes = [other.method.options for other, title in zip(configs, names, strict=True) if title == name]
         parts = [name]
         for field, value in config.method.options.items():
-            if field not in leave_out and any(options.get(field) != value for options in namesakes):
+            if field in leave_out or all(options.get(field) == value for options in namesakes):
+                continue
+            if field != "weight_path":
                 parts.append(f"{field}={write(value)}")
+            elif value is not None:
+                parts.append("path of weights")
         found.append(", ".join(parts))
     return found
 

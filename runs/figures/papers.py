@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from runs.figures.drawing import AnyDrawing
 
 DRAWN: Mapping[str, str] = {
+    "thesis/0.1": "runs.figures.partitions:DRAWING",
     "thesis/2.1": "runs.figures.mode_images:DRAWING",
+    "thesis/2.2": "runs.figures.energy_by_weight:DRAWING",
     "thesis/2.3": "runs.figures.mode_movements:DRAWING",
     "thesis/4.1": "runs.figures.tuned_weight:DRAWING",
     "thesis/4.2": "runs.figures.objective_trace:DRAWING",
     "slk/1": "runs.figures.mode_images:DRAWING",
+    "slk/2": "runs.figures.energy_by_weight:DRAWING",
+    "slk_fewshot/1": "runs.figures.energy_by_weight:DRAWING",
 }
 WAITS_FOR: Mapping[str, str] = {  # by how the names begin
-    "thesis/0.": "LK",
-    "thesis/2.2": "LK",
     "thesis/3.": "fair clustering",
-    "slk/2": "LK",
-    "slk_fewshot/1": "LK",
     "xsdc/": "XSDC",
     "entropy/": "entropy clustering",
 }

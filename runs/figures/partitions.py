@@ -95,7 +95,10 @@ DRAWING = Drawing(
     schema=ClusterConfig,
     settings={
         "method": "kmeans,lk,ncut,slk_mean_shift",
-        "weight_path": "null,[0.15,0.25,0.5,0.75]",
+        "weight": "2.0",  # and bandwidth: of the demonstration of LK's authors
+        "bandwidth": "0.3",
+        "warm_start": "true",  # without it a path of weights changes little: each weight begins anew
+        "weight_path": "null,[0.15,0.25,0.4,0.6,0.8]",
         "selection": "null",
     },
     networks=({"dataset": "spirals"},),
