@@ -43,13 +43,13 @@ class Clusterings:
         """
         chosen: dict[int, SeedResult] = {}
         points = ""
+        stale: list[str] = []
         for run in self._by_dataset.get(config.dataset.name, []):
             seed, data = run.params.get("seed", ""), run.tags.get("data", "")
-            if (
-                not seed.isdecimal()
-                or (seeds and seed not in seeds)
-                or run.tags.get("recipe") != self._recipe(config, data)
-            ):
+            if not seed.isdecimal() or (seeds and seed not in seeds):
+                continue
+            if run.tags.get("recipe") != self._recipe(config, data):
+                stale += [run.run_id] if _same_keys(config, run) else []
                 continue
             points = points or data
             value = run.metrics.get(metric, math.nan)
@@ -61,6 +61,9 @@ class Clusterings:
             printed = run.metrics.get(scored, math.nan)
             result = SeedResult(int(seed), value, math.nan, 0, run.run_id, run.artifact_uri, as_printed=printed)
             chosen[result.seed] = result
+        if stale and not chosen:
+            why = "the code or the selection has changed since; cluster again"
+            notes.append(f"{where}: run {stale[0]} left aside, {why}")
         return tuple(chosen[seed] for seed in sorted(chosen))
 
     def _recipe(self, config: ClusterConfig, data: str) -> str:
@@ -74,3 +77,10 @@ class Clusterings:
             except InputError:
                 self._recipes[key] = "?"
         return self._recipes[key]
+
+
+def _same_keys(config: ClusterConfig, run: RunRow) -> bool:
+    """Whether a run is of that config, whatever computed it."""
+    counting = config.result_keys()
+    keys = {name: str(value) for name, value in config.flat().items() if name in counting and name != "seed"}
+    return all(run.params.get(name) == text for name, text in keys.items())

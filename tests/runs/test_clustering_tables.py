@@ -138,6 +138,15 @@ def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store
     assert count() == 3
 
 
+def test_a_run_of_other_code_is_left_aside_and_named(filled, tracker, codes):
+    tracker.client.set_tag(filled.run_id, "recipe", "of other code")
+    table, _ = look_up(paper_table("thesis/2.2", [codes]), tracker)
+    assert not any(cell.results for cell in table.cells.values())
+    told = [note for note in table.notes if "the code or the selection has changed" in note]
+    assert told
+    assert all(filled.run_id in note and "SLK-MS" in note for note in told)
+
+
 def test_on_another_data_set_equal_cells_are_one(store, tracker):
     settings = ["arms=3", "points=20", "starts=2", "selection=null"]
     empty = paper_table("thesis/2.2@spirals", settings)
