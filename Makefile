@@ -9,7 +9,7 @@ export GIT_PYTHON_REFRESH = quiet
 BIN = .venv/bin
 BENCHMARKS ?= strategies shared_products laplacianshot against_easyfsl gpu training_overhead record
 
-.PHONY: quickstart test lint types bench ui environment clean
+.PHONY: quickstart test lint types bench bench-slow ui environment clean
 quickstart: environment
 	$(BIN)/transduce quickstart
 
@@ -24,6 +24,9 @@ types: environment
 
 bench: environment
 	for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
+
+bench-slow: environment
+	$(BIN)/python benchmarks/scale.py 10000 30000 100000 300000 1000000 10000000
 
 ui: environment
 	$(BIN)/transduce ui

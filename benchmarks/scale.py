@@ -31,7 +31,7 @@ from clustering.sparse_graph import SparseGraph
 from runs.figures.style import new_row, save, series, styled
 
 COLUMNS, CLUSTERS, NEIGHBOURS = 10, 4, 5
-POINTS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+POINTS = (10_000, 30_000, 100_000, 300_000)
 PICTURE = Path(__file__).parents[1] / "docs" / "images" / "scale.png"
 
 
