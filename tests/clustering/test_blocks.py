@@ -118,7 +118,7 @@ def test_starts_race_on_the_same_sample(client: Any) -> None:
 @pytest.mark.parametrize("path", [None, [2.0]])
 def test_k_modes(client: Any, path: Any) -> None:
     X = points()
-    settings: dict[str, Any] = {"n_init": 2, "max_iter": 3, "random_state": 0, "bandwidth_path": path}
+    settings: dict[str, Any] = {"n_init": 2, "max_iter": 2, "random_state": 0, "bandwidth_path": path}
     settings["bandwidth"] = "estimate" if path else 2.0
     found, expected = GaussianKModes(4, **settings).fit(cut(X, 3)), GaussianKModes(4, **settings).fit(X)
     np.testing.assert_array_equal(np.asarray(found.labels_), expected.labels_)
