@@ -33,14 +33,14 @@ def graph_and_variance(
         given: a graph, see `given_graph`; None to build it.
         rows: N points.
         k: neighbours of a point; N - 1 where there are fewer others.
-        symmetry: how arcs become W.
+        symmetry: how arcs become W; of a given graph only whether it may stay directed.
         bandwidth: sigma; "estimate": sigma^2 is the mean squared distance to the neighbours (thesis section 2.4);
             "published": k / (k + 1) of that, as the public code has it. Where all of these are 0, sigma is 1.
     """
     values = rows.values
     if given is None:
         given = neighbours(values, k, symmetry=symmetry)
-    graph = given_graph(given, len(values)).to(values.dtype, values.device)
+    graph = given_graph(given, len(values), directed=symmetry == "directed").to(values.dtype, values.device)
     if not isinstance(bandwidth, str):
         return graph, float(bandwidth) ** 2
     if isinstance(given, NeighbourGraph) and given.is_of(values):
@@ -80,15 +80,16 @@ def arc_lengths(graph: SparseGraph, values: Tensor) -> tuple[float, float]:
     return total, mass
 
 
-def given_graph(graph: Any, points: int) -> SparseGraph:
+def given_graph(graph: Any, points: int, *, directed: bool = False) -> SparseGraph:
     """W of a graph given as `NeighbourGraph`, `SparseGraph` of one problem, or square (sparse) matrix of weights.
 
     The diagonal is left out: on labels it is a constant, on assignments it would reward confidence. Where W is not
-    symmetric, (W + W^T) / 2 is taken, which has the same objective.
+    symmetric, (W + W^T) / 2 is taken, which has the same objective and the right gradient.
 
     Args:
         graph: weights w_pq, row p those of the arcs of point p; stored zeros are no arcs.
         points: N that it must have.
+        directed: leave W as it is.
 
     Raises:
         InputError: it is no such graph, not of N points, or has weights that are not finite.
@@ -100,7 +101,7 @@ def given_graph(graph: Any, points: int) -> SparseGraph:
             raise InputError(
                 f"graph has {len(graph.pointers) - 1} points, X has {points}; give the graph of these rows"
             )
-        return graph
+        return graph if graph.symmetric or directed else _of_matrix(_both_ways(_matrix(graph)))
     try:
         matrix = sparse.csr_matrix(graph)
     except (TypeError, ValueError) as error:
@@ -114,17 +115,33 @@ def given_graph(graph: Any, points: int) -> SparseGraph:
         warnings.warn("graph has negative weights: such neighbours are driven apart", stacklevel=3)
     matrix.setdiag(0)
     asymmetry = abs(matrix - matrix.T)
-    if asymmetry.nnz and asymmetry.max() > _ASYMMETRY * abs(matrix).max():
-        warnings.warn("graph is not symmetric; (W + W^T) / 2 is taken, which has the same objective", stacklevel=3)
-        matrix = ((matrix + matrix.T) / 2).tocsr()
+    symmetric = not asymmetry.nnz or asymmetry.max() <= _ASYMMETRY * abs(matrix).max()
+    if not symmetric and not directed:
+        return _of_matrix(_both_ways(matrix))
+    return _of_matrix(matrix, symmetric=bool(symmetric))
+
+
+def _both_ways(matrix: Any) -> Any:
+    warnings.warn("graph is not symmetric; (W + W^T) / 2 is taken, which has the same objective", stacklevel=4)
+    return (matrix + matrix.T) / 2
+
+
+def _of_matrix(matrix: Any, *, symmetric: bool = True) -> SparseGraph:
+    matrix = matrix.tocsr()
     matrix.eliminate_zeros()
     matrix.sort_indices()
     return SparseGraph(
         torch.from_numpy(matrix.indptr.astype(np.int32)),
         torch.from_numpy(matrix.indices.astype(np.int32)),
         torch.from_numpy(matrix.data),
-        points,
+        matrix.shape[0],
+        symmetric=symmetric,
     )
+
+
+def _matrix(graph: SparseGraph) -> sparse.csr_array:
+    weights, columns, pointers = (part.cpu().numpy() for part in (graph.weights, graph.columns, graph.pointers))
+    return sparse.csr_array((weights, columns, pointers), shape=(graph.points, graph.points))
 
 
 def scipy_graph(graph: SparseGraph) -> sparse.csr_array:
@@ -133,7 +150,6 @@ def scipy_graph(graph: SparseGraph) -> sparse.csr_array:
     Raises:
         InputError: negative weights, which are no affinities of a cut.
     """
-    weights, columns, pointers = (part.cpu().numpy() for part in (graph.weights, graph.columns, graph.pointers))
-    if len(weights) and weights.min() < 0:
+    if (graph.weights < 0).any():
         raise InputError("graph has negative weights, which are no affinities; leave such arcs out")
-    return sparse.csr_array((weights.astype(np.float64), columns, pointers), shape=(graph.points, graph.points))
+    return _matrix(graph).astype(np.float64)

@@ -31,7 +31,7 @@ class Trials:
         setting: (T,) which of them. start: (T,) number of the seed. seeds: (T,) random_state.
         given: (T,) whether it is of the starts at the given setting. tried: (T,) of those that labels choose from.
         labels: (T, N) clusters.
-        confidence: (N,) largest assignment of every point in the trial of the lowest objective; None of a method
+        confidence: (N,) largest assignment of every point in the chosen trial; None of a method
             without assignments.
         mode_indices: (K,) rows that are its prototypes, -1 where one is none; None of a method whose are no rows.
         mode_movements: (updates, K) how far its prototypes went at each update; None of a method that does not say.

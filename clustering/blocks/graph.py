@@ -57,7 +57,10 @@ class BlockGraph:
     ) -> tuple["BlockGraph", float]:
         """W of the rows, and sigma^2; see `clustering.row_graph.graph_and_variance`."""
         estimated = isinstance(bandwidth, str)
-        near = cls.built(rows, k, symmetry) if given is None else cls.given(given, rows, measured=estimated)
+        if given is None:
+            near = cls.built(rows, k, symmetry)
+        else:
+            near = cls.given(given, rows, measured=estimated, directed=symmetry == "directed")
         if not isinstance(bandwidth, str):
             return near, float(bandwidth) ** 2
         squared = near.mean_squared_distance * (k / (k + 1) if bandwidth == "published" else 1.0)
@@ -83,7 +86,7 @@ class BlockGraph:
         return cls._cut(rows, matrices, sum(sums) / max(1, rows.points * k))
 
     @classmethod
-    def given(cls, graph: Any, rows: BlockRows, *, measured: bool) -> "BlockGraph":
+    def given(cls, graph: Any, rows: BlockRows, *, measured: bool, directed: bool = False) -> "BlockGraph":
         """A graph that this process holds, see `clustering.row_graph.given_graph`. Its rows go to the workers within
         the tasks, so that the scheduler keeps them.
 
@@ -91,8 +94,9 @@ class BlockGraph:
             graph: W.
             rows: N points.
             measured: whether to measure the mean squared length of its arcs, by their weights.
+            directed: leave W as it is.
         """
-        whole = given_graph(graph, rows.points).to(rows.dtype, torch.device("cpu"))
+        whole = given_graph(graph, rows.points, directed=directed).to(rows.dtype, torch.device("cpu"))
         pointers, columns, weights = (part.numpy() for part in (whole.pointers, whole.columns, whole.weights))
         matrices = []
         for first, last in pairwise(rows.offsets):

@@ -18,6 +18,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from clustering import SLK
 from clustering.errors import InputError
+from clustering.neighbours import neighbours
 from tests.oracles.sweeps import largest_rise, recorded_sweeps
 
 RULES = ("mean", "mean_shift", "byproduct", "medoid")
@@ -196,10 +197,15 @@ def test_a_given_graph_is_the_built_one(rule: Any) -> None:
         given = SLK(3, **options).fit(X, graph=graph)
         np.testing.assert_allclose(given.bandwidth_, built.bandwidth_)
         np.testing.assert_allclose(given.assignments_, built.assignments_, atol=1e-9)
-    arcs = SLK(3, **{**options, "symmetry": "directed", "step": "published"}).fit(X)
-    with pytest.warns(UserWarning, match="not symmetric"):
-        averaged = SLK(3, **options).fit(X, graph=sparse.csr_array(dense(arcs)))
-    np.testing.assert_allclose(averaged.assignments_, built.assignments_, atol=1e-9)
+    published = {**options, "symmetry": "directed", "step": "published"}
+    arcs = SLK(3, **published).fit(X)
+    near = neighbours(X, arcs.n_neighbors, symmetry="directed")
+    for graph in (near, near.graph, sparse.csr_array(dense(arcs))):
+        with pytest.warns(UserWarning, match="not symmetric"):
+            averaged = SLK(3, **options).fit(X, graph=graph)
+        np.testing.assert_allclose(averaged.assignments_, built.assignments_, atol=1e-9)
+        kept = SLK(3, **published).fit(X, graph=graph)
+        np.testing.assert_allclose(kept.assignments_, arcs.assignments_, atol=1e-9)
 
 
 def test_no_labelling_of_eight_points_is_better() -> None:
