@@ -18,6 +18,7 @@ from torch import Tensor
 
 from clustering.errors import InputError
 from clustering.graph import Symmetry
+from clustering.memory import require
 from clustering.neighbour_cache import key, load, store
 from clustering.parameters import AtLeast, mismatch
 from clustering.row_search import Done, Found, Method, Search, choose, nearest_rows
@@ -93,7 +94,8 @@ def neighbours(
         done: is told (finished, total) points from time to time.
 
     Raises:
-        InputError: X is no finite table of numbers, a parameter cannot be, or there would be 2^31 arcs or more.
+        InputError: X is no finite table of numbers, a parameter cannot be, there would be 2^31 arcs or more, or less
+            memory is free than it takes.
     """
     for name, value, hint in (
         ("k", k, Annotated[int, AtLeast(1)]),
@@ -115,6 +117,11 @@ def neighbours(
             f"{_MOST_ARCS:,}; take k={_MOST_ARCS // (2 * points)} or fewer points"
         )
     search = choose(x, method)
+    require(
+        f"the neighbour graph of {points:,} x {x.shape[1]:,} values",
+        {"the graph": room(points, x.shape[1], k, search)},
+        "take fewer rows (a sample) or fewer neighbours",
+    )
     found, seconds = _found(x, k, search, cache, done)
     lengths = found.squared_distances
     present = found.indices >= 0
@@ -125,6 +132,13 @@ def neighbours(
         values = np.exp(lengths / (-2 * variance)).astype(np.float32)
     graph = _symmetrised(found.indices, values, symmetry).to(torch.float32, x.device)
     return NeighbourGraph(graph, mean, k, symmetry, found.search, found.recall, seconds, points, _squared_norm(x))
+
+
+def room(points: int, columns: int, k: int, search: Search) -> int:
+    """Bytes that it takes at most to build the graph, besides the points themselves."""
+    arcs = points * min(k, max(0, points - 1))
+    searched = {"tree": 12 * points * columns + 16 * points, "hnsw": 4 * points * columns + 136 * points}
+    return 12 * arcs + max(searched.get(search, 0), 45 * arcs)  # found, and then searched for or symmetrised
 
 
 def _checked(X: ArrayLike | Tensor | SparseTable) -> Tensor | SparseTable:

@@ -89,10 +89,16 @@ def compared(energies: Tensor, objectives: Tensor, sizes: Tensor, outcomes: Tens
 
 def sample(points: int, clusters: int, stream: np.random.Generator) -> Tensor | None:
     """(n,) indices, ascending, of points that stand for all of them in a race; None where all are as few."""
-    size = max(_SAMPLE, _MEMBERS * clusters)
-    if points < 2 * size:
+    size = sampled(points, clusters)
+    if size == points:
         return None
     return torch.from_numpy(np.sort(stream.choice(points, size, replace=False, shuffle=False)))
+
+
+def sampled(points: int, clusters: int) -> int:
+    """How many of the points race."""
+    size = max(_SAMPLE, _MEMBERS * clusters)
+    return points if points < 2 * size else size
 
 
 def race(

@@ -81,12 +81,17 @@ def choose(x: Tensor | SparseTable, method: Method) -> Search:
         if method == "hnsw":
             raise InputError("method='hnsw' takes dense rows; set method='exact', or reduce the columns first")
         return "sparse"
+    points, columns = x.shape
+    return by_shape(points, columns, "exact" if method == "auto" and x.is_cuda else method, tree=not x.is_cuda)
+
+
+def by_shape(points: int, columns: int, method: Method = "auto", *, tree: bool = True) -> Search:
+    """The search among so many dense rows; a tree only where it may be one."""
     if method == "hnsw":
         return "hnsw"
-    points, columns = x.shape
-    if columns <= _TREE_COLUMNS and not x.is_cuda:
+    if columns <= _TREE_COLUMNS and tree:
         return "tree"
-    return "blocks" if method == "exact" or x.is_cuda or points <= EXACT_UP_TO else "hnsw"
+    return "blocks" if method == "exact" or points <= EXACT_UP_TO else "hnsw"
 
 
 def nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done = lambda finished, total: None) -> Found:

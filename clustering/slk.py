@@ -23,18 +23,20 @@ from clustering.descent import Step
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows, known_clusters
 from clustering.graph import Symmetry
+from clustering.memory import require
 from clustering.neighbours import NeighbourGraph
 from clustering.parameters import Above, AtLeast, validate_signature
-from clustering.race import Select, Standing, race, sample, standing
+from clustering.race import Select, Standing, race, sample, sampled, standing
 from clustering.row_graph import graph_and_variance
 from clustering.row_search import nearest_to
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
+from clustering.slk_memory import needed
 from clustering.sparse_graph import SparseGraph
 from clustering.sparse_rows import SparseRows, rows_of
 from clustering.streams import stream
 from clustering.sweeps import settings
 from clustering.timing import Seconds, Stopwatch
-from clustering.trials import Course, Trials, run_trials
+from clustering.trials import TOGETHER, Course, Trials, run_trials
 
 _PRESETS: dict[str, dict[str, Any]] = {
     "slk2018-ms": {"prototypes": "mean_shift"},
@@ -59,10 +61,6 @@ _PUBLISHED = {
     "sweep_tol": 1e-6,
     "tol": 1e-5,
 }
-
-
-_TOGETHER = 1 << 24
-"""Assignments, N K of each trial, that are worked on together: about a dozen arrays of 64 MiB in float32."""
 
 
 class _Neighbours(NamedTuple):
@@ -246,17 +244,19 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             graph: W, see `clustering.row_graph.given_graph`; built from X where None.
 
         Raises:
-            InputError: a parameter, X, labels or graph that cannot be; fewer distinct points than clusters.
+            InputError: a parameter, X, labels or graph that cannot be; fewer distinct points than clusters; less memory
+                is free than it would need.
         """
         self._check()
         if is_dask_array(X):
             from clustering.blocks.slk import fit_blocks
 
             return fit_blocks(self, X, partial_labels, graph)
+        self._require_memory_of_fit(X, graph, known=partial_labels is not None)
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
         near, watch = self._neighbours(graph, rows), Stopwatch()
-        if self.n_init > 1 and isinstance(self.init, str) and not self._path():
+        if self._races:
             whole = graph is not None and not isinstance(graph, (NeighbourGraph, SparseGraph))
             seeds, energies, seeding = self._raced(rows, near, watch, clamp, whole=whole)
             found = self._run(rows, near, seeds, [float(self.weight)], watch, clamp, raced=True)
@@ -289,6 +289,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         models: list[SLK] = settings(self, seeds, grid)
         for model in models:
             model._check()
+        self.require_memory(X, starts=len(models), graph=graph)
         read: dict[bytes, Rows] = {}
         built: dict[bytes, _Neighbours] = {}
         for group in _alike(models):
@@ -297,7 +298,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             rows = read[seen] = read.get(seen) or lead._rows(X, reset=True)
             drawn = seen + lead._told("n_neighbors", "symmetry", "bandwidth")
             near = built[drawn] = built.get(drawn) or lead._neighbours(graph, rows)
-            together = max(1, _TOGETHER // (len(rows.values) * lead.n_clusters))
+            together = max(1, TOGETHER // (len(rows.values) * lead.n_clusters))
             for some in (group[first : first + together] for first in range(0, len(group), together)):
                 watch = Stopwatch()
                 first = {
@@ -310,6 +311,16 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                     validate_data(model, X, reset=True, skip_check_array=True)
                     model._keep(found.of(trial), 0)
         return models
+
+    def require_memory(self, X: ArrayLike, *, starts: int, graph: Any = None) -> None:
+        """Nothing, if there is memory for so many `trials` of X.
+
+        Raises:
+            InputError: less is free than they would need.
+        """
+        shape = getattr(X, "shape", (1,))
+        together = max(1, min(starts, TOGETHER // max(1, shape[0] * self.n_clusters)))
+        self._require_memory(X, graph, drawn=1, together=together, kept=starts)
 
     def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
         """(n,) clusters of new points.
@@ -343,6 +354,10 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     @property
+    def _races(self) -> bool:
+        return self.n_init > 1 and isinstance(self.init, str) and not self._path()
+
+    @property
     def _slope_per_weight(self) -> int:
         """c / weight, c of the update softmax(-cost + c W S), and so of R's term -(c / 2) <S, W S>: where the papers'
         factor is."""
@@ -351,6 +366,24 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _check(self) -> None:
         validate_signature(self)
         self._path()
+
+    def _require_memory_of_fit(self, X: Any, graph: Any, *, known: bool) -> None:
+        points = getattr(X, "shape", (1,))[0]
+        if self._races:
+            drawn, together = self.n_init if known or sampled(points, self.n_clusters) == points else 1, 1
+        else:
+            drawn = together = self.n_init
+        self._require_memory(X, graph, drawn=drawn, together=together, kept=1)
+
+    def _require_memory(self, X: Any, graph: Any, **sizes: int) -> None:
+        """Rows whose shape is not known yet are few, and a GPU says itself that it has too little."""
+        if len(getattr(X, "shape", ())) != 2 or self.device == "cuda":
+            return
+        neighbours = None if graph is not None else self.n_neighbors
+        normalised = self.normalize is not None
+        parts = needed(X, self.n_clusters, neighbours=neighbours, normalised=normalised, **sizes)
+        remedy = "take fewer rows (a sample), fewer starts (n_init), or float32"
+        require(f"SLK of {X.shape[0]:,} x {X.shape[1]:,} values with {self.n_clusters} clusters", parts, remedy)
 
     def _told(self, *names: str) -> bytes:
         """The values of these parameters, to be compared."""

@@ -224,6 +224,7 @@ def _cluster(job: Job, data: "Dataset", graphs: "SharedGraphs", clusters: int, p
     from sklearn.exceptions import ConvergenceWarning
 
     from clustering.sweeps import fit_trials
+    from clustering.trials import TOGETHER
 
     estimator = _prepared(job, clusters)
     selection = job.selection if data.labels is not None else None
@@ -231,7 +232,11 @@ def _cluster(job: Job, data: "Dataset", graphs: "SharedGraphs", clusters: int, p
     settings = selection.settings if selection else ()
     numbered: list[dict[str, Any]] = [{}, *map(dict, settings)]
     at = [clone(estimator).set_params(**setting) for setting in numbered]
-    at_once = AT_ONCE if hasattr(estimator, "trials") else 1
+    at_once = 1
+    if hasattr(estimator, "trials"):  # that works on no more at a time, and bars move more often
+        at_once = max(1, min(AT_ONCE, TOGETHER // (data.values.shape[0] * clusters)))
+    if hasattr(estimator, "require_memory"):
+        estimator.require_memory(data.values, starts=at_once)
     rows: list[dict[str, Any]] = []
     said: dict[str, Any] = {}
     best = (-1, np.inf)

@@ -27,7 +27,7 @@ def alone(estimator: Any, seeds: Any, grid: Any, **options: Any) -> list[Any]:
 @pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct", "medoid"])
 @pytest.mark.parametrize("together", [1 << 24, 2 * len(X) * 4])
 def test_each_of_several_trials_is_a_fit_of_its_own(rule: Any, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering.slk, "_TOGETHER", together)
+    monkeypatch.setattr(clustering.slk, "TOGETHER", together)
     estimator = SLK(4, prototypes=rule)
     seeds = (0, 1, 2)
     for model, expected in zip(

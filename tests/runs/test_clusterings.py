@@ -6,6 +6,7 @@ import signal
 import numpy as np
 import pytest
 
+from clustering.errors import InputError
 from runs.cli import main
 from runs.clustering_results import TRIALS, Trials
 from runs.clusterings import Job, clustering, plan
@@ -218,6 +219,7 @@ def stand(*_, **__):
 import runs.clustering_results
 runs.clustering_results.np.savez_compressed = stand
 
+from clustering.errors import InputError
 from runs.cli import main
 
 sys.exit(main(["cluster", *sys.argv[1:]]))
@@ -240,3 +242,11 @@ def test_trials_that_are_saved_are_loaded(asked, store, tracker, tmp_path):
     loaded = Trials.load(tmp_path / "trials.npz")
     assert loaded.selected is None
     assert loaded.settings == ({},)
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_its_graph_is_built(asked, store, tracker, notes, monkeypatch):
+    monkeypatch.setattr("clustering.memory._UNNOTICED", 0)
+    monkeypatch.setattr("clustering.memory.free", lambda: 1000)
+    with pytest.raises(InputError, match="SLK of 90 x 2 values with 3 clusters would need about"):
+        clustering(asked(), store, tracker, progress=notes)
+    assert not any(bar.startswith("neighbours") for bar in notes.bars)

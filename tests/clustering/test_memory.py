@@ -1,0 +1,72 @@
+"""What would not fit into memory is refused before it starts, with what it would need and what to do."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from clustering import SLK, memory
+from clustering.errors import InputError
+from clustering.neighbours import neighbours
+from clustering.slk_memory import needed
+
+MANY = np.broadcast_to(np.float32(0), (40_000_000, 10))  # takes no room itself
+
+
+@pytest.fixture
+def little(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "free", lambda: 2_000_000_000)
+
+
+@pytest.mark.usefixtures("little")
+def test_a_table_that_does_not_fit_says_what_it_would_need() -> None:
+    with pytest.raises(InputError, match=r"SLK of 40,000,000 x 10 .* would need about \d+ GB .* 2 GB are free: take"):
+        SLK(4).fit(MANY)
+    with pytest.raises(InputError, match=r"seeds and assignments [0-9.]+ GB.*fewer starts"):
+        SLK(4).trials(MANY[:2_000_000], seeds=range(60))
+    with pytest.raises(InputError, match=r"neighbour graph of 12,000,000 x 1 values would need about"):
+        neighbours(np.zeros((12_000_000, 1), np.float32), 5)
+    SLK(2, n_init=2).fit(np.random.default_rng(0).normal(size=(50, 2)))
+
+
+@pytest.mark.parametrize("free", [10**12, None])
+def test_enough_memory_or_a_system_that_does_not_tell(monkeypatch: pytest.MonkeyPatch, free: int | None) -> None:
+    monkeypatch.setattr(memory, "free", lambda: free)
+    memory.require("this", {"all of it": 10**11}, "take less")
+
+
+def test_more_of_anything_needs_no_less() -> None:
+    plain = {"clusters": 4, "neighbours": 5, "normalised": False, "drawn": 1, "together": 1, "kept": 1}
+    few = sum(needed(MANY, **plain).values())
+    for change in (
+        {"clusters": 8},
+        {"neighbours": 50},
+        {"normalised": True},
+        {"drawn": 48},
+        {"together": 2},
+        {"kept": 9},
+    ):
+        assert sum(needed(MANY, **plain | change).values()) > few, change
+    assert sum(needed(MANY, **plain | {"neighbours": None}).values()) < few
+    double = np.broadcast_to(np.float64(0), MANY.shape)
+    assert sum(needed(double, **plain).values()) > 1.5 * few
+    table = sparse.csr_array((1_000_000, 50_000), dtype=np.float32)
+    assert sum(needed(table, **plain).values()) < 1e9  # not that of as many zeros
+
+
+def test_the_least_of_machine_and_control_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = tmp_path / "meminfo"
+    machine.write_text("MemTotal:  9 kB\nMemAvailable:       4000 kB\n")
+    monkeypatch.setattr(memory, "_MEMORY", machine)
+    monkeypatch.setattr(memory, "_GROUPS", tmp_path)
+    assert memory.free() == 4_096_000
+    (tmp_path / "memory.max").write_text("max\n")
+    (tmp_path / "memory.current").write_text("3000000\n")
+    assert memory.free() == 4_096_000
+    (tmp_path / "memory.max").write_text("5000000\n")
+    (tmp_path / "memory.stat").write_text("file 7\ninactive_file 100000\n")
+    assert memory.free() == 2_100_000
+    monkeypatch.setattr(memory, "_MEMORY", tmp_path / "none")
+    monkeypatch.setattr(memory, "_GROUPS", tmp_path / "none")
+    assert memory.free() is None
