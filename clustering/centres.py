@@ -175,7 +175,7 @@ class ByProductModes(Modes):
     safeguard: bool = True
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
-        members = (weights == weights.amax(dim=1, keepdim=True)) & (weights > 0)
+        members = members_of(weights)
         if logits is None:
             distances = self.rows.squared_distances(self.rows.means(weights))
             return self.rows.at(distances.masked_fill_(~members, torch.inf).min(dim=2).indices)
@@ -205,7 +205,7 @@ class Medoids:
         return self.rows.squared_distances(coefficients).sqrt_().mul_(self.beta)
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
-        members = (weights == weights.amax(dim=1, keepdim=True)) & (weights > 0)
+        members = members_of(weights)
         new = self.rows.at(best_by_members(self.rows, members, lambda squared: -squared.sqrt()))
         if logits is None:
             return new
@@ -217,6 +217,11 @@ class Medoids:
 
     def select(self, problems: Tensor) -> "Medoids":
         return self
+
+
+def members_of(weights: Tensor) -> Tensor:
+    """(B, K, N) bool, the classes in which each of the points weighs most, of weights (B, K, N)."""
+    return (weights == weights.amax(dim=1, keepdim=True)) & (weights > 0)
 
 
 Rule = Means | Modes | Medoids

@@ -63,14 +63,8 @@ def checked_rows(
         order="C",
         accept_sparse=accept_sparse and "csr",
     )
-    finite = np.isfinite(np.asarray(values.sum(axis=1, dtype=np.float64))).ravel()
-    if not finite.all():
-        row = int(np.flatnonzero(~finite)[0])
-        raise InputError(f"Input X contains NaN or infinity in row {row}; leave such rows out or fill them in")
     stored = values.data if sparse.issparse(values) else values
-    largest = max(-stored.min(initial=0), stored.max(initial=0))
-    if largest > np.sqrt(np.finfo(values.dtype).max) / 4e4:
-        raise InputError(f"Input X has values whose squares exceed {values.dtype}; rescale its columns")
+    check_values(first_not_finite(values), max(-stored.min(initial=0), stored.max(initial=0)), values.dtype)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     elif device == "cuda" and not torch.cuda.is_available():
@@ -81,9 +75,27 @@ def checked_rows(
     if not values.flags.writeable:
         values = values.copy()  # torch would warn
     rows = torch.from_numpy(values).to(device)
-    if normalize == "l2":
-        rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
-    return rows
+    return unit_rows(rows) if normalize == "l2" else rows
+
+
+def unit_rows(rows: Tensor) -> Tensor:
+    """Rows (N, D) divided by their length, zero rows as they are."""
+    found: Tensor = rows / rows.norm(dim=1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+    return found
+
+
+def first_not_finite(values: Any) -> int:
+    """The first row of values (N, D), dense or scipy sparse, with NaN or infinity; -1 where there is none."""
+    bad = np.flatnonzero(~np.isfinite(np.asarray(values.sum(axis=1, dtype=np.float64)).ravel()))
+    return int(bad[0]) if len(bad) else -1
+
+
+def check_values(bad_row: int, largest: float, dtype: Any) -> None:
+    """Raise InputError of values of which one row is not finite (-1: none is), or whose squares would not be."""
+    if bad_row >= 0:
+        raise InputError(f"Input X contains NaN or infinity in row {bad_row}; leave such rows out or fill them in")
+    if largest > np.sqrt(np.finfo(dtype).max) / 4e4:
+        raise InputError(f"Input X has values whose squares exceed {np.dtype(dtype)}; rescale its columns")
 
 
 def known_clusters(labels: ArrayLike | None, rows: Tensor | SparseTable, clusters: int) -> Clamp | None:

@@ -111,7 +111,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             K,
             self.max_iter,
         )
-        best = best_start(found.objectives, found.labels, K)
+        best = best_start(found.objectives, cluster_sizes(found.labels, K), rows.values.dtype)
         self.labels_ = found.labels[best].cpu().numpy()
         self.objective_, self.start_objectives_ = float(found.objectives[best]), found.objectives.cpu().numpy()
         self.n_iter_, self.n_reseeded_ = int(found.rounds[best]), int(found.reseeded[best])
@@ -181,9 +181,7 @@ def kernel_k_means(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, cluste
         settled = (settled | again) & ~better
         lower = torch.where(shift > largest / 64, shift / 2, 0.0)
         shift = torch.where(better, lower, torch.where(again, 0.0, (2 * shift).clamp_min(largest / 64)))
-        means = _Means(
-            *(torch.where(better.view(-1, *[1] * (a.dim() - 1)), b, a) for a, b in zip(means, new, strict=True))
-        )
+        means = means.replaced(better, new)
         converged[left[ended]] = True
         if ended.any():
             left, shift, settled = left[~ended], shift[~ended], settled[~ended]

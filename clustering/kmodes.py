@@ -21,7 +21,7 @@ from clustering.parameters import Above, AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance
 from clustering.seeding import first_seeds, prototypes_about
 from clustering.sparse_rows import nearest_centres, rows_of
-from clustering.starts import best_start, empty_clusters
+from clustering.starts import best_start, cluster_sizes, empty_clusters
 from clustering.timing import Seconds, Stopwatch
 
 _COLD = 1e-4
@@ -149,7 +149,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         nearest = rows.squared_distances(found.coefficients).min(dim=1)
         densities = nearest.values.mul_(-0.5 / self.bandwidth_**2).exp_()
         objectives = -densities.sum(dim=1, dtype=torch.float64)
-        best = best_start(objectives, nearest.indices, self.n_clusters)
+        best = best_start(objectives, cluster_sizes(nearest.indices, self.n_clusters), densities.dtype)
         self.labels_ = nearest.indices[best].cpu().numpy()
         modes = found.coefficients[best]
         self.cluster_centers_ = (modes if rows.origin is None else modes + rows.origin).cpu().numpy()

@@ -20,7 +20,7 @@ from clustering.seeding import first_seeds
 from clustering.simplex import project
 from clustering.smoothing import Smoothed, Smoothness, smoothed
 from clustering.sparse_rows import nearest_centres, rows_of
-from clustering.starts import best_start, empty_clusters, indicators
+from clustering.starts import best_start, cluster_sizes, empty_clusters, indicators
 from clustering.timing import Seconds, Stopwatch
 from clustering.trials import discrete_energy
 
@@ -189,7 +189,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         labels = found.assignments.max(dim=1).indices
         weights = found.objective.new_full((len(labels),), self.weight)
         energies = discrete_energy(rule.cost(found.modes), labels, self.graph_, weights)
-        best = best_start(energies, labels, self.n_clusters)
+        best = best_start(energies, cluster_sizes(labels, self.n_clusters), found.modes.dtype)
         self.labels_ = labels[best].cpu().numpy()
         self.assignments_ = found.assignments[best].T.contiguous().cpu().numpy()
         modes, origin = found.modes[best], rule.rows.origin

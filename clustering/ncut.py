@@ -22,7 +22,7 @@ from clustering.row_search import nearest_to
 from clustering.seeding import plus_plus
 from clustering.sparse_rows import SparseRows, SparseTable, rows_of
 from clustering.spectrum import leading_eigenvectors
-from clustering.starts import best_start, empty_clusters
+from clustering.starts import best_start, cluster_sizes, empty_clusters
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 
@@ -116,7 +116,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             labels, embedding = self._spread(labels, embedding, linked, rows)
         objectives = np.array([graph_objectives(own, affinities).normalised_cut for own in labels])
         every = torch.from_numpy(labels)
-        best = best_start(torch.from_numpy(objectives), every, K)
+        best = best_start(torch.from_numpy(objectives), cluster_sizes(every, K), torch.float64)
         self.labels_, self.embedding_, self.n_iter_ = labels[best], embedding, rounds[best]
         self.objective_, self.start_objectives_ = float(objectives[best]), objectives
         self.n_empty_ = empty_clusters(every[best], K)

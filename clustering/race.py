@@ -7,21 +7,17 @@ one goes on, from its prototypes, with all points.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from clustering.alternation import Clamp, Outcome
+from clustering.alternation import Clamp
 from clustering.centres import Rule
 from clustering.seeding import prototypes_about
 from clustering.sparse_graph import SparseGraph
-from clustering.starts import cluster_sizes
+from clustering.starts import Select, Standing, cluster_sizes, compared
 from clustering.trials import Course, Trials, discrete_energy, run_trials
-
-Select = Literal["information", "energy"]
-"""What is compared: E, or R - N H."""
 
 _SAMPLE, _MEMBERS = 8192, 256
 """Points of a sample, and for each cluster at least."""
@@ -34,29 +30,6 @@ _SWEEPS, _TOLERANCE = 20, 1e-3
 
 _TOGETHER = 1 << 19
 """Assignments that are worked on together: about a dozen arrays of 2 MiB in float32, near the processor."""
-
-
-class Standing(NamedTuple):
-    """How T trials compare.
-
-    Attributes:
-        energies: (T,) E, float64.
-        criteria: (T,) what is compared, lower is better, float64.
-        clusters: (T,) how many have points.
-        sound: (T,) bool, False where a lost cluster ended the trial.
-    """
-
-    energies: Tensor
-    criteria: Tensor
-    clusters: Tensor
-    sound: Tensor
-
-    def order(self, dtype: torch.dtype) -> Tensor:
-        """(T,) the trials from best to worst: sound ones, those of most clusters, those of the lowest criterion, the
-        first of those whose difference is rounding in this precision."""
-        rounding = self.criteria.abs().max() * (1e-9 if dtype == torch.float64 else 1e-5)
-        keys = (self.criteria / rounding.clamp_min(1e-300)).round(), -self.clusters, ~self.sound
-        return torch.from_numpy(np.lexsort([key.cpu().numpy() for key in keys])).to(self.criteria.device)
 
 
 def standing(found: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[float], select: Select) -> Standing:
@@ -76,15 +49,6 @@ def standing(found: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[fl
     sizes = cluster_sizes(labels, found.assignments.shape[2])
     energies = discrete_energy(rule.cost(found.prototypes), labels, graph, sizes.new_tensor(weights))
     return compared(energies, found.objective, sizes, found.outcome, select)
-
-
-def compared(energies: Tensor, objectives: Tensor, sizes: Tensor, outcomes: Tensor, select: Select) -> Standing:
-    """The same from (T,) E, (T,) R, (T, K) float64 points of the clusters and (T,) values of `Outcome`."""
-    criteria = energies
-    if select == "information":
-        points = sizes.sum(dim=1)
-        criteria = objectives - torch.special.entr(sizes / points[:, None]).sum(dim=1) * points
-    return Standing(energies, criteria, (sizes > 0).sum(dim=1), outcomes != Outcome.EMPTIED)
 
 
 def sample(points: int, clusters: int, stream: np.random.Generator) -> Tensor | None:

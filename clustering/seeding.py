@@ -13,6 +13,7 @@ from torch import Tensor
 from clustering.alternation import Clamp
 from clustering.centres import Rows, Rule
 from clustering.errors import InputError
+from clustering.starts import indicators
 from clustering.streams import stream
 
 Draw = Callable[[Sequence[np.random.Generator]], Tensor]
@@ -38,15 +39,13 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], gi
         InputError: fewer distinct points than seeds.
     """
     trials, points = len(streams), len(rows.values)
-    draws = 2 + int(math.log(max(1, count)))
-    # Distances below this are of duplicates, up to rounding.
-    same = 64 * torch.finfo(rows.values.dtype).eps * rows.squared_norms
+    draws = draws_of(count)
     nearest = rows.squared_norms.new_full((trials, points), torch.inf)
     if given is not None and len(given):
         nearest = rows.squared_distances(given).amin(dim=0).expand(trials, -1)
     seeds: list[Tensor] = []
     for _ in range(count):
-        nearest = torch.where(nearest <= same, 0.0, nearest)
+        nearest = beyond_duplicates(nearest, rows)
         uniform = np.stack([generator.random(draws) for generator in streams])
         if torch.isinf(nearest).all():
             candidates = (torch.from_numpy(uniform[:, :1]) * points).long().to(nearest.device)
@@ -54,10 +53,7 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], gi
             sums = nearest.cumsum(dim=1, dtype=torch.float64)
             if (sums[:, -1] == 0).any():
                 distinct = len(seeds) + (0 if given is None else len(given))
-                raise InputError(
-                    f"{distinct} distinct points for {distinct - len(seeds) + count} clusters: "
-                    f"set n_clusters to at most {distinct}"
-                )
+                raise too_few(distinct, distinct - len(seeds) + count)
             at = torch.from_numpy(uniform).to(nearest.device) * sums[:, -1:]
             candidates = torch.searchsorted(sums, at, right=True).clamp_max(points - 1)
         new = rows.squared_distances(rows.at(candidates))
@@ -67,6 +63,22 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], gi
         seeds.append(candidates[trial, best])
         nearest = new[trial, best]
     return torch.stack(seeds, dim=1) if seeds else torch.empty(trials, 0, dtype=torch.int64)
+
+
+def draws_of(count: int) -> int:
+    """Of which each of so many seeds is the best."""
+    return 2 + int(math.log(max(1, count)))
+
+
+def beyond_duplicates(squared: Tensor, rows: Rows) -> Tensor:
+    """Squared distances (…, N) of the rows from seeds, 0 where they are no more than rounding between equal rows."""
+    same = 64 * torch.finfo(rows.values.dtype).eps * rows.squared_norms
+    return torch.where(squared <= same, 0.0, squared)
+
+
+def too_few(distinct: int, clusters: int) -> InputError:
+    """Fewer distinct points than clusters."""
+    return InputError(f"{distinct} distinct points for {clusters} clusters: set n_clusters to at most {distinct}")
 
 
 def first_seeds(
@@ -143,7 +155,7 @@ def prototypes_about(seeds: Tensor, rows: Rows, rule: Rule, clamp: Clamp | None 
 
 def prototypes_of(labels: Tensor, rule: Rule, near: Tensor) -> Tensor:
     """(T, K, D) prototypes of `labels` (T, N); of a cluster without points the one that is `near` (T, K, D)."""
-    weights = (labels[:, None] == torch.arange(near.shape[1], device=labels.device)[:, None]).to(near.dtype)
+    weights = indicators(labels, near.shape[1], near.dtype)
     empty = weights.amax(dim=2) == 0
     start = rule.update(near, torch.where(empty[:, :, None], 1.0, weights), None)
     return torch.where(empty[:, :, None], near, start)

@@ -1,7 +1,6 @@
 """Scalable Laplacian K-modes (Ziko, Granger and Ben Ayed, NeurIPS 2018) and its kin, as a scikit-learn estimator."""
 
 import pickle
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -11,7 +10,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
@@ -26,13 +24,14 @@ from clustering.graph import Symmetry
 from clustering.memory import require
 from clustering.neighbours import NeighbourGraph
 from clustering.parameters import Above, AtLeast, validate_signature
-from clustering.race import Select, Standing, race, sample, sampled, standing
+from clustering.race import race, sample, sampled, standing
 from clustering.row_graph import graph_and_variance
 from clustering.row_search import nearest_to
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
 from clustering.slk_memory import needed
 from clustering.sparse_graph import SparseGraph
 from clustering.sparse_rows import SparseRows, rows_of
+from clustering.starts import Select, Standing, warn_of_empty
 from clustering.streams import stream
 from clustering.sweeps import settings
 from clustering.timing import Seconds, Stopwatch
@@ -125,7 +124,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     beta : factor of F, an inverse temperature; 1 in the papers.
     init : "k-means++", or (K, D) first prototypes, then one start only.
     n_init : starts, of which one is the result, see `select`. They race (`clustering.race`): all are updated three
-        times, a quarter of them to the end, by a single mean-shift step where prototypes are modes, and the best goes
+        times, a quarter of them to the end, by a single mean-shift step unless prototypes are means, and the best goes
         on, its sweeps warm. Of more than 16,384 points the race sees 8,192 with a graph of their own, unless labels are
         known or the graph is a matrix of one's own. With a `weight_path` there is no race: all go on to the end.
     select : "energy": the start of lowest E, among those of most clusters. "information": of lowest R - N H, with H
@@ -163,8 +162,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         is where the next step would have led.
     n_iter_ : updates of the prototypes, those of the path included.
     n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result, or left out of it.
-    start_objectives_ : (n_init,) E of every start where it was left, of a sample times N / n; the spread tells how much
-        the start decides.
+    start_objectives_ : (n_init,) E of every start where it was left, of a sample times N / n, after a race of medoids
+        with the F of modes; the spread tells how much the start decides.
     converged_ : whether it ended before max_iter.
     seconds_ : `clustering.timing.Seconds` of the fit; of `trials`, its share.
     bandwidth_ : sigma. graph_ : W. n_features_in_, feature_names_in_ : of scikit-learn.
@@ -471,8 +470,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         some, about = rows, near
         chosen = None
         if clamp is None and not whole and not isinstance(rows, SparseRows):
-            seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-            chosen = sample(len(rows.values), self.n_clusters, stream(seed, "race"))
+            chosen = self._sample(len(rows.values))
         if chosen is not None:
             some = Rows(rows.values[chosen.to(rows.values.device)], rows.origin)
         try:
@@ -487,6 +485,11 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             about = self._neighbours(None, some)
         best, energies = self._race(some, about, seeds, clamp)
         return best, energies * (len(rows.values) / len(some.values)), seeding
+
+    def _sample(self, points: int) -> Tensor | None:
+        """Of so many points those on which starts race; None where all of them do."""
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return sample(points, self.n_clusters, stream(seed, "race"))
 
     def _race(
         self, some: Rows, about: _Neighbours, seeds: Tensor, clamp: Clamp | None = None
@@ -540,13 +543,9 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._warn_of_empty()
 
     def _warn_of_empty(self) -> None:
-        if self.n_empty_ and self.on_empty != "drop":
-            warnings.warn(
-                f"{self.n_empty_} of {self.n_clusters} clusters have no points; try a smaller weight, fewer clusters "
-                "or more starts",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
+        if self.on_empty != "drop":
+            remedy = "a smaller weight, fewer clusters or more starts"
+            warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=5, remedy=remedy)
 
 
 def _alike(models: Sequence[SLK]) -> list[list[SLK]]:

@@ -1,10 +1,40 @@
 """Several starts of one fit, of which one is the result."""
 
 import warnings
+from typing import Literal, NamedTuple
 
+import numpy as np
 import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
+
+from clustering.alternation import Outcome
+
+Select = Literal["information", "energy"]
+"""What is compared: E, or R - N H."""
+
+
+class Standing(NamedTuple):
+    """How T trials compare.
+
+    Attributes:
+        energies: (T,) E, float64.
+        criteria: (T,) what is compared, lower is better, float64.
+        clusters: (T,) how many have points.
+        sound: (T,) bool, False where a lost cluster ended the trial.
+    """
+
+    energies: Tensor
+    criteria: Tensor
+    clusters: Tensor
+    sound: Tensor
+
+    def order(self, dtype: torch.dtype) -> Tensor:
+        """(T,) the trials from best to worst: sound ones, those of most clusters, those of the lowest criterion, the
+        first of those whose difference is rounding in this precision."""
+        rounding = self.criteria.abs().max() * (1e-9 if dtype == torch.float64 else 1e-5)
+        keys = (self.criteria / rounding.clamp_min(1e-300)).round(), -self.clusters, ~self.sound
+        return torch.from_numpy(np.lexsort([key.cpu().numpy() for key in keys])).to(self.criteria.device)
 
 
 def cluster_sizes(labels: Tensor, clusters: int) -> Tensor:
@@ -18,37 +48,37 @@ def indicators(labels: Tensor, clusters: int, dtype: torch.dtype) -> Tensor:
     return (labels[:, None] == torch.arange(clusters, device=labels.device)[:, None]).to(dtype)
 
 
-def best_start(objectives: Tensor, labels: Tensor, clusters: int) -> int:
+def compared(energies: Tensor, objectives: Tensor, sizes: Tensor, outcomes: Tensor, select: Select) -> Standing:
+    """How trials compare, from (T,) E, (T,) R, (T, K) float64 points of the clusters and (T,) values of `Outcome`."""
+    criteria = energies
+    if select == "information":
+        points = sizes.sum(dim=1)
+        criteria = objectives - torch.special.entr(sizes / points[:, None]).sum(dim=1) * points
+    return Standing(energies, criteria, (sizes > 0).sum(dim=1), outcomes != Outcome.EMPTIED)
+
+
+def best_start(objectives: Tensor, sizes: Tensor, dtype: torch.dtype) -> int:
     """The start of most clusters, and among those the one of the lowest objective, the first up to rounding.
 
     Args:
         objectives: (T,) float64.
-        labels: (T, N).
-        clusters: K.
+        sizes: (T, K) points of the clusters.
+        dtype: in which the objectives were computed.
     """
-    return best_by_sizes(objectives, cluster_sizes(labels, clusters))
-
-
-def best_by_sizes(objectives: Tensor, sizes: Tensor) -> int:
-    """Likewise, from the points of every cluster (T, K)."""
-    filled = (sizes > 0).sum(dim=1)
-    most = filled == filled.max()
-    lowest = objectives[most].min()
-    return int((most & (objectives <= lowest + 1e-9 * lowest.abs())).int().argmax())
+    clusters = (sizes > 0).sum(dim=1)
+    return int(Standing(objectives, objectives, clusters, clusters > 0).order(dtype)[0])
 
 
 def empty_clusters(labels: Tensor, clusters: int) -> int:
     """How many of K clusters have none of the labels (N,); some are worth a warning."""
-    return warn_of_empty(cluster_sizes(labels[None], clusters)[0], stacklevel=4)
+    empty = int((cluster_sizes(labels[None], clusters) == 0).sum())
+    warn_of_empty(empty, clusters, stacklevel=4)
+    return empty
 
 
-def warn_of_empty(sizes: Tensor, stacklevel: int = 3) -> int:
-    """Likewise, from the points of every cluster (K,)."""
-    empty = int((sizes == 0).sum())
+def warn_of_empty(empty: int, clusters: int, *, stacklevel: int, remedy: str = "fewer clusters or more starts") -> None:
+    """Warn of clusters without points, where there are some."""
     if empty:
         warnings.warn(
-            f"{empty} of {len(sizes)} clusters have no points; try fewer clusters or more starts",
-            ConvergenceWarning,
-            stacklevel=stacklevel,
+            f"{empty} of {clusters} clusters have no points; try {remedy}", ConvergenceWarning, stacklevel=stacklevel
         )
-    return empty

@@ -7,6 +7,9 @@ from torch import Tensor
 from clustering.graph import Graph
 from clustering.objective import inner
 
+CURVATURE = 0.1
+"""Of a Laplacian term, in its weight: the unit in which its proximal weight is counted."""
+
 
 @dataclass(frozen=True)
 class Laplacian:
@@ -30,8 +33,8 @@ class Laplacian:
 
     def curvature(self, assignments: Tensor) -> Tensor:
         if isinstance(self.weight, Tensor):
-            return 0.1 * self.weight[:, :, 0]
-        return assignments.new_full((1, 1), 0.1 * self.weight)
+            return CURVATURE * self.weight[:, :, 0]
+        return assignments.new_full((1, 1), CURVATURE * self.weight)
 
     def select(self, problems: Tensor) -> "Laplacian":
         weight = self.weight[problems] if isinstance(self.weight, Tensor) else self.weight

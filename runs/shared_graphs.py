@@ -6,9 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 from scipy import sparse
-from sklearn.preprocessing import normalize as unit_rows
+from sklearn.preprocessing import normalize as unit_sparse_rows
 from sklearn.utils.validation import has_fit_parameter
 
+from clustering.estimator_input import unit_rows
 from clustering.neighbours import NeighbourGraph, neighbours
 from fsl.machine import resolve_device
 from fsl.progress import Progress
@@ -45,11 +46,11 @@ class SharedGraphs:
     def _build(self, k: int, symmetry: Any, normalize: str | None, device: str) -> NeighbourGraph:
         rows: Any = self._values
         if sparse.issparse(rows):
-            rows = rows if normalize is None else unit_rows(rows)
+            rows = rows if normalize is None else unit_sparse_rows(rows)
         else:
             rows = torch.from_numpy(np.require(rows, requirements="W")).to(device)
             if normalize == "l2":
-                rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
+                rows = unit_rows(rows)
         before, points = 0, rows.shape[0]
         with self._progress.track(f"neighbours, k = {k}", points) as advance:
 

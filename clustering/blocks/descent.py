@@ -16,6 +16,7 @@ from clustering.blocks.cluster import Kept
 from clustering.blocks.graph import BlockGraph, HaloGraph
 from clustering.descent import KAPPA_MAX, Status, accepted, far_from_stationary, next_kappa, unchanged
 from clustering.objective import Objective, State, allowance, inner
+from clustering.terms import CURVATURE
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -58,7 +59,7 @@ class HaloLaplacian:
         return 0.5 * inner(assignments.mT, gradient.mT), gradient
 
     def curvature(self, assignments: Tensor) -> Tensor:
-        return assignments.new_full((1, 1), 0.1 * self.weight)
+        return assignments.new_full((1, 1), CURVATURE * self.weight)
 
     def select(self, problems: Tensor) -> "HaloLaplacian":
         return self

@@ -17,7 +17,7 @@ from clustering.blocks.rows import BlockRows
 from clustering.blocks.seeding import plus_plus_blocks
 from clustering.centres import Modes, Rows
 from clustering.seeding import first_seeds
-from clustering.starts import best_by_sizes, warn_of_empty
+from clustering.starts import best_start, warn_of_empty
 from clustering.timing import Seconds, Stopwatch
 from clustering.trials import Course
 
@@ -60,7 +60,7 @@ def fit_blocks(
     objectives, sizes = (
         torch.stack([torch.stack([block[i] for block in each]).sum(dim=0) for each in found]) for i in (0, 1)
     )
-    best = best_by_sizes(objectives, sizes)
+    best = best_start(objectives, sizes, rows.dtype)
     last, iterations, reseeded = starts[best]
     labels = rows.cluster.begin(_nearest, rows.parts, last.prototypes)
     model.labels_ = dask_array(labels, [(size,) for size in np.diff(rows.offsets).tolist()], torch.int64)
@@ -69,7 +69,8 @@ def fit_blocks(
     model.objective_, model.start_objectives_ = float(objectives[best]), objectives.numpy()
     model.n_iter_, model.n_reseeded_ = iterations, reseeded
     model.converged_ = last.outcome == Outcome.CONVERGED
-    model.n_empty_ = warn_of_empty(sizes[best])
+    model.n_empty_ = int((sizes[best] == 0).sum())
+    warn_of_empty(model.n_empty_, model.n_clusters, stacklevel=4)
     model.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
     return model
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from clustering.blocks.descent import Moved
 from clustering.blocks.rows import BlockRows
-from clustering.centres import ByProductModes, Means, Modes, Rows, Rule, ascend
+from clustering.centres import ByProductModes, Means, Modes, Rows, Rule, ascend, members_of
 from clustering.prototypes import log_odds
 
 if TYPE_CHECKING:
@@ -114,17 +114,13 @@ def _nearest(rows: Rows, centres: Tensor, weights: Tensor, which: Tensor) -> Bes
     return Best.of(-squared, rows)
 
 
-def _members(weights: Tensor) -> Tensor:
-    return (weights == weights.amax(dim=1, keepdim=True)) & (weights > 0)
-
-
 def _members_nearest(rows: Rows, centres: Tensor, weights: Tensor) -> Best:
-    squared = rows.squared_distances(centres).masked_fill_(~_members(weights), torch.inf)
+    squared = rows.squared_distances(centres).masked_fill_(~members_of(weights), torch.inf)
     return Best.of(-squared[0], rows)
 
 
 def _likeliest(rows: Rows, weights: Tensor, moved: Moved) -> Best:
-    members = _members(weights)
+    members = members_of(weights)
     scores = torch.where(members, log_odds(-moved.state.G, members), -torch.inf)
     return Best.of(scores[0], rows)
 

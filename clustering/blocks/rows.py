@@ -11,6 +11,7 @@ from torch import Tensor
 from clustering.blocks.cluster import Cluster, Kept
 from clustering.centres import Rows
 from clustering.errors import InputError
+from clustering.estimator_input import check_values, first_not_finite, unit_rows
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -123,27 +124,20 @@ class _Loaded(NamedTuple):
     largest: float
 
     def check(self, first: int, dtype: str) -> None:
-        if self.bad >= 0:
-            raise InputError(
-                f"Input X contains NaN or infinity in row {first + self.bad}; leave such rows out or fill them in"
-            )
-        if self.largest > np.sqrt(np.finfo(dtype).max) / 4e4:
-            raise InputError(f"Input X has values whose squares exceed {dtype}; rescale its columns")
+        check_values(first + self.bad if self.bad >= 0 else -1, self.largest, dtype)
 
 
 def _loaded(chunk: NDArray[Any], dtype: str, normalize: bool) -> Kept:
     values = np.require(chunk, dtype, ["C", "W"])
-    bad = np.flatnonzero(~np.isfinite(values.sum(axis=1, dtype=np.float64)))
-    if len(bad):
-        return Kept(None, _Loaded(len(values), np.zeros(values.shape[1]), 0.0, int(bad[0]), 0.0))
+    bad = first_not_finite(values)
+    if bad >= 0:
+        return Kept(None, _Loaded(len(values), np.zeros(values.shape[1]), 0.0, bad, 0.0))
     largest = float(np.abs(values).max(initial=0))
     rows = torch.from_numpy(values)
     if normalize:
-        rows = rows / rows.norm(dim=1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
-    sums, squares = (
-        rows.sum(dim=0, dtype=torch.float64).numpy(),
-        float(torch.linalg.vecdot(rows, rows).sum(dtype=torch.float64)),
-    )
+        rows = unit_rows(rows)
+    sums = rows.sum(dim=0, dtype=torch.float64).numpy()
+    squares = float(torch.linalg.vecdot(rows, rows).sum(dtype=torch.float64))
     return Kept(rows, _Loaded(len(rows), sums, squares, -1, largest))
 
 

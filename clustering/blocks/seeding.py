@@ -1,6 +1,5 @@
 """First prototypes of rows in blocks: k-means++ with the draws of `clustering.seeding`."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -11,7 +10,7 @@ from torch import Tensor
 from clustering.blocks.cluster import Kept
 from clustering.blocks.rows import BlockRows
 from clustering.centres import Rows
-from clustering.errors import InputError
+from clustering.seeding import beyond_duplicates, draws_of, too_few
 
 
 def plus_plus_blocks(rows: BlockRows, count: int, streams: Sequence[np.random.Generator]) -> Tensor:
@@ -21,7 +20,7 @@ def plus_plus_blocks(rows: BlockRows, count: int, streams: Sequence[np.random.Ge
         InputError: fewer distinct points than seeds.
     """
     cluster, trials = rows.cluster, len(streams)
-    draws = 2 + int(math.log(max(1, count)))
+    draws = draws_of(count)
     near: list[Any] = [None] * cluster.count
     totals = torch.zeros(cluster.count, trials, dtype=torch.float64)
     seeds: list[Tensor] = []
@@ -32,9 +31,7 @@ def plus_plus_blocks(rows: BlockRows, count: int, streams: Sequence[np.random.Ge
         else:
             sums = totals.cumsum(dim=0)
             if (sums[-1] == 0).any():
-                raise InputError(
-                    f"{len(seeds)} distinct points for {count} clusters: set n_clusters to at most {len(seeds)}"
-                )
+                raise too_few(len(seeds), count)
             at = uniform * sums[-1][:, None]
             owners = torch.searchsorted(sums.T.contiguous(), at, right=True).clamp_max(cluster.count - 1)
             local = at - torch.cat([torch.zeros(1, trials), sums])[:-1].T.gather(1, owners)
@@ -70,7 +67,5 @@ def _measured(rows: Rows, near: _Near | None, candidates: Tensor) -> Kept:
 
 
 def _chosen(rows: Rows, measured: Tensor, best: Tensor) -> Kept:
-    squared = measured[torch.arange(len(best)), best]
-    same = 64 * torch.finfo(squared.dtype).eps * rows.squared_norms  # of duplicates, up to rounding
-    squared = torch.where(squared <= same, 0.0, squared)
+    squared = beyond_duplicates(measured[torch.arange(len(best)), best], rows)
     return Kept(_Near(rows, squared), squared.sum(dim=1, dtype=torch.float64))

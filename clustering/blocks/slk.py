@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 from torch import Tensor
 
 from clustering.alternation import Outcome
@@ -20,9 +19,8 @@ from clustering.blocks.rows import BlockRows
 from clustering.blocks.seeding import plus_plus_blocks
 from clustering.centres import Modes, Rows
 from clustering.errors import InputError
-from clustering.race import compared, sample
 from clustering.seeding import first_seeds
-from clustering.streams import stream
+from clustering.starts import compared
 from clustering.timing import Seconds, Stopwatch
 from clustering.trials import cut
 
@@ -34,7 +32,8 @@ def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
     """Fit the model, whose parameters have been checked, to the rows of X on the cluster of the present client.
 
     Several starts race in this process, on the sample of rows on which they race in memory, or on all where these are
-    few; one goes on with all rows on the workers. With a weight path all go on, one after the other.
+    few; one goes on with all rows on the workers. With a weight path, or where the sample has too few distinct rows,
+    all go on, one after the other.
 
     `labels_` and `assignments_` become dask arrays, whose blocks stay on the workers; `graph_` is what was given, or
     None.
@@ -52,16 +51,15 @@ def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
     watch = Stopwatch()
     near, variance = BlockGraph.with_variance(graph, rows, model.n_neighbors, model.symmetry, model.bandwidth)
     seconds_of_graph = watch.lap()
-    raced = model.n_init > 1 and isinstance(model.init, str) and not model._path()
-    energies = None
-    if raced:
-        seeds, energies = _raced(model, rows, graph)
+    raced = _raced(model, rows, graph) if model._races else None
+    if raced is not None:
+        seeds = raced[0]
     else:
         draw = partial(plus_plus_blocks, rows, model.n_clusters)
         seeds = first_seeds(model.init, rows.template, model.n_clusters, model.n_init, model.random_state, draw=draw)
     seconds_of_seeding = watch.lap()
     rule = BlockRule(rows, partial(clone(model)._rule, variance=variance))
-    starts = [_run(model, rule, near, variance, seed[None], raced=raced) for seed in seeds]
+    starts = [_run(model, rule, near, variance, seed[None], raced=raced is not None) for seed in seeds]
     outcomes = torch.tensor([start.trial.outcome for start in starts])
     model._check_clusters(outcomes)
     objectives = torch.cat([start.trial.objective for start in starts])
@@ -69,7 +67,7 @@ def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
     standing = compared(torch.stack([start.energy for start in starts]), objectives, sizes, outcomes, model.select)
     best = int(standing.order(rows.dtype)[0])
     model.graph_, model.bandwidth_, model.criterion_ = graph, variance**0.5, float(standing.criteria[best])
-    model.start_objectives_ = standing.energies.numpy() if energies is None else energies
+    model.start_objectives_ = standing.energies.numpy() if raced is None else raced[1]
     _keep(model, rule, starts[best])
     model.seconds_ = Seconds(seconds_of_graph, seconds_of_seeding, watch.lap())
     return model
@@ -83,14 +81,19 @@ class _Start(NamedTuple):
     sizes: Tensor
 
 
-def _raced(model: "SLK", rows: BlockRows, graph: Any) -> tuple[Tensor, NDArray[np.float64]]:
-    """(1, K, D) prototypes of the best start, and E of all, as of all rows."""
-    seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
-    chosen = sample(rows.points, model.n_clusters, stream(seed, "race"))
+def _raced(model: "SLK", rows: BlockRows, graph: Any) -> tuple[Tensor, NDArray[np.float64]] | None:
+    """(1, K, D) prototypes of the best start, and E of all, as of all rows; None where the sample has too few distinct
+    rows."""
+    chosen = model._sample(rows.points)
     everything = chosen is None
     chosen = torch.arange(rows.points) if chosen is None else chosen
     some = Rows(rows.values_at(chosen), rows.origin)
-    seeds = first_seeds(model.init, some, model.n_clusters, model.n_init, model.random_state)
+    try:
+        seeds = first_seeds(model.init, some, model.n_clusters, model.n_init, model.random_state)
+    except InputError:
+        if everything:
+            raise
+        return None
     best, energies = model._race(some, model._neighbours(graph if everything else None, some), seeds)
     return best, energies * (rows.points / len(chosen))
 

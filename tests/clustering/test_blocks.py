@@ -115,6 +115,18 @@ def test_starts_race_on_the_same_sample(client: Any) -> None:
     assert_alike(SLK(3, **settings).fit(cut(X, 2), graph=graph), SLK(3, **settings).fit(X, graph=graph))
 
 
+def test_a_sample_of_too_few_distinct_rows_is_left_for_all(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("clustering.race._SAMPLE", 10)
+    monkeypatch.setattr("clustering.race._MEMBERS", 1)
+    X = np.repeat([[0.0, 0.0], [9.0, 0.0]], 40, axis=0)
+    X[3] = 0, 9
+    X[60] = 9, 9
+    settings: dict[str, Any] = {**BRIEF, "bandwidth": 1.0, "weight": 0.01, "warm_up": 0, "n_init": 2}
+    model = SLK(4, **settings).fit(cut(X, 2), graph=sparse.csr_array((80, 80)))
+    assert len(set(np.asarray(model.labels_))) == 4
+    assert len(model.start_objectives_) == 2
+
+
 @pytest.mark.parametrize("path", [None, [2.0]])
 def test_k_modes(client: Any, path: Any) -> None:
     X = points()

@@ -10,9 +10,10 @@ from scipy import sparse
 import clustering.race
 from clustering import SLK
 from clustering.centres import Means, Rows
-from clustering.race import Standing, race, sample
+from clustering.race import race, sample
 from clustering.seeding import plus_plus, prototypes_about
 from clustering.sparse_graph import SparseGraph
+from clustering.starts import Standing
 from clustering.streams import stream
 from clustering.trials import Course, run_trials
 
