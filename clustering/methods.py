@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Mapping
 from typing import Any, get_type_hints
 
+from clustering.errors import InputError
 from clustering.parameters import mismatch, validate_signature
 from clustering.plugins import Plugins
 
@@ -38,11 +39,16 @@ def parameters(kind: Any) -> dict[str, Any]:
 def configured(kind: Any, values: Mapping[str, Any]) -> Any:
     """The estimator with these parameters, checked against their annotations where it has some.
 
-    A number that came as text, because the default is a word ("estimate", say), is a number again.
+    A class whose `fit` asks for more than the points is no clusterer. A number that came as text, because the default
+    is a word ("estimate", say), is a number again.
 
     Raises:
-        InputError: names the parameter, what it may hold and the value it got.
+        InputError: no clusterer; or names the parameter, what it may hold and the value it got.
     """
+    asked = _asked_by_fit(kind)
+    if asked is None or len(asked) > 1:
+        lacks = "has no fit" if asked is None else f"fits {' and '.join(asked)}"
+        raise InputError(f"{kind.__name__} {lacks}, so it is no clusterer, which fits X alone")
     try:
         hints = get_type_hints(kind.__init__, include_extras=True)
     except NameError:  # names that only type checkers import
@@ -54,6 +60,14 @@ def configured(kind: Any, values: Mapping[str, Any]) -> Any:
     built = kind(**taken)
     validate_signature(built)
     return built
+
+
+def _asked_by_fit(kind: Any) -> list[str] | None:
+    """What `fit` has to be given; None where there is none."""
+    if not hasattr(kind, "fit"):
+        return None
+    _, *taken = inspect.signature(kind.fit).parameters.values()
+    return [one.name for one in taken if one.default is one.empty and one.kind is one.POSITIONAL_OR_KEYWORD]
 
 
 def _number(text: str) -> int | float | str:

@@ -2,7 +2,7 @@
 
 import functools
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
 from typing import Any
@@ -41,7 +41,7 @@ class Plugins:
         entry_points = self._entry_points()
         if name in entry_points:
             return entry_points[name]
-        raise unknown(self.kind, name, [*self.table, *entry_points])
+        raise self.unknown(name, [*self.table, *entry_points])
 
     def load(self, name: str) -> Any:
         """The class of that name.
@@ -54,6 +54,18 @@ class Plugins:
             return getattr(importlib.import_module(module), attribute)
         except (ImportError, AttributeError, ValueError) as error:
             raise InputError(f"{self.kind} {name!r}: cannot import {attribute!r} from {module!r}: {error}") from error
+
+    def unknown(self, name: str, known: Iterable[str], key: str = "") -> InputError:
+        """For a name that is none of these: the nearest right ones, or how a class of a module is written.
+
+        Args:
+            key: what the name was given to, where that is not `kind`.
+        """
+        kind = key or self.kind
+        module, _, attribute = name.rpartition(".")
+        if module:
+            return InputError(f"unknown {kind} {name!r}; a class of a module is {kind}={module}:{attribute}")
+        return unknown(kind, name, known)
 
     def _entry_points(self) -> dict[str, str]:
         return _installed(self.group)

@@ -244,13 +244,16 @@ def _cluster(job: Job, data: "Dataset", graphs: "SharedGraphs", clusters: int, p
         warnings.simplefilter("ignore", ConvergenceWarning)
         for graph, some in _together(planned, lambda trial: graphs.of(at[trial.setting], job.config.device), at_once):
             points = [numbered[trial.setting] | _seed(estimator, job.config.seed, trial.start) for trial in some]
+            since = time.perf_counter()
             fitted = fit_trials(estimator, data.values, seeds=[0], grid=points, graph=graph)
+            each = (time.perf_counter() - since) / len(some)
             for trial, model in zip(some, fitted, strict=True):
-                rows.append(_facts(model, graph.seconds if graph else 0.0))
+                rows.append(_facts(model, graph.seconds if graph else 0.0, each))
                 rank = (rows[-1]["clusters"], rows[-1]["criterion"])
                 if trial.given and (not said or lowest([best[1], rank[1]], [best[0], rank[0]])):
                     best, said = rank, _said(model)
-            advance(len(some), objective=rows[-1]["objective"])
+            lowered = rows[-1]["objective"]
+            advance(len(some), **({} if np.isnan(lowered) else {"objective": lowered}))
     labels = np.stack([row.pop("labels") for row in rows])
     arrays: dict[str, Any] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
     return Trials(
@@ -276,9 +279,20 @@ def _prepared(job: Job, clusters: int) -> Any:
     return estimator.set_params(**{name: value for name, value in wanted.items() if name in known})
 
 
-def _facts(model: Any, graph_seconds: float) -> dict[str, Any]:
-    """What a fitted estimator says of itself."""
-    graph, *others = getattr(model, "seconds_", (np.nan, np.nan, np.nan))
+def _facts(model: Any, graph_seconds: float, spent: float) -> dict[str, Any]:
+    """What a fitted estimator says of itself. Of one that does not tell its phases apart, all that its fit took counts
+    as optimising.
+
+    Raises:
+        InputError: it has no labels.
+    """
+    graph, *others = getattr(model, "seconds_", (0.0, np.nan, spent))
+    if not hasattr(model, "labels_"):
+        kind = type(model)
+        raise InputError(
+            f"method {kind.__module__}:{kind.__qualname__} has no labels_ after fit; give a class of your own whose "
+            "fit sets them"
+        )
     labels = np.asarray(model.labels_)
     objective = float(getattr(model, "objective_", getattr(model, "inertia_", np.nan)))
     return {

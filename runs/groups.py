@@ -217,7 +217,7 @@ def _option(group: str, name: str) -> Choice:
         return Choice(group, name, {key: freeze(value) for key, value in content.items()}, plugin)
     if kind.plugins is not None:
         if ":" not in name and name not in names(group):
-            raise unknown(group, name, names(group))
+            raise kind.plugins.unknown(name, names(group), group)
         return Choice(group, name, fields_of(kind, load(kind, name)))
     if kind.builds:
         raise unknown(group, name, names(group))

@@ -216,7 +216,8 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
 
 
 def _of_another_verb(item: Assignment, verb: str) -> InputError:
-    return InputError(f"{item} is a key of `transduce {verb}`, not of this verb; leave it out here")
+    remedy = f"`transduce {verb} {item.origin.replace(' ', '=')}` takes it" if item.origin else "leave it out here"
+    return InputError(f"{item} is a key of `transduce {verb}`, not of this verb; {remedy}")
 
 
 def _files(group: str) -> list[Choice]:

@@ -1,7 +1,7 @@
 """`transduce cluster`: methods on data sets, judged in three ways."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runs.cli.flags import Flags
@@ -18,7 +18,7 @@ ABOUT = """\
 Cluster a data set. Each method is shown in three ways, side by side: the trial that labels of a tenth of the points
 select among 40 (seeds and settings, as in the papers; scored on the other points), the one of ten starts that the
 method itself finds best, without labels, and mean and standard deviation of these ten. Three times: of the neighbour
-graph, of first prototypes, of the rest. A finished clustering is used again."""
+graph, of first prototypes, of the rest (of methods that do not tell: of all). A finished clustering is used again."""
 EXAMPLES = (
     "",
     "dataset=table path=people.csv columns=age,income n_clusters=3     (a table of your own)",
@@ -94,7 +94,7 @@ def _judgement(result: "Clustered") -> dict[str, str]:
     found = result.trials.metrics()
     if "nmi" not in found:
         return {
-            "objective\nlowest": f"{found['objective']:.6g}",
+            "objective\nlowest": _spread(found["objective"], math.nan, ".6g"),
             "\nmean": _spread(found["objective_mean"], found["objective_std"], ".6g"),
             "clusters\nfound": f"{found['clusters_found']:.0f}",
         }
@@ -110,6 +110,8 @@ def _judgement(result: "Clustered") -> dict[str, str]:
 
 
 def _spread(mean: float, deviation: float, form: str = ".3f") -> str:
+    if math.isnan(mean):
+        return ""
     return f"{mean:{form}}" if math.isnan(deviation) else f"{mean:{form}} ± {deviation:{form}}"
 
 
@@ -122,15 +124,20 @@ def _seconds(result: "Clustered") -> dict[str, str]:
 
 def _title(results: "Sequence[Clustered]") -> str:
     first = results[0]
-    points, dimensions = first.shape
-    clusters = ", ".join(str(number) for number in dict.fromkeys(result.n_clusters for result in results))
-    parts = [f"{first.config.dataset.name}: {points:,} points of {dimensions:,} values, {clusters} clusters"]
+    points, dimensions = (_all(result.shape[axis] for result in results) for axis in (0, 1))
+    clusters = _all(result.n_clusters for result in results)
+    parts = [f"{first.config.dataset.name}: {points} points of {dimensions} values, {clusters} clusters"]
     tried = {int(result.trials.tried.sum()) for result in results} - {0}
     if tried:
         count = " or ".join(str(number) for number in sorted(tried))
-        parts.append(f"selected by labels: best of {count} trials by labels that a user of clustering would not have")
+        trials = "trial" if tried == {1} else "trials"
+        parts.append(f"selected by labels: best of {count} {trials} by labels that a user of clustering would not have")
     parts.append(f"starts: {' or '.join(str(n) for n in sorted({int(r.trials.given.sum()) for r in results}))}")
     return "; ".join(parts)
+
+
+def _all(numbers: Iterable[int]) -> str:
+    return ", ".join(f"{number:,}" for number in dict.fromkeys(numbers))
 
 
 def _record(result: "Clustered", files: "Written | None") -> dict[str, Any]:

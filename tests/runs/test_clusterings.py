@@ -140,6 +140,7 @@ def test_a_method_without_a_seed_is_tried_once(asked, store, tracker, tmp_path, 
     assert result.trials.given.tolist() == result.trials.tried.tolist() == [True]
     assert result.trials.confidence is None
     assert np.isnan(result.trials.objective).all()
+    assert result.trials.metrics()["seconds_optimise"] > 0, "all of a fit whose phases nobody knows"
 
 
 def test_points_without_classes_have_no_scores(store, tracker, tmp_path, capsys):
@@ -182,6 +183,9 @@ def test_several_methods_stand_side_by_side(store, selection, capsys):
         (["selection=paper"], "papers"),
         (["benchmark=glyphs"], "transduce train"),
         (["symmetry=directed"], "step='published'"),
+        (["method=sklearn.cluster.HDBSCAN"], "method=sklearn.cluster:HDBSCAN"),
+        (["method=sklearn.svm:SVC"], "SVC fits X and y, so it is no clusterer"),
+        (["method=sklearn.mixture:GaussianMixture", "n_components=2"], "no labels_ after fit"),
     ],
 )
 def test_mistakes_are_told_in_words(typed, words, store, capsys):
