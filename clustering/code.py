@@ -10,7 +10,15 @@ from pathlib import Path
 
 from clustering.errors import InputError
 
-NO_RESULT = ("clustering.errors", "clustering.plugins", "clustering.code", "fsl.closed_splits", "fsl.progress")
+NO_RESULT = (
+    "clustering.errors",
+    "clustering.plugins",
+    "clustering.code",
+    "clustering.memory",
+    "clustering.slk_memory",
+    "fsl.closed_splits",
+    "fsl.progress",
+)
 """Modules that say and find things but compute nothing: editing them leaves every result as it was."""
 
 

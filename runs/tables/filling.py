@@ -81,7 +81,7 @@ class Record:
         for place, cell in table.cells.items():
             if cell.clustering:
                 row, column = place
-                where = f"{row}, {column} {column.metric}"
+                where = f"{row.name}, {cell.clustering.dataset.name}"  # the cells of one run have one note
                 results = self._clusterings.results(cell.clustering, column.metric, cell.scored, asked, where, notes)
                 cells[place] = dataclasses.replace(cell, results=results)
         return dataclasses.replace(table, cells=cells, notes=tuple(dict.fromkeys(notes)))

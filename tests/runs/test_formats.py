@@ -366,6 +366,17 @@ def test_what_was_found_has_the_digits_of_the_print(value, decimals):
     assert len(found.partition(".")[2]) == decimals
 
 
+def test_a_cell_without_a_print_has_the_digits_of_its_column():
+    column = Column("NMI", unit="")
+    printed, free = (
+        Cell(config(), results=(SeedResult(0, 0.88114, math.nan, 1, "r"),), published=value)
+        for value in (Value(0.81, ".81", None, "own"), None)
+    )
+    cells = {(Row("K-means"), column): printed, (Row("LK"), column): free}
+    table = Table("slk/2", "", (Row("LK"), Row("K-means")), (column,), cells)
+    assert numbers.found(table, free, column) == numbers.found(table, printed, column)
+
+
 @given(st.floats(-1e6, 1e6).filter(lambda value: abs(value) > 1e-3))
 def test_powers_of_ten_are_written_as_in_print(value):
     cell = Cell(

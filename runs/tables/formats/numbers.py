@@ -25,13 +25,15 @@ def corrected(value: Value | None) -> str:
 
 
 def found(table: Table, cell: Cell, column: Column) -> str:
-    """Mean and interval in the column's unit, with the digits of the print, and the number of seeds: of a paper's
-    table only where it differs between cells, since the title has it. Without runs, why there are none."""
+    """Mean and interval in the column's unit, with the digits of the print, or of the column's where the cell has none,
+    and the number of seeds: of a paper's table only where it differs between cells, since the title has it. Without
+    runs, why there are none."""
     if not cell.results:
         return cell.verdict.status if cell.verdict else NOT_RUN
     told = is_paper(table.name) and len({len(other.results) for other in table.cells.values() if other.results}) == 1
     seeds = f" (n={len(cell.results)})" if len(cell.results) > 1 and not told else ""
-    return _spell(column.scale * cell.value, column.scale * cell.half_width, _like(cell, column)) + seeds
+    like = _like(cell, column) or _of_column(table, column)
+    return _spell(column.scale * cell.value, column.scale * cell.half_width, like) + seeds
 
 
 def scored(cell: Cell, column: Column) -> str:
@@ -69,6 +71,12 @@ def _like(cell: Cell, column: Column) -> str:
     if cell.published:
         return cell.published.printed
     return PERCENT if column.unit == "%" else ""
+
+
+def _of_column(table: Table, column: Column) -> str:
+    """What the first cell of the column that is printed has; empty where none is."""
+    cells = (table.cells.get((row, column)) for row in table.rows)
+    return next((cell.published.printed for cell in cells if cell and cell.published), "")
 
 
 def _spell(value: float, half_width: float | None, like: str) -> str:
