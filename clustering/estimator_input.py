@@ -50,7 +50,7 @@ def checked_rows(
         accept_sparse: scipy sparse ones stay so; else they are refused.
 
     Raises:
-        InputError: values that are not finite, or whose squares are not; a device that is not there.
+        InputError: values that are not finite, or whose squares are not, or vanish; a device that is not there.
     """
     name = type(estimator).__name__
     kinds = [np.float32, np.float64]
@@ -64,7 +64,10 @@ def checked_rows(
         accept_sparse=accept_sparse and "csr",
     )
     stored = values.data if sparse.issparse(values) else values
-    check_values(first_not_finite(values), max(-stored.min(initial=0), stored.max(initial=0)), values.dtype)
+    largest = max(-stored.min(initial=0), stored.max(initial=0))
+    check_values(first_not_finite(values), largest, values.dtype)
+    if 0 < largest < np.sqrt(np.finfo(values.dtype).tiny) * 1e3:
+        raise InputError(f"Input X has no values whose squares {values.dtype} tells from 0; rescale its columns")
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     elif device == "cuda" and not torch.cuda.is_available():
@@ -91,7 +94,8 @@ def first_not_finite(values: Any) -> int:
 
 
 def check_values(bad_row: int, largest: float, dtype: Any) -> None:
-    """Raise InputError of values of which one row is not finite (-1: none is), or whose squares would not be."""
+    """Raise InputError of values of which one row is not finite (-1: none is), or whose squares would
+    be infinite, or all 0 although they are not."""
     if bad_row >= 0:
         raise InputError(f"Input X contains NaN or infinity in row {bad_row}; leave such rows out or fill them in")
     if largest > np.sqrt(np.finfo(dtype).max) / 4e4:

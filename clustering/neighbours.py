@@ -8,7 +8,7 @@ Ncut(10).fit(X, graph=near)
 import time
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from clustering.errors import InputError
 from clustering.graph import Symmetry
 from clustering.memory import require
 from clustering.neighbour_cache import key, load, store
-from clustering.parameters import AtLeast, mismatch
+from clustering.parameters import Above, AtLeast, mismatch
 from clustering.row_search import Done, Found, Method, Search, choose, nearest_rows
 from clustering.sparse_graph import SparseGraph
 from clustering.sparse_rows import SparseTable
@@ -102,12 +102,12 @@ def neighbours(
         ("symmetry", symmetry, Symmetry),
         ("weights", weights, Literal["binary", "gaussian"]),
         ("method", method, Method),
+        ("bandwidth", bandwidth, Annotated[float, Above(0)] | None),
     ):
         problem = mismatch(value, hint)
         if problem:
             raise InputError(f"neighbours: {name} must be {problem}, not {value!r}")
-    if bandwidth is not None and not 0 < bandwidth < float("inf"):
-        raise InputError(f"neighbours: bandwidth must be a number above 0, not {bandwidth!r}")
+    folder = None if cache is None else _folder(cache)
     x = _checked(X)
     points = len(x)
     k = min(k, points - 1)
@@ -122,7 +122,7 @@ def neighbours(
         {"the graph": room(points, x.shape[1], k, search)},
         "take fewer rows (a sample) or fewer neighbours",
     )
-    found, seconds = _found(x, k, search, cache, done)
+    found, seconds = _found(x, k, search, folder, done)
     lengths = found.squared_distances
     present = found.indices >= 0
     mean = float(lengths.sum(dtype=np.float64)) / max(1, int(present.sum()))
@@ -154,6 +154,8 @@ def _checked(X: ArrayLike | Tensor | SparseTable) -> Tensor | SparseTable:
         return X
     try:
         x = X if isinstance(X, Tensor) else torch.from_numpy(np.require(X, requirements="W"))  # else torch warns
+        if x.is_complex():
+            raise TypeError("they are complex")
         x = x if x.dtype in (torch.float32, torch.float64) else x.float()
     except (TypeError, ValueError) as error:
         raise InputError(f"neighbours: X must be a table of numbers: {error}") from error
@@ -163,7 +165,19 @@ def _checked(X: ArrayLike | Tensor | SparseTable) -> Tensor | SparseTable:
     if not finite.all():
         row = int((~finite).nonzero()[0])
         raise InputError(f"neighbours: X contains NaN or infinity in row {row}; leave such rows out or fill them in")
+    if float(torch.stack(x.aminmax()).abs().max()) > torch.finfo(x.dtype).max ** 0.5 / 4e4:
+        raise InputError(f"neighbours: X has values whose squares exceed {x.dtype}; rescale its columns")
     return x.detach().contiguous()
+
+
+def _folder(cache: Any) -> Path:
+    """Where neighbours are kept, asked for before they are looked for."""
+    try:
+        folder = Path(cache)
+        folder.mkdir(parents=True, exist_ok=True)
+    except (TypeError, OSError) as error:
+        raise InputError(f"neighbours: cache must be a folder, not {cache!r}: {error}") from error
+    return folder
 
 
 def _squared_norm(x: Tensor | SparseTable) -> float:
@@ -173,13 +187,11 @@ def _squared_norm(x: Tensor | SparseTable) -> float:
     return float(norms.double().square().mean())
 
 
-def _found(
-    x: Tensor | SparseTable, k: int, search: Search, cache: str | Path | None, done: Done
-) -> tuple[Found, float]:
+def _found(x: Tensor | SparseTable, k: int, search: Search, folder: Path | None, done: Done) -> tuple[Found, float]:
     """The arcs, and the seconds that the search for them took."""
     if k == 0:
         return Found(np.empty((len(x), 0), np.int32), np.empty((len(x), 0), np.float32), search, 1.0), 0.0
-    path = None if cache is None else Path(cache) / f"{key(x, k, search)}.npz"
+    path = None if folder is None else folder / f"{key(x, k, search)}.npz"
     kept = None if path is None else load(path, (len(x), k))
     if kept is not None:
         return kept

@@ -4,9 +4,10 @@ import csv
 import gzip
 import os
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
@@ -79,10 +80,14 @@ class RowFile:
             raise InputError(f"{path}: has no rows")
         return cls(path, rows, delimiter)
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Of the columns."""
         return [str(name) for name in self.rows.columns]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
 
     def column(self, name: str) -> "pd.Series[Any]":
         """One column as it stands in the file.
@@ -90,9 +95,9 @@ class RowFile:
         Raises:
             InputError: no such column, with the nearest name.
         """
-        if name not in self.names:
+        if name not in self._places:
             raise InputError(f"{self.path}: {unknown('column', name, self.names)}")
-        return self.rows.iloc[:, self.names.index(name)]
+        return self.rows.iloc[:, self._places[name]]
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A column as numbers, NaN where it has no value; true and false are 1 and 0.
@@ -215,7 +220,13 @@ def _csv(path: Path) -> "pd.DataFrame":
         raise InputError(f"{path}: the first line has numbers, not names; put a line with the columns' names above it")
     with _open(path) as file, warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # what it warns of is that values are cut off
-        rows = pd.read_csv(file, sep=delimiter, dtype=str, keep_default_na=False, index_col=False)
+        try:
+            rows = pd.read_csv(file, sep=delimiter, dtype=str, keep_default_na=False, index_col=False)
+        except pd.errors.ParserWarning as error:
+            raise InputError(
+                f"{path}: has more values in a row than names in its first line, which are {len(names)}; "
+                "give every column a name, and put nothing above the names"
+            ) from error
     rows.columns = pd.Index(names)
     return rows
 
@@ -231,22 +242,23 @@ def _parquet(path: Path) -> "pd.DataFrame":
 def _npz(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
-    columns: dict[str, NDArray[Any]] = {}
+    columns: list[tuple[str, NDArray[Any]]] = []
     with np.load(path, allow_pickle=False) as arrays:
         for name in arrays:
             array = arrays[name]
             if array.ndim == 2:
-                columns |= {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
+                columns += [(f"{name}{i}", array[:, i]) for i in range(array.shape[1])]
             elif array.ndim == 1:
-                columns[name] = array
-    lengths = {len(column) for column in columns.values()}
+                columns.append((name, array))
+    lengths = {len(column) for _, column in columns}
     if len(lengths) != 1:
         raise InputError(f"{path}: must have arrays (N,) or (N, D) of one N, and has N = {sorted(lengths) or 'none'}")
-    return pd.DataFrame(columns)
+    _check_names(path, [name for name, _ in columns])
+    return pd.DataFrame(dict(columns))
 
 
 def _check_names(path: Path, names: Sequence[str]) -> None:
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
         raise InputError(f"{path}: two columns are called {twice!r}; give each a name of its own")
 
@@ -263,6 +275,10 @@ def _parsed(column: "pd.Series[Any]", *, comma: bool) -> _Numbers:
     """Numbers of a column, and where it has text. `comma`: 1,5 is a number too."""
     import pandas as pd
 
+    if pd.api.types.infer_dtype(column, skipna=True) == "decimal":  # of databases
+        column = pd.to_numeric(column)
+    if pd.api.types.is_complex_dtype(column):
+        return np.full(len(column), np.nan), np.ones(len(column), dtype=bool)
     if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
         found = column.to_numpy(dtype=np.float64, na_value=np.nan)
         return found, np.zeros(len(found), dtype=bool)

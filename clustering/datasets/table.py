@@ -1,5 +1,6 @@
 """A table of one's own: rows to be clustered by their columns of numbers."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -88,7 +89,7 @@ class Table:
             file.column(self.label)
             if self.label in self.columns:
                 raise InputError(f"{file.path}: {self.label!r} is the label, and cannot be clustered by; take it out")
-        twice = next((name for i, name in enumerate(self.columns) if name in self.columns[:i]), None)
+        twice = next((name for name, count in Counter(self.columns).items() if count > 1), None)
         if twice is not None:
             raise InputError(f"columns: {twice!r} is there twice")
         names, left_out = list(self.columns), {}

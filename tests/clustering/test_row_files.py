@@ -1,6 +1,7 @@
 """Tables in files: what is read is what stands there, what is written is what was read, and what cannot be says why."""
 
 import gzip
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -99,7 +100,8 @@ def test_arrays_are_columns(tmp_path):
         ("t.csv", b"a,b\n", ["no rows"]),
         ("t.csv", b"1,2\n3,4\n", ["first line has numbers"]),
         ("t.csv", b"a,a\n1,2\n", ["two columns are called 'a'"]),
-        ("t.csv", b"a,b\n1,2,3\n", ["cannot be read as CSV"]),
+        ("t.csv", b"a,b\n1,2,3\n", ["more values in a row than names in its first line, which are 2"]),
+        ("t.csv", b"# of 2024\na,b\n1,2\n", ["nothing above the names"]),
         ("t.csv", b"a,b\n1,2\n1,2,3\n", ["cannot be read as CSV", "line 3"]),
         ("t.csv", "a,ü\n1,2\n".encode("latin-1"), ["UTF-8"]),
         ("t.parquet", b"junk", ["cannot be read as Parquet"]),
@@ -117,9 +119,22 @@ def test_npz_of_other_shapes(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.zeros((3, 2)), y=np.zeros(4))
     with pytest.raises(InputError, match=r"one N, and has N = \[3, 4\]"):
         RowFile.read(tmp_path / "a.npz")
+    np.savez(tmp_path / "c.npz", a1=np.zeros(3), a=np.ones((3, 2)))
+    with pytest.raises(InputError, match="two columns are called 'a1'"):
+        RowFile.read(tmp_path / "c.npz")
+    np.savez(tmp_path / "d.npz", x=np.array([1 + 1j, 2]))
+    assert not RowFile.read(tmp_path / "d.npz").numeric("x")
     np.savez(tmp_path / "b.npz", x=np.array([{}], dtype=object))
     with pytest.raises(InputError, match="cannot be read as NumPy"):
         RowFile.read(tmp_path / "b.npz")
+
+
+def test_decimals_of_a_database_are_numbers(tmp_path):
+    path = tmp_path / "t.parquet"
+    pd.DataFrame({"price": [Decimal("1.50"), None, Decimal("3")], "what": ["a", None, "b"]}).to_parquet(path)
+    rows = RowFile.read(path)
+    np.testing.assert_array_equal(rows.numbers("price"), [1.5, np.nan, 3])
+    assert not rows.numeric("what")
 
 
 def test_wrong_columns_name_the_nearest(csv_file):

@@ -328,6 +328,9 @@ def test_data_that_cannot_be() -> None:
         SLK(3).fit(np.repeat(X[:2], 20, axis=0))
     with pytest.warns(UserWarning, match="bandwidth 1"), pytest.raises(InputError, match="1 distinct points"):
         SLK(3).fit(np.ones((30, 2)))
+    for scale in (1e-20, 1e18):
+        with pytest.raises(InputError, match="rescale its columns"):
+            SLK(3).fit((X * scale).astype(np.float32))
     with pytest.raises(InputError, match=r"graph has shape \(5, 5\), X has 120 rows"):
         SLK(3).fit(X, graph=sparse.eye(5))
     with pytest.raises(InputError, match="NaN or infinite"):
