@@ -45,7 +45,9 @@ class Entry:
     @property
     def fingerprints(self) -> dict[str, str]:
         """By what they are of."""
-        return {word: self.run.tags[tag] for tag, word in FINGERPRINTS.items() if self.run.tags.get(tag)}
+        tags = self.run.tags
+        words = FINGERPRINTS | ({"data": "points"} if tags.get("stage") == "clustering" else {})
+        return {word: tags[tag] for tag, word in words.items() if tags.get(tag)}
 
 
 @dataclass(frozen=True)

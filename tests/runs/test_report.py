@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from fsl.strategies import STRATEGIES
 from runs.cli import main
 from runs.config import EvaluateConfig, parse
-from runs.record import read_runs
+from runs.record import RunRow, read_runs
 from runs.report.addresses import Names, link_from, numbered, slug, without_password
 from runs.report.explanation import explain
-from runs.report.provenance import RUNS_A_PAGE, Provenance, config_yaml, date
+from runs.report.provenance import RUNS_A_PAGE, Entry, Provenance, config_yaml, date
 from runs.report.site import build_report
 from runs.stages import evaluation
 from runs.store import Store
@@ -190,6 +190,12 @@ def test_a_network_that_was_trained_here_is_an_entry_too(store, tracker, trained
     ((entry,),) = [leaf.entries for leaf in alone.leaves()]
     assert entry.origins == (("network trained by", run.tags["training_identity"], None),)
     assert alone.href(training.run_id) is None
+
+
+@pytest.mark.parametrize(("stage", "word"), [("evaluation", "images"), ("clustering", "points")])
+def test_the_data_of_a_run_have_their_name(stage, word):
+    run = RunRow("a" * 32, "r", "x", 0, 1, "FINISHED", {}, {}, {"stage": stage, "data": "57db"}, "")
+    assert Entry(run, "", "", (), None).fingerprints == {word: "57db"}
 
 
 WORD = st.from_regex(r"[\w.%-]{1,9}", fullmatch=True)
