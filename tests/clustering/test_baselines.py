@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import make_blobs
-from sklearn.utils.estimator_checks import check_estimator
 
 import clustering
 from clustering import SLK, GaussianKModes, KernelKMeans, KMeans, Ncut
@@ -43,15 +42,6 @@ def components(*sizes: int, seed: int = 0) -> sparse.csr_array:
     blocks = [np.triu((generator.random((n, n)) < 0.5) | np.eye(n, k=1, dtype=bool), 1) for n in sizes]
     upper = sparse.block_diag([block.astype(float) for block in blocks])
     return sparse.csr_array(upper + upper.T)
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", NAMES)
-def test_the_contract_of_scikit_learn(name: str) -> None:
-    with warnings.catch_warnings():
-        # What a check needs that this process was not started with (SCIPY_ARRAY_API) is skipped with a warning.
-        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
-        check_estimator(estimator(name))
 
 
 @pytest.mark.parametrize("name", NAMES)

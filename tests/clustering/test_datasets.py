@@ -18,8 +18,9 @@ from clustering.errors import InputError
 
 REAL = Path(os.environ.get("TRANSDUCE_DATA", "")) / "clustering"
 needs_data = pytest.mark.skipif(not (REAL / "mnist.npz").is_file(), reason="TRANSDUCE_DATA is not set")
-EMBEDDED = ("digits", "spirals")
-FROM_FILES = [name for name in DATASETS.table if name not in EMBEDDED and name != "table"]
+FIELDS = {name: DATASETS.load(name).__dataclass_fields__ for name in DATASETS.table}
+FROM_FILES = [name for name, fields in FIELDS.items() if "root" in fields]
+EMBEDDED = [name for name, fields in FIELDS.items() if not {"root", "path"} & set(fields)]
 
 
 @pytest.mark.parametrize("name", EMBEDDED)

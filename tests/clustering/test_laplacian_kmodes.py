@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.optimize import minimize
 from sklearn.datasets import make_blobs
-from sklearn.utils.estimator_checks import check_estimator
 
 from clustering import SLK, GaussianKModes, LaplacianKModes
 from clustering.errors import InputError
@@ -30,14 +29,6 @@ def weights(seed: int, points: int) -> Any:
     upper = np.triu(np.random.default_rng(seed).exponential(size=(points, points)), 1)
     upper *= np.random.default_rng(seed + 1).random((points, points)) < 0.4
     return upper + upper.T
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_the_contract_of_scikit_learn() -> None:
-    with warnings.catch_warnings():
-        # What a check needs that this process was not started with (SCIPY_ARRAY_API) is skipped with a warning.
-        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
-        check_estimator(LaplacianKModes(n_init=1))
 
 
 @settings(deadline=None, max_examples=100)

@@ -1,0 +1,20 @@
+"""Every method of the table, also one added tomorrow, keeps to scikit-learn's contract."""
+
+import warnings
+
+import pytest
+from sklearn.utils.estimator_checks import check_estimator
+
+from clustering.methods import METHODS
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", METHODS.table)
+def test_the_contract_of_scikit_learn(name: str) -> None:
+    estimator = METHODS.load(name)()
+    if "n_init" in estimator.get_params():
+        estimator.set_params(n_init=1)
+    with warnings.catch_warnings():
+        # What a check needs that this process was not started with (SCIPY_ARRAY_API) is skipped with a warning.
+        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
+        check_estimator(estimator)
