@@ -23,7 +23,7 @@ METHODS = Plugins(
     },
     group="transduce.methods",
 )
-SET = ("n_clusters", "n_init", "random_state", "device")
+SET = ("n_clusters", "random_state", "device")
 """Parameters that whoever runs a method decides, and that are no part of it."""
 
 _WRITTEN = (type(None), bool, int, float, str, tuple, list)

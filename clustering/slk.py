@@ -85,6 +85,22 @@ class _Found(NamedTuple):
         return self._replace(trials=self.trials.of(some), standing=standing, seconds=seconds)
 
 
+class _Winner(NamedTuple):
+    """The start that won a race.
+
+    Attributes:
+        prototypes: (1, K, D).
+        energies: (T,) E of all starts where they were left.
+        seeding: seconds of the seeds.
+        racing: seconds of the rest.
+    """
+
+    prototypes: Tensor
+    energies: NDArray[np.float64]
+    seeding: float
+    racing: float
+
+
 _WHERE_EMPTY: dict[str, Empty] = {
     "reseed": "reseed",
     "keep": "keep",
@@ -254,27 +270,27 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._require_memory_of_fit(X, graph, known=partial_labels is not None)
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
-        near, watch = self._neighbours(graph, rows), Stopwatch()
+        near = self._neighbours(graph, rows)
         if self._races:
-            whole = graph is not None and not isinstance(graph, (NeighbourGraph, SparseGraph))
-            seeds, energies, seeding = self._raced(rows, near, watch, clamp, whole=whole)
-            found = self._run(rows, near, seeds, [float(self.weight)], watch, clamp, raced=True)
-            seconds = Seconds(near.seconds, seeding, found.seconds.seeding + found.seconds.optimise)
-            self._keep(found._replace(seconds=seconds), 0)
-            self.start_objectives_ = energies
+            won = self._raced(rows, near, clamp, whole=_tells_more(graph))
+            found = self._run(rows, near, won.prototypes, [float(self.weight)], clamp, raced=True)
+            self._keep(found, 0, won)
         else:
+            watch = Stopwatch()
             seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
-            found = self._run(rows, near, seeds, [float(self.weight)] * len(seeds), watch, clamp)
+            weights, seeding = [float(self.weight)] * len(seeds), watch.lap()
+            found = self._run(rows, near, seeds, weights, clamp, seeding=seeding)
             self._keep(found, int(found.standing.order(rows.values.dtype)[0]))
         return self
 
     def trials(
         self, X: ArrayLike, *, seeds: Sequence[int], grid: Sequence[Mapping[str, Any]] = ({},), graph: Any = None
     ) -> list["SLK"]:
-        """Fitted clones of one start each, for every setting of the grid with every seed, in that order.
+        """Fitted clones for every setting of the grid with every seed, in that order.
 
-        Each is what `fit` gives with these settings, random_state=seed and n_init=1. A graph is built once, and those
-        that differ in nothing but weight and seed run together, as many as 2^24 assignments allow.
+        Each is what `fit` gives with these settings and random_state=seed. A graph is built once, and those that differ
+        in nothing but weight and seed run together, as many as 2^24 assignments allow: from the start that won the race
+        of each, or the only one. Several starts that do not race (`weight_path`) are one fit after the other.
 
         Args:
             X: as of `fit`.
@@ -293,22 +309,19 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         built: dict[bytes, _Neighbours] = {}
         for group in _alike(models):
             lead = group[0]
+            if lead.n_init > 1 and isinstance(lead.init, str) and not lead._races:
+                for model in group:
+                    model.fit(X, graph=graph)
+                continue
             seen = lead._told("normalize", "device")
             rows = read[seen] = read.get(seen) or lead._rows(X, reset=True)
             drawn = seen + lead._told("n_neighbors", "symmetry", "bandwidth")
             near = built[drawn] = built.get(drawn) or lead._neighbours(graph, rows)
             together = max(1, TOGETHER // (len(rows.values) * lead.n_clusters))
             for some in (group[first : first + together] for first in range(0, len(group), together)):
-                watch = Stopwatch()
-                first = {
-                    seed: first_seeds(lead.init, rows, lead.n_clusters, 1, seed)
-                    for seed in {model.random_state for model in some}
-                }
-                starts = torch.cat([first[model.random_state] for model in some])
-                found = lead._run(rows, near, starts, [float(model.weight) for model in some], watch)
-                for trial, model in enumerate(some):
+                lead._fit_together(some, rows, near, whole=_tells_more(graph))
+                for model in some:
                     validate_data(model, X, reset=True, skip_check_array=True)
-                    model._keep(found.of(trial), 0)
         return models
 
     def require_memory(self, X: ArrayLike, *, starts: int, graph: Any = None) -> None:
@@ -320,6 +333,20 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         shape = getattr(X, "shape", (1,))
         together = max(1, min(starts, TOGETHER // max(1, shape[0] * self.n_clusters)))
         self._require_memory(X, graph, drawn=1, together=together, kept=starts)
+
+    def _fit_together(self, models: Sequence["SLK"], rows: Rows, near: _Neighbours, *, whole: bool) -> None:
+        """Fit models that differ from this one in weight and seed at most, all of one start or of starts that race."""
+        watch, won = Stopwatch(), [model._raced(rows, near, None, whole=whole) for model in models if self._races]
+        if won:
+            starts = torch.cat([winner.prototypes for winner in won])
+        else:
+            seeds = {model.random_state for model in models}
+            first = {seed: first_seeds(self.init, rows, self.n_clusters, 1, seed) for seed in seeds}
+            starts = torch.cat([first[model.random_state] for model in models])
+        weights, seeding = [float(model.weight) for model in models], watch.lap()
+        found = self._run(rows, near, starts, weights, seeding=seeding, raced=bool(won))
+        for trial, model in enumerate(models):
+            model._keep(found.of(trial), 0, won[trial] if won else None)
 
     def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
         """(n,) clusters of new points.
@@ -353,14 +380,15 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     @property
-    def _races(self) -> bool:
-        return self.n_init > 1 and isinstance(self.init, str) and not self._path()
-
-    @property
     def _slope_per_weight(self) -> int:
         """c / weight, c of the update softmax(-cost + c W S), and so of R's term -(c / 2) <S, W S>: where the papers'
         factor is."""
         return 1 if self.convention == "paper" else 2
+
+    @property
+    def _races(self) -> bool:
+        """Whether several starts are raced: along a path of weights they would all have to go to its end first."""
+        return self.n_init > 1 and isinstance(self.init, str) and not self._path()
 
     def _check(self) -> None:
         validate_signature(self)
@@ -418,14 +446,14 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         near: _Neighbours,
         seeds: Tensor,
         weights: Sequence[float],
-        watch: Stopwatch,
         clamp: Clamp | None = None,
         *,
+        seeding: float = 0.0,
         raced: bool = False,
     ) -> _Found:
-        """A trial for each of the seeds (T, K, D) with its weight, all together; seeds that won a race are prototypes
-        already, and nothing is left to be explored by sweeps that begin anew."""
-        seeding = watch.lap()
+        """A trial for each of the seeds (T, K, D), which took `seeding` seconds, with its weight, all together; seeds
+        that won a race are prototypes already, and nothing is left to be explored by sweeps that begin anew."""
+        watch = Stopwatch()
         graph, variance, _ = near
         rule = self._rule(rows, variance)
         course = self._course(warm=self.warm_start or raced)
@@ -462,11 +490,10 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self.tol,
         )
 
-    def _raced(
-        self, rows: Rows, near: _Neighbours, watch: Stopwatch, clamp: Clamp | None, *, whole: bool
-    ) -> tuple[Tensor, NDArray[np.float64], float]:
-        """(1, K, D) prototypes of the best start, E of all starts, and the seconds of seeding. On a sample, unless
-        labels are known or the graph may tell what the rows do not (`whole`)."""
+    def _raced(self, rows: Rows, near: _Neighbours, clamp: Clamp | None, *, whole: bool) -> _Winner:
+        """The best of the starts. On a sample, unless labels are known or the graph may tell what the rows do not
+        (`whole`)."""
+        watch = Stopwatch()
         some, about = rows, near
         chosen = None
         if clamp is None and not whole and not isinstance(rows, SparseRows):
@@ -484,7 +511,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if chosen is not None:
             about = self._neighbours(None, some)
         best, energies = self._race(some, about, seeds, clamp)
-        return best, energies * (len(rows.values) / len(some.values)), seeding
+        return _Winner(best, energies * (len(rows.values) / len(some.values)), seeding, watch.lap())
 
     def _sample(self, points: int) -> Tensor | None:
         """Of so many points those on which starts race; None where all of them do."""
@@ -510,13 +537,14 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             return ByProductModes(rows, variance, self.beta, self.safeguard)
         return Modes(rows, variance, self.beta)
 
-    def _keep(self, found: _Found, best: int) -> None:
-        """Take the best start."""
+    def _keep(self, found: _Found, best: int, won: _Winner | None = None) -> None:
+        """Take the best start, which may have won a race before."""
         trials, fitted = found.trials, found.rule.rows
         self._fitted, self.graph_, self.bandwidth_ = fitted, found.near.graph, found.near.variance**0.5
-        self.seconds_ = found.seconds
-        self.start_objectives_ = found.standing.energies.cpu().numpy()
-        self.objective_, self.relaxed_objective_ = float(self.start_objectives_[best]), float(trials.objective[best])
+        energies, seconds = found.standing.energies.cpu().numpy(), found.seconds
+        self.start_objectives_ = energies if won is None else won.energies
+        self.seconds_ = seconds if won is None else Seconds(seconds.graph, won.seeding, won.racing + seconds.optimise)
+        self.objective_, self.relaxed_objective_ = float(energies[best]), float(trials.objective[best])
         self.criterion_ = float(found.standing.criteria[best])
         trace = trials.trace[:, best]
         taken = ~torch.isnan(trace)
@@ -546,6 +574,11 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.on_empty != "drop":
             remedy = "a smaller weight, fewer clusters or more starts"
             warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=5, remedy=remedy)
+
+
+def _tells_more(graph: Any) -> bool:
+    """Whether a graph given to `fit` may be another than that of nearest rows."""
+    return graph is not None and not isinstance(graph, (NeighbourGraph, SparseGraph))
 
 
 def _alike(models: Sequence[SLK]) -> list[list[SLK]]:

@@ -10,12 +10,11 @@ from sklearn.utils.validation import has_fit_parameter
 
 
 def settings(estimator: Any, seeds: Sequence[int], grid: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Unfitted clones of the estimator, one start each, in the order of product(grid, seeds); a random_state of the
-    grid goes before the seeds."""
-    one_start = {"n_init": 1} if "n_init" in estimator.get_params() else {}
+    """Unfitted clones of the estimator in the order of product(grid, seeds); a random_state of the grid goes before the
+    seeds."""
     seeded = "random_state" in estimator.get_params()
     return [
-        clone(estimator).set_params(**{**({"random_state": int(seed)} if seeded else {}), **point, **one_start})
+        clone(estimator).set_params(**{**({"random_state": int(seed)} if seeded else {}), **point})
         for point, seed in product(grid, seeds)
     ]
 
@@ -28,7 +27,7 @@ def fit_trials(
     grid: Sequence[Mapping[str, Any]] = ({},),
     graph: Any = None,
 ) -> list[Any]:
-    """Fitted clones of the estimator, in the order of product(grid, seeds), each of one start.
+    """Fitted clones of the estimator, in the order of product(grid, seeds).
 
     By the estimator's own `trials` where it has one, which does them together; else one after the other.
 

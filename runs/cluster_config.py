@@ -18,7 +18,7 @@ class ClusterConfig(RunConfig):
         None, "clusters to find; null: as many as the data set has classes"
     )
     starts: Annotated[int, Within(1, 1000)] = key(
-        10, "starts, each from a seed of its own, of which the lowest objective is taken"
+        10, "fits, each with a seed of its own, of which the lowest objective is taken"
     )
     selection: str | None = key(
         "papers", "settings tried for the column that labels select: papers, or FILE.yaml; null: no such column"

@@ -17,18 +17,20 @@ GRID: list[dict[str, Any]] = [{"weight": 0.2}, {"weight": 1.0}, {"weight": 1.0, 
 
 
 def alone(estimator: Any, seeds: Any, grid: Any, **options: Any) -> list[Any]:
-    one = {"n_init": 1}
     return [
-        clone(estimator).set_params(**point, **one, random_state=seed).fit(X, **options)
+        clone(estimator).set_params(**point, random_state=seed).fit(X, **options)
         for point, seed in product(grid, seeds)
     ]
 
 
 @pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct", "medoid"])
 @pytest.mark.parametrize("together", [1 << 24, 2 * len(X) * 4])
-def test_each_of_several_trials_is_a_fit_of_its_own(rule: Any, together: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("starts", [{"n_init": 1}, {"n_init": 3}, {"n_init": 2, "weight_path": [0.5]}])
+def test_each_of_several_trials_is_a_fit_of_its_own(
+    rule: Any, together: int, starts: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(clustering.slk, "TOGETHER", together)
-    estimator = SLK(4, prototypes=rule)
+    estimator = SLK(4, prototypes=rule, **starts)
     seeds = (0, 1, 2)
     for model, expected in zip(
         fit_trials(estimator, X, seeds=seeds, grid=GRID), alone(estimator, seeds, GRID), strict=True
@@ -41,6 +43,7 @@ def test_each_of_several_trials_is_a_fit_of_its_own(rule: Any, together: int, mo
         np.testing.assert_allclose(model.objective_trace_, expected.objective_trace_)
         np.testing.assert_allclose(model.mode_movements_, expected.mode_movements_, atol=1e-6)
         assert (model.n_iter_, model.bandwidth_) == (expected.n_iter_, expected.bandwidth_)
+        np.testing.assert_allclose(model.start_objectives_, expected.start_objectives_)
         np.testing.assert_array_equal(model.predict(X), expected.predict(X))
 
 
@@ -65,6 +68,6 @@ def test_estimators_without_trials_are_fitted_one_by_one() -> None:
 def test_a_seed_of_the_grid_goes_before_the_seeds() -> None:
     pairs = [{"weight": 0.2, "random_state": 7}, {"weight": 1.0, "random_state": 8}, {"weight": 1.0}]
     for model, point in zip(fit_trials(SLK(4), X, seeds=(5,), grid=pairs), pairs, strict=True):
-        expected = SLK(4, n_init=1).set_params(**{"random_state": 5, **point}).fit(X)
+        expected = SLK(4).set_params(**{"random_state": 5, **point}).fit(X)
         np.testing.assert_array_equal(model.labels_, expected.labels_)
         np.testing.assert_allclose(model.objective_, expected.objective_)
