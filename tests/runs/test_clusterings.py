@@ -61,7 +61,7 @@ def test_a_trial_is_what_the_estimator_gives_alone(asked, store, tracker):
     trials, data = result.trials, result.config.dataset.build().read()
     for i in (0, 4):
         model = result.config.method.build()
-        model.set_params(n_clusters=3, n_init=1, random_state=int(trials.seeds[i]))
+        model.set_params(n_clusters=3, random_state=int(trials.seeds[i]))
         model.set_params(**trials.settings[trials.setting[i]]).fit(data.values)
         assert (model.labels_ == trials.labels[i]).all()
         assert model.objective_ == pytest.approx(trials.objective[i])
