@@ -66,8 +66,7 @@ def checked_rows(
     stored = values.data if sparse.issparse(values) else values
     largest = max(-stored.min(initial=0), stored.max(initial=0))
     check_values(first_not_finite(values), largest, values.dtype)
-    if 0 < largest < np.sqrt(np.finfo(values.dtype).tiny) * 1e3:
-        raise InputError(f"Input X has no values whose squares {values.dtype} tells from 0; rescale its columns")
+    check_not_vanishing(largest, values.dtype)
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     elif device == "cuda" and not torch.cuda.is_available():
@@ -94,12 +93,17 @@ def first_not_finite(values: Any) -> int:
 
 
 def check_values(bad_row: int, largest: float, dtype: Any) -> None:
-    """Raise InputError of values of which one row is not finite (-1: none is), or whose squares would
-    be infinite, or all 0 although they are not."""
+    """Raise InputError of values of which one row is not finite (-1: none is), or whose squares would not be."""
     if bad_row >= 0:
         raise InputError(f"Input X contains NaN or infinity in row {bad_row}; leave such rows out or fill them in")
     if largest > np.sqrt(np.finfo(dtype).max) / 4e4:
         raise InputError(f"Input X has values whose squares exceed {np.dtype(dtype)}; rescale its columns")
+
+
+def check_not_vanishing(largest: float, dtype: Any) -> None:
+    """Raise InputError where not all values are 0, but all of their squares would be; `largest` is of all rows."""
+    if 0 < largest < np.sqrt(np.finfo(dtype).tiny) * 1e3:
+        raise InputError(f"Input X has no values whose squares {np.dtype(dtype)} tells from 0; rescale its columns")
 
 
 def known_clusters(labels: ArrayLike | None, rows: Tensor | SparseTable, clusters: int) -> Clamp | None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from clustering.blocks.cluster import Cluster, Kept
 from clustering.centres import Rows
 from clustering.errors import InputError
-from clustering.estimator_input import check_values, first_not_finite, unit_rows
+from clustering.estimator_input import check_not_vanishing, check_values, first_not_finite, unit_rows
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -61,6 +61,7 @@ class BlockRows:
         offsets = np.cumsum([0, *(one.points for one in found)], dtype=np.int64)
         for first, one in zip(offsets, found, strict=False):
             one.check(int(first), dtype)
+        check_not_vanishing(max(one.largest for one in found), dtype)
         points = int(offsets[-1])
         if points == 0:
             raise InputError("0 sample(s) while a minimum of 1 is required.")
