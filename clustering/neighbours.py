@@ -176,7 +176,7 @@ def _folder(cache: Any) -> Path:
         folder = Path(cache)
         folder.mkdir(parents=True, exist_ok=True)
     except (TypeError, OSError) as error:
-        raise InputError(f"neighbours: cache must be a folder, not {cache!r}: {error}") from error
+        raise InputError(f"neighbours: cache must be a folder, not {str(cache)!r}: {error}") from error
     return folder
 
 

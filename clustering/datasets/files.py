@@ -47,7 +47,10 @@ def missing(name: str, folder: Path, wanted: str) -> InputError:
 
 def damaged(name: str, path: Path, error: BaseException) -> InputError:
     """A file is not what its name says."""
-    return InputError(f"dataset {name}: {path} cannot be read ({error}); fetch it again")
+    why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    if "allow_pickle" in why:
+        why = "no NumPy archive, or one of pickled objects"  # which are never loaded: numpy's advice is to do so
+    return InputError(f"dataset {name}: {path} cannot be read ({why}); fetch it again")
 
 
 def fingerprint_of(name: str, recipe: int, paths: Sequence[Path]) -> str:

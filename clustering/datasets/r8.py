@@ -52,6 +52,8 @@ class R8:
                 lines = open_bytes(path).decode().splitlines()
             except UNREADABLE as error:
                 raise damaged(self.name, path, error) from error
+            if not lines:
+                raise damaged(self.name, path, EOFError("it is empty"))
             for i, line in enumerate(lines, 1):
                 topic, tab, text = line.partition("\t")
                 if not tab:

@@ -158,8 +158,22 @@ def test_a_damaged_file_is_named(name, file, tmp_path):
         names = [f"{part}-{what}-ubyte.gz" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")]
     for path in names:
         (tmp_path / path).write_bytes(b"not what it says")
-    with pytest.raises(InputError, match=f"{names[0]} cannot be read"):
+    with pytest.raises(InputError, match=f"{names[0]} cannot be read") as refused:
         DATASETS.load(name)(root=str(tmp_path)).read()
+    assert "allow_pickle" not in str(refused.value)
+
+
+def test_an_archive_of_something_else_says_what_it_lacks(tmp_path):
+    np.savez(tmp_path / "mnist.npz", x_train=np.zeros((5, 4)), y_train=np.zeros(5))
+    with pytest.raises(InputError, match=r"mnist\.npz cannot be read .it has no 'x_test'"):
+        DATASETS.load("mnist")(root=str(tmp_path)).read()
+
+
+def test_an_empty_file_of_r8_is_named(tmp_path):
+    for part in ("train", "test"):
+        (tmp_path / f"r8-{part}.txt").write_text("")
+    with pytest.raises(InputError, match=r"r8-train\.txt cannot be read .it is empty"):
+        DATASETS.load("r8")(root=str(tmp_path)).read()
 
 
 def test_a_line_of_r8_without_a_topic_is_named(tmp_path):
