@@ -26,7 +26,7 @@ bench: environment
 	for name in $(BENCHMARKS); do echo "== $$name"; $(BIN)/python benchmarks/$$name.py || exit 1; done
 
 bench-slow: environment
-	$(BIN)/python benchmarks/scale.py 10000 30000 100000 300000 1000000 10000000
+	$(BIN)/python benchmarks/scale.py 10000 30000 100000 300000 1000000 10000000 --exact-up-to 300000
 
 ui: environment
 	$(BIN)/transduce ui

@@ -130,7 +130,7 @@ def neighbours(
     values = np.ones(lengths.shape, dtype=np.float32)
     if weights == "gaussian" and variance > 0:
         values = np.exp(lengths / (-2 * variance)).astype(np.float32)
-    graph = _symmetrised(found.indices, values, symmetry).to(torch.float32, x.device)
+    graph = symmetrised(found.indices, values, symmetry).to(torch.float32, x.device)
     return NeighbourGraph(graph, mean, k, symmetry, found.search, found.recall, seconds, points, _squared_norm(x))
 
 
@@ -203,7 +203,7 @@ def _found(x: Tensor | SparseTable, k: int, search: Search, folder: Path | None,
     return found, seconds
 
 
-def _symmetrised(indices: NDArray[np.int32], weights: NDArray[np.float32], symmetry: Symmetry) -> SparseGraph:
+def symmetrised(indices: NDArray[np.int32], weights: NDArray[np.float32], symmetry: Symmetry) -> SparseGraph:
     """The graph of arcs (N, k), each of its weight: by scipy, in a quarter of the time of `SparseGraph.of_arcs` and 0.4
     of its memory where there is one problem of millions of points."""
     points = len(indices)

@@ -15,7 +15,7 @@ from clustering.terms import Laplacian
 TOGETHER = 1 << 24
 """Assignments, N K of each trial, that are worked on together: about a dozen arrays of 64 MiB in float32."""
 
-_ARCS = 1 << 22
+_ARCS = 1 << 20
 """Arcs that are looked at at a time."""
 
 
