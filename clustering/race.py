@@ -35,8 +35,9 @@ _TOGETHER = 1 << 19
 def standing(found: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[float], select: Select) -> Standing:
     """How trials compare.
 
-    "information" is R - N H, with H the entropy of the clusters' shares in nats: the cost and the graph's term less N
-    times the mutual information of points and clusters. It prefers even sizes among those that are nearly as good.
+    "information" is R - 2 N H, with H the entropy of the clusters' shares in nats: the cost and the graph's term less N
+    times the mutual information of points and clusters, and N H once more. It prefers even sizes, and so counts only
+    among trials whose E is nearly the lowest (`clustering.protocol.NEARLY`).
 
     Args:
         found: T trials.

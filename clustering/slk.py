@@ -143,8 +143,9 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         times, a quarter of them to the end, by a single mean-shift step unless prototypes are means, and the best goes
         on, its sweeps warm. Of more than 16,384 points the race sees 8,192 with a graph of their own, unless labels are
         known or the graph is a matrix of one's own. With a `weight_path` there is no race: all go on to the end.
-    select : "energy": the start of lowest E, among those of most clusters. "information": of lowest R - N H, with H
-        the entropy of the clusters' shares in nats, which prefers even sizes among starts that are nearly as good.
+    select : "energy": the start of lowest E, among those of most clusters. "information": of those within 0.08
+        N of it the start of lowest R - 2 N H, with H the entropy of the clusters' shares in nats, which prefers even
+        sizes among starts that are nearly as good.
     warm_up : of "byproduct" and "medoid", whose prototypes hardly move once they are rows: so many updates by a single
         mean-shift step come first. 0 in the papers.
     weight_path : shares of `weight`, below 1 and rising, that are gone through first, each from where the one before

@@ -9,9 +9,10 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from clustering.alternation import Outcome
+from clustering.protocol import NEARLY
 
 Select = Literal["information", "energy"]
-"""What is compared: E, or R - N H."""
+"""What is compared: E, or R - 2 N H."""
 
 
 class Standing(NamedTuple):
@@ -20,20 +21,28 @@ class Standing(NamedTuple):
     Attributes:
         energies: (T,) E, float64.
         criteria: (T,) what is compared, lower is better, float64.
+        allowances: (T,) by how much E may be above the lowest if the criterion is to count, float64.
         clusters: (T,) how many have points.
         sound: (T,) bool, False where a lost cluster ended the trial.
     """
 
     energies: Tensor
     criteria: Tensor
+    allowances: Tensor
     clusters: Tensor
     sound: Tensor
 
     def order(self, dtype: torch.dtype) -> Tensor:
-        """(T,) the trials from best to worst: sound ones, those of most clusters, those of the lowest criterion, the
-        first of those whose difference is rounding in this precision."""
-        rounding = self.criteria.abs().max() * (1e-9 if dtype == torch.float64 else 1e-5)
-        keys = (self.criteria / rounding.clamp_min(1e-300)).round(), -self.clusters, ~self.sound
+        """(T,) the trials from best to worst: sound ones, those of most clusters, those of about the lowest E by the
+        criterion, the others by E; the first of those whose difference is rounding in this precision."""
+        full = self.sound if self.sound.any() else ~self.sound
+        full = full & (self.clusters == self.clusters[full].max())
+        precision = 1e-9 if dtype == torch.float64 else 1e-5
+        lowest = self.energies[full].min()
+        near = self.energies <= lowest + self.allowances + precision * lowest.abs()
+        compared = torch.where(near, self.criteria, self.energies)
+        rounding = (precision * compared.abs().max()).clamp_min(1e-300)
+        keys = (compared / rounding).round(), ~near, -self.clusters, ~self.sound
         return torch.from_numpy(np.lexsort([key.cpu().numpy() for key in keys])).to(self.criteria.device)
 
 
@@ -50,11 +59,10 @@ def indicators(labels: Tensor, clusters: int, dtype: torch.dtype) -> Tensor:
 
 def compared(energies: Tensor, objectives: Tensor, sizes: Tensor, outcomes: Tensor, select: Select) -> Standing:
     """How trials compare, from (T,) E, (T,) R, (T, K) float64 points of the clusters and (T,) values of `Outcome`."""
-    criteria = energies
+    points, criteria = sizes.sum(dim=1), energies
     if select == "information":
-        points = sizes.sum(dim=1)
-        criteria = objectives - torch.special.entr(sizes / points[:, None]).sum(dim=1) * points
-    return Standing(energies, criteria, (sizes > 0).sum(dim=1), outcomes != Outcome.EMPTIED)
+        criteria = objectives - 2 * points * torch.special.entr(sizes / points[:, None]).sum(dim=1)
+    return Standing(energies, criteria, NEARLY * points, (sizes > 0).sum(dim=1), outcomes != Outcome.EMPTIED)
 
 
 def best_start(objectives: Tensor, sizes: Tensor, dtype: torch.dtype) -> int:
@@ -66,7 +74,7 @@ def best_start(objectives: Tensor, sizes: Tensor, dtype: torch.dtype) -> int:
         dtype: in which the objectives were computed.
     """
     clusters = (sizes > 0).sum(dim=1)
-    return int(Standing(objectives, objectives, clusters, clusters > 0).order(dtype)[0])
+    return int(Standing(objectives, objectives, torch.zeros_like(objectives), clusters, clusters > 0).order(dtype)[0])
 
 
 def empty_clusters(labels: Tensor, clusters: int) -> int:

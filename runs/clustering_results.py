@@ -63,9 +63,10 @@ class Trials:
 
     @property
     def chosen(self) -> int:
-        """Without labels: of the starts at the given setting the one of the lowest criterion."""
+        """Without labels: of the starts at the given setting the one that the method would choose."""
         among = np.flatnonzero(self.given)
-        return int(among[lowest(self.criterion[among], self.clusters[among])])
+        criterion, objective, clusters = self.criterion[among], self.objective[among], self.clusters[among]
+        return int(among[lowest(criterion, objective, clusters, self.labels.shape[1])])
 
     @property
     def selected(self) -> int | None:

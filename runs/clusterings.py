@@ -14,7 +14,7 @@ import numpy as np
 
 from clustering.code import code_fingerprint
 from clustering.errors import InputError
-from clustering.protocol import SCORES, Selection, Trial, chooses, lowest, random_state, schedule, scores
+from clustering.protocol import SCORES, Selection, Trial, chooses, random_state, schedule, scores
 from fsl.progress import Progress, quiet
 from runs.cluster_config import ClusterConfig
 from runs.clustering_results import TRIALS, Clustered, Trials, recorded_trials
@@ -238,8 +238,7 @@ def _cluster(job: Job, data: "Dataset", graphs: "SharedGraphs", clusters: int, p
     if hasattr(estimator, "require_memory"):
         estimator.require_memory(data.values, starts=at_once)
     rows: list[dict[str, Any]] = []
-    said: dict[str, Any] = {}
-    best = (-1, np.inf)
+    said: list[dict[str, Any]] = []  # of the trials at the given setting
     with progress.track(job.name, len(planned)) as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         for graph, some in _together(planned, lambda trial: graphs.of(at[trial.setting], job.config.device), at_once):
@@ -249,14 +248,12 @@ def _cluster(job: Job, data: "Dataset", graphs: "SharedGraphs", clusters: int, p
             each = (time.perf_counter() - since) / len(some)
             for trial, model in zip(some, fitted, strict=True):
                 rows.append(_facts(model, graph.seconds if graph else 0.0, each))
-                rank = (rows[-1]["clusters"], rows[-1]["criterion"])
-                if trial.given and (not said or lowest([best[1], rank[1]], [best[0], rank[0]])):
-                    best, said = rank, _said(model)
+                said += [_said(model)] if trial.given else []
             lowered = rows[-1]["objective"]
             advance(len(some), **({} if np.isnan(lowered) else {"objective": lowered}))
     labels = np.stack([row.pop("labels") for row in rows])
     arrays: dict[str, Any] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
-    return Trials(
+    trials = Trials(
         settings=tuple(numbered),
         setting=np.array([trial.setting for trial in planned]),
         start=np.array([trial.start for trial in planned]),
@@ -264,10 +261,13 @@ def _cluster(job: Job, data: "Dataset", graphs: "SharedGraphs", clusters: int, p
         given=np.array([trial.given for trial in planned]),
         tried=np.array([trial.tried for trial in planned]),
         labels=labels.astype(np.min_scalar_type(int(labels.max()) if labels.min() >= 0 else int(-labels.max() - 1))),
-        **said,
+        confidence=None,
+        mode_indices=None,
+        mode_movements=None,
         **arrays,
         **_judged(labels, data, selection, job.config.seed),
     )
+    return dataclasses.replace(trials, **said[int(trials.given[: trials.chosen].sum())])
 
 
 def _prepared(job: Job, clusters: int) -> Any:

@@ -63,7 +63,15 @@ def test_right_answers_score_one_under_any_names(true):
 
 
 def test_most_clusters_come_before_the_lowest_criterion():
-    assert lowest([1.0, 2.0, 3.0], [2, 3, 3]) == 1
-    assert lowest([2.0, 2.0], [3, 3]) == 0
-    assert lowest([np.nan, 2.0], [3, 3]) == 1
-    assert lowest([np.nan, np.nan], [3, 3]) == 0
+    for criterion, clusters, expected in (
+        ([1.0, 2.0, 3.0], [2, 3, 3], 1),
+        ([2.0, 2.0], [3, 3], 0),
+        ([np.nan, 2.0], [3, 3], 1),
+        ([np.nan, np.nan], [3, 3], 0),
+    ):
+        assert lowest(criterion, criterion, clusters, 10) == expected
+
+
+def test_the_criterion_counts_among_nearly_the_lowest_objectives():
+    assert lowest([-9.0, -1.0, -2.0], [5.0, 0.0, 1.9], [3, 3, 3], 100) == 2
+    assert lowest([-9.0, -1.0, -2.0], [5.0, 0.0, 2.1], [3, 3, 3], 100) == 1

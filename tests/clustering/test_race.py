@@ -10,6 +10,7 @@ from scipy import sparse
 import clustering.race
 from clustering import SLK
 from clustering.centres import Means, Rows
+from clustering.metrics import accuracy
 from clustering.race import race, sample
 from clustering.seeding import plus_plus, prototypes_about
 from clustering.sparse_graph import SparseGraph
@@ -72,7 +73,24 @@ def test_it_does_not_depend_on_how_many_run_together(together: int, monkeypatch:
 def test_sound_trials_of_most_clusters_come_first_and_rounding_decides_nothing() -> None:
     clusters, sound = torch.tensor([3, 2, 3, 3, 3]), torch.tensor([True, True, True, False, True])
     criteria = torch.tensor([-1.0, -9.0, -2.0, -8.0, -2.0 - 1e-14], dtype=torch.float64)
-    assert Standing(criteria, criteria, clusters, sound).order(torch.float64).tolist() == [2, 4, 0, 1, 3]
+    none = torch.zeros(5, dtype=torch.float64)
+    assert Standing(criteria, criteria, none, clusters, sound).order(torch.float64).tolist() == [2, 4, 0, 1, 3]
+
+
+def test_the_criterion_counts_among_nearly_the_lowest_energies_alone() -> None:
+    energies = torch.tensor([-9.0, -5.0, -8.5, -8.9, -10.0], dtype=torch.float64)
+    criteria = torch.tensor([-1.0, -7.0, -3.0, -2.0, -9.0], dtype=torch.float64)
+    clusters, sound = torch.full((5,), 3), torch.tensor([True, True, True, True, False])
+    allowances = torch.full((5,), 0.6, dtype=torch.float64)
+    assert Standing(energies, criteria, allowances, clusters, sound).order(torch.float64).tolist() == [2, 3, 0, 1, 4]
+
+
+@pytest.mark.parametrize("rule", ["mean_shift", "byproduct"])
+def test_blobs_of_uneven_sizes_are_told_apart(rule: Any) -> None:
+    classes = np.repeat([0, 1, 2], [1000, 100, 50])
+    points = np.random.default_rng(0).normal(size=(1150, 5)) + 6 * np.eye(3, 5)[classes]
+    for seed in range(3):
+        assert accuracy(classes, SLK(3, prototypes=rule, random_state=seed).fit(points).labels_) > 0.95
 
 
 def test_samples_have_distinct_points_and_leave_few_points_alone() -> None:
