@@ -25,13 +25,13 @@ VERBS = {
     "train": ("runs.cli.train", "train a backbone on the base classes of a benchmark"),
     "evaluate": ("runs.cli.evaluate", "evaluate strategies on few-shot tasks; trains first where needed"),
     "tune": ("runs.cli.tune", "choose a strategy's values on base and validation classes"),
-    "cluster": ("runs.cli.cluster", "cluster a data set, and hold methods against each other"),
+    "cluster": ("runs.cli.cluster", "cluster a dataset or your own table, and hold methods against each other"),
     "compare": ("runs.cli.compare", "hold strategies against one of them on the same tasks"),
     "table": ("runs.cli.table", "show an experiment's results from the tracked runs"),
     "figure": ("runs.cli.figure", "draw a figure of the papers from the tracked runs"),
     "report": ("runs.cli.report", "write the record of runs as a static site"),
     "tasks": ("runs.cli.tasks", "write the tasks of a config to a file"),
-    "list": ("runs.cli.listing", "show what there is to choose from: strategies, benchmarks, backbones"),
+    "list": ("runs.cli.listing", "show what there is to choose from: strategies, benchmarks, methods, datasets"),
     "ui": ("runs.cli.ui", "open the MLflow UI on the runs that were made here"),
 }
 DONE, INTERRUPTED = 0, 130
