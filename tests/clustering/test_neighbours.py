@@ -229,12 +229,14 @@ def test_several_writers_keep_in_one_folder(tmp_path: Path) -> None:
 def test_estimators_take_it_with_its_bandwidth() -> None:
     x = draw()
     near = neighbours(x, 5)
-    built, given = SLK(3, random_state=0).fit(x), SLK(3, random_state=0).fit(x, graph=near)
+    built, given = SLK(3, weight=0.3, random_state=0).fit(x), SLK(3, weight=0.3, random_state=0).fit(x, graph=near)
     assert built.bandwidth_ == given.bandwidth_ == near.mean_squared_distance**0.5
     np.testing.assert_array_equal(built.labels_, given.labels_)
-    turned = SLK(3, normalize="l2", random_state=0).fit(x, graph=near)  # of other rows: measured on those at hand
+    turned = SLK(3, weight=0.3, normalize="l2", random_state=0).fit(
+        x, graph=near
+    )  # of other rows: measured on those at hand
     assert turned.bandwidth_ != given.bandwidth_
-    sigma = SLK(3, normalize="l2", random_state=0).fit(x, graph=near.graph).bandwidth_
+    sigma = SLK(3, weight=0.3, normalize="l2", random_state=0).fit(x, graph=near.graph).bandwidth_
     assert turned.bandwidth_ == sigma
     with pytest.raises(InputError, match="graph has 400 points, X has 399"):
         SLK(3).fit(x[1:], graph=near)

@@ -267,7 +267,7 @@ def test_the_criterion_chooses_the_start(select: Any) -> None:
     X, _ = blobs(points=60)
     model = SLK(3, n_init=5, select=select, random_state=0).fit(X)
     shares = np.bincount(model.labels_) / len(X)
-    information = model.relaxed_objective_ + len(X) * float((shares * np.log(shares)).sum())
+    information = model.relaxed_objective_ + 2 * len(X) * float((shares * np.log(shares)).sum())
     assert model.criterion_ == pytest.approx(model.objective_ if select == "energy" else information)
     # All starts to their end, of which none is better.
     every = SLK(3, n_init=5, select=select, weight_path=[0.5], random_state=0).fit(X)
