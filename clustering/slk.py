@@ -2,40 +2,43 @@
 
 import pickle
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from itertools import pairwise
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor
 
-from clustering.alternation import Clamp, Empty, Members, Outcome, Sweeps
+from clustering.alternation import Members, Outcome
 from clustering.blocks import is_dask_array
-from clustering.centres import ByProductModes, Means, Medoids, Modes, Rows, Rule
+from clustering.centres import Rows
 from clustering.descent import Step
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows, known_clusters
 from clustering.graph import Symmetry
-from clustering.memory import require
-from clustering.neighbours import NeighbourGraph
 from clustering.parameters import Above, AtLeast, validate_signature
-from clustering.race import race, sample, sampled, standing
-from clustering.row_graph import graph_and_variance
 from clustering.row_search import nearest_to
-from clustering.seeding import first_seeds, prototypes_about, prototypes_of
-from clustering.slk_memory import needed
-from clustering.sparse_graph import SparseGraph
-from clustering.sparse_rows import SparseRows, rows_of
-from clustering.starts import Select, Standing, warn_of_empty
-from clustering.streams import stream
+from clustering.seeding import first_seeds
+from clustering.slk_fit import (
+    Found,
+    Neighbours,
+    Winner,
+    neighbours_of,
+    race_starts,
+    races,
+    rule_of,
+    run,
+    slope_per_weight,
+    tells_more,
+    weight_path,
+)
+from clustering.slk_memory import require_for_fit, require_for_trials
+from clustering.sparse_rows import rows_of
+from clustering.starts import Select, warn_of_empty
 from clustering.sweeps import settings
 from clustering.timing import Seconds, Stopwatch
-from clustering.trials import TOGETHER, Course, Trials, run_trials
+from clustering.trials import TOGETHER
 
 _PRESETS: dict[str, dict[str, Any]] = {
     "slk2018-ms": {"prototypes": "mean_shift"},
@@ -59,54 +62,6 @@ _PUBLISHED = {
     "max_sweeps": 1000,
     "sweep_tol": 1e-6,
     "tol": 1e-5,
-}
-
-
-class _Neighbours(NamedTuple):
-    graph: SparseGraph
-    variance: float  # sigma^2
-    seconds: float
-
-
-class _Found(NamedTuple):
-    """What T trials with one rule have found."""
-
-    trials: Trials
-    standing: Standing
-    rule: Rule
-    near: _Neighbours
-    seconds: Seconds
-
-    def of(self, trial: int) -> "_Found":
-        """One of them, as if it had been alone, which takes its share of the time."""
-        some, share = slice(trial, trial + 1), 1 / len(self.standing.energies)
-        seconds = Seconds(self.seconds.graph, self.seconds.seeding * share, self.seconds.optimise * share)
-        standing = Standing(*(part[some] for part in self.standing))
-        return self._replace(trials=self.trials.of(some), standing=standing, seconds=seconds)
-
-
-class _Winner(NamedTuple):
-    """The start that won a race.
-
-    Attributes:
-        prototypes: (1, K, D).
-        energies: (T,) E of all starts where they were left.
-        seeding: seconds of the seeds.
-        racing: seconds of the rest.
-    """
-
-    prototypes: Tensor
-    energies: NDArray[np.float64]
-    seeding: float
-    racing: float
-
-
-_WHERE_EMPTY: dict[str, Empty] = {
-    "reseed": "reseed",
-    "keep": "keep",
-    "drop": "keep",
-    "rollback": "rollback",
-    "error": "rollback",
 }
 
 
@@ -268,19 +223,19 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             from clustering.blocks.slk import fit_blocks
 
             return fit_blocks(self, X, partial_labels, graph)
-        self._require_memory_of_fit(X, graph, known=partial_labels is not None)
+        require_for_fit(self, X, graph, known=partial_labels is not None)
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
-        near = self._neighbours(graph, rows)
-        if self._races:
-            won = self._raced(rows, near, clamp, whole=_tells_more(graph))
-            found = self._run(rows, near, won.prototypes, [float(self.weight)], clamp, raced=True)
+        near = neighbours_of(self, graph, rows)
+        if races(self):
+            won = race_starts(self, rows, near, clamp, whole=tells_more(graph))
+            found = run(self, rows, near, won.prototypes, [float(self.weight)], clamp, raced=True)
             self._keep(found, 0, won)
         else:
             watch = Stopwatch()
             seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
             weights, seeding = [float(self.weight)] * len(seeds), watch.lap()
-            found = self._run(rows, near, seeds, weights, clamp, seeding=seeding)
+            found = run(self, rows, near, seeds, weights, clamp, seeding=seeding)
             self._keep(found, int(found.standing.order(rows.values.dtype)[0]))
         return self
 
@@ -307,20 +262,20 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             model._check()
         self.require_memory(X, starts=len(models), graph=graph)
         read: dict[bytes, Rows] = {}
-        built: dict[bytes, _Neighbours] = {}
+        built: dict[bytes, Neighbours] = {}
         for group in _alike(models):
             lead = group[0]
-            if lead.n_init > 1 and isinstance(lead.init, str) and not lead._races:
+            if lead.n_init > 1 and isinstance(lead.init, str) and not races(lead):
                 for model in group:
                     model.fit(X, graph=graph)
                 continue
             seen = lead._told("normalize", "device")
             rows = read[seen] = read.get(seen) or lead._rows(X, reset=True)
             drawn = seen + lead._told("n_neighbors", "symmetry", "bandwidth")
-            near = built[drawn] = built.get(drawn) or lead._neighbours(graph, rows)
+            near = built[drawn] = built.get(drawn) or neighbours_of(lead, graph, rows)
             together = max(1, TOGETHER // (len(rows.values) * lead.n_clusters))
             for some in (group[first : first + together] for first in range(0, len(group), together)):
-                lead._fit_together(some, rows, near, whole=_tells_more(graph))
+                lead._fit_together(some, rows, near, whole=tells_more(graph))
                 for model in some:
                     validate_data(model, X, reset=True, skip_check_array=True)
         return models
@@ -331,13 +286,11 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: less is free than they would need.
         """
-        shape = getattr(X, "shape", (1,))
-        together = max(1, min(starts, TOGETHER // max(1, shape[0] * self.n_clusters)))
-        self._require_memory(X, graph, drawn=1, together=together, kept=starts)
+        require_for_trials(self, X, graph, trials=starts)
 
-    def _fit_together(self, models: Sequence["SLK"], rows: Rows, near: _Neighbours, *, whole: bool) -> None:
+    def _fit_together(self, models: Sequence["SLK"], rows: Rows, near: Neighbours, *, whole: bool) -> None:
         """Fit models that differ from this one in weight and seed at most, all of one start or of starts that race."""
-        watch, won = Stopwatch(), [model._raced(rows, near, None, whole=whole) for model in models if self._races]
+        watch, won = Stopwatch(), [race_starts(model, rows, near, None, whole=whole) for model in models if races(self)]
         if won:
             starts = torch.cat([winner.prototypes for winner in won])
         else:
@@ -345,7 +298,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             first = {seed: first_seeds(self.init, rows, self.n_clusters, 1, seed) for seed in seeds}
             starts = torch.cat([first[model.random_state] for model in models])
         weights, seeding = [float(model.weight) for model in models], watch.lap()
-        found = self._run(rows, near, starts, weights, seeding=seeding, raced=bool(won))
+        found = run(self, rows, near, starts, weights, seeding=seeding, raced=bool(won))
         for trial, model in enumerate(models):
             model._keep(found.of(trial), 0, won[trial] if won else None)
 
@@ -362,7 +315,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"by must be graph or prototypes, not {by!r}")
         rows = self._rows(X, reset=False)
         centres = torch.from_numpy(self.cluster_centers_).to(rows.values.device, rows.values.dtype)
-        rule = self._rule(rows, self.bandwidth_**2)
+        rule = rule_of(self, rows, self.bandwidth_**2)
         logits = -rule.cost((centres if rows.origin is None else centres - rows.origin)[None])[0]
         if by == "graph" and self.weight > 0:
             if len(self._fitted.values) == 0:
@@ -372,7 +325,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 fitted, new = fitted - rows.origin, new - rows.origin
             near = nearest_to(fitted, new, self.n_neighbors)
             assignments = torch.from_numpy(self.assignments_).to(logits)
-            logits += self.weight * self._slope_per_weight * assignments[near].sum(dim=1).T
+            logits += self.weight * slope_per_weight(self) * assignments[near].sum(dim=1).T
         return logits.max(dim=0).indices.cpu().numpy()
 
     def __sklearn_tags__(self) -> Any:
@@ -380,53 +333,13 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = self.prototypes != "medoid"
         return tags
 
-    @property
-    def _slope_per_weight(self) -> int:
-        """c / weight, c of the update softmax(-cost + c W S), and so of R's term -(c / 2) <S, W S>: where the papers'
-        factor is."""
-        return 1 if self.convention == "paper" else 2
-
-    @property
-    def _races(self) -> bool:
-        """Whether several starts are raced: along a path of weights they would all have to go to its end first."""
-        return self.n_init > 1 and isinstance(self.init, str) and not self._path()
-
     def _check(self) -> None:
         validate_signature(self)
-        self._path()
-
-    def _require_memory_of_fit(self, X: Any, graph: Any, *, known: bool) -> None:
-        points = getattr(X, "shape", (1,))[0]
-        if self._races:
-            drawn, together = self.n_init if known or sampled(points, self.n_clusters) == points else 1, 1
-        else:
-            drawn = together = self.n_init
-        self._require_memory(X, graph, drawn=drawn, together=together, kept=1)
-
-    def _require_memory(self, X: Any, graph: Any, **sizes: int) -> None:
-        """Rows whose shape is not known yet are few, and a GPU says itself that it has too little."""
-        if len(getattr(X, "shape", ())) != 2 or self.device == "cuda":
-            return
-        neighbours = None if graph is not None else self.n_neighbors
-        normalised = self.normalize is not None
-        parts = needed(X, self.n_clusters, neighbours=neighbours, normalised=normalised, **sizes)
-        remedy = "take fewer rows (a sample), fewer starts (n_init), or float32"
-        require(f"SLK of {X.shape[0]:,} x {X.shape[1]:,} values with {self.n_clusters} clusters", parts, remedy)
+        weight_path(self)
 
     def _told(self, *names: str) -> bytes:
         """The values of these parameters, to be compared."""
         return pickle.dumps([getattr(self, name) for name in names])
-
-    def _path(self) -> tuple[float, ...]:
-        path = tuple(float(share) for share in (self.weight_path if self.weight_path is not None else ()))
-        if not all(0 <= low < high for low, high in pairwise((*path, 1.0))):
-            raise InputError(f"SLK: weight_path must be rising shares of weight in [0, 1), not {self.weight_path!r}")
-        if self.symmetry == "directed" and self.step == "monotone" and self.weight > 0:
-            raise InputError(
-                "SLK: a directed graph has no objective that a monotone step could lower; "
-                "set symmetry='average', or step='published'"
-            )
-        return path
 
     def _rows(self, X: ArrayLike, *, reset: bool) -> Rows:
         """Rows of X, counted from their mean where that is far from zero."""
@@ -436,109 +349,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"n_samples={len(values)} should be >= n_clusters={self.n_clusters}")
         return rows_of(values) if reset else rows_of(values, self._fitted)
 
-    def _neighbours(self, given: Any, rows: Rows) -> _Neighbours:
-        watch = Stopwatch()
-        graph, variance = graph_and_variance(given, rows, self.n_neighbors, self.symmetry, self.bandwidth)
-        return _Neighbours(graph, variance, watch.lap())
-
-    def _run(
-        self,
-        rows: Rows,
-        near: _Neighbours,
-        seeds: Tensor,
-        weights: Sequence[float],
-        clamp: Clamp | None = None,
-        *,
-        seeding: float = 0.0,
-        raced: bool = False,
-    ) -> _Found:
-        """A trial for each of the seeds (T, K, D), which took `seeding` seconds, with its weight, all together; seeds
-        that won a race are prototypes already, and nothing is left to be explored by sweeps that begin anew."""
-        watch = Stopwatch()
-        graph, variance, _ = near
-        rule = self._rule(rows, variance)
-        course = self._course(warm=self.warm_start or raced)
-        slopes = seeds.new_tensor(weights) * self._slope_per_weight
-        if self.warm_up and self.prototypes in ("byproduct", "medoid"):
-            shift = Modes(rows, variance, self.beta, steps=1)
-            brief = replace(course, max_iterations=self.warm_up, empty="keep")
-            about = seeds if raced else prototypes_about(seeds, rows, shift, clamp)
-            first = run_trials(shift, graph, about, slopes, clamp=clamp, course=brief)
-            start = prototypes_of(first.labels, rule, rows.at(rows.nearest(first.prototypes)))
-        elif raced and self.prototypes in ("mean", "mean_shift"):
-            start = seeds
-        else:
-            start = prototypes_about(seeds, rows, rule, clamp)
-        found = run_trials(rule, graph, start, slopes, path=self._path(), clamp=clamp, course=course)
-        self._check_clusters(found.outcome)
-        compared = standing(found, rule, graph, weights, self.select)
-        return _Found(found, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()))
-
-    def _check_clusters(self, outcomes: Tensor) -> None:
-        lost = int((outcomes == Outcome.EMPTIED).sum())
-        if self.on_empty == "error" and lost:
-            raise InputError(
-                f"SLK: a cluster lost all its points from {lost} of {len(outcomes)} starts; "
-                "set fewer n_clusters, a smaller weight, or on_empty='reseed'"
-            )
-
-    def _course(self, *, warm: bool) -> Course:
-        return Course(
-            Sweeps(self.step, self.max_sweeps, self.sweep_tol, warm=warm),
-            self.mode_weights if self.prototypes in ("mean", "mean_shift") else "soft",
-            _WHERE_EMPTY[self.on_empty],
-            self.max_iter,
-            self.tol,
-        )
-
-    def _raced(self, rows: Rows, near: _Neighbours, clamp: Clamp | None, *, whole: bool) -> _Winner:
-        """The best of the starts. On a sample, unless labels are known or the graph may tell what the rows do not
-        (`whole`)."""
-        watch = Stopwatch()
-        some, about = rows, near
-        chosen = None
-        if clamp is None and not whole and not isinstance(rows, SparseRows):
-            chosen = self._sample(len(rows.values))
-        if chosen is not None:
-            some = Rows(rows.values[chosen.to(rows.values.device)], rows.origin)
-        try:
-            seeds = first_seeds(self.init, some, self.n_clusters, self.n_init, self.random_state, clamp)
-        except InputError:
-            if chosen is None:
-                raise
-            some, chosen = rows, None  # that has too few distinct rows
-            seeds = first_seeds(self.init, some, self.n_clusters, self.n_init, self.random_state, clamp)
-        seeding = watch.lap()
-        if chosen is not None:
-            about = self._neighbours(None, some)
-        best, energies = self._race(some, about, seeds, clamp)
-        return _Winner(best, energies * (len(rows.values) / len(some.values)), seeding, watch.lap())
-
-    def _sample(self, points: int) -> Tensor | None:
-        """Of so many points those on which starts race; None where all of them do."""
-        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        return sample(points, self.n_clusters, stream(seed, "race"))
-
-    def _race(
-        self, some: Rows, about: _Neighbours, seeds: Tensor, clamp: Clamp | None = None
-    ) -> tuple[Tensor, NDArray[np.float64]]:
-        """(1, K, D) prototypes of the best of the starts from these seeds, and E of all of them."""
-        rule = Means(some, self.beta) if self.prototypes == "mean" else Modes(some, about.variance, self.beta, steps=1)
-        slope, weight = float(self.weight) * self._slope_per_weight, float(self.weight)
-        course = self._course(warm=False)
-        best, energies = race(rule, about.graph, seeds, slope, weight, self.select, clamp=clamp, course=course)
-        return best, energies.cpu().numpy()
-
-    def _rule(self, rows: Rows, variance: float) -> Rule:
-        if self.prototypes == "mean":
-            return Means(rows, self.beta)
-        if self.prototypes == "medoid":
-            return Medoids(rows, self.beta)
-        if self.prototypes == "byproduct":
-            return ByProductModes(rows, variance, self.beta, self.safeguard)
-        return Modes(rows, variance, self.beta)
-
-    def _keep(self, found: _Found, best: int, won: _Winner | None = None) -> None:
+    def _keep(self, found: Found, best: int, won: Winner | None = None) -> None:
         """Take the best start, which may have won a race before."""
         trials, fitted = found.trials, found.rule.rows
         self._fitted, self.graph_, self.bandwidth_ = fitted, found.near.graph, found.near.variance**0.5
@@ -575,11 +386,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.on_empty != "drop":
             remedy = "a smaller weight, fewer clusters or more starts"
             warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=5, remedy=remedy)
-
-
-def _tells_more(graph: Any) -> bool:
-    """Whether a graph given to `fit` may be another than that of nearest rows."""
-    return graph is not None and not isinstance(graph, (NeighbourGraph, SparseGraph))
 
 
 def _alike(models: Sequence[SLK]) -> list[list[SLK]]:

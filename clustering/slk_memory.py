@@ -1,12 +1,19 @@
 """What SLK takes in memory, by the shape of its points."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from clustering.memory import require
 from clustering.neighbours import room
+from clustering.race import sampled
 from clustering.row_search import by_shape
+from clustering.slk_fit import races
+from clustering.trials import TOGETHER
+
+if TYPE_CHECKING:
+    from clustering.slk import SLK
 
 _ARRAYS = 12
 """Of N x K, that one trial works with at the same time at most."""
@@ -42,3 +49,34 @@ def needed(
         building = room(points, columns, neighbours, "sparse" if sparse else by_shape(points, columns))
         graph = max(16 * points * neighbours, building - working)  # it is there before seeds are drawn
     return {"copies of the rows": copies, "the graph": graph, "seeds and assignments": working}
+
+
+def require_for_fit(model: "SLK", X: Any, graph: Any, *, known: bool) -> None:
+    """Nothing, if there is memory for `fit`; `known` labels race on all points.
+
+    Raises:
+        InputError: less is free than it would need.
+    """
+    points = getattr(X, "shape", (1,))[0]
+    if races(model):
+        drawn, together = model.n_init if known or sampled(points, model.n_clusters) == points else 1, 1
+    else:
+        drawn = together = model.n_init
+    _require(model, X, graph, drawn=drawn, together=together, kept=1)
+
+
+def require_for_trials(model: "SLK", X: Any, graph: Any, *, trials: int) -> None:
+    """Likewise for so many of `SLK.trials`, which are worked on as many at a time as it does."""
+    shape = getattr(X, "shape", (1,))
+    together = max(1, min(trials, TOGETHER // max(1, shape[0] * model.n_clusters)))
+    _require(model, X, graph, drawn=1, together=together, kept=trials)
+
+
+def _require(model: "SLK", X: Any, graph: Any, **sizes: int) -> None:
+    """Rows whose shape is not known yet are few, and a GPU says itself that it has too little."""
+    if len(getattr(X, "shape", ())) != 2 or model.device == "cuda":
+        return
+    neighbours = None if graph is not None else model.n_neighbors
+    parts = needed(X, model.n_clusters, neighbours=neighbours, normalised=model.normalize is not None, **sizes)
+    remedy = "take fewer rows (a sample), fewer starts (n_init), or float32"
+    require(f"SLK of {X.shape[0]:,} x {X.shape[1]:,} values with {model.n_clusters} clusters", parts, remedy)

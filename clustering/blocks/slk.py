@@ -20,6 +20,17 @@ from clustering.blocks.seeding import plus_plus_blocks
 from clustering.centres import Modes, Rows
 from clustering.errors import InputError
 from clustering.seeding import first_seeds
+from clustering.slk_fit import (
+    check_clusters,
+    course_of,
+    neighbours_of,
+    race_from,
+    races,
+    racing_rows,
+    rule_of,
+    slope_per_weight,
+    weight_path,
+)
 from clustering.starts import compared
 from clustering.timing import Seconds, Stopwatch
 from clustering.trials import cut
@@ -51,17 +62,17 @@ def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
     watch = Stopwatch()
     near, variance = BlockGraph.with_variance(graph, rows, model.n_neighbors, model.symmetry, model.bandwidth)
     seconds_of_graph = watch.lap()
-    raced = _raced(model, rows, graph) if model._races else None
+    raced = _raced(model, rows, graph) if races(model) else None
     if raced is not None:
         seeds = raced[0]
     else:
         draw = partial(plus_plus_blocks, rows, model.n_clusters)
         seeds = first_seeds(model.init, rows.template, model.n_clusters, model.n_init, model.random_state, draw=draw)
     seconds_of_seeding = watch.lap()
-    rule = BlockRule(rows, partial(clone(model)._rule, variance=variance))
+    rule = BlockRule(rows, partial(rule_of, clone(model), variance=variance))
     starts = [_run(model, rule, near, variance, seed[None], raced=raced is not None) for seed in seeds]
     outcomes = torch.tensor([start.trial.outcome for start in starts])
-    model._check_clusters(outcomes)
+    check_clusters(model, outcomes)
     objectives = torch.cat([start.trial.objective for start in starts])
     sizes = torch.stack([start.sizes for start in starts])
     standing = compared(torch.stack([start.energy for start in starts]), objectives, sizes, outcomes, model.select)
@@ -84,7 +95,7 @@ class _Start(NamedTuple):
 def _raced(model: "SLK", rows: BlockRows, graph: Any) -> tuple[Tensor, NDArray[np.float64]] | None:
     """(1, K, D) prototypes of the best start, and E of all, as of all rows; None where the sample has too few distinct
     rows."""
-    chosen = model._sample(rows.points)
+    chosen = racing_rows(model, rows.points)
     everything = chosen is None
     chosen = torch.arange(rows.points) if chosen is None else chosen
     some = Rows(rows.values_at(chosen), rows.origin)
@@ -94,13 +105,13 @@ def _raced(model: "SLK", rows: BlockRows, graph: Any) -> tuple[Tensor, NDArray[n
         if everything:
             raise
         return None
-    best, energies = model._race(some, model._neighbours(graph if everything else None, some), seeds)
+    best, energies = race_from(model, some, neighbours_of(model, graph if everything else None, some), seeds)
     return best, energies * (rows.points / len(chosen))
 
 
 def _run(model: "SLK", rule: BlockRule, graph: BlockGraph, variance: float, seeds: Tensor, *, raced: bool) -> _Start:
     """One start; seeds that won a race are prototypes already."""
-    slope, course = float(model.weight) * model._slope_per_weight, model._course(warm=model.warm_start or raced)
+    slope, course = float(model.weight) * slope_per_weight(model), course_of(model, warm=model.warm_start or raced)
     if model.warm_up and model.prototypes == "byproduct":
         shift = BlockRule(rule.rows, partial(Modes, variance=variance, beta=model.beta, steps=1))
         brief = replace(course, max_iterations=model.warm_up, empty="keep")
@@ -111,7 +122,7 @@ def _run(model: "SLK", rule: BlockRule, graph: BlockGraph, variance: float, seed
         start = seeds
     else:
         start = prototypes_about_blocks(seeds, rule)
-    trial = run_trial(rule, graph, start, slope, path=model._path(), course=course)
+    trial = run_trial(rule, graph, start, slope, path=weight_path(model), course=course)
     halos = graph.halos(_labels_of, trial.assignments)
     found = rule.rows.cluster.ask(
         _energy, rule.rows.parts, rule.of, trial.prototypes, graph.parts, trial.assignments, halos, float(model.weight)

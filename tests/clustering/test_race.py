@@ -108,7 +108,7 @@ def test_a_race_on_a_sample_finds_the_groups_of_all(rule: Any, monkeypatch: pyte
     monkeypatch.setattr(clustering.race, "_MEMBERS", 1)
     raced: list[int] = []
     monkeypatch.setattr(
-        "clustering.slk.race", lambda rule, *a, **o: raced.append(len(rule.rows.values)) or race(rule, *a, **o)
+        "clustering.slk_fit.race", lambda rule, *a, **o: raced.append(len(rule.rows.values)) or race(rule, *a, **o)
     )
     y = np.arange(300) % 4
     X = np.random.default_rng(0).normal(size=(300, 4)) + 12 * np.eye(4)[y] + 50

@@ -1,0 +1,228 @@
+"""How `clustering.SLK` is fitted: what its parameters mean to the optimiser, and how its starts are run.
+
+All of it is of rows in memory but for what `clustering.blocks.slk` takes of it, for rows on the workers of a cluster.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from torch import Tensor
+
+from clustering.alternation import Clamp, Empty, Outcome, Sweeps
+from clustering.centres import ByProductModes, Means, Medoids, Modes, Rows, Rule
+from clustering.errors import InputError
+from clustering.neighbours import NeighbourGraph
+from clustering.race import race, sample, standing
+from clustering.row_graph import graph_and_variance
+from clustering.seeding import first_seeds, prototypes_about, prototypes_of
+from clustering.sparse_graph import SparseGraph
+from clustering.sparse_rows import SparseRows
+from clustering.starts import Standing
+from clustering.streams import stream
+from clustering.timing import Seconds, Stopwatch
+from clustering.trials import Course, Trials, run_trials
+
+if TYPE_CHECKING:
+    from clustering.slk import SLK
+
+
+class Neighbours(NamedTuple):
+    """W of N points, sigma^2, and the seconds that they took."""
+
+    graph: SparseGraph
+    variance: float
+    seconds: float
+
+
+class Found(NamedTuple):
+    """What T trials with one rule have found."""
+
+    trials: Trials
+    standing: Standing
+    rule: Rule
+    near: Neighbours
+    seconds: Seconds
+
+    def of(self, trial: int) -> "Found":
+        """One of them, as if it had been alone, which takes its share of the time."""
+        some, share = slice(trial, trial + 1), 1 / len(self.standing.energies)
+        seconds = Seconds(self.seconds.graph, self.seconds.seeding * share, self.seconds.optimise * share)
+        standing = Standing(*(part[some] for part in self.standing))
+        return self._replace(trials=self.trials.of(some), standing=standing, seconds=seconds)
+
+
+class Winner(NamedTuple):
+    """The start that won a race.
+
+    Attributes:
+        prototypes: (1, K, D).
+        energies: (T,) E of all starts where they were left.
+        seeding: seconds of the seeds.
+        racing: seconds of the rest.
+    """
+
+    prototypes: Tensor
+    energies: NDArray[np.float64]
+    seeding: float
+    racing: float
+
+
+_WHERE_EMPTY: dict[str, Empty] = {
+    "reseed": "reseed",
+    "keep": "keep",
+    "drop": "keep",
+    "rollback": "rollback",
+    "error": "rollback",
+}
+
+
+def slope_per_weight(model: "SLK") -> int:
+    """c / weight, c of the update softmax(-cost + c W S), and so of R's term -(c / 2) <S, W S>: where the papers'
+    factor is."""
+    return 1 if model.convention == "paper" else 2
+
+
+def races(model: "SLK") -> bool:
+    """Whether several starts are raced: along a path of weights they would all have to go to its end first."""
+    return model.n_init > 1 and isinstance(model.init, str) and not weight_path(model)
+
+
+def weight_path(model: "SLK") -> tuple[float, ...]:
+    """The shares of the weight that are gone through before all of it.
+
+    Raises:
+        InputError: they do not rise from 0 to below 1, or no objective could be lowered along them.
+    """
+    path = tuple(float(share) for share in (model.weight_path if model.weight_path is not None else ()))
+    if not all(0 <= low < high for low, high in pairwise((*path, 1.0))):
+        raise InputError(f"SLK: weight_path must be rising shares of weight in [0, 1), not {model.weight_path!r}")
+    if model.symmetry == "directed" and model.step == "monotone" and model.weight > 0:
+        raise InputError(
+            "SLK: a directed graph has no objective that a monotone step could lower; "
+            "set symmetry='average', or step='published'"
+        )
+    return path
+
+
+def neighbours_of(model: "SLK", given: Any, rows: Rows) -> Neighbours:
+    """W as given or built, and sigma^2 as `bandwidth` says."""
+    watch = Stopwatch()
+    graph, variance = graph_and_variance(given, rows, model.n_neighbors, model.symmetry, model.bandwidth)
+    return Neighbours(graph, variance, watch.lap())
+
+
+def rule_of(model: "SLK", rows: Rows, variance: float) -> Rule:
+    """How prototypes follow from the assignments of these rows, by `prototypes`."""
+    if model.prototypes == "mean":
+        return Means(rows, model.beta)
+    if model.prototypes == "medoid":
+        return Medoids(rows, model.beta)
+    if model.prototypes == "byproduct":
+        return ByProductModes(rows, variance, model.beta, model.safeguard)
+    return Modes(rows, variance, model.beta)
+
+
+def course_of(model: "SLK", *, warm: bool) -> Course:
+    """How trials are run; `warm` sweeps begin where those before ended."""
+    return Course(
+        Sweeps(model.step, model.max_sweeps, model.sweep_tol, warm=warm),
+        model.mode_weights if model.prototypes in ("mean", "mean_shift") else "soft",
+        _WHERE_EMPTY[model.on_empty],
+        model.max_iter,
+        model.tol,
+    )
+
+
+def check_clusters(model: "SLK", outcomes: Tensor) -> None:
+    """Raise InputError where a start has lost a cluster, (T,) values of `Outcome`, and `on_empty` is "error"."""
+    lost = int((outcomes == Outcome.EMPTIED).sum())
+    if model.on_empty == "error" and lost:
+        raise InputError(
+            f"SLK: a cluster lost all its points from {lost} of {len(outcomes)} starts; "
+            "set fewer n_clusters, a smaller weight, or on_empty='reseed'"
+        )
+
+
+def run(
+    model: "SLK",
+    rows: Rows,
+    near: Neighbours,
+    seeds: Tensor,
+    weights: Sequence[float],
+    clamp: Clamp | None = None,
+    *,
+    seeding: float = 0.0,
+    raced: bool = False,
+) -> Found:
+    """A trial for each of the seeds (T, K, D), which took `seeding` seconds, with its weight, all together; seeds
+    that won a race are prototypes already, and nothing is left to be explored by sweeps that begin anew."""
+    watch = Stopwatch()
+    graph, variance, _ = near
+    rule = rule_of(model, rows, variance)
+    course = course_of(model, warm=model.warm_start or raced)
+    slopes = seeds.new_tensor(weights) * slope_per_weight(model)
+    if model.warm_up and model.prototypes in ("byproduct", "medoid"):
+        shift = Modes(rows, variance, model.beta, steps=1)
+        brief = replace(course, max_iterations=model.warm_up, empty="keep")
+        about = seeds if raced else prototypes_about(seeds, rows, shift, clamp)
+        first = run_trials(shift, graph, about, slopes, clamp=clamp, course=brief)
+        start = prototypes_of(first.labels, rule, rows.at(rows.nearest(first.prototypes)))
+    elif raced and model.prototypes in ("mean", "mean_shift"):
+        start = seeds
+    else:
+        start = prototypes_about(seeds, rows, rule, clamp)
+    found = run_trials(rule, graph, start, slopes, path=weight_path(model), clamp=clamp, course=course)
+    check_clusters(model, found.outcome)
+    compared = standing(found, rule, graph, weights, model.select)
+    return Found(found, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()))
+
+
+def race_starts(model: "SLK", rows: Rows, near: Neighbours, clamp: Clamp | None, *, whole: bool) -> Winner:
+    """The best of the starts. On a sample, unless labels are known or the graph may tell what the rows do not
+    (`whole`)."""
+    watch = Stopwatch()
+    some, about = rows, near
+    chosen = None
+    if clamp is None and not whole and not isinstance(rows, SparseRows):
+        chosen = racing_rows(model, len(rows.values))
+    if chosen is not None:
+        some = Rows(rows.values[chosen.to(rows.values.device)], rows.origin)
+    try:
+        seeds = first_seeds(model.init, some, model.n_clusters, model.n_init, model.random_state, clamp)
+    except InputError:
+        if chosen is None:
+            raise
+        some, chosen = rows, None  # that has too few distinct rows
+        seeds = first_seeds(model.init, some, model.n_clusters, model.n_init, model.random_state, clamp)
+    seeding = watch.lap()
+    if chosen is not None:
+        about = neighbours_of(model, None, some)
+    best, energies = race_from(model, some, about, seeds, clamp)
+    return Winner(best, energies * (len(rows.values) / len(some.values)), seeding, watch.lap())
+
+
+def racing_rows(model: "SLK", points: int) -> Tensor | None:
+    """Of so many points those on which starts race; None where all of them do."""
+    seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
+    return sample(points, model.n_clusters, stream(seed, "race"))
+
+
+def race_from(
+    model: "SLK", some: Rows, about: Neighbours, seeds: Tensor, clamp: Clamp | None = None
+) -> tuple[Tensor, NDArray[np.float64]]:
+    """(1, K, D) prototypes of the best of the starts from these seeds, and E of all of them."""
+    rule = Means(some, model.beta) if model.prototypes == "mean" else Modes(some, about.variance, model.beta, steps=1)
+    slope, weight = float(model.weight) * slope_per_weight(model), float(model.weight)
+    course = course_of(model, warm=False)
+    best, energies = race(rule, about.graph, seeds, slope, weight, model.select, clamp=clamp, course=course)
+    return best, energies.cpu().numpy()
+
+
+def tells_more(graph: Any) -> bool:
+    """Whether a graph given to `fit` may be another than that of nearest rows."""
+    return graph is not None and not isinstance(graph, (NeighbourGraph, SparseGraph))
