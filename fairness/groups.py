@@ -1,0 +1,318 @@
+"""Sensitive features as groups: what each point belongs to, and the proportions that clusters should have."""
+
+import numbers
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+
+from clustering.errors import InputError
+
+Missing = Literal["error", "own_group"]
+"""Points without a value: refused, or a group of their own."""
+
+Bins = int | Sequence[float] | Mapping[str, Any] | None
+"""Of attributes that are numbers: so many bins of about equally many points, or the edges of right-closed bins, or
+either of them by the attribute's name; None: every value is a group."""
+
+_MANY = 100
+"""Groups of an attribute, above which it is taken for a quantity."""
+
+_OFF = 1e-6
+"""How far target proportions may be from summing to one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Groups of N points by A attributes, J groups in all. Points with the same groups in every attribute form a cell,
+    of which there are C; with one attribute, cells are groups.
+
+    Attributes:
+        cells: (N,) int64, 0..C-1, none empty.
+        membership: (C, J) float64, 1 for the groups of a cell: one of every attribute.
+        names: J values as they were given, sorted within each attribute.
+        attributes: A names of attributes.
+        attribute_of: (J,) int64, which attribute each group is from.
+        target: (J,) float64, positive; sums to one over the groups of each attribute.
+    """
+
+    cells: NDArray[np.int64]
+    membership: NDArray[np.float64]
+    names: tuple[Any, ...]
+    attributes: tuple[str, ...]
+    attribute_of: NDArray[np.int64]
+    target: NDArray[np.float64]
+
+    @cached_property
+    def sizes(self) -> NDArray[np.int64]:
+        """(J,) points of each group."""
+        found: NDArray[np.float64] = np.bincount(self.cells, minlength=len(self.membership)) @ self.membership
+        return found.round().astype(np.int64)
+
+    @property
+    def trivial(self) -> bool:
+        """Whether no attribute has two groups, so that every clustering is fair."""
+        return len(self.names) == len(self.attributes)
+
+    def labels(self) -> tuple[str, ...]:
+        """J names as text, with the attribute's where there are several attributes."""
+        if len(self.attributes) == 1:
+            return tuple(str(name) for name in self.names)
+        return tuple(f"{self.attributes[t]}={name}" for t, name in zip(self.attribute_of, self.names, strict=True))
+
+    def counts(self, labels: NDArray[np.integer[Any]], clusters: int) -> NDArray[np.int64]:
+        """(J, K) points of each group with each of the labels 0..K-1 (N,)."""
+        cells = np.bincount(self.cells * clusters + labels, minlength=len(self.membership) * clusters)
+        found: NDArray[np.float64] = self.membership.T @ cells.reshape(-1, clusters)
+        return found.round().astype(np.int64)
+
+
+def groups_of(
+    sensitive_features: Any,
+    points: int,
+    *,
+    target: Any = None,
+    intersectional: bool = False,
+    numeric_bins: Bins = None,
+    missing: Missing = "error",
+) -> Groups:
+    """Groups of N points.
+
+    Args:
+        sensitive_features: N values of one attribute, or several attributes as the columns of an (N, A) array or data
+            frame, or as a mapping from names to N values. Values are any that can be told apart. None: one group.
+        points: N.
+        target: proportions that each cluster should have: J shares in the order of the sorted groups or {group:
+            share}, of several attributes {attribute: either}. None: those of the data.
+        intersectional: groups are the combinations of the attributes that occur, named by tuples.
+        numeric_bins: of attributes that are numbers.
+        missing: what becomes of None, NaN and the like.
+
+    Raises:
+        InputError: values that are missing or not N, an attribute with more than 100 groups, a target that is none:
+            shares that are not positive or do not sum to one, groups that it lacks or that do not occur.
+    """
+    columns = _columns(sensitive_features, points)
+    coded = [_coded(name, values, numeric_bins, missing) for name, values in columns.items()]
+    _check_bins(numeric_bins, columns)
+    attributes = tuple(columns)
+    if intersectional and len(coded) > 1:
+        coded, attributes = [_crossed(coded)], (" x ".join(attributes),)
+    codes = np.stack([column for column, _ in coded], axis=1)
+    present, cells = np.unique(codes, axis=0, return_inverse=True)
+    first = np.cumsum([0, *(len(names) for _, names in coded)])
+    membership = np.zeros((len(present), first[-1]))
+    for attribute in range(len(coded)):
+        membership[np.arange(len(present)), first[attribute] + present[:, attribute]] = 1
+    found = Groups(
+        cells.ravel().astype(np.int64),
+        membership,
+        tuple(name for _, names in coded for name in names),
+        attributes,
+        np.repeat(np.arange(len(coded)), [len(names) for _, names in coded]),
+        np.empty(0),
+    )
+    return Groups(**{**_fields(found), "target": _target(target, found, points)})
+
+
+def smallest_group(groups: Groups, clusters: int, owner: str) -> None:
+    """Refuse a group that cannot be in every cluster.
+
+    Raises:
+        InputError: names the group, its size and what to do.
+    """
+    smallest = int(groups.sizes.argmin())
+    if not groups.trivial and groups.sizes[smallest] < clusters:
+        raise InputError(
+            f"{owner}: group {groups.labels()[smallest]!r} has {groups.sizes[smallest]} points, fewer than "
+            f"n_clusters={clusters}, and cannot be in every cluster; merge it with another, leave it out, set fewer "
+            "n_clusters, or small_groups='keep'"
+        )
+
+
+def _fields(groups: Groups) -> dict[str, Any]:
+    return {name: getattr(groups, name) for name in Groups.__dataclass_fields__}
+
+
+def _columns(given: Any, points: int) -> dict[str, Any]:
+    """The attributes by their names."""
+    if given is None:
+        return {"all": np.zeros(points, dtype=np.int64)}
+    if isinstance(given, Mapping):
+        columns = {str(name): values for name, values in given.items()}
+    elif isinstance(given, pd.DataFrame):
+        columns = {str(name): given.iloc[:, i] for i, name in enumerate(given.columns)}
+        if len(columns) < given.shape[1]:
+            raise InputError("sensitive_features has two columns of the same name; rename one")
+    elif isinstance(given, pd.Series):
+        columns = {"group" if given.name is None else str(given.name): given}
+    else:
+        array = given if isinstance(given, np.ndarray) else _array(given)
+        if array.ndim == 2:
+            columns = {str(i): array[:, i] for i in range(array.shape[1])}
+        elif array.ndim == 1:
+            columns = {"group": array}
+        else:
+            raise InputError(f"sensitive_features must be N values or (N, A), not {array.shape}")
+    if not columns:
+        raise InputError("sensitive_features has no columns; leave it out where there are no groups")
+    for name, values in columns.items():
+        if np.ndim(values) != 1 or len(values) != points:
+            raise InputError(f"sensitive_features: {name!r} has shape {np.shape(values)}, X has {points} rows")
+    return columns
+
+
+def _array(given: Any) -> NDArray[Any]:
+    """Values of a list as they are: numpy alone would write None and NaN among strings as text."""
+    rows = list(given)
+    wide = bool(rows) and all(isinstance(row, (list, tuple, np.ndarray)) for row in rows)
+    if wide and len({len(row) for row in rows}) > 1:
+        raise InputError("sensitive_features has rows of different lengths")
+    values = np.empty((len(rows), len(rows[0])) if wide else len(rows), dtype=object)
+    if rows:
+        values[:] = rows
+    return values
+
+
+def _coded(name: str, values: Any, bins: Bins, missing: Missing) -> tuple[NDArray[np.int64], list[Any]]:
+    """(N,) numbers of the groups of one attribute, and their names, sorted."""
+    series = pd.Series(np.asarray(values) if not isinstance(values, pd.Series) else values).reset_index(drop=True)
+    if series.dtype == object:
+        series = series.infer_objects()
+    own = bins.get(name) if isinstance(bins, Mapping) else bins
+    gaps = series.isna().to_numpy()
+    if gaps.any() and missing == "error":
+        raise InputError(
+            f"sensitive_features: {name!r} has no value in {int(gaps.sum())} of {len(series)} rows, the first in row "
+            f"{int(gaps.argmax())}; fill them in, leave such rows out, or set missing='own_group'"
+        )
+    if own is not None and pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series):
+        codes, names = _binned(name, series.to_numpy(dtype=np.float64, na_value=np.nan), own)
+    else:
+        codes, unique = pd.factorize(series)
+        found = [value.item() if isinstance(value, np.generic) else value for value in unique]
+        try:
+            order = sorted(range(len(found)), key=found.__getitem__)
+        except TypeError:  # of several types
+            order = sorted(range(len(found)), key=lambda i: str(found[i]))
+        rank = np.empty(len(found) + 1, dtype=np.int64)
+        rank[order], rank[-1] = np.arange(len(found)), -1
+        codes, names = rank[codes], [found[i] for i in order]
+        if len(names) > _MANY:
+            raise InputError(
+                f"sensitive_features: {name!r} has {len(names)} different values, more than {_MANY}; if it is a "
+                "quantity, set numeric_bins=4, else join rare values"
+            )
+    if gaps.any():
+        codes, names = np.where(gaps, len(names), codes), [*names, "missing"]
+    return codes.astype(np.int64), names
+
+
+def _binned(name: str, values: NDArray[np.float64], bins: Any) -> tuple[NDArray[np.int64], list[Any]]:
+    """Right-closed bins; the lowest edge is in the first."""
+    known = values[~np.isnan(values)]
+    if isinstance(bins, (int, np.integer)) and bins >= 2:
+        edges = np.unique(np.quantile(known, np.linspace(0, 1, int(bins) + 1)))
+    else:
+        edges = np.asarray([] if isinstance(bins, (numbers.Number, str)) else bins, dtype=np.float64)
+        if edges.ndim != 1 or len(edges) < 2 or not np.all(np.diff(edges) > 0):
+            raise InputError(f"numeric_bins of {name!r} must be 2 or more, or two or more rising edges, not {bins!r}")
+        outside = (known < edges[0]) | (known > edges[-1])
+        if outside.any():
+            raise InputError(
+                f"numeric_bins of {name!r} reach from {edges[0]:g} to {edges[-1]:g}, but there is "
+                f"{known[outside][0]:g}; add an edge (inf will do)"
+            )
+    if len(edges) == 1:
+        edges = np.array([edges[0], edges[0]])
+    codes = np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2)
+    counts = np.bincount(codes[~np.isnan(values)], minlength=len(edges) - 1)
+    small = (counts > 0) & (counts < 0.01 * len(known))
+    names = [f"{'[' if i == 0 else '('}{low:g}, {high:g}]" for i, (low, high) in enumerate(_pairs(edges))]
+    if small.any():
+        warnings.warn(f"{name!r}: bin {names[int(small.argmax())]} has less than 1 % of the points", stacklevel=5)
+    kept = np.flatnonzero(counts)
+    rank = np.zeros(len(counts), dtype=np.int64)
+    rank[kept] = np.arange(len(kept))
+    return rank[codes], [names[i] for i in kept]
+
+
+def _pairs(edges: NDArray[np.float64]) -> list[tuple[float, float]]:
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
+
+
+def _check_bins(bins: Bins, columns: Mapping[str, Any]) -> None:
+    if isinstance(bins, Mapping) and (unknown := [name for name in bins if name not in columns]):
+        raise InputError(f"numeric_bins names {unknown[0]!r}, which sensitive_features lacks; it has {list(columns)}")
+
+
+def _crossed(coded: list[tuple[NDArray[np.int64], list[Any]]]) -> tuple[NDArray[np.int64], list[Any]]:
+    """The combinations that occur as one attribute."""
+    present, codes = np.unique(np.stack([column for column, _ in coded], axis=1), axis=0, return_inverse=True)
+    if len(present) > _MANY:
+        raise InputError(f"sensitive_features: {len(present)} combinations occur, more than {_MANY}; join rare values")
+    names = [tuple(names[i] for i, (_, names) in zip(row, coded, strict=True)) for row in present]
+    return codes.ravel().astype(np.int64), names
+
+
+def _target(given: Any, groups: Groups, points: int) -> NDArray[np.float64]:
+    shares: NDArray[np.float64] = groups.sizes / points
+    if given is None:
+        return shares
+    if len(groups.attributes) == 1:
+        by_attribute = {groups.attributes[0]: given}
+    elif isinstance(given, Mapping):
+        by_attribute = dict(given)
+        unknown = [name for name in by_attribute if name not in groups.attributes]
+        if unknown:
+            raise InputError(f"target: there is no attribute {unknown[0]!r}; there are {list(groups.attributes)}")
+    else:
+        raise InputError(f"target: of several attributes give {{attribute: shares}}, for {list(groups.attributes)}")
+    target = shares.copy()
+    for attribute, own in by_attribute.items():
+        at = np.flatnonzero(groups.attribute_of == groups.attributes.index(attribute))
+        target[at] = _shares(own, [groups.names[i] for i in at])
+        bound = float((target[at] * np.log(target[at] / shares[at])).sum())
+        if bound > 1e-3:
+            warnings.warn(
+                f"the target of {attribute!r} is not the data's: whatever the clusters, the mean of their fairness "
+                f"errors, weighted by their sizes, is {bound:.4g} or more",
+                stacklevel=4,
+            )
+    return target
+
+
+def _shares(given: Any, names: list[Any]) -> NDArray[np.float64]:
+    """J shares in the order of the names."""
+    if isinstance(given, Mapping):
+        lacking = [name for name in names if name not in given]
+        unknown = [name for name in given if name not in names]
+        if lacking or unknown:
+            what = f"lacks group {lacking[0]!r}" if lacking else f"has {unknown[0]!r}, a group without points"
+            raise InputError(f"target {what}; the groups are {names}")
+        given = [given[name] for name in names]
+    try:
+        shares = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"target must be {len(names)} shares or {{group: share}}, not {given!r}") from None
+    if shares.shape != (len(names),):
+        raise InputError(f"target has shape {shares.shape}; there are {len(names)} groups: {names}")
+    if not (np.isfinite(shares) & (shares > 0)).all():
+        raise InputError(
+            f"target shares must be above 0, not {shares.tolist()}; leave out points of a group that no cluster is "
+            "to have"
+        )
+    if abs(shares.sum() - 1) > _OFF:
+        raise InputError(f"target shares sum to {shares.sum():.6g}, not 1")
+    return shares / shares.sum()
+
+
+def as_labels(labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[Any]]:
+    """(N,) numbers 0..K-1 of the labels, in their order, and the K labels."""
+    names, codes = np.unique(np.asarray(labels), return_inverse=True)
+    return codes.ravel().astype(np.int64), names

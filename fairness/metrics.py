@@ -1,0 +1,229 @@
+"""How fair a clustering is, on hard labels: error, balance, representation, violation, and what it costs.
+
+Functions take labels (N,) of any kind and `sensitive_features` as the estimators do. Clusters are those that occur;
+an empty one has no proportions. The papers mix the minimum and the mean of the balance, and print the sum of the
+fairness error over clusters: compare errors at equal K only.
+
+Those of two arguments (y_true, y_pred) are for `fairlearn.metrics.MetricFrame`, which calls them group by group.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from clustering.errors import InputError
+from fairness.groups import Groups, as_labels, groups_of
+
+FLOOR = 1e-20
+"""Of a group's share inside the logarithm, as in the public code: an absent group costs about 46 mu_j, not infinity."""
+
+Reduce = Literal["sum", "mean", "min", "max"] | None
+
+
+class Fairness(NamedTuple):
+    """What every method reports of its labels.
+
+    Attributes:
+        error: sum over clusters (and attributes) of KL(U || P_k).
+        balance_min: least balance of a cluster that is not empty.
+        balance_mean: mean over these clusters.
+        counts: (J, K) points of each group in each cluster, int64.
+        empty: clusters without points.
+        absent: (group, cluster) of groups without a point in a cluster that is not empty.
+    """
+
+    error: float
+    balance_min: float
+    balance_mean: float
+    counts: NDArray[np.int64]
+    empty: int
+    absent: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, counts: NDArray[np.int64], groups: Groups) -> "Fairness":
+        """Of the counts (J, K) of each group in each cluster."""
+        used = counts.sum(axis=0) > 0
+        balances = cluster_balances(counts, groups)[used]
+        rows, columns = np.nonzero((counts == 0) & used)
+        names = groups.labels()
+        return cls(
+            float(cluster_errors(counts, groups)[used].sum()),
+            float(balances.min()),
+            float(balances.mean()),
+            counts,
+            int((~used).sum()),
+            tuple((names[j], int(k)) for j, k in zip(rows, columns, strict=True)),
+        )
+
+
+def shares_of(counts: NDArray[np.int64], groups: Groups) -> NDArray[np.float64]:
+    """(J, K) share of each group in each cluster, P(j|k), among the groups of its attribute; 0 in an empty cluster."""
+    sizes = counts[groups.attribute_of == 0].sum(axis=0)
+    found: NDArray[np.float64] = counts / np.maximum(sizes, 1)
+    return found
+
+
+def cluster_errors(counts: NDArray[np.int64], groups: Groups, floor: float | None = FLOOR) -> NDArray[np.float64]:
+    """(K,) KL(U || P_k) in nats, summed over attributes; infinite where a group is absent and there is no floor."""
+    shares, target = shares_of(counts, groups), groups.target[:, None]
+    with np.errstate(divide="ignore"):
+        logs = np.log(shares if floor is None else np.maximum(shares, floor))
+    found: NDArray[np.float64] = (target * (np.log(target) - logs)).sum(axis=0)
+    return found
+
+
+def cluster_balances(counts: NDArray[np.int64], groups: Groups) -> NDArray[np.float64]:
+    """(K,) least count of a group over the largest, of the attribute where that is least; 0 in an empty cluster."""
+    found = np.full(counts.shape[1], np.inf)
+    for attribute in range(len(groups.attributes)):
+        own = counts[groups.attribute_of == attribute]
+        found = np.minimum(found, own.min(axis=0) / np.maximum(own.max(axis=0), 1))
+    return found
+
+
+def fairness_error(
+    labels: ArrayLike,
+    sensitive_features: Any,
+    *,
+    target: Any = None,
+    floor: float | None = FLOOR,
+    reduce: Reduce = "sum",
+) -> Any:
+    """KL(U || P_k) over clusters, in nats (thesis section 3.4): 0 where every cluster has the target proportions.
+
+    Args:
+        labels: (N,).
+        sensitive_features: see `fairness.groups.groups_of`.
+        target: U; None: the proportions of the data.
+        floor: of a share inside the logarithm; None: an absent group makes the error infinite.
+        reduce: "sum" as the papers print it, "mean", "min" or "max" over clusters, None: (K,) of each.
+    """
+    counts, groups = _counted(labels, sensitive_features, target)
+    return _reduced(cluster_errors(counts, groups, floor), reduce)
+
+
+def balance(labels: ArrayLike, sensitive_features: Any, *, reduce: Reduce = "min", relative: bool = False) -> Any:
+    """Least over largest count of a group in a cluster (Chierichetti et al. 2017, thesis eq. 3.1), 0..1.
+
+    Args:
+        labels: (N,).
+        sensitive_features: see `fairness.groups.groups_of`.
+        reduce: "min" over clusters, the definition; "mean", which Table 3.2 of the thesis prints; None: (K,) of each.
+        relative: over the balance of the data, which no minimum exceeds.
+    """
+    counts, groups = _counted(labels, sensitive_features)
+    found = cluster_balances(counts, groups)
+    if relative:
+        found = found / cluster_balances(counts.sum(axis=1, keepdims=True), groups)
+    return _reduced(found, reduce)
+
+
+def representation_ratios(labels: ArrayLike, sensitive_features: Any, *, target: Any = None) -> tuple[float, float]:
+    """Least and largest P(j|k) / mu_j over groups and clusters: 1 and 1 where all have the target proportions."""
+    counts, groups = _counted(labels, sensitive_features, target)
+    ratios = shares_of(counts, groups) / groups.target[:, None]
+    return float(ratios.min()), float(ratios.max())
+
+
+def additive_violation(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, delta: float = 0.2) -> float:
+    """By how many points a group in a cluster is at most beyond its bounds (Bera et al. 2019), 0 or more.
+
+    The count of group j in cluster k is to be within mu_j (1 - delta) n_k and mu_j n_k / (1 - delta).
+
+    Args:
+        labels: (N,).
+        sensitive_features: see `fairness.groups.groups_of`.
+        target: mu; None: the proportions of the data.
+        delta: 0..1, 0: exact proportions.
+    """
+    if not 0 <= delta < 1:
+        raise InputError(f"delta must be at least 0 and below 1, not {delta}")
+    counts, groups = _counted(labels, sensitive_features, target)
+    wanted = groups.target[:, None] * counts[groups.attribute_of == 0].sum(axis=0)
+    return max(0.0, float((counts - wanted / (1 - delta)).max()), float((wanted * (1 - delta) - counts).max()))
+
+
+def total_variation(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, reduce: Reduce = "max") -> Any:
+    """Half the sum over groups of |P(j|k) - mu_j|, 0..1 of each attribute: the share of a cluster's points that would
+    have to be of another group."""
+    counts, groups = _counted(labels, sensitive_features, target)
+    apart = np.abs(shares_of(counts, groups) - groups.target[:, None])
+    return _reduced(0.5 * apart.sum(axis=0), reduce)
+
+
+def wasserstein(labels: ArrayLike, values: ArrayLike, *, reduce: Reduce = "max") -> Any:
+    """How far the values of a numeric attribute in a cluster are from those of all points (Wasserstein-1, in the units
+    of the values). Does not depend on bins."""
+    from scipy.stats import wasserstein_distance
+
+    codes, names = as_labels(labels)
+    numbers = np.asarray(values, dtype=np.float64)
+    if numbers.shape != codes.shape or not np.isfinite(numbers).all():
+        raise InputError(f"values must be {len(codes)} finite numbers")
+    found = [wasserstein_distance(numbers[codes == k], numbers) for k in range(len(names))]
+    return _reduced(np.array(found), reduce)
+
+
+def mutual_information(labels: ArrayLike, sensitive_features: Any) -> float:
+    """Normalised mutual information of clusters and groups (cells of all attributes), 0..1: 0 where knowing the
+    cluster tells nothing of the group."""
+    from sklearn.metrics import normalized_mutual_info_score
+
+    codes, _ = as_labels(labels)
+    return float(normalized_mutual_info_score(groups_of(sensitive_features, len(codes)).cells, codes))
+
+
+def group_costs(distances: ArrayLike, sensitive_features: Any) -> dict[str, float]:
+    """Mean of each group's distances to their own prototypes: what social fairness (Ghadiri et al. 2021) compares.
+
+    Args:
+        distances: (N,) what each point pays.
+        sensitive_features: see `fairness.groups.groups_of`.
+    """
+    paid = np.asarray(distances, dtype=np.float64)
+    groups = groups_of(sensitive_features, len(paid))
+    sums = np.bincount(groups.cells, weights=paid, minlength=len(groups.membership)) @ groups.membership
+    return dict(zip(groups.labels(), (sums / groups.sizes).tolist(), strict=True))
+
+
+def price_of_fairness(objective: float, unfair: float) -> float:
+    """The objective over that of the unfair method with the same seeds; 1: fairness is free. Below 1 the unfair one
+    had not found its optimum."""
+    if unfair < 0 or objective < 0:
+        raise InputError(f"objectives must be 0 or more, not {objective} and {unfair}")
+    if unfair == 0:
+        return 1.0 if objective == 0 else float("inf")
+    return objective / unfair
+
+
+def cluster_rate(cluster: Any) -> Callable[[Any, ArrayLike], float]:
+    """Metric (y_true, y_pred) for MetricFrame: the share of points that are in this cluster."""
+
+    def rate(y_true: Any, y_pred: ArrayLike) -> float:
+        return float(np.mean(np.asarray(y_pred) == cluster))
+
+    rate.__name__ = f"rate of cluster {cluster}"
+    return rate
+
+
+def mean_cost(y_true: Any, y_pred: ArrayLike, *, distances: ArrayLike) -> float:
+    """Metric for MetricFrame, with `sample_params={"distances": …}`: mean distance to the own prototype."""
+    return float(np.mean(np.asarray(distances)))
+
+
+def _counted(labels: ArrayLike, sensitive_features: Any, target: Any = None) -> tuple[NDArray[np.int64], Groups]:
+    codes, names = as_labels(labels)
+    if codes.size == 0:
+        raise InputError("labels is empty")
+    groups = groups_of(sensitive_features, len(codes), target=target)
+    return groups.counts(codes, len(names)), groups
+
+
+def _reduced(values: NDArray[np.float64], reduce: Reduce) -> Any:
+    if reduce is None:
+        return values
+    if reduce not in ("sum", "mean", "min", "max"):
+        raise InputError(f"reduce must be sum, mean, min, max or None, not {reduce!r}")
+    return float(getattr(values, reduce)())

@@ -1,0 +1,144 @@
+"""Clustering objectives of hard labels, the same function for every method, so that one table can hold them all.
+
+Each is a sum over points, about the best prototypes of the labels themselves, not about those that a method ended with.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
+
+from clustering.errors import InputError
+
+_EXACT = 4096
+"""Members of a cluster up to which its medoid is looked for among all of them."""
+
+_CANDIDATES = 64
+"""Members nearest to the geometric median that are tried in a larger cluster."""
+
+_PAIRS = 1 << 22
+"""Distances at a time: 32 MiB in float64."""
+
+
+class Medoids(NamedTuple):
+    """Medoids of clusters.
+
+    Attributes:
+        indices: (K,) rows of X; -1 of a cluster without points.
+        costs: (K,) sums of the Euclidean distances of a cluster's points to its medoid.
+        excess: by how much of itself the sum of costs is at most above that of the best medoids; 0 where exact.
+    """
+
+    indices: NDArray[np.int64]
+    costs: NDArray[np.float64]
+    excess: float
+
+
+def kmeans_objective(X: ArrayLike, labels: ArrayLike) -> float:
+    """sum_p ||x_p - mean of its cluster||^2, of rows (N, D) and labels (N,) 0..K-1."""
+    values, codes = _checked(X, labels)
+    clusters = int(codes.max()) + 1
+    origin = values.mean(axis=0, dtype=np.float64)  # far from zero, sums would drown in rounding
+    sizes = np.maximum(np.bincount(codes, minlength=clusters), 1)
+    means = np.stack([np.bincount(codes, values[:, d] - origin[d], clusters) / sizes for d in range(values.shape[1])])
+    total, rows = 0.0, max(1, _PAIRS // max(1, values.shape[1]))
+    for first in range(0, len(values), rows):
+        block = slice(first, first + rows)
+        total += float(np.square(values[block] - origin - means.T[codes[block]]).sum())
+    return total
+
+
+def kmedian_objective(X: ArrayLike, labels: ArrayLike) -> float:
+    """sum_p ||x_p - medoid of its cluster||, not squared, of rows (N, D) and labels (N,) 0..K-1; see `medoids`."""
+    return float(medoids(X, labels).costs.sum())
+
+
+def medoids(X: ArrayLike, labels: ArrayLike) -> Medoids:
+    """Medoids of clusters: exact up to 4,096 members; of more, the best of the 64 nearest to the geometric median.
+
+    Args:
+        X: (N, D).
+        labels: (N,) 0..K-1.
+    """
+    values, codes = _checked(X, labels)
+    clusters = int(codes.max()) + 1
+    indices, costs, bounds = np.full(clusters, -1), np.zeros(clusters), np.zeros(clusters)
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(np.bincount(codes, minlength=clusters))
+    for cluster, own in enumerate(np.split(order, ends[:-1])):
+        if not len(own):
+            continue
+        members = torch.from_numpy(values[own].astype(np.float64))
+        members -= members.mean(dim=0)
+        if len(own) <= _EXACT:
+            tried = torch.arange(len(own))
+            bound = None
+        else:
+            middle = geometric_median(members)
+            tried = (members - middle).norm(dim=1).topk(_CANDIDATES, largest=False).indices.sort().values
+            bound = float((members - middle).norm(dim=1).sum())
+        at_once = max(1, _PAIRS // len(own))
+        sums = torch.cat([_distances(members[some], members).sum(dim=1) for some in torch.split(tried, at_once)])
+        best = int(sums.argmin())
+        indices[cluster], costs[cluster] = own[int(tried[best])], float(sums[best])
+        bounds[cluster] = costs[cluster] if bound is None else bound
+    total = float(bounds.sum())
+    return Medoids(indices, costs, float(costs.sum()) / total - 1 if total else 0.0)
+
+
+def geometric_median(points: torch.Tensor, *, tolerance: float = 1e-9, max_iterations: int = 200) -> torch.Tensor:
+    """(D,) point of the least sum of Euclidean distances to points (n, D): Weiszfeld's steps with the correction of
+    Vardi and Zhang (2000) where one stands on a point."""
+    median = points.mean(dim=0)
+    for _ in range(max_iterations):
+        distances = (points - median).norm(dim=1)
+        here = distances <= 1e-12 * distances.max()
+        weights = torch.where(here, 0.0, 1 / distances.clamp_min(1e-300))
+        mass = weights.sum()
+        if mass == 0:
+            break
+        target = weights @ points / mass
+        pull = (mass * (target - median)).norm()
+        held = min(1.0, float(here.sum() / pull)) if pull > 0 else 1.0
+        new = (1 - held) * target + held * median
+        moved = (new - median).norm()
+        median = new
+        if moved <= tolerance * distances.mean():
+            break
+    return median
+
+
+def ncut_objective(graph: Any, labels: ArrayLike) -> float:
+    """Normalised cut of labels (N,): clusters with arcs, less sum_k S_k' W S_k / d' S_k (thesis Table 3.1).
+
+    Args:
+        graph: (N, N) scipy sparse matrix or array W of weights >= 0; where it is not symmetric, (W + W') / 2 counts.
+        labels: (N,) 0..K-1.
+    """
+    W = sparse.csr_matrix(graph)
+    codes = np.asarray(labels)
+    if W.shape != (len(codes), len(codes)):
+        raise InputError(f"graph has shape {W.shape}, there are {len(codes)} labels")
+    degrees = 0.5 * (np.asarray(W.sum(axis=0)).ravel() + np.asarray(W.sum(axis=1)).ravel())
+    clusters = int(codes.max()) + 1
+    volumes = np.bincount(codes, degrees, clusters)
+    arcs = W.tocoo()
+    inside = codes[arcs.row] == codes[arcs.col]
+    within = np.bincount(codes[arcs.row[inside]], arcs.data[inside], clusters)
+    used = volumes > 0
+    return float(used.sum() - (within[used] / volumes[used]).sum())
+
+
+def _distances(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.cdist(a, b, compute_mode="donot_use_mm_for_euclid_dist")
+
+
+def _checked(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    values, codes = np.asarray(X), np.asarray(labels)
+    if values.ndim != 2 or codes.shape != values.shape[:1] or not len(codes):
+        raise InputError(f"rows (N, D) and labels (N,) are needed, not {values.shape} and {codes.shape}")
+    if not np.issubdtype(codes.dtype, np.integer) or codes.min() < 0:
+        raise InputError("labels must be integers 0..K-1; leave out points that are in no cluster")
+    return values, codes.astype(np.int64)

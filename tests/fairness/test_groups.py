@@ -1,0 +1,128 @@
+"""Sensitive features: every form in which people have them, targets, and what cannot be."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from fairness.groups import groups_of, smallest_group
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        ["b", "a", "b", "c"],
+        np.array(["b", "a", "b", "c"]),
+        pd.Series(["b", "a", "b", "c"], index=[7, 3, 5, 1]),
+        pd.Series(["b", "a", "b", "c"], dtype="category"),
+        pd.DataFrame({"sex": ["b", "a", "b", "c"]}),
+        {"sex": ["b", "a", "b", "c"]},
+        np.array([["b"], ["a"], ["b"], ["c"]]),
+    ],
+)
+def test_one_attribute_in_every_form(form):
+    groups = groups_of(form, 4)
+    assert groups.names == ("a", "b", "c")
+    assert groups.cells.tolist() == [1, 0, 1, 2]
+    assert groups.sizes.tolist() == [1, 2, 1]
+    assert groups.target.tolist() == [0.25, 0.5, 0.25]
+
+
+@given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([3, 1, 2]), st.booleans()), min_size=1, max_size=30))
+def test_cells_tell_the_groups_of_every_attribute(rows):
+    frame = pd.DataFrame(rows, columns=["sex", "race", "old"])
+    groups = groups_of(frame, len(rows))
+    for p, row in enumerate(rows):
+        own = np.flatnonzero(groups.membership[groups.cells[p]])
+        assert [groups.names[j] for j in own] == list(row)
+        assert [groups.attributes[groups.attribute_of[j]] for j in own] == ["sex", "race", "old"]
+    assert len(groups.membership) == len(set(rows))
+    for attribute in range(3):
+        assert groups.target[groups.attribute_of == attribute].sum() == pytest.approx(1)
+    crossed = groups_of(frame, len(rows), intersectional=True)
+    assert set(crossed.names) == set(rows)
+    assert [crossed.names[cell] for cell in crossed.cells] == rows
+
+
+@given(st.lists(st.integers(0, 2), min_size=1, max_size=20), st.integers(1, 4))
+def test_counts_are_those_of_a_loop(codes, clusters):
+    labels = np.arange(len(codes)) % clusters
+    groups = groups_of(codes, len(codes))
+    found = groups.counts(labels, clusters)
+    for j, name in enumerate(groups.names):
+        for k in range(clusters):
+            pairs = zip(codes, labels.tolist(), strict=True)
+            assert found[j, k] == sum(code == name and label == k for code, label in pairs)
+
+
+def test_numbers_in_bins():
+    ages = [20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0]
+    groups = groups_of(ages, 8, numeric_bins=4)
+    assert groups.names == ("[20, 37.5]", "(37.5, 55]", "(55, 72.5]", "(72.5, 90]")
+    assert groups.sizes.tolist() == [2, 2, 2, 2]
+    by_hand = groups_of({"age": ages, "sex": list("abababab")}, 8, numeric_bins={"age": [0, 40, np.inf]})
+    assert by_hand.names == ("[0, 40]", "(40, inf]", "a", "b")
+    assert by_hand.sizes.tolist() == [3, 5, 4, 4]
+    assert groups_of([1.0] * 4, 4, numeric_bins=3).sizes.tolist() == [4]
+    with pytest.warns(UserWarning, match="less than 1 %"):
+        groups_of(np.r_[np.zeros(500), 9.0], 501, numeric_bins=[0, 5, 10])
+
+
+def test_missing_values_are_refused_or_a_group():
+    for values in (["a", None, "b"], [1.0, np.nan, 2.0], pd.Series(["a", pd.NA, "b"], dtype="string")):
+        with pytest.raises(InputError, match=r"no value in 1 of 3 rows, the first in row 1.*own_group"):
+            groups_of(values, 3)
+        assert groups_of(values, 3, missing="own_group").names[-1] == "missing"
+    binned = groups_of([1.0, np.nan, 2.0, 3.0], 4, numeric_bins=2, missing="own_group")
+    assert binned.names == ("[1, 2]", "(2, 3]", "missing")
+    assert binned.sizes.tolist() == [2, 1, 1]
+
+
+def test_targets_by_order_and_by_name():
+    values = list("aaab")
+    assert groups_of(values, 4, target={"b": 0.25, "a": 0.75}).target.tolist() == [0.75, 0.25]
+    with pytest.warns(UserWarning, match=r"0\.1438 or more"):
+        assert groups_of(values, 4, target=[0.5, 0.5]).target.tolist() == [0.5, 0.5]
+    both = groups_of({"x": values, "y": list("cdcd")}, 4, target={"y": [0.5, 0.5]})
+    assert both.target.tolist() == [0.75, 0.25, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    ("values", "options", "words"),
+    [
+        (list("aab"), {"target": [0.5, 0.4]}, "sum to 0.9, not 1"),
+        (list("aab"), {"target": {"a": 1.0}}, "lacks group 'b'"),
+        (list("aab"), {"target": {"a": 0.5, "b": 0.3, "c": 0.2}}, "'c', a group without points"),
+        (list("aab"), {"target": [1.0, 0.0]}, "above 0"),
+        (list("aab"), {"target": [np.nan, 1.0]}, "above 0"),
+        (list("aab"), {"target": [1.0]}, "there are 2 groups"),
+        (list("aab"), {"target": "even"}, "must be 2 shares"),
+        ({"x": list("aab"), "y": list("cdd")}, {"target": [0.5, 0.5]}, "of several attributes"),
+        ({"x": list("aab"), "y": list("cdd")}, {"target": {"z": [0.5, 0.5]}}, "no attribute 'z'"),
+        (list("ab"), {}, "X has 3 rows"),
+        ({}, {}, "no columns"),
+        ([["a"], ["b"], ["b", "c"]], {}, "different lengths"),
+        (np.zeros((3, 1, 1)), {}, "not"),
+        ([1.0, 2.0, 3.0], {"numeric_bins": 1}, "2 or more"),
+        ([1.0, 2.0, 3.0], {"numeric_bins": [0, 2]}, "there is 3"),
+        ([1.0, 2.0, 3.0], {"numeric_bins": [2, 1]}, "rising edges"),
+        ([1.0, 2.0, 3.0], {"numeric_bins": {"age": 4}}, "'age', which"),
+        (pd.DataFrame([[1, 2], [3, 4], [5, 6]], columns=["x", "x"]), {}, "two columns of the same name"),
+    ],
+)
+def test_what_cannot_be_is_said(values, options, words):
+    with pytest.raises(InputError, match=words):
+        groups_of(values, 3, **options)
+
+
+def test_a_quantity_is_no_group_by_itself():
+    with pytest.raises(InputError, match=r"200 different values.*numeric_bins=4"):
+        groups_of(np.arange(200) / 7, 200)
+
+
+def test_a_group_smaller_than_the_number_of_clusters_is_named():
+    with pytest.raises(InputError, match=r"SomeMethod: group 'b' has 1 points.*small_groups='keep'"):
+        smallest_group(groups_of(list("aaab"), 4), 2, "SomeMethod")
+    smallest_group(groups_of(None, 1), 2, "SomeMethod")

@@ -1,0 +1,150 @@
+"""Metrics of hard labels against sums over points, and the exact values of the two synthetic sets."""
+
+import itertools
+import math
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import sparse
+
+from clustering.errors import InputError
+from fairness import metrics
+from fairness.groups import groups_of
+from fairness.metrics import Fairness
+from fairness.objectives import geometric_median, kmeans_objective, kmedian_objective, medoids, ncut_objective
+
+LABELLED = st.integers(2, 5).flatmap(
+    lambda J: st.lists(st.tuples(st.integers(0, 3), st.integers(0, J - 1)), min_size=1, max_size=25)
+)
+
+
+@given(LABELLED)
+def test_metrics_against_loops(rows):
+    labels, groups = (list(part) for part in zip(*rows, strict=True))
+    names, total = sorted(set(groups)), len(rows)
+    mu = {j: groups.count(j) / total for j in names}
+    errors, balances, ratios, variations, violation = [], [], [], [], 0.0
+    for k in sorted(set(labels)):
+        size = labels.count(k)
+        count = {j: sum(row == (k, j) for row in rows) for j in names}
+        errors.append(sum(mu[j] * math.log(mu[j] / max(count[j] / size, 1e-20)) for j in names))
+        pairs = [count[i] / count[j] for i, j in itertools.permutations(names, 2) if count[j]]
+        balances.append(min(pairs, default=1.0) if len(names) > 1 else 1.0)
+        ratios += [count[j] / size / mu[j] for j in names]
+        variations.append(sum(abs(count[j] / size - mu[j]) for j in names) / 2)
+        for j in names:
+            violation = max(violation, count[j] - mu[j] * size / 0.9, mu[j] * size * 0.9 - count[j])
+    assert metrics.fairness_error(labels, groups) == pytest.approx(sum(errors), abs=1e-12)
+    assert metrics.fairness_error(labels, groups, reduce="mean") == pytest.approx(np.mean(errors), abs=1e-12)
+    assert metrics.balance(labels, groups) == pytest.approx(min(balances))
+    assert metrics.balance(labels, groups, reduce=None) == pytest.approx(balances)
+    assert metrics.representation_ratios(labels, groups) == pytest.approx((min(ratios), max(ratios)))
+    assert metrics.total_variation(labels, groups, reduce="mean") == pytest.approx(np.mean(variations), abs=1e-12)
+    assert metrics.additive_violation(labels, groups, delta=0.1) == pytest.approx(violation, abs=1e-12)
+    assert metrics.balance(labels, groups, relative=True) <= 1 + 1e-12
+    renamed = [f"group {9 - j}" for j in groups]
+    assert metrics.fairness_error(labels, renamed) == pytest.approx(sum(errors), abs=1e-12)
+
+
+def test_an_absent_group_costs_what_the_papers_print_or_infinity():
+    labels, groups = np.repeat([0, 1], [100, 300]), np.repeat(["a", "b"], 200)
+    assert metrics.fairness_error(labels, groups) == pytest.approx(22.392, abs=1e-3)
+    assert metrics.fairness_error(groups, groups) == pytest.approx(44.665, abs=1e-3)
+    assert metrics.fairness_error(labels, groups, floor=None) == math.inf
+    assert metrics.balance(labels, groups) == 0
+    assert metrics.balance(labels, groups, reduce="mean") == 0.25
+    unequal = np.repeat(["a", "b"], [300, 100])
+    assert metrics.fairness_error(unequal, unequal) == pytest.approx(44.927, abs=1e-3)
+    assert metrics.fairness_error(np.repeat([0, 1], [150, 250]), unequal) == pytest.approx(11.000, abs=1e-3)
+
+
+def test_errors_of_several_attributes_add():
+    labels, sex, race = [0, 0, 1, 1, 1], list("ababb"), list("xxyyx")
+    both = metrics.fairness_error(labels, {"sex": sex, "race": race})
+    assert both == pytest.approx(metrics.fairness_error(labels, sex) + metrics.fairness_error(labels, race))
+    pair = min(metrics.balance(labels, sex), metrics.balance(labels, race))
+    assert metrics.balance(labels, {"sex": sex, "race": race}) == pair
+
+
+def test_empty_clusters_and_absent_groups_are_told():
+    groups = groups_of(list("aabb"), 4)
+    found = Fairness.of(groups.counts(np.array([0, 0, 0, 2]), 3), groups)
+    assert found.empty == 1
+    assert found.absent == (("a", 2),)
+    assert found.counts.tolist() == [[2, 0, 0], [1, 0, 1]]
+    assert (found.balance_min, found.balance_mean) == (0, 0.25)
+
+
+def test_metrics_by_group_as_fairlearn_calls_them():
+    labels, sex = np.array([0, 0, 1, 1]), pd.Series(list("abab"))
+    frame = pd.DataFrame({"y": labels, "d": [1.0, 2.0, 3.0, 6.0]}).groupby(sex)
+    rates = frame.apply(lambda own: metrics.cluster_rate(1)(own["y"], own["y"]))
+    costs = frame.apply(lambda own: metrics.mean_cost(own["y"], own["y"], distances=own["d"]))
+    assert rates.to_dict() == {"a": 0.5, "b": 0.5}
+    assert costs.to_dict() == metrics.group_costs([1.0, 2.0, 3.0, 6.0], sex) == {"a": 2.0, "b": 4.0}
+
+
+def test_price_information_and_distances_of_numbers():
+    assert metrics.price_of_fairness(3.0, 2.0) == 1.5
+    assert metrics.price_of_fairness(0.0, 0.0) == 1
+    assert metrics.price_of_fairness(1.0, 0.0) == math.inf
+    assert metrics.mutual_information([0, 0, 1, 1], list("aabb")) == pytest.approx(1)
+    assert metrics.mutual_information([0, 1, 0, 1], list("aabb")) == pytest.approx(0, abs=1e-12)
+    assert metrics.wasserstein([0, 0, 1, 1], [1.0, 2.0, 3.0, 4.0], reduce="mean") == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda: metrics.fairness_error([], []),
+        lambda: metrics.fairness_error([0, 1], ["a", None]),
+        lambda: metrics.balance([0, 1], ["a", "b"], reduce="median"),
+        lambda: metrics.additive_violation([0, 1], ["a", "b"], delta=1),
+        lambda: metrics.wasserstein([0, 1], [1.0, np.nan]),
+        lambda: metrics.price_of_fairness(-1, 2),
+        lambda: kmeans_objective(np.zeros((2, 1)), [0]),
+        lambda: kmeans_objective(np.zeros((2, 1)), [-1, 0]),
+        lambda: ncut_objective(np.eye(3), [0, 1]),
+    ],
+)
+def test_what_cannot_be_measured_is_said(wrong):
+    with pytest.raises(InputError):
+        wrong()
+
+
+@given(st.integers(0, 1000), st.integers(1, 4))
+def test_objectives_against_loops(seed, clusters):
+    drawn = np.random.default_rng(seed)
+    X, labels = drawn.normal(size=(20, 3)) + 1e4, drawn.integers(0, clusters, 20)
+    W = sparse.random(20, 20, 0.2, random_state=seed).toarray()
+    squares = medians = cuts = 0.0
+    for k in set(labels.tolist()):
+        own = X[labels == k]
+        squares += float(((own - own.mean(axis=0)) ** 2).sum())
+        medians += min(sum(float(np.linalg.norm(x - y)) for x in own) for y in own)
+        volume = (W + W.T)[labels == k].sum()
+        cuts += (W + W.T)[labels == k][:, labels != k].sum() / volume if volume else 0.0
+    assert kmeans_objective(X, labels) == pytest.approx(squares, rel=1e-6)
+    assert kmedian_objective(X, labels) == pytest.approx(medians, rel=1e-6)
+    assert ncut_objective(W, labels) == pytest.approx(cuts, abs=1e-9)
+
+
+def test_the_medoid_of_many_points_is_the_best_of_those_near_the_geometric_median(monkeypatch):
+    X, labels = np.random.default_rng(0).normal(size=(900, 3)), np.zeros(900, dtype=int)
+    exact = medoids(X, labels)
+    monkeypatch.setattr("fairness.objectives._EXACT", 100)
+    near = medoids(X, labels)
+    assert exact.excess == 0
+    assert 0 <= near.excess < 0.01
+    assert exact.costs.sum() <= near.costs.sum() <= exact.costs.sum() * (1 + near.excess) + 1e-9
+
+
+def test_the_geometric_median_may_stand_on_a_point():
+    import torch
+
+    corner = torch.tensor([[0.0, 0.0], [4.0, 0.0], [0.0, 4.0], [1.0, 1.0]], dtype=torch.float64)
+    assert geometric_median(corner).tolist() == pytest.approx([1.0, 1.0], abs=1e-6)
+    assert geometric_median(torch.ones(5, 2, dtype=torch.float64)).tolist() == [1.0, 1.0]
