@@ -3,7 +3,7 @@
 import numbers
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
 
@@ -39,6 +39,8 @@ class Groups:
         attributes: A names of attributes.
         attribute_of: (J,) int64, which attribute each group is from.
         target: (J,) float64, positive; sums to one over the groups of each attribute.
+        edges: of attributes that were put into bins.
+        crossed: names of the attributes whose combinations the groups are, or none.
     """
 
     cells: NDArray[np.int64]
@@ -47,6 +49,8 @@ class Groups:
     attributes: tuple[str, ...]
     attribute_of: NDArray[np.int64]
     target: NDArray[np.float64]
+    edges: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    crossed: tuple[str, ...] = ()
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
@@ -64,6 +68,30 @@ class Groups:
         if len(self.attributes) == 1:
             return tuple(str(name) for name in self.names)
         return tuple(f"{self.attributes[t]}={name}" for t, name in zip(self.attribute_of, self.names, strict=True))
+
+    def of_others(self, sensitive_features: Any, points: int) -> NDArray[np.float64]:
+        """(n, J) 1 for the groups of n other points; beyond the outer edges of bins is in the outer bins.
+
+        Raises:
+            InputError: attributes or values that these groups do not have.
+        """
+        columns = _columns(sensitive_features, points)
+        wanted = self.crossed or self.attributes
+        if len(wanted) == len(columns) == 1:  # an attribute alone needs no name
+            columns = dict(zip(wanted, columns.values(), strict=True))
+        if set(columns) != set(wanted):
+            raise InputError(f"sensitive_features has {list(columns)}; it was fitted with {list(wanted)}")
+        coded = [_coded(name, columns[name], self.edges.get(name), "own_group") for name in wanted]
+        found = np.zeros((points, len(self.names)))
+        for attribute, (codes, names, _) in enumerate([_crossed(coded)] if self.crossed else coded):
+            own = {self.names[j]: j for j in np.flatnonzero(self.attribute_of == attribute)}
+            lacking = [name for name in names if name not in own]
+            if lacking:
+                raise InputError(
+                    f"sensitive_features: {lacking[0]!r} is no group that was fitted; those are {list(own)}"
+                )
+            found[np.arange(points), np.array([own[name] for name in names])[codes]] = 1
+        return found
 
     def counts(self, labels: NDArray[np.integer[Any]], clusters: int) -> NDArray[np.int64]:
         """(J, K) points of each group with each of the labels 0..K-1 (N,)."""
@@ -98,26 +126,30 @@ def groups_of(
             shares that are not positive or do not sum to one, groups that it lacks or that do not occur.
     """
     columns = _columns(sensitive_features, points)
-    coded = [_coded(name, values, numeric_bins, missing) for name, values in columns.items()]
+    coded = [_coded(name, values, _as_lists(numeric_bins), missing) for name, values in columns.items()]
     _check_bins(numeric_bins, columns)
-    attributes = tuple(columns)
+    attributes: tuple[str, ...] = tuple(columns)
+    crossed: tuple[str, ...] = ()
+    edges = {name: edge for name, (_, _, edge) in zip(columns, coded, strict=True) if edge is not None}
     if intersectional and len(coded) > 1:
-        coded, attributes = [_crossed(coded)], (" x ".join(attributes),)
-    codes = np.stack([column for column, _ in coded], axis=1)
+        coded, attributes, crossed = [_crossed(coded)], (" x ".join(attributes),), attributes
+    codes = np.stack([column for column, _, _ in coded], axis=1)
     present, cells = np.unique(codes, axis=0, return_inverse=True)
-    first = np.cumsum([0, *(len(names) for _, names in coded)])
+    first = np.cumsum([0, *(len(names) for _, names, _ in coded)])
     membership = np.zeros((len(present), first[-1]))
     for attribute in range(len(coded)):
         membership[np.arange(len(present)), first[attribute] + present[:, attribute]] = 1
     found = Groups(
         cells.ravel().astype(np.int64),
         membership,
-        tuple(name for _, names in coded for name in names),
+        tuple(name for _, names, _ in coded for name in names),
         attributes,
-        np.repeat(np.arange(len(coded)), [len(names) for _, names in coded]),
+        np.repeat(np.arange(len(coded)), [len(names) for _, names, _ in coded]),
         np.empty(0),
+        edges,
+        crossed,
     )
-    return Groups(**{**_fields(found), "target": _target(target, found, points)})
+    return replace(found, target=_target(target, found, points))
 
 
 def smallest_group(groups: Groups, clusters: int, owner: str) -> None:
@@ -135,8 +167,8 @@ def smallest_group(groups: Groups, clusters: int, owner: str) -> None:
         )
 
 
-def _fields(groups: Groups) -> dict[str, Any]:
-    return {name: getattr(groups, name) for name in Groups.__dataclass_fields__}
+_Coded = tuple[NDArray[np.int64], list[Any], NDArray[np.float64] | None]
+"""(N,) numbers of the groups of one attribute, their names, sorted, and the edges of its bins."""
 
 
 def _columns(given: Any, points: int) -> dict[str, Any]:
@@ -179,12 +211,11 @@ def _array(given: Any) -> NDArray[Any]:
     return values
 
 
-def _coded(name: str, values: Any, bins: Bins, missing: Missing) -> tuple[NDArray[np.int64], list[Any]]:
-    """(N,) numbers of the groups of one attribute, and their names, sorted."""
+def _coded(name: str, values: Any, bins: Any, missing: Missing) -> _Coded:
     series = pd.Series(np.asarray(values) if not isinstance(values, pd.Series) else values).reset_index(drop=True)
     if series.dtype == object:
         series = series.infer_objects()
-    own = bins.get(name) if isinstance(bins, Mapping) else bins
+    own, edges = bins.get(name) if isinstance(bins, Mapping) else bins, None
     gaps = series.isna().to_numpy()
     if gaps.any() and missing == "error":
         raise InputError(
@@ -192,7 +223,8 @@ def _coded(name: str, values: Any, bins: Bins, missing: Missing) -> tuple[NDArra
             f"{int(gaps.argmax())}; fill them in, leave such rows out, or set missing='own_group'"
         )
     if own is not None and pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series):
-        codes, names = _binned(name, series.to_numpy(dtype=np.float64, na_value=np.nan), own)
+        edges = _edges(name, series.to_numpy(dtype=np.float64, na_value=np.nan), own)
+        codes, names = _binned(name, series.to_numpy(dtype=np.float64, na_value=np.nan), edges)
     else:
         codes, unique = pd.factorize(series)
         found = [value.item() if isinstance(value, np.generic) else value for value in unique]
@@ -210,11 +242,12 @@ def _coded(name: str, values: Any, bins: Bins, missing: Missing) -> tuple[NDArra
             )
     if gaps.any():
         codes, names = np.where(gaps, len(names), codes), [*names, "missing"]
-    return codes.astype(np.int64), names
+    return codes.astype(np.int64), names, edges
 
 
-def _binned(name: str, values: NDArray[np.float64], bins: Any) -> tuple[NDArray[np.int64], list[Any]]:
-    """Right-closed bins; the lowest edge is in the first."""
+def _edges(name: str, values: NDArray[np.float64], bins: Any) -> NDArray[np.float64]:
+    if isinstance(bins, np.ndarray):  # found before, of other points
+        return bins
     known = values[~np.isnan(values)]
     if isinstance(bins, (int, np.integer)) and bins >= 2:
         edges = np.unique(np.quantile(known, np.linspace(0, 1, int(bins) + 1)))
@@ -228,8 +261,12 @@ def _binned(name: str, values: NDArray[np.float64], bins: Any) -> tuple[NDArray[
                 f"numeric_bins of {name!r} reach from {edges[0]:g} to {edges[-1]:g}, but there is "
                 f"{known[outside][0]:g}; add an edge (inf will do)"
             )
-    if len(edges) == 1:
-        edges = np.array([edges[0], edges[0]])
+    return edges if len(edges) > 1 else np.repeat(edges, 2)
+
+
+def _binned(name: str, values: NDArray[np.float64], edges: NDArray[np.float64]) -> tuple[NDArray[np.int64], list[Any]]:
+    """Right-closed bins; the lowest edge is in the first."""
+    known = values[~np.isnan(values)]
     codes = np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2)
     counts = np.bincount(codes[~np.isnan(values)], minlength=len(edges) - 1)
     small = (counts > 0) & (counts < 0.01 * len(known))
@@ -246,18 +283,24 @@ def _pairs(edges: NDArray[np.float64]) -> list[tuple[float, float]]:
     return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
 
 
+def _as_lists(bins: Any) -> Any:
+    if isinstance(bins, Mapping):
+        return {name: _as_lists(own) for name, own in bins.items()}
+    return bins.tolist() if isinstance(bins, np.ndarray) else bins
+
+
 def _check_bins(bins: Bins, columns: Mapping[str, Any]) -> None:
     if isinstance(bins, Mapping) and (unknown := [name for name in bins if name not in columns]):
         raise InputError(f"numeric_bins names {unknown[0]!r}, which sensitive_features lacks; it has {list(columns)}")
 
 
-def _crossed(coded: list[tuple[NDArray[np.int64], list[Any]]]) -> tuple[NDArray[np.int64], list[Any]]:
+def _crossed(coded: list[_Coded]) -> _Coded:
     """The combinations that occur as one attribute."""
-    present, codes = np.unique(np.stack([column for column, _ in coded], axis=1), axis=0, return_inverse=True)
+    present, codes = np.unique(np.stack([column for column, _, _ in coded], axis=1), axis=0, return_inverse=True)
     if len(present) > _MANY:
         raise InputError(f"sensitive_features: {len(present)} combinations occur, more than {_MANY}; join rare values")
-    names = [tuple(names[i] for i, (_, names) in zip(row, coded, strict=True)) for row in present]
-    return codes.ravel().astype(np.int64), names
+    names = [tuple(names[i] for i, (_, names, _) in zip(row, coded, strict=True)) for row in present]
+    return codes.ravel().astype(np.int64), names, None
 
 
 def _target(given: Any, groups: Groups, points: int) -> NDArray[np.float64]:
@@ -309,7 +352,8 @@ def _shares(given: Any, names: list[Any]) -> NDArray[np.float64]:
         )
     if abs(shares.sum() - 1) > _OFF:
         raise InputError(f"target shares sum to {shares.sum():.6g}, not 1")
-    return shares / shares.sum()
+    exact: NDArray[np.float64] = shares / shares.sum()
+    return exact
 
 
 def as_labels(labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[Any]]:

@@ -1,0 +1,235 @@
+"""What FairKMeans and FairKMedian share: one fit along weights, its result in scikit-learn's words, and prediction."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from clustering.centres import Rows
+from clustering.errors import InputError
+from clustering.estimator_input import Device, checked_rows
+from clustering.parameters import Above, AtLeast, Within, validate_signature
+from clustering.seeding import first_seeds
+from clustering.timing import Seconds, Stopwatch
+from fairness.groups import Groups, Missing, groups_of, smallest_group
+from fairness.metrics import Fairness
+from fairness.penalty import Penalty
+from fairness.points import Points
+from fairness.prototypes import Rule
+from fairness.rounding import round_to_counts
+from fairness.variational import Course, Stage, follow
+
+_AUTOMATIC = 10.0
+"""Default weight, in units of the costs about one prototype, per cluster: data end near their target there."""
+
+_LOWEST_RUNG = 0.01
+"""Weight of the lowest rung, in the same units."""
+
+_PARTED = 0.25
+"""How much larger the error of the labels is than that of the assignments before there is a warning."""
+
+
+class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Clusters around prototypes, with the groups' proportions in each near their target."""
+
+    _rule: Rule
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        fairness_weight: Annotated[float, AtLeast(0)] | None = None,
+        target: Any = None,
+        intersectional: bool = False,
+        numeric_bins: Any = None,
+        missing: Missing = "error",
+        small_groups: Literal["error", "keep"] = "error",
+        init: str | ArrayLike = "k-means++",
+        n_init: Annotated[int, AtLeast(1)] = 3,
+        rungs: Annotated[int, AtLeast(0)] = 10,
+        mixing: Annotated[float, Within(0, 1)] = 0.1,
+        pseudo_count: Annotated[float, Above(0)] = 1e-3,
+        rounding: Literal["argmax", "flow"] = "argmax",
+        normalize: Literal["l2"] | None = None,
+        max_iter: Annotated[int, AtLeast(1)] = 100,
+        tol: Annotated[float, AtLeast(0)] = 1e-5,
+        max_sweeps: Annotated[int, AtLeast(1)] = 30,
+        sweep_tol: Annotated[float, AtLeast(0)] = 1e-6,
+        gap_tol: Annotated[float, AtLeast(0)] = 1e-3,
+        device: Device = "cpu",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.fairness_weight = fairness_weight
+        self.target = target
+        self.intersectional = intersectional
+        self.numeric_bins = numeric_bins
+        self.missing = missing
+        self.small_groups = small_groups
+        self.init = init
+        self.n_init = n_init
+        self.rungs = rungs
+        self.mixing = mixing
+        self.pseudo_count = pseudo_count
+        self.rounding = rounding
+        self.normalize = normalize
+        self.max_iter = max_iter
+        self.tol = tol
+        self.max_sweeps = max_sweeps
+        self.sweep_tol = sweep_tol
+        self.gap_tol = gap_tol
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> Self:
+        """Cluster the rows of X.
+
+        Args:
+            X: (N, D) float32 or float64, other numbers become float32. Finite.
+            y: ignored.
+            sensitive_features: N values of an attribute, or several attributes, see `fairness.groups.groups_of`. None:
+                there is one group, and the method is the unfair one.
+
+        Raises:
+            InputError: a parameter, X, groups or a target that cannot be; fewer distinct points than clusters.
+        """
+        self._fit([self], [self.fairness_weight], X, sensitive_features)
+        return self
+
+    def path(self, X: ArrayLike, weights: Sequence[float], *, sensitive_features: Any = None) -> list[Self]:
+        """Fitted clones at several weights, from one fit: the same seeds and unfair solution, and each weight begun
+        where the one below it ended.
+
+        Args:
+            X: as of `fit`.
+            weights: values of fairness_weight, in any order, the order of the result.
+            sensitive_features: as of `fit`.
+
+        Raises:
+            InputError: as of `fit`; weights that are none.
+        """
+        values = [float(weight) for weight in weights]
+        if not values or not all(0 <= weight < math.inf for weight in values):
+            raise InputError(f"weights must be numbers of 0 or more, and one at least, not {list(weights)}")
+        models = [clone(self).set_params(fairness_weight=weight) for weight in values]
+        self._fit(models, values, X, sensitive_features)
+        return models
+
+    def predict(self, X: ArrayLike, *, sensitive_features: Any = None) -> NDArray[np.int64]:
+        """(n,) clusters of new points: of least cost and price, the price that points of their groups pay for each
+        cluster in the fit. Of fitted points it gives their labels, but where these lay between clusters.
+
+        Args:
+            X: (n, D).
+            sensitive_features: of the fitted attributes. None: prices are averaged over the groups' shares of the
+                fitted data, and the groups' proportions are then not kept.
+        """
+        check_is_fitted(self)
+        rows = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device)
+        if sensitive_features is None:
+            sizes = self._groups.sizes
+            membership = (sizes / sizes[self._groups.attribute_of == 0].sum())[None]
+            cells = np.zeros(len(rows), dtype=np.int64)
+        else:
+            found = self._groups.of_others(sensitive_features, len(rows))
+            membership, cells = np.unique(found, axis=0, return_inverse=True)
+            cells = cells.ravel()
+        points = Points(rows - self._origin.to(rows), torch.from_numpy(cells).to(rows.device), len(membership), self._K)
+        prices = torch.from_numpy(membership @ self.group_prices_)
+        labels, _ = points.assign(self._rule.cost(self._prototypes), prices)
+        return labels.cpu().numpy()
+
+    @property
+    def _K(self) -> int:
+        return int(self.n_clusters)
+
+    def _fit(self, models: Sequence[Self], weights: Sequence[float | None], X: ArrayLike, features: Any) -> None:
+        """Fit models that differ in nothing but the weight."""
+        watch = Stopwatch()
+        validate_signature(self)
+        values = checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device)
+        if len(values) < self._K:
+            raise InputError(f"n_samples={len(values)} should be >= n_clusters={self._K}")
+        groups = groups_of(
+            features,
+            len(values),
+            target=self.target,
+            intersectional=self.intersectional,
+            numeric_bins=self.numeric_bins,
+            missing=self.missing,
+        )
+        if self.small_groups == "error":
+            smallest_group(groups, self._K, type(self).__name__)
+        seeding = Rows.of(values)
+        seeds = first_seeds(self.init, seeding, self._K, self.n_init, self.random_state)
+        origin = values.mean(dim=0)
+        if seeding.origin is not None:
+            seeds = seeds + seeding.origin
+        cells = torch.from_numpy(groups.cells).to(values.device)
+        points = Points(values - origin, cells, len(groups.membership), self._K)
+        seeded = watch.lap()
+        unit = self._rule.scatter(points) / self._K
+        asked = [unit * _AUTOMATIC if weight is None else float(weight) for weight in weights]
+        if groups.trivial:
+            asked = [0.0 for _ in asked]
+        penalty = Penalty.of(groups, 1.0, self.pseudo_count)
+        course = Course(self.max_iter, self.tol, self.max_sweeps, self.sweep_tol, self.gap_tol, self.rungs, self.mixing)
+        best: dict[float, Stage] = {}
+        rising = sorted(set(asked))
+        for start in seeds:
+            for stage in follow(points, self._rule, penalty, start - origin, rising, course, unit * _LOWEST_RUNG):
+                if stage.weight not in best or stage.objective < best[stage.weight].objective:
+                    best[stage.weight] = self._rounded(stage, points)
+        seconds = Seconds(0.0, seeded / len(models), watch.lap() / len(models))
+        for model, weight in zip(models, asked, strict=True):
+            if model is not self:
+                validate_data(model, X, reset=True, skip_check_array=True)
+            model._keep(best[weight], values, origin, groups, seconds)
+
+    def _rounded(self, stage: Stage, points: Points) -> Stage:
+        if self.rounding == "argmax" or stage.weight == 0:
+            return stage
+        labels = stage.labels.clone()
+        for at, assignments in points.between():
+            labels[at] = torch.from_numpy(round_to_counts(assignments.double().cpu().numpy())).to(labels)
+        return stage._replace(labels=labels)
+
+    def _keep(self, stage: Stage, values: Tensor, origin: Tensor, groups: Groups, seconds: Seconds) -> None:
+        labels = stage.labels.cpu().numpy()
+        fair = Fairness.of(groups.counts(labels, self._K), groups)
+        self._groups, self._origin, self._prototypes = groups, origin, stage.prototypes
+        self.labels_ = labels
+        self.cluster_centers_ = (stage.prototypes.to(origin) + origin).cpu().numpy()
+        self.fairness_weight_ = stage.weight
+        self.objective_ = self._rule.objective(values.cpu().numpy(), labels)
+        self.relaxed_objective_, self.gap_ = stage.objective, stage.gap
+        self.fairness_error_, self.soft_fairness_error_ = fair.error, stage.error
+        self.balance_min_, self.balance_mean_ = fair.balance_min, fair.balance_mean
+        self.group_counts_, self.group_names_ = fair.counts, groups.names
+        self.target_, self.group_prices_ = groups.target, stage.group_prices.numpy()
+        self.n_empty_, self.absent_groups_ = fair.empty, fair.absent
+        self.history_, self.n_iter_, self.converged_ = stage.history, len(stage.history), stage.converged
+        self.seconds_ = seconds
+        if fair.empty:
+            warnings.warn(
+                f"{fair.empty} of {self._K} clusters have no points; try fewer clusters, a smaller weight or another "
+                "random_state",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+        if fair.error - stage.error > _PARTED * stage.error + 0.01 and stage.weight > 0:
+            lacking = f", of which {len(fair.absent)} are absent groups" if fair.absent else ""
+            warnings.warn(
+                f"the labels' fairness error {fair.error:.4g} is above the assignments' {stage.error:.4g}{lacking}: "
+                "points lie between clusters; set rounding='flow' to keep the groups' counts, or lower gap_tol",
+                ConvergenceWarning,
+                stacklevel=4,
+            )

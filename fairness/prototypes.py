@@ -1,0 +1,164 @@
+"""Prototypes of fair clusters, and what points pay for them (thesis Table 3.1)."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from fairness.objectives import kmeans_objective, kmedian_objective
+from fairness.points import Cost, Moments, Points
+
+_EMPTY = 1e-8
+"""Of the mean size: a cluster with less soft mass keeps its prototype."""
+
+
+class Rule(Protocol):
+    """How prototypes follow from assignments.
+
+    Attributes:
+        reads_assignments: whether from S0 itself, not from its moments alone.
+    """
+
+    reads_assignments: ClassVar[bool]
+
+    def cost(self, prototypes: Tensor) -> Cost:
+        """What points pay for prototypes (K, D)."""
+        ...
+
+    def update(self, points: Points, prototypes: Tensor, moments: Moments) -> Tensor:
+        """(K, D) prototypes of the points' S0, for which <S0, a> is no larger than for those of before, float64."""
+        ...
+
+    def spread(self, points: Points) -> float:
+        """A bound on the differences of costs, of points counted from their mean."""
+        ...
+
+    def scatter(self, points: Points) -> float:
+        """What all points pay for one prototype at their mean, from which they are counted."""
+        ...
+
+    def objective(self, values: NDArray[Any], labels: NDArray[np.int64]) -> float:
+        """What rows (N, D) pay for the best prototypes of labels (N,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class SquaredDistances:
+    """a_pk = ||x_p - c_k||^2."""
+
+    prototypes: Tensor
+
+    def into(self, out: Tensor, rows: Tensor, norms: Tensor) -> None:
+        centres = self.prototypes.to(rows)
+        torch.addmm(norms, centres, rows.T, alpha=-2, out=out)
+        out.add_(centres.square().sum(dim=1, keepdim=True)).clamp_(min=0)
+
+
+@dataclass(frozen=True)
+class Distances:
+    """a_pk = ||x_p - c_k||, not squared."""
+
+    prototypes: Tensor
+
+    def into(self, out: Tensor, rows: Tensor, norms: Tensor) -> None:
+        SquaredDistances(self.prototypes).into(out, rows, norms)
+        out.sqrt_()
+
+
+@dataclass(frozen=True)
+class Means:
+    """c_k = X' S_k / n_k, which minimise the sum of squared distances."""
+
+    reads_assignments: ClassVar[bool] = False
+
+    def cost(self, prototypes: Tensor) -> Cost:
+        return SquaredDistances(prototypes)
+
+    def update(self, points: Points, prototypes: Tensor, moments: Moments) -> Tensor:
+        mass = moments.counts.sum(dim=0)[:, None]
+        some = mass > _EMPTY * len(points.rows) / points.clusters
+        return torch.where(some, moments.sums / mass.clamp_min(1e-300), prototypes)
+
+    def spread(self, points: Points) -> float:
+        return 4 * float(points.norms.max())
+
+    def scatter(self, points: Points) -> float:
+        return float(points.norms.sum(dtype=torch.float64))
+
+    def objective(self, values: NDArray[Any], labels: NDArray[np.int64]) -> float:
+        return kmeans_objective(values, labels)
+
+
+@dataclass(frozen=True)
+class GeometricMedians:
+    """c_k of the least sum of distances, by steps of Weiszfeld with the correction of Vardi and Zhang (2000).
+
+    A step is one sweep over the points, and none raises the sum; an update takes the best of what it has seen.
+
+    Attributes:
+        steps: of an update, at most.
+        tolerance: an update ends when the sum falls by no more than this share of it.
+    """
+
+    reads_assignments: ClassVar[bool] = True
+
+    steps: int = 10
+    tolerance: float = 1e-6
+
+    def cost(self, prototypes: Tensor) -> Cost:
+        return Distances(prototypes)
+
+    def update(self, points: Points, prototypes: Tensor, moments: Moments) -> Tensor:
+        mass = moments.counts.sum(dim=0)
+        some = mass > _EMPTY * len(points.rows) / points.clusters
+        best, least = prototypes, torch.full_like(mass, torch.inf)
+        tried = prototypes
+        for _ in range(self.steps):
+            costs, new = weiszfeld(points, tried)
+            better = some & (costs < least)
+            fell = float((least - costs)[better].sum())
+            best, least = torch.where(better[:, None], tried, best), torch.where(better, costs, least)
+            if fell <= self.tolerance * float(costs.sum()):
+                break
+            tried = torch.where(some[:, None], new, best)
+        return best
+
+    def spread(self, points: Points) -> float:
+        return 2.0 * math.sqrt(float(points.norms.max()))
+
+    def scatter(self, points: Points) -> float:
+        return float(points.norms.sqrt().sum(dtype=torch.float64))
+
+    def objective(self, values: NDArray[Any], labels: NDArray[np.int64]) -> float:
+        return kmedian_objective(values, labels)
+
+
+def weiszfeld(points: Points, medians: Tensor) -> tuple[Tensor, Tensor]:
+    """(K,) sums of s_pk ||x_p - y_k|| at medians y (K, D), and the medians after one step; float64.
+
+    The step of Vardi and Zhang (2000): y+ = (1 - h) T + h y, T the mean weighted by s / d of the points that are not at
+    y, h = min(1, mass at y / ||sum of s / d (x - y)||).
+    """
+    rows, cost = points.rows, Distances(medians)
+    K, D = medians.shape
+    empty = torch.zeros(K, dtype=torch.float64, device=rows.device)
+    totals, pulls, here, sums = empty, empty.clone(), empty.clone(), empty.new_zeros(K, D)
+    # Distances below this are of points that stand at the median, up to rounding.
+    same = (8 * torch.finfo(rows.dtype).eps * float(points.norms.max())) ** 0.5
+    for at, s in points.parts():
+        distances = s.new_empty(s.shape)
+        cost.into(distances, rows[at], points.norms[at])
+        totals = totals + torch.linalg.vecdot(s, distances)
+        there = distances <= same
+        here += (s * there).sum(dim=1)
+        weights = s.div_(distances.clamp_(min=same or 1.0)).masked_fill_(there, 0.0)
+        pulls += weights.sum(dim=1)
+        sums += weights @ rows[at]
+    pull = (sums - pulls[:, None] * medians).norm(dim=1)
+    held = (here / pull.clamp_min(1e-300)).clamp_max(1.0)[:, None]
+    means = sums / pulls[:, None].clamp_min(1e-300)
+    return totals, torch.where(pulls[:, None] > 0, (1 - held) * means + held * medians, medians)

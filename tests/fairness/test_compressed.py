@@ -1,0 +1,161 @@
+"""The compressed step: the same as `descend` with the term, never a rise, and where it ends against other methods."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.descent import Status, descend
+from fairness.compressed import Settled, settle
+from fairness.groups import groups_of
+from fairness.penalty import Penalty
+from fairness.points import Points
+from fairness.terms import GroupProportions
+from tests.oracles.fair_clustering import jensen, objective
+
+
+class Given:
+    """Costs as a matrix (K, N): the rows are the numbers of its columns."""
+
+    def __init__(self, costs):
+        self.costs = costs
+
+    def into(self, out, rows, norms):
+        out.copy_(self.costs[:, rows[:, 0].long()])
+
+
+def problem(seed, N, K, J, weight, block=None, dtype=torch.float64):
+    drawn = np.random.default_rng(seed)
+    codes = np.r_[np.arange(J), drawn.integers(0, J, N - J)]
+    groups = groups_of(codes, N)
+    costs = torch.from_numpy(drawn.normal(size=(K, N)) ** 2).to(dtype)
+    rows, cells = torch.arange(N, dtype=dtype)[:, None], torch.from_numpy(groups.cells)
+    if block:
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr("fairness.points._BLOCK", block)
+            points = Points(rows, cells, len(groups.membership), K)
+    else:
+        points = Points(rows, cells, len(groups.membership), K)
+    points.begin(costs.argmin(dim=0), 0.1)
+    return points, groups, costs, Penalty.of(groups, weight)
+
+
+def run(points, costs, penalty, **options) -> Settled:
+    return settle(
+        partial(points.sweep, Given(costs)),
+        penalty,
+        len(costs),
+        spread=float(costs.max() - costs.min()),
+        dtype=costs.dtype,
+        **options,
+    )
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    exponent=st.floats(-3, 6),
+    K=st.integers(1, 5),
+    J=st.integers(1, 6),
+    block=st.sampled_from([None, 7]),
+)
+def test_it_is_the_step_of_the_one_optimiser(seed, exponent, K, J, block):
+    points, groups, costs, penalty = problem(seed, 40, K, J, 10.0**exponent, block)
+    term = GroupProportions(
+        torch.from_numpy(groups.membership[groups.cells]), torch.from_numpy(groups.target), penalty.weight
+    )
+    options = {"max_iterations": 12, "tolerance": 0.0, "gap_tolerance": 0.0}
+    start = points.assignments()
+    explicit = descend(costs.T.contiguous(), [term], start=start, temperature=0.0, trace=True, **options)
+    found = run(points, costs, penalty, **options)
+    points.take(Given(costs), found.scale, found.shift)
+    # Where no step is left that is more than rounding, the two round differently.
+    if found.status == Status.MAX_ITERATIONS == int(explicit.status):
+        torch.testing.assert_close(points.assignments(), explicit.assignments, rtol=0, atol=1e-9)
+        assert found.gap == pytest.approx(float(explicit.gap), rel=1e-6, abs=1e-8)
+    assert found.objective == pytest.approx(float(explicit.objective), rel=1e-9)
+
+
+@given(seed=st.integers(0, 10_000), exponent=st.floats(-8, 6), K=st.integers(1, 6), J=st.integers(1, 6))
+def test_the_objective_never_rises(seed, exponent, K, J):
+    """At any weight, with groups of one point (every group has one, most have few more)."""
+    points, _, costs, penalty = problem(seed, 8 + J, K, J, 10.0**exponent)
+    found = run(points, costs, penalty, max_iterations=60, tolerance=0.0)
+    trace = np.array(found.trace)
+    assert np.isfinite(trace).all()
+    size = trace[0] + penalty.weight * len(costs) * 10
+    assert (np.diff(trace) <= 1e-12 * size).all()
+    counts = found.totals.counts
+    torch.testing.assert_close(counts.sum(dim=1), torch.bincount(torch.from_numpy(_cells(points))).double())
+
+
+def _cells(points):
+    return np.concatenate([np.full(block.at.stop - block.at.start, block.cell) for block in points.blocks])
+
+
+@given(seed=st.integers(0, 10_000), weight=st.floats(0.1, 100))
+def test_objective_and_sums_are_those_of_a_loop(seed, weight):
+    points, groups, costs, penalty = problem(seed, 15, 3, 2, weight)
+    found = run(points, costs, penalty, max_iterations=5)
+    points.take(Given(costs), found.scale, found.shift)
+    S = points.assignments().numpy()
+    expected = objective(S, costs.T.numpy(), groups.cells, weight, e=1e-3)
+    assert found.objective == pytest.approx(expected, rel=1e-9)
+    np.testing.assert_allclose(S.sum(axis=1), 1, atol=1e-12)
+
+
+@pytest.mark.parametrize("weight", [1.0, 10.0, 40.0])
+def test_it_ends_where_the_jensen_majoriser_ends(weight):
+    points, groups, costs, penalty = problem(1, 30, 3, 2, weight)
+    S = jensen(points.assignments().numpy(), costs.T.numpy(), groups.cells, weight, 1e-3, 600)
+    other = objective(S, costs.T.numpy(), groups.cells, weight, e=1e-3)
+    found = run(points, costs, penalty, max_iterations=3000, tolerance=1e-12, gap_tolerance=1e-8)
+    assert found.objective == pytest.approx(other, rel=1e-3)
+
+
+@given(seed=st.integers(0, 10_000), exponent=st.floats(-2, 5))
+def test_prices_are_the_slope_of_the_term(seed, exponent):
+    drawn = np.random.default_rng(seed)
+    frame = {"sex": list("ab" * 5), "race": list("ccddddddee")}
+    penalty = Penalty.of(groups_of(frame, 10), 10.0**exponent)
+    counts = torch.from_numpy(drawn.uniform(0.1, 3, (len(penalty.membership), 4)))
+    there = penalty.at(counts)
+    for c in range(len(counts)):
+        for k in range(4):
+            step = torch.zeros_like(counts)
+            step[c, k] = 1e-5
+            slope = (penalty.at(counts + step).value - penalty.at(counts - step).value) / 2e-5
+            assert float(slope) == pytest.approx(float(there.prices[c, k]), rel=1e-5, abs=1e-7 * penalty.weight)
+
+
+@given(seed=st.integers(0, 10_000), split=st.floats(0.1, 0.9))
+def test_splitting_a_group_evenly_changes_nothing(seed, split):
+    drawn = np.random.default_rng(seed)
+    counts = torch.from_numpy(drawn.uniform(0.1, 9, (2, 3)))
+    whole = Penalty(torch.eye(2).double(), torch.tensor([0.4, 0.6], dtype=torch.float64), 1, 2.0)
+    parts = Penalty(
+        torch.eye(3).double(), torch.tensor([0.4, 0.6 * split, 0.6 * (1 - split)], dtype=torch.float64), 1, 2.0
+    )
+    halves = torch.stack([counts[0], split * counts[1], (1 - split) * counts[1]])
+    assert float(parts.at(halves).value) == pytest.approx(float(whole.at(counts).value), abs=1e-12)
+    assert float(whole.at(counts).value) >= 0
+    fair = whole.target[:, None] * counts.sum(dim=0)
+    assert float(whole.at(fair).value) == pytest.approx(0, abs=1e-12)
+
+
+def test_single_precision_ends_where_double_does():
+    results = []
+    for dtype in (torch.float32, torch.float64):
+        points, _, costs, penalty = problem(3, 200, 4, 3, 50.0, dtype=dtype)
+        results.append(run(points, costs, penalty, max_iterations=300).objective)
+    assert results[0] == pytest.approx(results[1], rel=1e-4)
+
+
+def test_floors_at_a_warm_start():
+    points, _, costs, penalty = problem(0, 30, 3, 2, 1e-3)
+    found = run(points, costs, penalty, max_iterations=50, tolerance=0)
+    points.take(Given(costs), found.scale, found.shift)
+    least = float(points.assignments().min())
+    assert 0.5e-12 < least < 2e-12

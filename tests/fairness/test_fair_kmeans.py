@@ -1,0 +1,289 @@
+"""FairKMeans: scikit-learn's contract, limits of the weight, the thesis' curve, descent, invariances, bad input."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.cluster import KMeans
+from sklearn.datasets import make_blobs
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+from clustering.errors import InputError
+from fairness import FairKMeans
+from tests.oracles.fair_clustering import fair_programme
+
+quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def synthetic():
+    """The set of the thesis: four blobs, the groups are the rows of blobs."""
+    X, _ = make_blobs(
+        [100] * 4, centers=[(1, 1), (2.1, 1), (1, 5), (2.1, 5)], cluster_std=0.1, random_state=1, shuffle=False
+    )
+    return X, np.repeat(["low", "high"], 200)
+
+
+def unequal():
+    centres = [(1, 1), (2.1, 1), (1, 3.5), (2.1, 3.5)]
+    X, _ = make_blobs([150, 150, 50, 50], centers=centres, cluster_std=0.13, random_state=1, shuffle=False)
+    return X, np.repeat(["low", "high"], [300, 100])
+
+
+def by_group(X, groups):
+    """Starting means: those of the groups, of rows of unit length."""
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    return np.stack([unit[groups == name].mean(axis=0) for name in ("low", "high")])
+
+
+def draw(seed, N=40, J=3):
+    drawn = np.random.default_rng(seed)
+    X = drawn.normal(size=(N, 3))
+    X[N // 2 :: 4] = X[0]
+    return X, np.r_[np.arange(J), drawn.integers(0, J, N - J)]
+
+
+@pytest.mark.slow
+def test_the_contract_of_scikit_learn():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
+        check_estimator(FairKMeans())
+
+
+@given(seed=st.integers(0, 1000), K=st.integers(1, 5))
+def test_weight_zero_is_k_means(seed, K):
+    X, groups = draw(seed)
+    init = X[np.unique(X, axis=0, return_index=True)[1][:K]]
+    ours = FairKMeans(K, init=init, fairness_weight=0, tol=0, small_groups="keep").fit(X, sensitive_features=groups)
+    theirs = KMeans(K, init=init, n_init=1, tol=0).fit(X)
+    if ours.n_empty_ == 0 and len(set(theirs.labels_)) == K and ours.n_iter_ == theirs.n_iter_:
+        np.testing.assert_array_equal(ours.labels_, theirs.labels_)
+        np.testing.assert_allclose(ours.cluster_centers_, theirs.cluster_centers_, atol=1e-9)
+    assert ours.objective_ <= theirs.inertia_ * (1 + 1e-9) or ours.n_iter_ != theirs.n_iter_
+    np.testing.assert_array_equal(ours.labels_, FairKMeans(K, init=init, tol=0).fit(X).labels_)
+
+
+@quiet
+def test_a_weight_of_nothing_changes_no_label():
+    X, groups = unequal()
+    first, second = FairKMeans(3, random_state=0).path(X, [0, 1e-12], sensitive_features=groups)
+    np.testing.assert_array_equal(first.labels_, second.labels_)
+
+
+@quiet
+@settings(max_examples=20)
+@given(
+    seed=st.integers(0, 10_000),
+    exponent=st.floats(-6, 6),
+    K=st.integers(1, 6),
+    J=st.integers(2, 6),
+    dtype=st.sampled_from(["float32", "float64"]),
+    several=st.booleans(),
+)
+def test_the_objective_never_rises(seed, exponent, K, J, dtype, several):
+    X, groups = draw(seed, J=J)
+    features: Any = {"a": groups, "b": np.arange(len(X)) % 2} if several else groups
+    model = FairKMeans(K, fairness_weight=10.0**exponent, n_init=1, max_iter=6, small_groups="keep", random_state=0)
+    model.fit(X.astype(dtype), sensitive_features=features)
+    size = model.history_[0].objective + 10.0**exponent * 20 * K
+    eps = 1e-10 if dtype == "float64" else 1e-5
+    for before, after in zip(model.history_, model.history_[1:], strict=False):
+        if before.weight == after.weight:
+            assert after.objective <= before.objective + eps * size
+    assert model.group_counts_.sum() == len(X) * (1 + several)
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("made", "rows"),
+    [
+        (synthetic, {1: (2.69, 0.01, 8.73), 10: (0.915, 0.095, 15.4), 60: (0.084, 0.525, 34.0)}),
+        (unequal, {10: (0.30, 0.055, 12.8), 60: (0.034, 0.206, 19.0), 500: (0.001, 0.314, 22.9)}),
+    ],
+)
+def test_the_curve_of_error_and_objective(made, rows):
+    """Errors, least balances and objectives of an independent implementation on the sets of the thesis."""
+    X, groups = made()
+    model = FairKMeans(2, init=by_group(X, groups), normalize="l2")
+    for found, (error, balance, objective) in zip(
+        model.path(X, list(rows), sensitive_features=groups), rows.values(), strict=True
+    ):
+        assert found.fairness_error_ == pytest.approx(error, rel=0.1, abs=0.02)
+        assert found.balance_min_ == pytest.approx(balance, rel=0.1, abs=0.02)
+        assert found.objective_ == pytest.approx(objective, rel=0.05)
+
+
+@quiet
+@pytest.mark.parametrize(("made", "fair"), [(synthetic, 1.0), (unequal, 1 / 3)])
+def test_a_large_weight_is_fair(made, fair):
+    X, groups = made()
+    none, large = FairKMeans(2, normalize="l2", random_state=0).path(X, [0, 5000], sensitive_features=groups)
+    assert none.fairness_error_ > 10
+    assert large.fairness_error_ <= 0.02
+    assert large.balance_min_ >= 0.9 * fair
+    assert large.objective_ >= none.objective_
+
+
+def test_the_default_weight_is_near_the_target():
+    X, groups = unequal()
+    model = FairKMeans(3, random_state=0).fit(X, sensitive_features=groups)
+    assert model.fairness_error_ < 0.05
+    assert model.converged_
+
+
+@quiet
+@pytest.mark.slow
+def test_the_largest_weight_is_near_the_fair_programme():
+    X, _ = make_blobs(600, 2, centers=6, random_state=4)
+    groups = np.random.default_rng(0).random(600) < 0.3 + 0.4 * (X[:, 0] > 0)
+    model = FairKMeans(4, fairness_weight=1e6, random_state=0).fit(X, sensitive_features=groups)
+    a = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
+    assert model.fairness_error_ <= 1e-3
+    assert a[np.arange(600), model.labels_].sum() <= 1.03 * fair_programme(a, groups.astype(int))
+
+
+@quiet
+def test_names_of_groups_order_of_points_and_clusters_do_not_matter():
+    X, groups = draw(0, 60)
+    init, options = X[[3, 17, 40]], {"fairness_weight": 8.0, "n_init": 1}
+    first = FairKMeans(3, init=init, **options).fit(X, sensitive_features=groups)
+    renamed = FairKMeans(3, init=init, **options).fit(X, sensitive_features=np.array(["z", "x", "y"])[groups])
+    np.testing.assert_array_equal(first.labels_, renamed.labels_)
+    assert renamed.fairness_error_ == pytest.approx(first.fairness_error_)
+    order = np.random.default_rng(1).permutation(60)
+    moved = FairKMeans(3, init=init[[2, 0, 1]], **options).fit(X[order], sensitive_features=groups[order])
+    np.testing.assert_array_equal(np.array([1, 2, 0])[first.labels_[order]], moved.labels_)
+    turn = np.linalg.qr(np.random.default_rng(2).normal(size=(3, 3)))[0]
+    turned = FairKMeans(3, init=init @ turn + 100, **options).fit(X @ turn + 100, sensitive_features=groups)
+    np.testing.assert_array_equal(first.labels_, turned.labels_)
+
+
+@quiet
+def test_the_weight_goes_with_the_number_of_points_and_the_square_of_their_scale():
+    X, groups = draw(1, 60)
+    options = {"init": X[[3, 17, 40]], "n_init": 1, "pseudo_count": 1e-6}
+    once = FairKMeans(3, fairness_weight=5.0, **options).fit(X, sensitive_features=groups)
+    twice = FairKMeans(3, fairness_weight=10.0, **{**options, "pseudo_count": 2e-6})
+    twice.fit(np.r_[X, X], sensitive_features=np.r_[groups, groups])
+    np.testing.assert_array_equal(np.r_[once.labels_, once.labels_], twice.labels_)
+    assert twice.objective_ == pytest.approx(2 * once.objective_)
+    wide = FairKMeans(3, fairness_weight=45.0, **{**options, "init": 3 * X[[3, 17, 40]]})
+    np.testing.assert_array_equal(wide.fit(3 * X, sensitive_features=groups).labels_, once.labels_)
+
+
+@quiet
+def test_blocks_and_precision_do_not_matter(monkeypatch):
+    X, groups = unequal()
+    whole = FairKMeans(3, fairness_weight=30.0, n_init=1, random_state=0).fit(X, sensitive_features=groups)
+    single = FairKMeans(3, fairness_weight=30.0, n_init=1, random_state=0).fit(
+        X.astype("float32"), sensitive_features=groups
+    )
+    assert single.cluster_centers_.dtype == np.float32
+    assert single.objective_ == pytest.approx(whole.objective_, rel=1e-2)
+    monkeypatch.setattr("fairness.points._BLOCK", 60)
+    parts = FairKMeans(3, fairness_weight=30.0, n_init=1, random_state=0).fit(X, sensitive_features=groups)
+    np.testing.assert_array_equal(parts.labels_, whole.labels_)
+    assert parts.relaxed_objective_ == pytest.approx(whole.relaxed_objective_, rel=1e-6)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")
+@quiet
+def test_a_gpu_does_not_matter():
+    X, groups = unequal()
+    models = [
+        FairKMeans(3, fairness_weight=30.0, n_init=1, random_state=0, device=device) for device in ("cpu", "cuda")
+    ]
+    first, second = (model.fit(X, sensitive_features=groups) for model in models)
+    np.testing.assert_array_equal(first.labels_, second.labels_)
+    assert second.relaxed_objective_ == pytest.approx(first.relaxed_objective_, rel=1e-6)
+
+
+def test_fitted_points_are_predicted_and_others_need_known_groups():
+    X, groups = unequal()
+    frame = pd.DataFrame({"sex": groups, "age": np.linspace(20, 60, 400)})
+    model = FairKMeans(
+        3, random_state=0, n_init=1, numeric_bins={"age": 2}, target={"sex": {"low": 0.75, "high": 0.25}}
+    )
+    model.fit(X, sensitive_features=frame)
+    found = model.predict(X, sensitive_features=frame)
+    squared = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
+    paid = squared + model._groups.of_others(frame, 400) @ model.group_prices_
+    excess = np.take_along_axis(paid, model.labels_[:, None], 1) - paid.min(axis=1, keepdims=True)
+    assert excess.sum() <= 2 * model.gap_  # labels differ where a point hardly cares
+    np.testing.assert_array_equal(found, paid.argmin(axis=1))
+    new = pd.DataFrame({"age": [99.0], "sex": ["high"]})
+    assert model.predict(X[:1], sensitive_features=new).shape == (1,)
+    assert model.predict(X).shape == (400,)
+    with pytest.raises(InputError, match="'other' is no fitted group"):
+        model.predict(X[:1], sensitive_features=pd.DataFrame({"age": [30.0], "sex": ["other"]}))
+    with pytest.raises(InputError, match="fitted with"):
+        model.predict(X[:1], sensitive_features=["high"])
+    crossed = FairKMeans(2, n_init=1, intersectional=True, numeric_bins={"age": 2}, random_state=0)
+    crossed.fit(X, sensitive_features=frame)
+    assert crossed.predict(X, sensitive_features=frame).shape == (400,)
+
+
+@quiet
+def test_a_path_is_a_fit_at_each_weight_with_the_seeds_of_one():
+    X, groups = unequal()
+    weights = [60, 0, 5]
+    models = FairKMeans(3, random_state=0).path(pd.DataFrame(X, columns=["a", "b"]), weights, sensitive_features=groups)
+    assert [model.fairness_weight for model in models] == weights
+    assert list(models[0].feature_names_in_) == ["a", "b"]
+    alone = FairKMeans(3, random_state=0, fairness_weight=0).fit(X, sensitive_features=groups)
+    np.testing.assert_array_equal(models[1].labels_, alone.labels_)
+    errors = {model.fairness_weight: model.fairness_error_ for model in models}
+    assert errors[60] < errors[5] < errors[0]
+    assert models[0].predict(pd.DataFrame(X, columns=["a", "b"]), sensitive_features=groups).shape == (400,)
+
+
+@quiet
+def test_flow_keeps_the_counts_of_the_assignments():
+    X, groups = np.repeat([[0.0], [1.0]], 10, axis=0), np.repeat([0, 1], 10)
+    options = {"fairness_weight": 300.0, "random_state": 0, "n_init": 1}
+    by_argmax = FairKMeans(2, **options).fit(X, sensitive_features=groups)
+    by_flow = FairKMeans(2, rounding="flow", **options).fit(X, sensitive_features=groups)
+    assert by_flow.soft_fairness_error_ == by_argmax.soft_fairness_error_ < 0.1
+    assert by_argmax.fairness_error_ > 1  # duplicates go to one cluster together
+    assert by_flow.fairness_error_ < 0.1
+
+
+def test_labels_that_part_from_the_assignments_are_told():
+    X = np.repeat([[0.0], [1.0]], 10, axis=0)
+    with pytest.warns(ConvergenceWarning, match="rounding='flow'"):
+        FairKMeans(2, fairness_weight=300.0, random_state=0).fit(X, sensitive_features=[0] * 10 + [1] * 10)
+
+
+@pytest.mark.parametrize(
+    ("options", "X", "groups", "words"),
+    [
+        ({"n_clusters": 0}, np.eye(4), None, "n_clusters must be"),
+        ({"fairness_weight": -1.0}, np.eye(4), None, "fairness_weight must be"),
+        ({"n_clusters": 5}, np.eye(4), None, "n_samples=4 should be >= n_clusters=5"),
+        ({}, np.array([[0.0], [np.inf]]), None, "row 1"),
+        ({}, np.eye(4), ["a", "b", None, "a"], "no value in 1 of 4 rows"),
+        ({}, np.eye(4), ["a", "b"], "X has 4 rows"),
+        ({}, np.eye(4), ["a", "a", "a", "b"], "group 'b' has 1 points"),
+        ({"target": {"a": 1.0}}, np.eye(4), ["a", "b", "a", "b"], "lacks group 'b'"),
+        ({"target": [0.5, 0.4]}, np.eye(4), ["a", "b", "a", "b"], "sum to 0.9"),
+        ({}, np.ones((4, 1)), None, "1 distinct points for 2 clusters"),
+        ({"init": np.ones((3, 4))}, np.eye(4), None, "init must be"),
+        ({"device": "cuda"}, np.eye(4), None, "offers none"),
+    ],
+)
+def test_what_cannot_be_fitted_is_said(options, X, groups, words):
+    if options.get("device") == "cuda" and torch.cuda.is_available():
+        pytest.skip("there is a GPU")
+    with pytest.raises(InputError, match=words):
+        FairKMeans(**{"n_clusters": 2, **options}).fit(X, sensitive_features=groups)
+
+
+@pytest.mark.parametrize("weights", [[], [-1.0], [np.nan], [np.inf]])
+def test_weights_that_are_none_are_refused(weights):
+    with pytest.raises(InputError, match="weights must be"):
+        FairKMeans(2).path(np.eye(4), weights)
