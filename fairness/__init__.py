@@ -8,6 +8,7 @@ from typing import Any
 
 _ESTIMATORS = {
     "FairKMeans": "fairness.fair_kmeans",
+    "FairKMedian": "fairness.fair_kmedian",
 }
 
 

@@ -1,5 +1,11 @@
 """Fair K-means (Ziko, Yuan, Granger and Ben Ayed, AAAI 2021; thesis chapter 3) as a scikit-learn estimator."""
 
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairness.objectives import kmeans_objective
 from fairness.prototype_clustering import PrototypeClustering
 from fairness.prototypes import Means, Rule
 
@@ -67,3 +73,6 @@ class FairKMeans(PrototypeClustering):
     """
 
     _rule: Rule = Means()
+
+    def _score(self, values: NDArray[Any], labels: NDArray[np.int64]) -> None:
+        self.objective_ = kmeans_objective(values, labels)

@@ -76,9 +76,8 @@ def medoids(X: ArrayLike, labels: ArrayLike) -> Medoids:
             tried = torch.arange(len(own))
             bound = None
         else:
-            middle = geometric_median(members)
+            middle, bound = geometric_median(members)
             tried = (members - middle).norm(dim=1).topk(_CANDIDATES, largest=False).indices.sort().values
-            bound = float((members - middle).norm(dim=1).sum())
         at_once = max(1, _PAIRS // len(own))
         sums = torch.cat([_distances(members[some], members).sum(dim=1) for some in torch.split(tried, at_once)])
         best = int(sums.argmin())
@@ -88,26 +87,40 @@ def medoids(X: ArrayLike, labels: ArrayLike) -> Medoids:
     return Medoids(indices, costs, float(costs.sum()) / total - 1 if total else 0.0)
 
 
-def geometric_median(points: torch.Tensor, *, tolerance: float = 1e-9, max_iterations: int = 200) -> torch.Tensor:
-    """(D,) point of the least sum of Euclidean distances to points (n, D): Weiszfeld's steps with the correction of
-    Vardi and Zhang (2000) where one stands on a point."""
+def geometric_median(
+    points: torch.Tensor, *, tolerance: float = 1e-6, max_iterations: int = 200
+) -> tuple[torch.Tensor, float]:
+    """A point (D,) of nearly the least sum of Euclidean distances to points (n, D), and a number that no sum is below.
+
+    Weiszfeld's steps with the correction of Vardi and Zhang (2000) where one stands on a point. The sum f is convex, so
+    that f(y) - min f <= |f'(y)| |y - y*|, and |y - y*| <= 2 f(y) / n.
+
+    Args:
+        points: (n, D) float64.
+        tolerance: it ends when a step is no longer than this share of the mean distance.
+        max_iterations: steps at most.
+    """
     median = points.mean(dim=0)
     for _ in range(max_iterations):
-        distances = (points - median).norm(dim=1)
-        here = distances <= 1e-12 * distances.max()
-        weights = torch.where(here, 0.0, 1 / distances.clamp_min(1e-300))
-        mass = weights.sum()
-        if mass == 0:
+        step, total, bound = _weiszfeld_step(points, median)
+        if step.norm() <= tolerance * total / len(points):
             break
-        target = weights @ points / mass
-        pull = (mass * (target - median)).norm()
-        held = min(1.0, float(here.sum() / pull)) if pull > 0 else 1.0
-        new = (1 - held) * target + held * median
-        moved = (new - median).norm()
-        median = new
-        if moved <= tolerance * distances.mean():
-            break
-    return median
+        median = median + step
+    nearest = points[(points - median).norm(dim=1).argmin()]  # steps towards a point never reach it
+    _, at_point, bound_there = _weiszfeld_step(points, nearest)
+    return (nearest, bound_there) if at_point <= total else (median, max(bound, bound_there))
+
+
+def _weiszfeld_step(points: torch.Tensor, median: torch.Tensor) -> tuple[torch.Tensor, float, float]:
+    """The step from a median (D,), the sum f of the distances to it, and a number that no sum is below."""
+    distances = (points - median).norm(dim=1)
+    total, here = float(distances.sum()), distances <= 1e-12 * distances.max()
+    weights = torch.where(here, 0.0, 1 / distances.clamp_min(1e-300))
+    towards = weights @ points / weights.sum().clamp_min(1e-300) - median
+    pull = float(weights.sum() * towards.norm())
+    slope = max(0.0, pull - float(here.sum()))
+    step = towards * (slope / pull if pull else 0.0)
+    return step, total, total * max(0.0, 1 - 2 * slope / len(points))
 
 
 def ncut_objective(graph: Any, labels: ArrayLike) -> float:

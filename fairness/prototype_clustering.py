@@ -209,7 +209,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.labels_ = labels
         self.cluster_centers_ = (stage.prototypes.to(origin) + origin).cpu().numpy()
         self.fairness_weight_ = stage.weight
-        self.objective_ = self._rule.objective(values.cpu().numpy(), labels)
+        self._score(values.cpu().numpy(), labels)
         self.relaxed_objective_, self.gap_ = stage.objective, stage.gap
         self.fairness_error_, self.soft_fairness_error_ = fair.error, stage.error
         self.balance_min_, self.balance_mean_ = fair.balance_min, fair.balance_mean
@@ -233,3 +233,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+    def _score(self, values: NDArray[Any], labels: NDArray[np.int64]) -> None:
+        """Set objective_ of the labels (N,) of rows (N, D)."""
+        raise NotImplementedError

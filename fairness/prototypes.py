@@ -2,14 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar, Protocol
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from fairness.objectives import kmeans_objective, kmedian_objective
 from fairness.points import Cost, Moments, Points
 
 _EMPTY = 1e-8
@@ -39,10 +36,6 @@ class Rule(Protocol):
 
     def scatter(self, points: Points) -> float:
         """What all points pay for one prototype at their mean, from which they are counted."""
-        ...
-
-    def objective(self, values: NDArray[Any], labels: NDArray[np.int64]) -> float:
-        """What rows (N, D) pay for the best prototypes of labels (N,)."""
         ...
 
 
@@ -89,9 +82,6 @@ class Means:
     def scatter(self, points: Points) -> float:
         return float(points.norms.sum(dtype=torch.float64))
 
-    def objective(self, values: NDArray[Any], labels: NDArray[np.int64]) -> float:
-        return kmeans_objective(values, labels)
-
 
 @dataclass(frozen=True)
 class GeometricMedians:
@@ -132,9 +122,6 @@ class GeometricMedians:
 
     def scatter(self, points: Points) -> float:
         return float(points.norms.sqrt().sum(dtype=torch.float64))
-
-    def objective(self, values: NDArray[Any], labels: NDArray[np.int64]) -> float:
-        return kmedian_objective(values, labels)
 
 
 def weiszfeld(points: Points, medians: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,0 +1,54 @@
+"""Fair K-median (Ziko, Yuan, Granger and Ben Ayed, AAAI 2021; thesis chapter 3) as a scikit-learn estimator."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fairness.objectives import medoids
+from fairness.prototype_clustering import PrototypeClustering
+from fairness.prototypes import GeometricMedians, Rule
+
+
+class FairKMedian(PrototypeClustering):
+    """K-median whose clusters have the groups in given proportions, as nearly as a weight asks for.
+
+    Lowers, over assignments S with rows on the simplex and medians C,
+
+        E(S, C) = sum_pk s_pk ||x_p - c_k|| + weight sum_k KL(U || P_k),     P_k the groups' shares in cluster k,
+
+    as `FairKMeans` does, whose parameters it has. Distances are not squared: weights are in their units, and one that
+    matters grows as N / K and as X. Medians are geometric ones, found by steps of Weiszfeld, each of which is a sweep
+    over the points. The papers' are medoids, rows of X, whose search is quadratic in the size of a cluster (their
+    public code looks at the first rows of a large one alone), and under which E need not fall; they are found at the
+    end.
+
+    Parameters
+    ----------
+    Those of `FairKMeans`.
+
+    Attributes
+    ----------
+    Those of `FairKMeans`, but
+    cluster_centers_ : (K, D) geometric medians of S.
+    objective_ : sum of distances of the points to the medoids of their labels, as the papers report it.
+    medoid_indices_ : (K,) rows of X that are the medoids, -1 of a cluster without points: exact in clusters of up to
+        4,096 points, else the best of the 64 points nearest to the geometric median.
+    medoid_excess_ : by how much of itself objective_ is at most too large for that, 0 where exact.
+
+    Examples
+    --------
+    >>> from fairness import FairKMedian
+    >>> X = [[0.0], [0.1], [1.0], [1.1], [4.0], [4.1], [5.0], [5.1]]
+    >>> sex = ["f", "f", "m", "m", "f", "f", "m", "m"]
+    >>> FairKMedian(2, random_state=0).fit(X, sensitive_features=sex).balance_min_
+    1.0
+    """
+
+    _rule: Rule = GeometricMedians()
+
+    def _score(self, values: NDArray[Any], labels: NDArray[np.int64]) -> None:
+        found = medoids(values, labels)
+        self.objective_, self.medoid_excess_ = float(found.costs.sum()), found.excess
+        self.medoid_indices_ = np.full(self._K, -1)
+        self.medoid_indices_[: len(found.indices)] = found.indices

@@ -1,0 +1,142 @@
+"""FairKMedian: the contract, the rows of the thesis' table that it reproduces, medians against a loop, descent."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.utils.estimator_checks import check_estimator
+
+from fairness import FairKMedian
+from fairness.points import Points
+from fairness.prototypes import GeometricMedians, weiszfeld
+from tests.fairness.test_fair_kmeans import by_group, draw, synthetic, unequal
+
+quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.slow
+def test_the_contract_of_scikit_learn():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
+        check_estimator(FairKMedian())
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("made", "weight", "error", "balance", "objective"),
+    [(synthetic, 85, 0.18, 0.45, 86.03), (unequal, 60, 0.067, 0.338, 60.36)],
+)
+def test_the_printed_rows(made, weight, error, balance, objective):
+    """Thesis Table 3.2, whose balance is the mean over clusters."""
+    X, groups = made()
+    model = FairKMedian(2, fairness_weight=weight, init=by_group(X, groups), normalize="l2", gap_tol=1e-4)
+    model.fit(X, sensitive_features=groups)
+    assert model.fairness_error_ == pytest.approx(error, abs=0.02)
+    assert model.balance_mean_ == pytest.approx(balance, abs=0.02)
+    assert model.objective_ == pytest.approx(objective, abs=1)
+    assert model.converged_
+
+
+@quiet
+@pytest.mark.parametrize(
+    ("made", "rows"),
+    [
+        (synthetic, {10: (1.15, 0.05, 58.6), 60: (0.262, 0.261, 80.2), 500: (0.014, 0.760, 115.6)}),
+        (unequal, {10: (0.37, 0.034, 53.2), 60: (0.067, 0.156, 60.4), 500: (0.001, 0.305, 68.1)}),
+    ],
+)
+def test_the_curve_of_error_and_objective(made, rows):
+    """Errors, least balances and objectives of an independent implementation on the sets of the thesis."""
+    X, groups = made()
+    model = FairKMedian(2, init=by_group(X, groups), normalize="l2", gap_tol=1e-4)
+    for found, (error, balance, objective) in zip(
+        model.path(X, list(rows), sensitive_features=groups), rows.values(), strict=True
+    ):
+        assert found.fairness_error_ == pytest.approx(error, rel=0.1, abs=0.02)
+        assert found.balance_min_ == pytest.approx(balance, rel=0.1, abs=0.02)
+        assert found.objective_ == pytest.approx(objective, rel=0.05)
+
+
+@quiet
+@pytest.mark.parametrize(("made", "fair"), [(synthetic, 1.0), (unequal, 1 / 3)])
+def test_a_large_weight_is_fair(made, fair):
+    X, groups = made()
+    model = FairKMedian(2, normalize="l2", n_init=1, max_iter=20, random_state=0)
+    none, large = model.path(X, [0, 5000], sensitive_features=groups)
+    assert none.fairness_error_ > 10
+    assert large.fairness_error_ <= 0.02
+    assert large.balance_min_ >= 0.8 * fair
+
+
+@quiet
+@settings(max_examples=15)
+@given(
+    seed=st.integers(0, 10_000),
+    exponent=st.floats(-6, 6),
+    K=st.integers(1, 5),
+    J=st.integers(2, 5),
+    dtype=st.sampled_from(["float32", "float64"]),
+)
+def test_the_objective_never_rises(seed, exponent, K, J, dtype):
+    X, groups = draw(seed, J=J)
+    model = FairKMedian(K, fairness_weight=10.0**exponent, n_init=1, max_iter=6, small_groups="keep", random_state=0)
+    model.fit(X.astype(dtype), sensitive_features=groups)
+    size = model.history_[0].objective + 10.0**exponent * 20 * K
+    eps = 1e-10 if dtype == "float64" else 1e-5
+    for before, after in zip(model.history_, model.history_[1:], strict=False):
+        if before.weight == after.weight:
+            assert after.objective <= before.objective + eps * size
+
+
+@given(seed=st.integers(0, 1000), on_a_point=st.booleans())
+def test_a_weiszfeld_step_is_that_of_a_loop(seed, on_a_point):
+    drawn = np.random.default_rng(seed)
+    X, K = drawn.normal(size=(12, 2)), 2
+    points = Points(torch.from_numpy(X), torch.zeros(12, dtype=torch.int64), 1, K)
+    points.begin(torch.from_numpy(drawn.integers(0, K, 12)), 0.5)
+    S, medians = points.assignments().numpy(), drawn.normal(size=(K, 2))
+    if on_a_point:
+        medians[0] = X[3]
+    totals, found = weiszfeld(points, torch.from_numpy(medians))
+    for k in range(K):
+        y, mass, target, here = medians[k], 0.0, np.zeros(2), 0.0
+        for p in range(12):
+            d = float(np.linalg.norm(X[p] - y))
+            if d < 1e-9:
+                here += S[p, k]
+            else:
+                mass, target = mass + S[p, k] / d, target + S[p, k] / d * X[p]
+        pull = np.linalg.norm(target - mass * y)
+        hold = min(1.0, here / pull)
+        np.testing.assert_allclose(found[k].numpy(), (1 - hold) * target / mass + hold * y, rtol=1e-6, atol=1e-7)
+        paid = sum(S[p, k] * np.linalg.norm(X[p] - y) for p in range(12))
+        assert float(totals[k]) == pytest.approx(paid, abs=1e-6)
+    assert (weiszfeld(points, found)[0] <= totals + 1e-9).all()
+
+
+def test_an_update_ends_near_the_geometric_medians():
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    points = Points(torch.from_numpy(X), torch.zeros(300, dtype=torch.int64), 1, 1)
+    points.begin(torch.zeros(300, dtype=torch.int64), 0.0)
+    start = torch.full((1, 3), 2.0, dtype=torch.float64)
+    moments = points.take(GeometricMedians().cost(start), torch.zeros(1), torch.zeros(1, 1))
+    found = GeometricMedians(steps=50, tolerance=1e-12).update(points, start, moments)[0].numpy()
+    slope = ((found - X) / np.linalg.norm(found - X, axis=1, keepdims=True)).sum(axis=0)
+    assert np.abs(slope).max() < 0.05
+
+
+@quiet
+def test_medoids_are_rows_and_new_points_are_predicted():
+    X, groups = unequal()
+    model = FairKMedian(3, random_state=0, n_init=1).fit(X, sensitive_features=groups)
+    paid = np.linalg.norm(X - X[model.medoid_indices_][model.labels_], axis=1).sum()
+    assert model.objective_ == pytest.approx(paid)
+    assert model.medoid_excess_ == 0
+    distances = np.linalg.norm(X[:, None] - model.cluster_centers_, axis=2)
+    paid = distances + model.group_prices_[(groups == "low").astype(int)]
+    np.testing.assert_array_equal(model.predict(X, sensitive_features=groups), paid.argmin(axis=1))
+    excess = np.take_along_axis(paid, model.labels_[:, None], 1) - paid.min(axis=1, keepdims=True)
+    assert excess.sum() <= 2 * model.gap_ + 1e-9  # labels differ where a point hardly cares
