@@ -9,6 +9,7 @@ from typing import Any
 _ESTIMATORS = {
     "FairKMeans": "fairness.fair_kmeans",
     "FairKMedian": "fairness.fair_kmedian",
+    "FairNcut": "fairness.fair_ncut",
 }
 
 

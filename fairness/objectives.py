@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
 
 from clustering.errors import InputError
 
@@ -121,27 +120,6 @@ def _weiszfeld_step(points: torch.Tensor, median: torch.Tensor) -> tuple[torch.T
     slope = max(0.0, pull - float(here.sum()))
     step = towards * (slope / pull if pull else 0.0)
     return step, total, total * max(0.0, 1 - 2 * slope / len(points))
-
-
-def ncut_objective(graph: Any, labels: ArrayLike) -> float:
-    """Normalised cut of labels (N,): clusters with arcs, less sum_k S_k' W S_k / d' S_k (thesis Table 3.1).
-
-    Args:
-        graph: (N, N) scipy sparse matrix or array W of weights >= 0; where it is not symmetric, (W + W') / 2 counts.
-        labels: (N,) 0..K-1.
-    """
-    W = sparse.csr_matrix(graph)
-    codes = np.asarray(labels)
-    if W.shape != (len(codes), len(codes)):
-        raise InputError(f"graph has shape {W.shape}, there are {len(codes)} labels")
-    degrees = 0.5 * (np.asarray(W.sum(axis=0)).ravel() + np.asarray(W.sum(axis=1)).ravel())
-    clusters = int(codes.max()) + 1
-    volumes = np.bincount(codes, degrees, clusters)
-    arcs = W.tocoo()
-    inside = codes[arcs.row] == codes[arcs.col]
-    within = np.bincount(codes[arcs.row[inside]], arcs.data[inside], clusters)
-    used = volumes > 0
-    return float(used.sum() - (within[used] / volumes[used]).sum())
 
 
 def _distances(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

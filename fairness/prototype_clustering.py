@@ -1,7 +1,6 @@
 """What FairKMeans and FairKMedian share: one fit along weights, its result in scikit-learn's words, and prediction."""
 
 import math
-import warnings
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal, Self
 
@@ -9,7 +8,6 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
@@ -20,10 +18,10 @@ from clustering.parameters import Above, AtLeast, Within, validate_signature
 from clustering.seeding import first_seeds
 from clustering.timing import Seconds, Stopwatch
 from fairness.groups import Groups, Missing, groups_of, smallest_group
-from fairness.metrics import Fairness
 from fairness.penalty import Penalty
 from fairness.points import Points
 from fairness.prototypes import Rule
+from fairness.reporting import keep_fairness, warn_if_parted
 from fairness.rounding import round_to_counts
 from fairness.variational import Course, Stage, follow
 
@@ -33,8 +31,8 @@ _AUTOMATIC = 10.0
 _LOWEST_RUNG = 0.01
 """Weight of the lowest rung, in the same units."""
 
-_PARTED = 0.25
-"""How much larger the error of the labels is than that of the assignments before there is a warning."""
+_ROUNDING = 1e-9
+"""Of E: of starts that differ by no more, the first counts."""
 
 
 class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -186,7 +184,8 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rising = sorted(set(asked))
         for start in seeds:
             for stage in follow(points, self._rule, penalty, start - origin, rising, course, unit * _LOWEST_RUNG):
-                if stage.weight not in best or stage.objective < best[stage.weight].objective:
+                lowest = best[stage.weight].objective if stage.weight in best else math.inf
+                if stage.objective < lowest - _ROUNDING * abs(stage.objective):
                     best[stage.weight] = self._rounded(stage, points)
         seconds = Seconds(0.0, seeded / len(models), watch.lap() / len(models))
         for model, weight in zip(models, asked, strict=True):
@@ -204,35 +203,17 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, stage: Stage, values: Tensor, origin: Tensor, groups: Groups, seconds: Seconds) -> None:
         labels = stage.labels.cpu().numpy()
-        fair = Fairness.of(groups.counts(labels, self._K), groups)
+        fair = keep_fairness(self, labels, groups)
+        if stage.weight > 0:
+            warn_if_parted(fair, stage.error)
         self._groups, self._origin, self._prototypes = groups, origin, stage.prototypes
-        self.labels_ = labels
         self.cluster_centers_ = (stage.prototypes.to(origin) + origin).cpu().numpy()
-        self.fairness_weight_ = stage.weight
+        self.fairness_weight_, self.soft_fairness_error_ = stage.weight, stage.error
         self._score(values.cpu().numpy(), labels)
         self.relaxed_objective_, self.gap_ = stage.objective, stage.gap
-        self.fairness_error_, self.soft_fairness_error_ = fair.error, stage.error
-        self.balance_min_, self.balance_mean_ = fair.balance_min, fair.balance_mean
-        self.group_counts_, self.group_names_ = fair.counts, groups.names
-        self.target_, self.group_prices_ = groups.target, stage.group_prices.numpy()
-        self.n_empty_, self.absent_groups_ = fair.empty, fair.absent
+        self.group_prices_ = stage.group_prices.numpy()
         self.history_, self.n_iter_, self.converged_ = stage.history, len(stage.history), stage.converged
         self.seconds_ = seconds
-        if fair.empty:
-            warnings.warn(
-                f"{fair.empty} of {self._K} clusters have no points; try fewer clusters, a smaller weight or another "
-                "random_state",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
-        if fair.error - stage.error > _PARTED * stage.error + 0.01 and stage.weight > 0:
-            lacking = f", of which {len(fair.absent)} are absent groups" if fair.absent else ""
-            warnings.warn(
-                f"the labels' fairness error {fair.error:.4g} is above the assignments' {stage.error:.4g}{lacking}: "
-                "points lie between clusters; set rounding='flow' to keep the groups' counts, or lower gap_tol",
-                ConvergenceWarning,
-                stacklevel=4,
-            )
 
     def _score(self, values: NDArray[Any], labels: NDArray[np.int64]) -> None:
         """Set objective_ of the labels (N,) of rows (N, D)."""

@@ -1,9 +1,11 @@
-"""The fairness term of variational fair clustering (Ziko, Yuan, Granger and Ben Ayed 2021; thesis chapter 3)."""
+"""Terms of variational fair clustering (Ziko, Yuan, Granger and Ben Ayed 2021; thesis chapter 3)."""
 
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from clustering.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -45,3 +47,40 @@ class GroupProportions:
         """Pseudo-counts of each group in each cluster, (B, K, J), and of all, (B, K, 1)."""
         by_group = assignments.mT @ self.groups + self.target * self.pseudo_count
         return by_group, by_group.sum(dim=2, keepdim=True)
+
+
+@dataclass(frozen=True)
+class NormalizedCut:
+    """K - sum_k S_k' W S_k / d' S_k, d the degrees: on one-hot rows the normalised cut (thesis Table 3.1).
+
+    Its gradient is d_p z_k - 2 (W S_k)_p / d' S_k, with z_k = S_k' W S_k / (d' S_k)^2; the thesis prints z without the
+    square. The tangent is a bound only where W is positive semi-definite, which that of a neighbour graph is not: the
+    proximal step sees to the rest. A cluster without volume counts as one.
+
+    Attributes:
+        graph: W, symmetric, which all problems share.
+        degrees: (1, N) d, its sums of rows.
+    """
+
+    graph: Graph
+    degrees: Tensor
+
+    def value_and_gradient(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
+        product = self.graph @ assignments
+        volumes = self._volumes(assignments)
+        within = (assignments * product).sum(dim=1, dtype=torch.float64).to(volumes.dtype)
+        value = (1 - within / volumes).sum(dim=1, dtype=torch.float64)
+        slope = (within / volumes.square())[:, None]
+        gradient = self.degrees[:, :, None] * slope - product * (2 / volumes)[:, None]
+        return value, gradient
+
+    def curvature(self, assignments: Tensor) -> Tensor:
+        return self.degrees * (assignments / self._volumes(assignments)[:, None]).sum(dim=2)
+
+    def select(self, problems: Tensor) -> "NormalizedCut":
+        return self
+
+    def _volumes(self, assignments: Tensor) -> Tensor:
+        """(B, K) d' S_k."""
+        volumes = (self.degrees[:, :, None] * assignments).sum(dim=1, dtype=torch.float64)
+        return volumes.clamp_min(torch.finfo(assignments.dtype).tiny ** 0.5).to(assignments.dtype)

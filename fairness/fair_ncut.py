@@ -1,0 +1,294 @@
+"""Fair normalised cut (Ziko, Yuan, Granger and Ben Ayed, AAAI 2021; thesis chapter 3) as a scikit-learn estimator."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.utils.validation import validate_data
+from torch import Tensor
+
+from clustering.centres import Rows
+from clustering.descent import Status, descend
+from clustering.errors import InputError
+from clustering.estimator_input import Device, checked_rows
+from clustering.metrics import graph_objectives
+from clustering.parameters import Above, AtLeast, Within, validate_signature
+from clustering.row_graph import graph_and_variance, scipy_graph
+from clustering.seeding import first_seeds
+from clustering.sparse_graph import SharedGraph, SparseGraph
+from clustering.starts import best_start
+from clustering.timing import Seconds, Stopwatch
+from fairness.groups import Groups, Missing, groups_of, smallest_group
+from fairness.reporting import keep_fairness, warn_if_parted
+from fairness.rounding import round_to_counts
+from fairness.terms import GroupProportions, NormalizedCut
+from fairness.variational import rungs
+
+_AUTOMATIC = 10.0
+"""Default weight: the cut is 0..K whatever the points, and the error is summed over as many clusters."""
+
+_LOWEST_RUNG = 0.01
+
+_ON_A_RUNG = 150
+"""Steps on a rung that only leads further."""
+
+
+class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Normalised cut of the neighbour graph whose clusters have the groups in given proportions.
+
+    Lowers, over assignments S with rows on the simplex (thesis eq. 3.4, Ncut of Table 3.1),
+
+        E(S) = K - sum_k S_k' W S_k / d' S_k + weight sum_k KL(U || P_k),     W the symmetric kNN graph, d its degrees,
+
+    by the one optimiser, `clustering.descent.descend`: both terms are linearised at S, and a proximal guard sees to it
+    that E never rises, whatever W and the weight are. All starts are one batch over one graph. It begins at labels, at
+    weight 0, and comes to the weight in rungs. There is no `predict`: the method says nothing of points outside the
+    graph. Memory: the graph and about a dozen N x K arrays for each start.
+
+    A graph in more parts than clusters has cuts of 0 without number, of which the fair ones cost nothing more.
+
+    Parameters
+    ----------
+    n_clusters : K.
+    fairness_weight : lambda >= 0 of E, in units of the cut, which is 0..K. None: 10.
+    target, intersectional, numeric_bins, missing, small_groups : of the groups, as of `FairKMeans`.
+    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others. 19 in the papers'
+        code, which counts the point itself among its 20.
+    init : first labels: of the nearest "k-means++" seed (papers), or (N,) labels 0..K-1, then one start only.
+    n_init : starts, of which that of most clusters and lowest E is the result.
+    rungs, mixing, pseudo_count, rounding, normalize : as of `FairKMeans`.
+    max_iter, tol : steps at most, at each weight; relative change of E at which they end, the gap being small.
+    gap_tol : share of E that the stationarity gap of S may be at the end.
+    device : "cpu", "cuda", or "auto", which is cuda where there is one.
+    random_state : seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : (N,) int. objective_ : their normalised cut of W, over clusters that have arcs.
+    relaxed_objective_ : E. gap_ : how far from stationary S is, in units of E.
+    history_ : (steps,) E after each, at the last weight. n_iter_ : steps in all, those on the rungs included.
+    converged_ : whether tol ended them.
+    graph_ : W. n_isolated_ : points without arcs, which cost nothing anywhere and go where the groups want them.
+    fairness_weight_, fairness_error_, soft_fairness_error_, balance_min_, balance_mean_, group_counts_, group_names_,
+    target_, absent_groups_, n_empty_, seconds_, n_features_in_, feature_names_in_ : as of `FairKMeans`.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        fairness_weight: Annotated[float, AtLeast(0)] | None = None,
+        target: Any = None,
+        intersectional: bool = False,
+        numeric_bins: Any = None,
+        missing: Missing = "error",
+        small_groups: Literal["error", "keep"] = "error",
+        n_neighbors: Annotated[int, AtLeast(1)] = 19,
+        init: str | ArrayLike = "k-means++",
+        n_init: Annotated[int, AtLeast(1)] = 3,
+        rungs: Annotated[int, AtLeast(0)] = 10,
+        mixing: Annotated[float, Within(0, 1)] = 0.1,
+        pseudo_count: Annotated[float, Above(0)] = 1e-3,
+        rounding: Literal["argmax", "flow"] = "argmax",
+        normalize: Literal["l2"] | None = None,
+        max_iter: Annotated[int, AtLeast(1)] = 1000,
+        tol: Annotated[float, AtLeast(0)] = 1e-6,
+        gap_tol: Annotated[float, AtLeast(0)] = 1e-3,
+        device: Device = "cpu",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.fairness_weight = fairness_weight
+        self.target = target
+        self.intersectional = intersectional
+        self.numeric_bins = numeric_bins
+        self.missing = missing
+        self.small_groups = small_groups
+        self.n_neighbors = n_neighbors
+        self.init = init
+        self.n_init = n_init
+        self.rungs = rungs
+        self.mixing = mixing
+        self.pseudo_count = pseudo_count
+        self.rounding = rounding
+        self.normalize = normalize
+        self.max_iter = max_iter
+        self.tol = tol
+        self.gap_tol = gap_tol
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None, graph: Any = None) -> Self:
+        """Cluster the rows of X.
+
+        Args:
+            X: (N, D) float32 or float64, other numbers become float32. Finite.
+            y: ignored.
+            sensitive_features: as of `FairKMeans.fit`.
+            graph: W, see `clustering.row_graph.given_graph`; built from X where None.
+
+        Raises:
+            InputError: a parameter, X, groups, a target or a graph that cannot be.
+        """
+        self._fit([self], [self.fairness_weight], X, sensitive_features, graph)
+        return self
+
+    def path(
+        self, X: ArrayLike, weights: Sequence[float], *, sensitive_features: Any = None, graph: Any = None
+    ) -> list[Self]:
+        """Fitted clones at several weights, from one fit: the same graph and starts, and each weight begun where the
+        one below it ended.
+
+        Args:
+            X: as of `fit`.
+            weights: values of fairness_weight, in any order, the order of the result.
+            sensitive_features: as of `fit`.
+            graph: as of `fit`.
+
+        Raises:
+            InputError: as of `fit`; weights that are none.
+        """
+        values = [float(weight) for weight in weights]
+        if not values or not all(0 <= weight < math.inf for weight in values):
+            raise InputError(f"weights must be numbers of 0 or more, and one at least, not {list(weights)}")
+        models = [clone(self).set_params(fairness_weight=weight) for weight in values]
+        self._fit(models, values, X, sensitive_features, graph)
+        return models
+
+    def _fit(
+        self, models: Sequence[Self], weights: Sequence[float | None], X: ArrayLike, features: Any, graph: Any
+    ) -> None:
+        """Fit models that differ in nothing but the weight."""
+        watch = Stopwatch()
+        validate_signature(self)
+        values = checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device)
+        if len(values) < self.n_clusters:
+            raise InputError(f"n_samples={len(values)} should be >= n_clusters={self.n_clusters}")
+        groups = groups_of(
+            features,
+            len(values),
+            target=self.target,
+            intersectional=self.intersectional,
+            numeric_bins=self.numeric_bins,
+            missing=self.missing,
+        )
+        if self.small_groups == "error":
+            smallest_group(groups, self.n_clusters, type(self).__name__)
+        rows = Rows.of(values)
+        labels = self._first_labels(rows)
+        seeding = watch.lap()
+        W, _ = graph_and_variance(graph, rows, self.n_neighbors, "average", 1.0)
+        built = watch.lap()
+        asked = [_AUTOMATIC if weight is None else float(weight) for weight in weights]
+        if groups.trivial:
+            asked = [0.0 for _ in asked]
+        ends = self._descents(labels, W, groups, sorted(set(asked)), values)
+        count = len(models)
+        seconds = Seconds(built / count, seeding / count, watch.lap() / count)
+        for model, weight in zip(models, asked, strict=True):
+            if model is not self:
+                validate_data(model, X, reset=True, skip_check_array=True)
+            model._keep(ends[weight], weight, groups, W, seconds)
+
+    def _first_labels(self, rows: Rows) -> Tensor:
+        """(T, N) labels that the starts begin from."""
+        if isinstance(self.init, str):
+            seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state)
+            return rows.squared_distances(seeds).min(dim=1).indices
+        given = np.asarray(self.init)
+        whole = np.issubdtype(given.dtype, np.integer)
+        if given.shape != (len(rows.values),) or not whole or given.min() < 0 or given.max() >= self.n_clusters:
+            raise InputError(f"init must be k-means++ or {len(rows.values)} labels 0..{self.n_clusters - 1}")
+        return torch.from_numpy(given.astype(np.int64)).to(rows.values.device)[None]
+
+    def _descents(
+        self, labels: Tensor, W: SparseGraph, groups: Groups, weights: Sequence[float], values: Tensor
+    ) -> dict[float, "_End"]:
+        """Where the best start ended at each of the rising weights."""
+        cut = NormalizedCut(SharedGraph(W), W.degrees)
+        indicators = torch.from_numpy(groups.membership[groups.cells]).to(values)
+        target = torch.from_numpy(groups.target).to(values)
+        attributes = [np.flatnonzero(groups.attribute_of == t).tolist() for t in range(len(groups.attributes))]
+        S = self._smoothed(labels, values)
+        cost, reached, steps = torch.zeros_like(S), 0.0, 0
+        ends: dict[float, _End] = {}
+        for weight in weights:
+            for rung in [*rungs(max(reached, _LOWEST_RUNG), weight, self.rungs), weight]:
+                fair = [GroupProportions(indicators[:, j], target[j], rung, self.pseudo_count) for j in attributes]
+                found = descend(
+                    cost,
+                    [cut, *fair] if rung > 0 else [cut],
+                    start=S,
+                    temperature=0.0,
+                    max_iterations=self.max_iter if rung == weight else min(_ON_A_RUNG, self.max_iter),
+                    tolerance=self.tol,
+                    gap_tolerance=self.gap_tol,
+                    trace=rung == weight,
+                )
+                S, steps = found.assignments, steps + int(found.iterations.max())
+            assert found.trace is not None
+            best = best_start(found.objective, S.mT.max(dim=1).indices, self.n_clusters)
+            trace = found.trace[:, best]
+            soft = [replaced.value_and_gradient(S[best][None])[0] for replaced in fair] if weight > 0 else []
+            ends[weight] = _End(
+                self._labels(S[best], groups),
+                float(found.objective[best]),
+                float(sum(soft, torch.zeros(1))) / weight if weight > 0 else math.nan,
+                float(found.gap[best]),
+                int(found.status[best]) != Status.MAX_ITERATIONS,
+                trace[~torch.isnan(trace)].cpu().numpy(),
+                steps,
+            )
+            reached, steps = weight, 0
+            if weight == 0:  # certain assignments would leave their cluster slowly
+                S = self._smoothed(S.mT.max(dim=1).indices, values)
+        return ends
+
+    def _smoothed(self, labels: Tensor, values: Tensor) -> Tensor:
+        """(T, N, K) assignments to labels (T, N), some of each spread evenly."""
+        shape = (*labels.shape, self.n_clusters)
+        S = torch.full(shape, self.mixing / self.n_clusters, dtype=values.dtype, device=values.device)
+        return S.scatter_add_(2, labels[..., None], torch.full_like(S[..., :1], 1 - self.mixing))
+
+    def _labels(self, S: Tensor, groups: Groups) -> NDArray[np.int64]:
+        labels: NDArray[np.int64] = S.mT.max(dim=0).indices.cpu().numpy()
+        if self.rounding == "flow":
+            between = (S.amax(dim=1) < 1 - 1e-3).cpu().numpy()
+            for cell in range(len(groups.membership)):
+                some = np.flatnonzero(between & (groups.cells == cell))
+                labels[some] = round_to_counts(S[torch.from_numpy(some).to(S.device)].double().cpu().numpy())
+        return labels
+
+    def _keep(self, end: "_End", weight: float, groups: Groups, W: SparseGraph, seconds: Seconds) -> None:
+        fair = keep_fairness(self, end.labels, groups)
+        if weight > 0:
+            warn_if_parted(fair, end.error)
+        self.objective_ = graph_objectives(end.labels, scipy_graph(W)).normalised_cut
+        self.fairness_weight_ = weight
+        self.soft_fairness_error_ = end.error if weight > 0 else fair.error
+        self.relaxed_objective_, self.gap_ = end.objective, end.gap
+        self.history_, self.n_iter_, self.converged_ = end.history, max(1, end.steps), end.converged
+        self.graph_, self.seconds_ = W, seconds
+        self.n_isolated_ = int((W.pointers.diff() == 0).sum())
+        if self.n_isolated_:
+            warnings.warn(
+                f"{self.n_isolated_} points have no arcs and belong to no part of the graph; give a graph with more",
+                stacklevel=4,
+            )
+
+
+class _End(NamedTuple):
+    """Where the best start ended at one weight."""
+
+    labels: NDArray[np.int64]
+    objective: float  # E
+    error: float  # of the assignments
+    gap: float
+    converged: bool
+    history: NDArray[np.float64]
+    steps: int

@@ -1,0 +1,46 @@
+"""What every method reports of its labels, under the same names."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+
+from fairness.groups import Groups
+from fairness.metrics import Fairness
+
+
+def keep_fairness(estimator: Any, labels: NDArray[np.int64], groups: Groups) -> Fairness:
+    """Set the fitted attributes that tell how fair labels (N,) are; clusters without points are worth a warning.
+
+    They are labels_, fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_ (J,),
+    n_empty_ and absent_groups_; `fairness.fair_kmeans.FairKMeans` says what they hold.
+    """
+    clusters = int(estimator.n_clusters)
+    found = Fairness.of(groups.counts(labels, clusters), groups)
+    estimator.labels_ = labels
+    estimator.fairness_error_ = found.error
+    estimator.balance_min_, estimator.balance_mean_ = found.balance_min, found.balance_mean
+    estimator.group_counts_, estimator.group_names_ = found.counts, groups.names
+    estimator.target_ = groups.target
+    estimator.n_empty_, estimator.absent_groups_ = found.empty, found.absent
+    if found.empty:
+        warnings.warn(
+            f"{found.empty} of {clusters} clusters have no points; try fewer clusters, another weight or more starts",
+            ConvergenceWarning,
+            stacklevel=4,
+        )
+    return found
+
+
+def warn_if_parted(found: Fairness, soft_error: float) -> None:
+    """Warn where labels are less fair than the assignments that they are the largest of."""
+    if found.error - soft_error > 0.25 * soft_error + 0.01:
+        lacking = f", of which {len(found.absent)} absent groups" if found.absent else ""
+        warnings.warn(
+            f"the labels' fairness error {found.error:.4g}{lacking} is above the assignments' {soft_error:.4g}: points "
+            "lie between clusters; set rounding='flow' to keep the groups' counts, or lower gap_tol",
+            ConvergenceWarning,
+            stacklevel=4,
+        )

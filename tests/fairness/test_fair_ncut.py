@@ -1,0 +1,123 @@
+"""FairNcut: the contract, its term by finite differences, descent at any weight, the synthetic sets, bad input."""
+
+import warnings
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from sklearn.utils.estimator_checks import check_estimator
+
+from clustering.errors import InputError
+from clustering.row_graph import given_graph
+from clustering.sparse_graph import SharedGraph
+from fairness import FairNcut
+from fairness.terms import NormalizedCut
+from tests.fairness.test_fair_kmeans import draw, synthetic, unequal
+
+quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+@pytest.mark.slow
+@quiet
+def test_the_contract_of_scikit_learn():
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
+        check_estimator(FairNcut())
+
+
+def random_cut(seed, N=9, K=3):
+    drawn = np.random.default_rng(seed)
+    W = np.triu(drawn.random((N, N)) * (drawn.random((N, N)) < 0.5), 1)
+    W[0, 1:] = 0.1
+    W = W + W.T
+    graph = given_graph(sparse.csr_matrix(W), N).to(torch.float64)
+    S = torch.from_numpy(drawn.dirichlet(np.ones(K), N))[None]
+    return W, NormalizedCut(SharedGraph(graph), graph.degrees), S
+
+
+@given(seed=st.integers(0, 10_000))
+def test_the_term_is_the_cut_and_its_gradient_is_the_slope(seed):
+    """With z = S'WS / (d'S)^2, squared, and 2 (W S_k)_p of neighbours: what the thesis prints fails here."""
+    W, term, S = random_cut(seed)
+    value, gradient = term.value_and_gradient(S)
+    s = S[0].numpy()
+    loop = sum(1 - (s[:, k] @ W @ s[:, k]) / (W.sum(axis=1) @ s[:, k]) for k in range(3))
+    assert float(value) == pytest.approx(loop, abs=1e-12)
+    for p in range(9):
+        for k in range(3):
+            step = torch.zeros_like(S)
+            step[0, p, k] = 1e-5
+            slope = (term.value_and_gradient(S + step)[0] - term.value_and_gradient(S - step)[0]) / 2e-5
+            assert float(slope) == pytest.approx(float(gradient[0, p, k]), rel=1e-5, abs=1e-8)
+    assert float((S * gradient).sum()) == pytest.approx(float(value) - 3)  # K - F is of degree 1
+
+
+@quiet
+@settings(max_examples=20)
+@given(seed=st.integers(0, 10_000), exponent=st.floats(-6, 6), K=st.integers(1, 5), J=st.integers(2, 5))
+def test_the_objective_never_rises(seed, exponent, K, J):
+    X, groups = draw(seed, J=J)
+    model = FairNcut(K, fairness_weight=10.0**exponent, n_neighbors=5, max_iter=40, n_init=2, small_groups="keep")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        model.set_params(random_state=seed).fit(X, sensitive_features=groups)
+    assert (np.diff(model.history_) <= 1e-12 * (1 + 10.0**exponent) * 10 * K).all()
+    assert model.group_counts_.sum() == len(X)
+    assert 0 <= model.objective_ <= K
+
+
+@quiet
+@pytest.mark.parametrize("normalize", [None, "l2"])
+@pytest.mark.parametrize(("made", "fair", "cut"), [(synthetic, 1.0, 0.02), (unequal, 1 / 3, 0.2)])
+def test_the_sets_of_the_thesis(made, fair, cut, normalize):
+    """Table 3.3: error 0 and the balance of the data, for a small cut where there is one."""
+    X, groups = made()
+    model = FairNcut(2, normalize=normalize, n_init=1, random_state=0)
+    none, *_, some = model.path(X, [0, 1, 10, 100], sensitive_features=groups)
+    assert none.fairness_error_ > 10
+    assert some.fairness_error_ < 1e-3
+    assert some.balance_min_ == pytest.approx(fair, abs=0.02)
+    assert some.objective_ < cut
+
+
+@quiet
+def test_it_is_the_same_for_a_given_graph_and_other_names():
+    X, groups = draw(0, 60)
+    options = {"fairness_weight": 3.0, "n_neighbors": 6, "random_state": 0, "n_init": 1, "max_iter": 50}
+    first = FairNcut(3, **options).fit(X, sensitive_features=groups)
+    again = FairNcut(3, **options).fit(X, sensitive_features=np.array(list("zxy"))[groups], graph=first.graph_)
+    np.testing.assert_array_equal(first.labels_, again.labels_)
+    assert again.objective_ == pytest.approx(first.objective_)
+    both = FairNcut(3, **options).fit(X, sensitive_features={"a": groups, "b": np.arange(60) % 2})
+    assert both.group_counts_.shape == (5, 3)
+    by_flow = FairNcut(3, rounding="flow", **options).fit(X, sensitive_features=groups)
+    assert abs(by_flow.group_counts_ - first.group_counts_).sum() <= 20
+    labels = np.arange(60) % 3
+    assert FairNcut(3, **{**options, "init": labels}).fit(X, sensitive_features=groups).n_iter_ >= 1
+
+
+def test_points_without_arcs_are_told():
+    graph = sparse.csr_matrix(np.kron(np.eye(2), np.ones((2, 2))) - np.eye(4))
+    graph = sparse.block_diag([graph, np.zeros((1, 1))])
+    with pytest.warns(UserWarning, match="1 points have no arcs"):
+        FairNcut(2, random_state=0).fit(np.arange(5.0)[:, None], graph=graph)
+
+
+@pytest.mark.parametrize(
+    ("options", "groups", "words"),
+    [
+        ({"n_clusters": 7}, None, "n_samples=6"),
+        ({"init": [0, 1]}, None, "init must be"),
+        ({"init": "spectral"}, None, "init must be"),
+        ({"n_neighbors": 0}, None, "n_neighbors"),
+        ({}, list("aaaaab"), "'b' has 1 points"),
+    ],
+)
+def test_what_cannot_be_fitted_is_said(options, groups, words):
+    with pytest.raises(InputError, match=words):
+        FairNcut(**{"n_clusters": 2, **options}).fit(np.arange(6.0)[:, None], sensitive_features=groups)
+    with pytest.raises(InputError, match="weights must be"):
+        FairNcut(2).path(np.eye(6), [])
