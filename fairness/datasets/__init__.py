@@ -1,0 +1,16 @@
+"""Data sets with sensitive features. To add one: a file in this folder and a line in this table."""
+
+from clustering.plugins import Plugins
+
+DATASETS = Plugins(
+    kind="dataset",
+    table={
+        "synthetic": "fairness.datasets.synthetic:Synthetic",
+        "synthetic_unequal": "fairness.datasets.synthetic:SyntheticUnequal",
+        "adult": "fairness.datasets.adult:Adult",
+        "bank": "fairness.datasets.bank:Bank",
+        "census": "fairness.datasets.census:Census",
+        "census_like": "fairness.datasets.census_like:CensusLike",
+    },
+    group="transduce.fair_datasets",
+)

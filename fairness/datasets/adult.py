@@ -1,0 +1,93 @@
+"""Adult (UCI, census income 1994): people by numbers, fair by sex or race."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from clustering.datasets.files import UNREADABLE, damaged, fingerprint_of, first_of, folder_of, missing
+from clustering.errors import InputError
+from clustering.parameters import validate
+from fairness.datasets.dataset import FairDataset, Preprocess, of_size, preprocessed
+
+RECIPE = 1  # raised whenever the same file gives other points
+WANTED = "adult.data of UCI, or that file as .csv, with a line of names or without"
+ROWS = 32_561
+NAMES = (
+    "age",
+    "workclass",
+    "fnlwgt",
+    "education",
+    "education-num",
+    "marital-status",
+    "occupation",
+    "relationship",
+    "race",
+    "sex",
+    "capital-gain",
+    "capital-loss",
+    "hours-per-week",
+    "native-country",
+    "income",
+)
+FEATURES = {
+    "thesis": ("age", "fnlwgt", "education-num", "hours-per-week"),
+    "aaai": ("age", "fnlwgt", "education-num", "capital-gain", "hours-per-week"),
+}
+
+
+@dataclass(frozen=True)
+class Adult:
+    """32,561 people, the training part: 10,771 women and 21,790 men. No row is dropped.
+
+    Attributes:
+        root: folder with adult.data.
+        features: columns of the "thesis" (age, fnlwgt, education-num, hours-per-week; K = 30 there), or of the public code
+            from August 2020 on ("aaai": capital-gain besides; K = 10).
+        preprocess: how they are scaled.
+        sensitive: "sex" (2 groups) or "race" (5).
+    """
+
+    name: ClassVar[str] = "adult"
+
+    root: str | None = None
+    features: Literal["thesis", "aaai"] = "aaai"
+    preprocess: Preprocess = "aaai"
+    sensitive: Literal["sex", "race"] = "sex"
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def source(self) -> str:
+        return fingerprint_of(self.name, RECIPE, [self._file()])
+
+    def read(self) -> FairDataset:
+        import pandas as pd
+
+        path = self._file()
+        try:
+            table = pd.read_csv(path, header=None, skipinitialspace=True, dtype=str, compression="infer")
+            if table.iloc[0, 0].strip().lower() == "age":
+                table = table.iloc[1:]
+            if table.shape[1] != len(NAMES):
+                raise ValueError(f"{table.shape[1]} columns, not {len(NAMES)}")
+            table.columns = list(NAMES)
+            columns = FEATURES[self.features]
+            values = table[list(columns)].to_numpy(dtype=np.float64)
+        except UNREADABLE as error:
+            raise damaged(self.name, path, error) from error
+        of_size(self.name, path, len(values), ROWS)
+        groups = table[self.sensitive].str.strip().to_numpy(dtype=str)
+        if self.sensitive == "sex" and set(groups) != {"Female", "Male"}:
+            raise InputError(
+                f"dataset adult: {path} has {sorted(set(groups))[:4]} in the column of sex; fetch it again"
+            )
+        return FairDataset(preprocessed(values, self.preprocess), columns, {self.sensitive: groups})
+
+    def _file(self) -> Path:
+        folder = folder_of(self.name, self.root, WANTED)
+        found = first_of(folder, "adult.data", "adult.data.csv", "adult.csv")
+        if found is None:
+            raise missing(self.name, folder, WANTED)
+        return found

@@ -1,0 +1,61 @@
+"""Points of the size and proportions of the US census of 1990, for those who do not have it."""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import numpy as np
+
+from clustering.fingerprint import fingerprint
+from clustering.parameters import AtLeast, validate
+from clustering.streams import stream
+from fairness.datasets.dataset import FairDataset, Preprocess, preprocessed
+
+RECIPE = 1  # raised whenever other points are given
+_SHARE = 1_191_601 / 2_458_285
+_AT_ONCE = 1 << 18  # points
+
+
+@dataclass(frozen=True)
+class CensusLike:
+    """A mixture of Gaussians of unlike sizes and spreads, in some of which one of two groups is more frequent; over all,
+    the first has 48.5 % of the points, as in the census.
+
+    Attributes:
+        points: how many.
+        dimensions: numbers of each.
+        components: of the mixture.
+        seed: of all of it.
+        preprocess: how rows are scaled.
+    """
+
+    name: ClassVar[str] = "census_like"
+
+    points: Annotated[int, AtLeast(1)] = 2_458_285
+    dimensions: Annotated[int, AtLeast(1)] = 25
+    components: Annotated[int, AtLeast(1)] = 30
+    seed: Annotated[int, AtLeast(0)] = 0
+    preprocess: Preprocess = "aaai"
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def source(self) -> str:
+        return fingerprint(self.name, RECIPE)
+
+    def read(self) -> FairDataset:
+        drawn = stream(self.seed, "census_like")
+        centres = drawn.normal(size=(self.components, self.dimensions)).astype(np.float32)
+        spreads = drawn.uniform(0.3, 1.0, self.components).astype(np.float32)
+        sizes = drawn.dirichlet(np.full(self.components, 2.0))
+        shares = np.clip(_SHARE + drawn.normal(0, 0.2, self.components), 0.05, 0.95)
+        shares = np.clip(shares + _SHARE - sizes @ shares, 0.02, 0.98)
+        values = np.empty((self.points, self.dimensions), dtype=np.float32)
+        groups = np.empty(self.points, dtype=np.int64)
+        for first in range(0, self.points, _AT_ONCE):
+            block = slice(first, min(first + _AT_ONCE, self.points))
+            own = drawn.choice(self.components, block.stop - first, p=sizes)
+            noise = drawn.standard_normal((len(own), self.dimensions), dtype=np.float32)
+            values[block] = centres[own] + spreads[own, None] * noise
+            groups[block] = drawn.random(len(own)) >= shares[own]
+        names = tuple(f"x{i}" for i in range(self.dimensions))
+        return FairDataset(preprocessed(values, self.preprocess), names, {"sex": groups})

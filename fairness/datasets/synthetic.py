@@ -1,0 +1,59 @@
+"""The synthetic sets of the thesis: four blobs of two groups, of which an unfair method finds the groups."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from clustering.fingerprint import fingerprint
+from clustering.parameters import validate
+from fairness.datasets.dataset import FairDataset, Preprocess, preprocessed
+
+RECIPE = 1  # raised whenever other points are given
+
+
+@dataclass(frozen=True)
+class Synthetic:
+    """400 points in four blobs of 100, standard deviation 0.1; the groups, 200 and 200, are the lower and upper blobs.
+
+    Attributes:
+        preprocess: how rows are scaled; dividing them by their length turns them into angles.
+    """
+
+    name: ClassVar[str] = "synthetic"
+    sizes: ClassVar[tuple[int, ...]] = (100, 100, 100, 100)
+    upper: ClassVar[float] = 5.0
+    deviation: ClassVar[float] = 0.1
+
+    preprocess: Preprocess = "thesis"
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def source(self) -> str:
+        return fingerprint(self.name, RECIPE)
+
+    def read(self) -> FairDataset:
+        from sklearn.datasets import make_blobs
+
+        centres = [(1, 1), (2.1, 1), (1, self.upper), (2.1, self.upper)]
+        values, blobs = make_blobs(
+            list(self.sizes), centers=centres, cluster_std=self.deviation, random_state=1, shuffle=False
+        )
+        groups = np.where(blobs < 2, "lower", "upper")
+        return FairDataset(preprocessed(values, self.preprocess), ("x", "y"), {"row": groups})
+
+
+@dataclass(frozen=True)
+class SyntheticUnequal(Synthetic):
+    """400 points in blobs of 150, 150, 50 and 50, standard deviation 0.13; the groups, 300 and 100, are the lower and
+    upper blobs.
+
+    Attributes:
+        preprocess: how rows are scaled.
+    """
+
+    name: ClassVar[str] = "synthetic_unequal"
+    sizes: ClassVar[tuple[int, ...]] = (150, 150, 50, 50)
+    upper: ClassVar[float] = 3.5
+    deviation: ClassVar[float] = 0.13
