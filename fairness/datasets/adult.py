@@ -43,8 +43,8 @@ class Adult:
 
     Attributes:
         root: folder with adult.data.
-        features: columns of the "thesis" (age, fnlwgt, education-num, hours-per-week; K = 30 there), or of the public code
-            from August 2020 on ("aaai": capital-gain besides; K = 10).
+        features: columns of the "thesis" (age, fnlwgt, education-num, hours-per-week; K = 30 there), or of the public
+            code from August 2020 on ("aaai": capital-gain besides; K = 10).
         preprocess: how they are scaled.
         sensitive: "sex" (2 groups) or "race" (5).
     """
@@ -68,7 +68,7 @@ class Adult:
         path = self._file()
         try:
             table = pd.read_csv(path, header=None, skipinitialspace=True, dtype=str, compression="infer")
-            if table.iloc[0, 0].strip().lower() == "age":
+            if str(table.iloc[0, 0]).strip().lower() == "age":
                 table = table.iloc[1:]
             if table.shape[1] != len(NAMES):
                 raise ValueError(f"{table.shape[1]} columns, not {len(NAMES)}")
@@ -80,9 +80,7 @@ class Adult:
         of_size(self.name, path, len(values), ROWS)
         groups = table[self.sensitive].str.strip().to_numpy(dtype=str)
         if self.sensitive == "sex" and set(groups) != {"Female", "Male"}:
-            raise InputError(
-                f"dataset adult: {path} has {sorted(set(groups))[:4]} in the column of sex; fetch it again"
-            )
+            raise InputError(f"dataset adult: {path} has {sorted(set(groups))[:4]} for sex; fetch it again")
         return FairDataset(preprocessed(values, self.preprocess), columns, {self.sensitive: groups})
 
     def _file(self) -> Path:

@@ -18,8 +18,8 @@ COLUMNS = ("age", "duration", "euribor3m", "nr.employed", "cons.price.idx", "cam
 
 @dataclass(frozen=True)
 class Bank:
-    """41,108 clients, those of known marital status: 24,928 married, 11,568 single, 4,612 divorced. K is 30 in the thesis,
-    10 in the public code from August 2020 on.
+    """41,108 clients, those of known marital status: 24,928 married, 11,568 single, 4,612 divorced. K is 30 in the
+    thesis, 10 in the public code from August 2020 on.
 
     Attributes:
         root: folder with bank-additional-full.csv.
@@ -43,13 +43,11 @@ class Bank:
         path = self._file()
         try:
             table = pd.read_csv(path, sep=None, engine="python", compression="infer")
-            of_size(self.name, path, len(table), ROWS)
-            table = table[table["marital"] != "unknown"]
+            rows, table = len(table), table[table["marital"] != "unknown"]
             values = table[list(COLUMNS)].to_numpy(dtype=np.float64)
         except UNREADABLE as error:
-            if type(error).__name__ == "InputError":
-                raise
             raise damaged(self.name, path, error) from error
+        of_size(self.name, path, rows, ROWS)
         groups = table["marital"].to_numpy(dtype=str)
         return FairDataset(preprocessed(values, self.preprocess), COLUMNS, {"marital": groups})
 

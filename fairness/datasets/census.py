@@ -51,12 +51,12 @@ class Census:
 
         path = self._file()
         try:
-            parts = pd.read_csv(path, sep="\t", header=None, chunksize=_AT_ONCE, dtype=np.float32)
             read = []
-            for part in parts:
-                if part.shape[1] != WIDTH:
-                    raise ValueError(f"{part.shape[1]} columns, not {WIDTH}")
-                read.append(part.to_numpy()[:, [*COLUMNS, SEX]])
+            with pd.read_csv(path, sep="\t", header=None, chunksize=_AT_ONCE, dtype=np.float32) as parts:
+                for part in parts:
+                    if part.shape[1] != WIDTH:
+                        raise ValueError(f"{part.shape[1]} columns, not {WIDTH}")
+                    read.append(part.to_numpy()[:, [*COLUMNS, SEX]])
         except UNREADABLE as error:
             raise damaged(self.name, path, error) from error
         values = np.concatenate(read)

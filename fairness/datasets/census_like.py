@@ -17,8 +17,8 @@ _AT_ONCE = 1 << 18  # points
 
 @dataclass(frozen=True)
 class CensusLike:
-    """A mixture of Gaussians of unlike sizes and spreads, in some of which one of two groups is more frequent; over all,
-    the first has 48.5 % of the points, as in the census.
+    """A mixture of Gaussians of unlike sizes and spreads, in some of which one of two groups is more frequent; over
+    all, the first has 48.5 % of the points, as in the census.
 
     Attributes:
         points: how many.

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from clustering.errors import InputError
 
 Preprocess = Literal["thesis", "aaai"] | None
-"""Rows divided by their length ("thesis"); columns in their standard deviations first ("aaai", and the public code from
-August 2020 on); as they are (None). Without standard deviations the column of the largest numbers is all that counts."""
+"""Rows divided by their length ("thesis"); columns in their standard deviations first ("aaai", and the public code
+from August 2020 on); as they are (None). Without standard deviations, the column of the largest numbers decides."""
 
 
 class FairDataset(NamedTuple):
