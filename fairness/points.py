@@ -29,8 +29,8 @@ _CERTAIN = -1e-3
 class Cost(Protocol):
     """What points pay for clusters."""
 
-    def into(self, out: Tensor, rows: Tensor, norms: Tensor) -> None:
-        """Write (K, n) costs of rows (n, D) with squared lengths norms (n,)."""
+    def into(self, out: Tensor, rows: Tensor, norms: Tensor) -> Tensor | None:
+        """Write (K, n) costs of rows (n, D) with squared lengths norms (n,), less what is returned (n,)."""
         ...
 
 
@@ -101,19 +101,20 @@ class Points:
             cell = block.cell
             if paid is not None:
                 least[cell] += torch.add(a, paid[cell], out=self._like(a)).amin(dim=0).add_(lowest).sum()
-            s, log_norm = self._assigned(a, log, scales[cell], shifts[cell])
-            counts[cell] += s.sum(dim=1)
+            s, norm, highest = self._assigned(a, log, scales[cell], shifts[cell])
+            log_norms[cell] += highest.add_(norm.log()).sum()
+            share = norm.reciprocal_()  # of s, which is not divided: one pass less
+            counts[cell] += s @ share
             lowest_sum[cell] += lowest.sum()
-            excess[cell] += s.mul_(a).sum()
-            log_norms[cell] += log_norm.sum()
+            excess[cell] += (s.mul_(a) @ share).sum()
         return Totals(*(part.cpu() for part in (counts, lowest_sum, excess, log_norms, least)))
 
     def take(self, cost: Cost, scale: Tensor, shift: Tensor) -> Moments:
         """S at T and B, floored, becomes S0; its moments."""
         scales, shifts, moments = scale.tolist(), shift.to(self.rows)[:, :, None], self._no_moments()
         for (block, a, lowest), log in zip(self._costs(cost), self._logs, strict=True):
-            s, _ = self._assigned(a, log, scales[block.cell], shifts[block.cell])
-            s.clamp_(min=FLOOR)
+            s, norm, _ = self._assigned(a, log, scales[block.cell], shifts[block.cell])
+            s.div_(norm).clamp_(min=FLOOR)
             s.div_(s.sum(dim=0))
             torch.log(s, out=log)
             self._add(moments, block, s, a, lowest)
@@ -170,16 +171,17 @@ class Points:
         for block in self.blocks:
             points = block.at.stop - block.at.start
             a = self._room[0][: self.clusters * points].view(self.clusters, points)
-            cost.into(a, self.rows[block.at], self.norms[block.at])
+            left_out = cost.into(a, self.rows[block.at], self.norms[block.at])
             lowest = a.amin(dim=0)
-            yield block, a.sub_(lowest), lowest
+            a.sub_(lowest)
+            yield block, a, lowest if left_out is None else lowest.add_(left_out)
 
-    def _assigned(self, a: Tensor, log: Tensor, scale: float, shift: Tensor) -> tuple[Tensor, Tensor]:
-        """(K, n) softmax(log S0 - T a - B) and (n,) the logarithms of what it is normalised by."""
+    def _assigned(self, a: Tensor, log: Tensor, scale: float, shift: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """(K, n) exp(q - max q) of q = log S0 - T a - B, (n,) its sums, and (n,) max q."""
         s = torch.add(log, a, alpha=-scale, out=self._like(a)).sub_(shift)
         highest = s.amax(dim=0)
-        norm = s.sub_(highest).exp_().sum(dim=0)
-        return s.div_(norm), highest.add_(norm.log_())
+        s.sub_(highest).exp_()
+        return s, s.sum(dim=0), highest
 
     def _like(self, a: Tensor) -> Tensor:
         return self._room[1][: a.numel()].view(a.shape)

@@ -45,10 +45,10 @@ class SquaredDistances:
 
     prototypes: Tensor
 
-    def into(self, out: Tensor, rows: Tensor, norms: Tensor) -> None:
+    def into(self, out: Tensor, rows: Tensor, norms: Tensor) -> Tensor | None:
         centres = self.prototypes.to(rows)
-        torch.addmm(norms, centres, rows.T, alpha=-2, out=out)
-        out.add_(centres.square().sum(dim=1, keepdim=True)).clamp_(min=0)
+        torch.addmm(centres.square().sum(dim=1, keepdim=True), centres, rows.T, alpha=-2, out=out)
+        return norms
 
 
 @dataclass(frozen=True)
@@ -57,9 +57,10 @@ class Distances:
 
     prototypes: Tensor
 
-    def into(self, out: Tensor, rows: Tensor, norms: Tensor) -> None:
+    def into(self, out: Tensor, rows: Tensor, norms: Tensor) -> Tensor | None:
         SquaredDistances(self.prototypes).into(out, rows, norms)
-        out.sqrt_()
+        out.add_(norms).clamp_(min=0).sqrt_()
+        return None
 
 
 @dataclass(frozen=True)
