@@ -21,7 +21,7 @@ from clustering.parameters import Above, AtLeast, Within, validate_signature
 from clustering.row_graph import graph_and_variance, scipy_graph
 from clustering.seeding import first_seeds
 from clustering.sparse_graph import SharedGraph, SparseGraph
-from clustering.starts import best_start
+from clustering.starts import best_start, cluster_sizes
 from clustering.timing import Seconds, Stopwatch
 from fairness.groups import Groups, Missing, groups_of, smallest_group
 from fairness.reporting import keep_fairness, warn_if_parted
@@ -232,7 +232,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 )
                 S, steps = found.assignments, steps + int(found.iterations.max())
             assert found.trace is not None
-            best = best_start(found.objective, S.mT.max(dim=1).indices, self.n_clusters)
+            sizes = cluster_sizes(S.mT.max(dim=1).indices, self.n_clusters)
+            best = best_start(found.objective, sizes, S.dtype)
             trace = found.trace[:, best]
             soft = [replaced.value_and_gradient(S[best][None])[0] for replaced in fair] if weight > 0 else []
             ends[weight] = _End(
