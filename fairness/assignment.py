@@ -1,0 +1,243 @@
+"""The cheapest assignment of points to given centres that keeps the share of every group within bounds, exactly.
+
+The linear programme of Bera et al. (NeurIPS 2019, section 3) over x_pk >= 0:
+
+    min sum_pk cost_pk x_pk    s.t.  sum_k x_pk = 1,   lower_j T_k <= T_jk <= upper_j T_k,   T_jk = sum_{p in j} x_pk
+
+has N K variables, but its constraints, other than the simplices of the points, know of a point only which combination g
+of groups it is in. So the dual has few multipliers, from which follows one price for each combination and cluster, and
+at the optimum a point goes where cost_pk + price_gk is least. All but a few points have one such cluster by a clear
+margin. The optimal multipliers of a sample tell which: the solver (HiGHS) is given the columns x_pk that are near the
+least of their row, and a box around these multipliers in which to find better ones. Columns that its prices ask for are
+added until none is left that could lower the cost (column generation), and the box is moved until the optimum is inside
+(Marsten, Hogan and Blankenship 1975). The result does not depend on sample and box; only the time does.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.sparse import block_array, coo_array, csr_array, eye_array, kron
+
+from clustering.errors import InputError
+from fairness.groups import Groups
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_COARSEST = 500
+"""Points that are solved for without a sample."""
+
+_GROWTH = 4
+"""A sample has so many times fewer points."""
+
+_BLOCK = 1 << 21
+"""Costs looked at together: 16 MiB."""
+
+_TOLERANCE = 1e-6
+"""Of costs, in units of the dearest column that the solver is given first: ten times the solver's own."""
+
+_MISSED = 1e-6
+"""Points by which bounds are missed, at most."""
+
+_FAR = 1e4
+"""Half the width of the first box, in the same units."""
+
+
+class FairAssignment(NamedTuple):
+    """An optimum of the linear programme.
+
+    Attributes:
+        shares: (N, K) x, rows sum to one; at a vertex, so that few rows have more than one entry.
+        value: sum_pk cost_pk x_pk, weighted.
+        prices: (G, K) such that every x_pk > 0 has the least cost_pk + prices_gk of its row, up to rounding.
+        bound: sum_p min_k (cost_pk + prices_gk), weighted: no assignment within the bounds costs less.
+    """
+
+    shares: csr_array
+    value: float
+    prices: Floats
+    bound: float
+
+
+class _Programme(NamedTuple):
+    """The data of the programme.
+
+    Attributes:
+        cells: (N,) combination of groups of each point.
+        slopes: (R, G), each R bounds on the totals T_gk of every cluster: slopes @ T <= 0.
+    """
+
+    cost: Floats
+    cells: Ints
+    slopes: Floats
+    weights: Floats
+
+    def priced(self, prices: Floats) -> Iterator[tuple[slice, Floats]]:
+        """cost_pk + price_gk of some rows at a time."""
+        count = max(1, _BLOCK // self.cost.shape[1])
+        for first in range(0, len(self.cost), count):
+            block = slice(first, min(first + count, len(self.cost)))
+            yield block, self.cost[block] + prices[self.cells[block]]
+
+
+def fair_assignment(
+    cost: Floats, groups: Groups, lower: Floats, upper: Floats, *, generator: np.random.Generator
+) -> FairAssignment:
+    """Solve the programme above.
+
+    Takes passes over N K costs and, in the solver, a few columns for each point that is between clusters. A cluster may
+    end without points.
+
+    Args:
+        cost: (N, K) finite.
+        groups: J of the N points; a point is in several where there are several attributes.
+        lower: (J,) least share of each group in a cluster, 0..1.
+        upper: (J,) largest share, 0..1.
+        generator: of the samples.
+
+    Raises:
+        InputError: bounds that no assignment can keep.
+    """
+    shares = groups.sizes / len(cost)
+    for j, share in enumerate(shares):  # all points in one cluster keep the bounds, or nothing does
+        if not lower[j] - 1e-9 <= share <= upper[j] + 1e-9:
+            raise InputError(
+                f"group {groups.labels()[j]!r} is {share:.4g} of the points: no assignment can keep its share of every "
+                f"cluster within {lower[j]:.4g}..{upper[j]:.4g}; choose bounds that contain the share in the data"
+            )
+    membership = groups.membership
+    slopes = np.concatenate([(membership - upper)[:, upper < 1], (lower - membership)[:, lower > 0]], axis=1).T
+    programme = _Programme(cost, groups.cells, slopes, np.ones(len(cost)))
+    shares, multipliers = _solved(programme, generator)
+    prices = slopes.T @ multipliers
+    bound = sum(float(priced.min(axis=1).sum()) for _, priced in programme.priced(prices))
+    return FairAssignment(shares, float((shares.multiply(cost)).sum()), prices, bound)
+
+
+def _solved(programme: _Programme, generator: np.random.Generator) -> tuple[csr_array, Floats]:
+    """x (N, K) and the multipliers (R, K) of an optimum."""
+    cost, cells, slopes, weights = programme
+    points, clusters = cost.shape
+    if points <= _COARSEST:
+        multipliers, spare, width = np.zeros((len(slopes), clusters)), points * clusters, _FAR
+    else:
+        some, heavier = _sample(cells, weights, generator)
+        _, multipliers = _solved(_Programme(cost[some], cells[some], slopes, heavier), generator)
+        # The error of prices from n points is about sqrt(K / n), and so is the share of points that it moves.
+        spare, width = int(4 * np.sqrt(clusters * points)), 0.5
+    while True:
+        prices = slopes.T @ multipliers
+        keys, scale = _near(programme, prices, spare)
+        while True:
+            rows, columns = np.divmod(keys, clusters)
+            amounts, found, outside = _restricted(programme, rows, columns, multipliers, scale, width)
+            prices = slopes.T @ found
+            least = np.minimum.reduceat(cost[rows, columns] + prices[cells[rows], columns], _firsts(rows))
+            wanted = _cheaper(programme, prices, least - _TOLERANCE * scale)
+            if not len(wanted):
+                break
+            keys = np.union1d(keys, wanted)
+        multipliers, width = found, 2 * width
+        if outside <= _MISSED:
+            break
+    used = amounts > 0
+    entries = amounts[used] / weights[rows[used]], (rows[used], columns[used])
+    return csr_array(entries, shape=cost.shape), multipliers
+
+
+def _sample(cells: Ints, weights: Floats, generator: np.random.Generator) -> tuple[Ints, Floats]:
+    """Some of the points of every combination, and the weights with which they stand for all of it."""
+    order = generator.permutation(len(cells))
+    order = order[np.argsort(cells[order], kind="stable")]
+    sizes = np.bincount(cells)
+    rank = np.arange(len(cells)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    some = order[rank % _GROWTH == 0]
+    mass = np.bincount(cells, weights) / np.bincount(cells[some], weights[some])
+    return some, weights[some] * mass[cells[some]]
+
+
+def _firsts(rows: Ints) -> Ints:
+    """Where each row begins among rows in order."""
+    return np.flatnonzero(np.diff(rows, prepend=-1))
+
+
+def _near(programme: _Programme, prices: Floats, spare: int) -> tuple[Ints, float]:
+    """Keys p K + k of the best column of every row and of the `spare` next best ones, and by how much those are dearer
+    than the best of their row at most."""
+    clusters = programme.cost.shape[1]
+    best: list[Ints] = []
+    keys, gaps = np.empty(0, dtype=np.int64), np.empty(0)
+    for block, priced in programme.priced(prices):
+        rows, lowest = np.arange(len(priced)), priced.argmin(axis=1)
+        priced -= priced[rows, lowest][:, None]
+        best.append((rows + block.start) * clusters + lowest)
+        priced[rows, lowest] = np.inf
+        limit = gaps.max() if len(gaps) == spare else np.inf
+        near = np.flatnonzero(priced.reshape(-1) < limit)
+        keys = np.concatenate([keys, near + block.start * clusters])
+        gaps = np.concatenate([gaps, priced.reshape(-1)[near]])
+        if len(gaps) > spare:
+            kept = np.argpartition(gaps, spare - 1)[:spare]
+            keys, gaps = keys[kept], gaps[kept]
+    scale = float(gaps.max(initial=0.0)) or float(np.abs(programme.cost).max()) or 1.0
+    return np.union1d(np.concatenate(best), keys), scale
+
+
+def _cheaper(programme: _Programme, prices: Floats, least: Floats) -> Ints:
+    """Keys p K + k of the best column of every row in which that costs less than `least` (N,)."""
+    found: list[Ints] = []
+    for block, priced in programme.priced(prices):
+        rows = np.flatnonzero(priced.min(axis=1) < least[block])
+        found.append((rows + block.start) * priced.shape[1] + priced[rows].argmin(axis=1))
+    return np.concatenate(found)
+
+
+def _restricted(
+    programme: _Programme, rows: Ints, columns: Ints, centre: Floats, scale: float, width: float
+) -> tuple[Floats, Floats, float]:
+    """The programme with these columns x_pk alone, its multipliers within width * scale of the centre (R, K).
+
+    In the primal, each bound v <= 0 has the cost max over its multiplier l of l v instead. The variables are x of the
+    points that have several columns, the totals T_gk, and the two parts of every v.
+
+    Returns:
+        x of each column times the weight of its point, multipliers (R, K), and by how many points bounds are missed, or
+        kept where their multipliers say that they are not, for the walls of the box.
+    """
+    cost, cells, slopes, weights = programme
+    kinds, clusters = slopes.shape[1], cost.shape[1]
+    into = cells[rows] * clusters + columns
+    amounts = weights[rows]
+    counts = np.diff(_firsts(rows), append=len(rows))
+    free = np.repeat(counts > 1, counts)
+    fixed = np.bincount(into[~free], amounts[~free], kinds * clusters)
+    points, place = np.unique(rows[free], return_inverse=True)
+    count, totals, bounds = len(place), kinds * clusters, slopes.shape[0] * clusters
+
+    low, high = np.maximum(centre.ravel() / scale - width, 0), centre.ravel() / scale + width
+    dearer = cost[rows, columns][free] / scale
+    if count:
+        dearer -= np.minimum.reduceat(dearer, _firsts(place))[place]
+    each = np.arange(count)
+    simplices = coo_array((np.ones(count), (place, each)), shape=(len(points), count))
+    sums = coo_array((np.ones(count), (into[free], each)), shape=(totals, count))
+    excess = kron(coo_array(slopes), eye_array(clusters))
+    one = eye_array(bounds)
+    found = linprog(
+        np.concatenate([dearer, np.zeros(totals), high, -low]),
+        A_eq=block_array(
+            [[simplices, None, None, None], [sums, -eye_array(totals), None, None], [None, excess, -one, one]],
+            format="csc",
+        ),
+        b_eq=np.concatenate([weights[points], -fixed, np.zeros(bounds)]),
+        method="highs",
+    )
+    if found.x is None:
+        raise RuntimeError(f"HiGHS did not solve the fair assignment: {found.message}")
+    amounts[free] = np.maximum(found.x[:count], 0)
+    over, under = found.x[-2 * bounds : -bounds], found.x[-bounds:]
+    multipliers = np.clip(-found.eqlin.marginals[len(found.eqlin.marginals) - bounds :], low, high)
+    return amounts, multipliers.reshape(-1, clusters) * scale, float(over.sum() + under[low > 0].sum())

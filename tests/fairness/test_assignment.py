@@ -1,0 +1,123 @@
+"""The fair assignment: the optimum of the whole linear programme, its bounds and prices, and its rounding."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from clustering.errors import InputError
+from fairness.assignment import FairAssignment, fair_assignment
+from fairness.flow_rounding import rounded
+from fairness.groups import Groups, groups_of
+from tests.oracles.fair_assignment_lp import fair_lp
+
+
+def problem(seed: int, N: int, K: int, attributes: int, scale: float = 1.0) -> tuple[NDArray[np.float64], Groups]:
+    """Costs with ties, which go with the groups."""
+    rng = np.random.default_rng(seed)
+    sensitive = rng.integers(0, 3, size=(N, attributes))
+    x = rng.normal(size=(N, 2)) + sensitive[:, :1]
+    x[N // 2 :: 3] = x[0]
+    centres = rng.normal(size=(K, 2)) * 2
+    return scale * ((x[:, None] - centres) ** 2).sum(axis=2), groups_of(sensitive, N)
+
+
+def indicators(groups: Groups) -> NDArray[np.bool_]:
+    return groups.membership[groups.cells] > 0
+
+
+def within(groups: Groups, delta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    return groups.target * (1 - delta), np.minimum(groups.target / (1 - delta), 1)
+
+
+def check(found: FairAssignment, cost: NDArray[Any], groups: Groups, delta: float) -> None:
+    """Everything that an optimum is, by the whole programme."""
+    lower, upper = within(groups, delta)
+    unit = cost.max()  # of which the solver has absolute tolerances
+    oracle = fair_lp(cost / unit, indicators(groups), lower, upper)
+    assert oracle is not None
+    assert found.value / unit == pytest.approx(oracle[0], rel=1e-6, abs=1e-6)
+    assert found.bound / unit == pytest.approx(oracle[0], rel=1e-5, abs=1e-5)
+    assert found.bound / unit <= oracle[0] + 1e-6
+    shares = found.shares.toarray()
+    assert shares.min() >= 0
+    np.testing.assert_allclose(shares.sum(axis=1), 1, atol=1e-7)
+    totals, sizes = indicators(groups).T.astype(float) @ shares, shares.sum(axis=0)
+    assert (totals >= lower[:, None] * sizes - 1e-5).all()
+    assert (totals <= upper[:, None] * sizes + 1e-5).all()
+    priced = cost + found.prices[groups.cells]
+    chosen = shares > 1e-6
+    assert (priced - priced.min(axis=1, keepdims=True))[chosen].max() <= 1e-4 * cost.max()
+
+
+@given(
+    st.integers(0, 10_000),
+    st.integers(1, 24),
+    st.integers(1, 4),
+    st.integers(1, 2),
+    st.sampled_from([0.0, 0.2, 0.9]),
+    st.sampled_from([1e-8, 1.0, 1e8]),
+)
+def test_the_optimum_of_the_whole_programme(seed, N, K, attributes, delta, scale):
+    cost, groups = problem(seed, N, K, attributes, scale)
+    found = fair_assignment(cost, groups, *within(groups, delta), generator=np.random.default_rng(seed))
+    check(found, cost, groups, delta)
+
+
+@pytest.mark.parametrize(("attributes", "delta"), [(1, 0.0), (1, 0.2), (2, 0.1)])
+def test_samples_and_generated_columns_change_nothing(attributes, delta):
+    cost, groups = problem(0, 620, 5, attributes)
+    found = fair_assignment(cost, groups, *within(groups, delta), generator=np.random.default_rng(0))
+    check(found, cost, groups, delta)
+    other = fair_assignment(cost, groups, *within(groups, delta), generator=np.random.default_rng(1))
+    assert other.value == pytest.approx(found.value, rel=1e-9)
+
+
+def test_bounds_that_say_nothing_leave_every_point_where_it_is_cheapest():
+    cost, groups = problem(3, 900, 4, 1)
+    nothing = np.zeros(3), np.ones(3)
+    found = fair_assignment(cost, groups, *nothing, generator=np.random.default_rng(0))
+    assert found.value == pytest.approx(cost.min(axis=1).sum())
+    assert (found.prices == 0).all()
+
+
+def test_a_group_of_one_and_costs_that_are_all_equal():
+    groups = groups_of([0] * 700 + [1], 701)
+    exact = within(groups, 0.0)
+    found = fair_assignment(np.ones((701, 3)), groups, *exact, generator=np.random.default_rng(0))
+    assert found.value == pytest.approx(701)
+    totals = groups.membership[groups.cells].T @ found.shares.toarray()
+    np.testing.assert_allclose(totals[1] * 701, totals.sum(axis=0), atol=1e-4)
+
+
+def test_bounds_that_no_assignment_can_keep_are_refused():
+    groups = groups_of(["f"] * 3 + ["m"] * 7, 10)
+    with pytest.raises(InputError, match=r"group 'f' is 0.3 of the points: no assignment .* within 0.4..0.6"):
+        fair_assignment(np.ones((10, 2)), groups, np.full(2, 0.4), np.full(2, 0.6), generator=np.random.default_rng(0))
+
+
+@given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 5), st.integers(1, 2), st.sampled_from([0.0, 0.3]))
+def test_rounding_changes_no_count_by_one_and_costs_nothing(seed, N, K, attributes, delta):
+    cost, groups = problem(seed, N, K, attributes)
+    found = fair_assignment(cost, groups, *within(groups, delta), generator=np.random.default_rng(seed))
+    labels = rounded(found.shares, cost, groups)
+    assert cost[np.arange(N), labels].sum() <= found.value + 1e-6 * cost.max()
+    shares = found.shares.toarray()
+    assert (shares[np.arange(N), labels] > 0).all()
+    kept = np.zeros((N, K))
+    kept[np.arange(N), labels] = 1
+    cells = np.eye(len(groups.membership))[groups.cells]
+    for part in (cells, np.ones((N, 1))):
+        assert np.abs(part.T @ (kept - shares)).max() < 1
+
+
+def test_rounding_of_soft_shares_keeps_their_counts():
+    rng = np.random.default_rng(0)
+    groups = groups_of(rng.integers(0, 2, 50), 50)
+    shares = np.full((50, 2), 0.5)
+    labels = rounded(csr_array(shares), rng.random((50, 2)), groups)
+    assert (np.abs(groups.counts(labels, 2) - groups.sizes[:, None] / 2) < 1).all()
