@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
-from scipy.sparse import block_array, coo_array, csr_array, eye_array, kron
+from scipy.sparse import block_array, coo_array, csr_array, eye_array, kron, vstack
 
 from clustering.errors import InputError
 from fairness.groups import Groups
@@ -53,13 +53,15 @@ class FairAssignment(NamedTuple):
         shares: (N, K) x, rows sum to one; at a vertex, so that few rows have more than one entry.
         value: sum_pk cost_pk x_pk, weighted.
         prices: (G, K) such that every x_pk > 0 has the least cost_pk + prices_gk of its row, up to rounding.
-        bound: sum_p min_k (cost_pk + prices_gk), weighted: no assignment within the bounds costs less.
+        bound: what no assignment within the bounds can cost less than, from the prices; `value` up to rounding.
+        multipliers: (R,) of the dual, to begin from where the costs are other ones.
     """
 
     shares: csr_array
     value: float
     prices: Floats
     bound: float
+    multipliers: Floats
 
 
 class _Programme(NamedTuple):
@@ -67,13 +69,19 @@ class _Programme(NamedTuple):
 
     Attributes:
         cells: (N,) combination of groups of each point.
-        slopes: (R, G), each R bounds on the totals T_gk of every cluster: slopes @ T <= 0.
+        weights: (N,) how many points each stands for.
+        excess, limits: (R, G K) and (R,), the bounds on the totals T_gk: excess @ T <= limits.
     """
 
     cost: Floats
     cells: Ints
-    slopes: Floats
     weights: Floats
+    excess: csr_array
+    limits: Floats
+
+    def prices(self, multipliers: Floats) -> Floats:
+        """(G, K) of multipliers (R,)."""
+        return np.asarray(multipliers @ self.excess).reshape(-1, self.cost.shape[1])
 
     def priced(self, prices: Floats) -> Iterator[tuple[slice, Floats]]:
         """cost_pk + price_gk of some rows at a time."""
@@ -83,8 +91,21 @@ class _Programme(NamedTuple):
             yield block, self.cost[block] + prices[self.cells[block]]
 
 
+def bounds_about(target: Floats, delta: float) -> tuple[Floats, Floats]:
+    """Least and largest share of every group, (J,) each, target (1 - delta) and target / (1 - delta), as in the public
+    code of Bera et al.; exactly the target with delta 0."""
+    return target * (1 - delta), np.minimum(target / (1 - delta), 1.0)
+
+
 def fair_assignment(
-    cost: Floats, groups: Groups, lower: Floats, upper: Floats, *, generator: np.random.Generator
+    cost: Floats,
+    groups: Groups,
+    lower: Floats,
+    upper: Floats,
+    *,
+    generator: np.random.Generator,
+    capacity: Floats | None = None,
+    near: FairAssignment | None = None,
 ) -> FairAssignment:
     """Solve the programme above.
 
@@ -97,44 +118,61 @@ def fair_assignment(
         lower: (J,) least share of each group in a cluster, 0..1.
         upper: (J,) largest share, 0..1.
         generator: of the samples.
+        capacity: (K,) most points of each cluster, inf for any; N or more in all.
+        near: what was found for costs that were little different, with the same groups and bounds: quicker than to
+            begin with a sample.
 
     Raises:
         InputError: bounds that no assignment can keep.
     """
-    shares = groups.sizes / len(cost)
-    for j, share in enumerate(shares):  # all points in one cluster keep the bounds, or nothing does
+    clusters, membership = cost.shape[1], groups.membership
+    for j, share in enumerate(groups.sizes / len(cost)):  # as in the data in every cluster, or not at all
         if not lower[j] - 1e-9 <= share <= upper[j] + 1e-9:
             raise InputError(
                 f"group {groups.labels()[j]!r} is {share:.4g} of the points: no assignment can keep its share of every "
                 f"cluster within {lower[j]:.4g}..{upper[j]:.4g}; choose bounds that contain the share in the data"
             )
-    membership = groups.membership
-    slopes = np.concatenate([(membership - upper)[:, upper < 1], (lower - membership)[:, lower > 0]], axis=1).T
-    programme = _Programme(cost, groups.cells, slopes, np.ones(len(cost)))
-    shares, multipliers = _solved(programme, generator)
-    prices = slopes.T @ multipliers
-    bound = sum(float(priced.min(axis=1).sum()) for _, priced in programme.priced(prices))
-    return FairAssignment(shares, float((shares.multiply(cost)).sum()), prices, bound)
+    slopes = np.concatenate([membership - upper, lower - membership], axis=1).T
+    slopes = slopes[slopes.max(axis=1) > 0]  # the others say nothing
+    excess = kron(csr_array(slopes), eye_array(clusters), format="csr")
+    limits = np.zeros(excess.shape[0])
+    if capacity is not None:
+        if capacity.sum() < len(cost):
+            raise InputError(f"the capacities of the clusters are {capacity.sum():g} in all for {len(cost)} points")
+        narrow = np.flatnonzero(np.isfinite(capacity))
+        sizes = kron(np.ones((1, len(membership))), eye_array(clusters), format="csr")[narrow]
+        excess, limits = vstack([excess, sizes], format="csr"), np.concatenate([limits, capacity[narrow]])
+    programme = _Programme(cost, groups.cells, np.ones(len(cost)), excess, limits)
+    shares, multipliers = _solved(programme, generator, None if near is None else near.multipliers)
+    prices = programme.prices(multipliers)
+    bound = sum(float(priced.min(axis=1).sum()) for _, priced in programme.priced(prices)) - float(limits @ multipliers)
+    return FairAssignment(shares, float(shares.multiply(cost).sum()), prices, bound, multipliers)
 
 
-def _solved(programme: _Programme, generator: np.random.Generator) -> tuple[csr_array, Floats]:
-    """x (N, K) and the multipliers (R, K) of an optimum."""
-    cost, cells, slopes, weights = programme
+def _solved(
+    programme: _Programme, generator: np.random.Generator, multipliers: Floats | None = None
+) -> tuple[csr_array, Floats]:
+    """x (N, K) and the multipliers (R,) of an optimum, looked for about these."""
+    cost, cells, weights, excess, _ = programme
     points, clusters = cost.shape
-    if points <= _COARSEST:
-        multipliers, spare, width = np.zeros((len(slopes), clusters)), points * clusters, _FAR
-    else:
+    if excess.shape[0] == 0:
+        every = np.arange(points)
+        return csr_array((np.ones(points), (every, cost.argmin(axis=1))), shape=cost.shape), np.empty(0)
+    # The error of prices from n points is about sqrt(K / n), and so is the share of points that it moves.
+    spare, width = int(4 * np.sqrt(clusters * points)), 0.5
+    if multipliers is None and points <= _COARSEST:
+        multipliers, spare, width = np.zeros(excess.shape[0]), points * clusters, _FAR
+    elif multipliers is None:
         some, heavier = _sample(cells, weights, generator)
-        _, multipliers = _solved(_Programme(cost[some], cells[some], slopes, heavier), generator)
-        # The error of prices from n points is about sqrt(K / n), and so is the share of points that it moves.
-        spare, width = int(4 * np.sqrt(clusters * points)), 0.5
+        sample = programme._replace(cost=cost[some], cells=cells[some], weights=heavier)
+        _, multipliers = _solved(sample, generator)
     while True:
-        prices = slopes.T @ multipliers
+        prices = programme.prices(multipliers)
         keys, scale = _near(programme, prices, spare)
         while True:
             rows, columns = np.divmod(keys, clusters)
             amounts, found, outside = _restricted(programme, rows, columns, multipliers, scale, width)
-            prices = slopes.T @ found
+            prices = programme.prices(found)
             least = np.minimum.reduceat(cost[rows, columns] + prices[cells[rows], columns], _firsts(rows))
             wanted = _cheaper(programme, prices, least - _TOLERANCE * scale)
             if not len(wanted):
@@ -198,33 +236,32 @@ def _cheaper(programme: _Programme, prices: Floats, least: Floats) -> Ints:
 def _restricted(
     programme: _Programme, rows: Ints, columns: Ints, centre: Floats, scale: float, width: float
 ) -> tuple[Floats, Floats, float]:
-    """The programme with these columns x_pk alone, its multipliers within width * scale of the centre (R, K).
+    """The programme with these columns x_pk alone, its multipliers within width * scale of the centre (R,).
 
     In the primal, each bound v <= 0 has the cost max over its multiplier l of l v instead. The variables are x of the
     points that have several columns, the totals T_gk, and the two parts of every v.
 
     Returns:
-        x of each column times the weight of its point, multipliers (R, K), and by how many points bounds are missed, or
+        x of each column times the weight of its point, multipliers (R,), and by how many points bounds are missed, or
         kept where their multipliers say that they are not, for the walls of the box.
     """
-    cost, cells, slopes, weights = programme
-    kinds, clusters = slopes.shape[1], cost.shape[1]
+    cost, cells, weights, excess, limits = programme
+    clusters, (bounds, totals) = cost.shape[1], excess.shape
     into = cells[rows] * clusters + columns
     amounts = weights[rows]
     counts = np.diff(_firsts(rows), append=len(rows))
     free = np.repeat(counts > 1, counts)
-    fixed = np.bincount(into[~free], amounts[~free], kinds * clusters)
+    fixed = np.bincount(into[~free], amounts[~free], totals)
     points, place = np.unique(rows[free], return_inverse=True)
-    count, totals, bounds = len(place), kinds * clusters, slopes.shape[0] * clusters
+    count = len(place)
 
-    low, high = np.maximum(centre.ravel() / scale - width, 0), centre.ravel() / scale + width
+    low, high = np.maximum(centre / scale - width, 0), centre / scale + width
     dearer = cost[rows, columns][free] / scale
     if count:
         dearer -= np.minimum.reduceat(dearer, _firsts(place))[place]
     each = np.arange(count)
     simplices = coo_array((np.ones(count), (place, each)), shape=(len(points), count))
     sums = coo_array((np.ones(count), (into[free], each)), shape=(totals, count))
-    excess = kron(coo_array(slopes), eye_array(clusters))
     one = eye_array(bounds)
     found = linprog(
         np.concatenate([dearer, np.zeros(totals), high, -low]),
@@ -232,7 +269,7 @@ def _restricted(
             [[simplices, None, None, None], [sums, -eye_array(totals), None, None], [None, excess, -one, one]],
             format="csc",
         ),
-        b_eq=np.concatenate([weights[points], -fixed, np.zeros(bounds)]),
+        b_eq=np.concatenate([weights[points], -fixed, limits]),
         method="highs",
     )
     if found.x is None:
@@ -240,4 +277,4 @@ def _restricted(
     amounts[free] = np.maximum(found.x[:count], 0)
     over, under = found.x[-2 * bounds : -bounds], found.x[-bounds:]
     multipliers = np.clip(-found.eqlin.marginals[len(found.eqlin.marginals) - bounds :], low, high)
-    return amounts, multipliers.reshape(-1, clusters) * scale, float(over.sum() + under[low > 0].sum())
+    return amounts, multipliers * scale, float(over.sum() + under[low > 0].sum())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
 from clustering.errors import InputError
-from fairness.assignment import FairAssignment, fair_assignment
+from fairness.assignment import FairAssignment, bounds_about, fair_assignment
 from fairness.flow_rounding import rounded
 from fairness.groups import Groups, groups_of
 from tests.oracles.fair_assignment_lp import fair_lp
@@ -30,13 +30,9 @@ def indicators(groups: Groups) -> NDArray[np.bool_]:
     return groups.membership[groups.cells] > 0
 
 
-def within(groups: Groups, delta: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    return groups.target * (1 - delta), np.minimum(groups.target / (1 - delta), 1)
-
-
 def check(found: FairAssignment, cost: NDArray[Any], groups: Groups, delta: float) -> None:
     """Everything that an optimum is, by the whole programme."""
-    lower, upper = within(groups, delta)
+    lower, upper = bounds_about(groups.target, delta)
     unit = cost.max()  # of which the solver has absolute tolerances
     oracle = fair_lp(cost / unit, indicators(groups), lower, upper)
     assert oracle is not None
@@ -64,16 +60,16 @@ def check(found: FairAssignment, cost: NDArray[Any], groups: Groups, delta: floa
 )
 def test_the_optimum_of_the_whole_programme(seed, N, K, attributes, delta, scale):
     cost, groups = problem(seed, N, K, attributes, scale)
-    found = fair_assignment(cost, groups, *within(groups, delta), generator=np.random.default_rng(seed))
+    found = fair_assignment(cost, groups, *bounds_about(groups.target, delta), generator=np.random.default_rng(seed))
     check(found, cost, groups, delta)
 
 
 @pytest.mark.parametrize(("attributes", "delta"), [(1, 0.0), (1, 0.2), (2, 0.1)])
 def test_samples_and_generated_columns_change_nothing(attributes, delta):
     cost, groups = problem(0, 620, 5, attributes)
-    found = fair_assignment(cost, groups, *within(groups, delta), generator=np.random.default_rng(0))
+    found = fair_assignment(cost, groups, *bounds_about(groups.target, delta), generator=np.random.default_rng(0))
     check(found, cost, groups, delta)
-    other = fair_assignment(cost, groups, *within(groups, delta), generator=np.random.default_rng(1))
+    other = fair_assignment(cost, groups, *bounds_about(groups.target, delta), generator=np.random.default_rng(1))
     assert other.value == pytest.approx(found.value, rel=1e-9)
 
 
@@ -87,7 +83,7 @@ def test_bounds_that_say_nothing_leave_every_point_where_it_is_cheapest():
 
 def test_a_group_of_one_and_costs_that_are_all_equal():
     groups = groups_of([0] * 700 + [1], 701)
-    exact = within(groups, 0.0)
+    exact = bounds_about(groups.target, 0.0)
     found = fair_assignment(np.ones((701, 3)), groups, *exact, generator=np.random.default_rng(0))
     assert found.value == pytest.approx(701)
     totals = groups.membership[groups.cells].T @ found.shares.toarray()
@@ -103,7 +99,7 @@ def test_bounds_that_no_assignment_can_keep_are_refused():
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 5), st.integers(1, 2), st.sampled_from([0.0, 0.3]))
 def test_rounding_changes_no_count_by_one_and_costs_nothing(seed, N, K, attributes, delta):
     cost, groups = problem(seed, N, K, attributes)
-    found = fair_assignment(cost, groups, *within(groups, delta), generator=np.random.default_rng(seed))
+    found = fair_assignment(cost, groups, *bounds_about(groups.target, delta), generator=np.random.default_rng(seed))
     labels = rounded(found.shares, cost, groups)
     assert cost[np.arange(N), labels].sum() <= found.value + 1e-6 * cost.max()
     shares = found.shares.toarray()
@@ -121,3 +117,31 @@ def test_rounding_of_soft_shares_keeps_their_counts():
     shares = np.full((50, 2), 0.5)
     labels = rounded(csr_array(shares), rng.random((50, 2)), groups)
     assert (np.abs(groups.counts(labels, 2) - groups.sizes[:, None] / 2) < 1).all()
+
+
+@given(st.integers(0, 10_000), st.integers(1, 30), st.floats(0, 1))
+def test_a_capacity_is_kept_at_the_least_cost(seed, N, room):
+    cost, groups = problem(seed, N, 3, 1)
+    capacity = np.array([np.inf, np.inf, room * N])
+    found = fair_assignment(
+        cost, groups, *bounds_about(groups.target, 0.0), generator=np.random.default_rng(0), capacity=capacity
+    )
+    assert found.shares.toarray()[:, 2].sum() <= room * N + 1e-5
+    assert found.bound == pytest.approx(found.value, rel=1e-5, abs=1e-5 * cost.max())
+
+
+def test_beginning_from_another_optimum_finds_the_same():
+    cost, groups = problem(1, 900, 4, 1)
+    exact = bounds_about(groups.target, 0.0)
+    first = fair_assignment(cost, groups, *exact, generator=np.random.default_rng(0))
+    moved = cost + np.random.default_rng(2).random(cost.shape)
+    alone = fair_assignment(moved, groups, *exact, generator=np.random.default_rng(0))
+    after = fair_assignment(moved, groups, *exact, generator=np.random.default_rng(0), near=first)
+    assert after.value == pytest.approx(alone.value, rel=1e-9)
+
+
+def test_capacities_that_do_not_hold_all_points_are_refused():
+    cost, groups = problem(1, 9, 2, 1)
+    exact = bounds_about(groups.target, 0.0)
+    with pytest.raises(InputError, match="capacities of the clusters are 8 in all for 9 points"):
+        fair_assignment(cost, groups, *exact, generator=np.random.default_rng(0), capacity=np.full(2, 4.0))
