@@ -1,0 +1,25 @@
+"""Fair clustering by other authors, one method a file: `from fairness.rivals import Bera`.
+
+All are estimators with the parameters and fitted attributes of `fairness.FairKMeans`, as far as they have a meaning for
+the method, so that one table can hold all. Objectives are those of `fairness.objectives`, about the best prototypes of
+the labels; what a method had in mind besides, its own attributes tell. None says where new points belong.
+"""
+
+import importlib
+from typing import Any
+
+_ESTIMATORS = {
+    "Bera": "fairness.rivals.bera",
+    "FairLloyd": "fairness.rivals.fair_lloyd",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Estimators are imported when they are asked for: they need torch and scikit-learn, other parts do not."""
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_ESTIMATORS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_ESTIMATORS])

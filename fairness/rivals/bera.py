@@ -1,0 +1,105 @@
+"""Fair assignment to the centres of an unfair clustering (Bera, Chakrabarty, Flores and Negahbani, NeurIPS 2019)."""
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClusterMixin
+
+from clustering.parameters import AtLeast, Within
+from clustering.streams import stream
+from clustering.timing import Seconds, Stopwatch
+from fairness.assignment import bounds_about, fair_assignment
+from fairness.flow_rounding import rounded
+from fairness.metrics import additive_violation
+from fairness.rivals.reported import SmallGroups, given, keep_labels, objective_of
+from fairness.rivals.unfair import Kind, costs, unfair_centres
+
+
+class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Points are assigned anew to the centres of K-means or K-median, at the least cost for which the share of every
+    group in every cluster is between mu_j (1 - delta) and mu_j / (1 - delta).
+
+    The linear programme is solved exactly at full size (`fairness.assignment`), and rounded by a flow
+    (`fairness.flow_rounding`) where the paper drops constraints. Any number of groups, which overlap where there are several
+    attributes. Centres stay where they were; `FairLloyd` moves them. Takes N K float64 costs besides X.
+
+    Parameters
+    ----------
+    n_clusters : K.
+    kind : "kmeans" or "kmedian", the clustering whose centres and costs (squared distances, distances) are taken.
+    delta : how far shares may be from the target, 0..0.99; 0.2 in the paper.
+    target : mu, see `fairness.groups.groups_of`; None: the shares of the data.
+    init : "k-means++", or (K, D) first centres, then one start only.
+    n_init : starts of the unfair clustering, of which the lowest objective is taken.
+    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
+    small_groups : "error": a group of fewer points than clusters is refused; "keep": some clusters will lack it.
+    max_iter : iterations of the unfair clustering at most.
+    random_state : seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : (N,) int.
+    cluster_centers_ : (K, D) of the unfair clustering, of normalised rows if `normalize`.
+    objective_ : of the labels, about their own means or medoids. unfair_objective_ : of the unfair clustering.
+    assignment_cost_ : what the labels pay for cluster_centers_. lp_value_ : what the fractional assignment pays, the
+        least of all that keep the bounds.
+    violation_ : points by which a group's count in a cluster is beyond its bounds at most; below 2 with one attribute.
+    n_fractional_ : points that were rounded.
+    fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
+    absent_groups_ : see `fairness.metrics.Fairness`.
+    history_ : (1,) lp_value_. n_iter_ : 1. seconds_ : `clustering.timing.Seconds` of the fit.
+    n_features_in_, feature_names_in_ : of scikit-learn.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        kind: Kind = "kmeans",
+        delta: Annotated[float, Within(0, 0.99)] = 0.2,
+        target: Any = None,
+        init: str | ArrayLike = "k-means++",
+        n_init: Annotated[int, AtLeast(1)] = 8,
+        normalize: Literal["l2"] | None = None,
+        small_groups: SmallGroups = "error",
+        max_iter: Annotated[int, AtLeast(1)] = 300,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kind = kind
+        self.delta = delta
+        self.target = target
+        self.init = init
+        self.n_init = n_init
+        self.normalize = normalize
+        self.small_groups = small_groups
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "Bera":
+        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+
+        Args:
+            sensitive_features: see `fairness.groups.groups_of`; None: one group, the unfair clustering.
+
+        Raises:
+            InputError: a parameter, X or groups that cannot be; bounds that no assignment can keep.
+        """
+        data, watch = given(self, X, sensitive_features, target=self.target), Stopwatch()
+        values, groups = data.values, data.groups
+        seeds = data.seeds(self)
+        seeding = watch.lap()
+        unfair = min(unfair_centres(self.kind, values, seeds, self.max_iter), key=lambda start: start.objective)
+        cost = costs(values, unfair.values, self.kind)
+        found = fair_assignment(
+            cost, groups, *bounds_about(groups.target, self.delta), generator=stream(data.seed, "fair assignment")
+        )
+        labels = rounded(found.shares, cost, groups)
+        self.cluster_centers_, self.unfair_objective_, self.lp_value_ = unfair.values, unfair.objective, found.value
+        self.assignment_cost_ = float(cost[np.arange(len(cost)), labels].sum())
+        self.n_fractional_ = int((np.diff(found.shares.indptr) > 1).sum())
+        self.violation_ = additive_violation(labels, sensitive_features, target=self.target, delta=self.delta)
+        objective = objective_of(self.kind, values, labels)
+        keep_labels(self, data, labels, objective, [found.value], Seconds(0.0, seeding, watch.lap()))
+        return self

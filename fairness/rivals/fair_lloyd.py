@@ -1,0 +1,131 @@
+"""K-means whose assignments are fair: the cheap baseline that every table should have."""
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClusterMixin
+
+from clustering.parameters import AtLeast, Within
+from clustering.streams import stream
+from clustering.timing import Seconds, Stopwatch
+from fairness.assignment import FairAssignment, bounds_about, fair_assignment
+from fairness.flow_rounding import rounded
+from fairness.metrics import additive_violation
+from fairness.objectives import kmeans_objective
+from fairness.rivals.reported import Floats, Given, Ints, SmallGroups, given, keep_labels
+from fairness.rivals.unfair import costs, unfair_centres
+
+
+class _Course(NamedTuple):
+    labels: Ints
+    centres: Floats
+    objective: float
+    history: list[float]
+
+
+class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """K-means in which every assignment is the cheapest fair one instead of the nearest mean.
+
+    From the means of K-means, in turns: the assignment of least cost that keeps the share of every group in every
+    cluster between mu_j (1 - delta) and mu_j / (1 - delta) (the linear programme of Bera et al. 2019, exact at full
+    size), and the means of its clusters. Neither raises the cost, so that it falls to a local minimum. Takes N K
+    float64 costs besides X, and some ten assignments a start.
+
+    Parameters
+    ----------
+    n_clusters : K.
+    delta : how far shares may be from the target, 0..0.99; 0: exactly the target, up to whole points.
+    target : mu, see `fairness.groups.groups_of`; None: the shares of the data.
+    init : "k-means++", or (K, D) first centres, then one start only.
+    n_init : starts, each of the seeds first followed by K-means; the lowest objective is the result.
+    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
+    small_groups : "error": a group of fewer points than clusters is refused; "keep": some clusters will lack it.
+    max_iter, tol : turns at most; relative decrease of the cost at which they end.
+    random_state : seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : (N,) int, rounded from the fractional assignment, see `fairness.flow_rounding`.
+    cluster_centers_ : (K, D) means, of normalised rows if `normalize`.
+    objective_ : K-means objective of the labels, about their own means.
+    history_ : (n_iter_,) cost of the fractional assignment after each turn; it never rises.
+    violation_ : points by which a group's count in a cluster is beyond its bounds at most; below 2 with one attribute.
+    fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
+    absent_groups_ : see `fairness.metrics.Fairness`.
+    start_objectives_ : (n_init,) objective of every start.
+    n_iter_ : turns of the result. seconds_ : `clustering.timing.Seconds` of the fit.
+    n_features_in_, feature_names_in_ : of scikit-learn.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        delta: Annotated[float, Within(0, 0.99)] = 0.0,
+        target: Any = None,
+        init: str | ArrayLike = "k-means++",
+        n_init: Annotated[int, AtLeast(1)] = 4,
+        normalize: Literal["l2"] | None = None,
+        small_groups: SmallGroups = "error",
+        max_iter: Annotated[int, AtLeast(1)] = 100,
+        tol: Annotated[float, AtLeast(0)] = 1e-5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.delta = delta
+        self.target = target
+        self.init = init
+        self.n_init = n_init
+        self.normalize = normalize
+        self.small_groups = small_groups
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "FairLloyd":
+        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+
+        Args:
+            sensitive_features: see `fairness.groups.groups_of`; None: one group, K-means.
+
+        Raises:
+            InputError: a parameter, X or groups that cannot be; bounds that no assignment can keep.
+        """
+        data, watch = given(self, X, sensitive_features, target=self.target), Stopwatch()
+        seeds = data.seeds(self)
+        seeding = watch.lap()
+        starts = unfair_centres("kmeans", data.values, seeds, max_iter=300)
+        courses = [self._course(data, start.values) for start in starts]
+        best = min(courses, key=lambda course: course.objective)
+        self.cluster_centers_ = best.centres
+        self.start_objectives_ = np.array([course.objective for course in courses])
+        self.violation_ = additive_violation(best.labels, sensitive_features, target=self.target, delta=self.delta)
+        keep_labels(self, data, best.labels, best.objective, best.history, Seconds(0.0, seeding, watch.lap()))
+        return self
+
+    def _course(self, data: Given, centres: Floats) -> _Course:
+        """One start, from these centres (K, D)."""
+        values, groups = data.values, data.groups
+        bounds, generator = bounds_about(groups.target, self.delta), stream(data.seed, "fair assignment")
+        found: FairAssignment | None = None
+        history: list[float] = []
+        for _ in range(self.max_iter):
+            cost = costs(values, centres)
+            found = fair_assignment(cost, groups, *bounds, generator=generator, near=found)
+            history.append(found.value)
+            if len(history) > 1 and history[-2] - history[-1] <= self.tol * history[-2]:
+                break
+            centres = means(found.shares, values, centres)
+        assert found is not None
+        labels = rounded(found.shares, cost, groups)
+        onto = np.zeros(found.shares.shape)
+        onto[np.arange(len(labels)), labels] = 1
+        return _Course(labels, means(onto, values, centres), kmeans_objective(values, labels), history)
+
+
+def means(shares: Any, values: Floats, centres: Floats) -> Floats:
+    """(K, D) means of points (N, D) by their shares (N, K), dense or sparse; the centre of a cluster without any."""
+    sizes = np.asarray(shares.sum(axis=0)).ravel()
+    filled = (sizes > 1e-9)[:, None]
+    return np.where(filled, (shares.T @ values) / np.where(filled, sizes[:, None], 1.0), centres)

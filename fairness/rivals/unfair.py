@@ -1,0 +1,67 @@
+"""K-means and K-median without fairness, with which other methods begin, and what points pay for centres."""
+
+from typing import Literal, NamedTuple
+
+import numpy as np
+import sklearn.cluster
+import torch
+from numpy.typing import NDArray
+
+from fairness.objectives import geometric_median
+
+Floats = NDArray[np.float64]
+Kind = Literal["kmeans", "kmedian"]
+
+_SETTLED = 1e-6
+"""Relative decrease of the K-median objective at which it ends."""
+
+
+class Centres(NamedTuple):
+    """Where a start ended.
+
+    Attributes:
+        values: (K, D).
+        objective: sum of what points pay for the nearest.
+    """
+
+    values: Floats
+    objective: float
+
+
+def costs(values: Floats, centres: Floats, kind: Kind = "kmeans") -> Floats:
+    """(N, K) squared distances, or distances for "kmedian", of points (N, D) to centres (K, D)."""
+    origin = values.mean(axis=0)  # far from zero, the expansion would drown in rounding
+    values, centres = values - origin, centres - origin
+    squared = values @ (-2 * centres.T)
+    squared += np.einsum("nd,nd->n", values, values)[:, None]
+    squared += np.einsum("kd,kd->k", centres, centres)
+    np.maximum(squared, 0, out=squared)
+    return squared if kind == "kmeans" else np.sqrt(squared, out=squared)
+
+
+def unfair_centres(kind: Kind, values: Floats, seeds: Floats, max_iter: int) -> list[Centres]:
+    """Where each of the seeds (T, K, D) leads: K-means by scikit-learn, K-median by turns of assignments to the nearest
+    and geometric medians."""
+    if kind == "kmedian":
+        return [_medians(values, seed, max_iter) for seed in seeds]
+    found = []
+    for seed in seeds:
+        lloyd = sklearn.cluster.KMeans(len(seed), init=seed, n_init=1, max_iter=max_iter).fit(values)
+        found.append(Centres(lloyd.cluster_centers_, float(lloyd.inertia_)))
+    return found
+
+
+def _medians(values: Floats, centres: Floats, max_iter: int) -> Centres:
+    points, centres, lowest = torch.from_numpy(values), centres.copy(), np.inf
+    for _ in range(max_iter):
+        paid = costs(values, centres, "kmedian")
+        labels, objective = paid.argmin(axis=1), float(paid.min(axis=1).sum())
+        if objective >= lowest * (1 - _SETTLED):
+            break
+        lowest = objective
+        for k in np.unique(labels):  # an empty cluster keeps its centre
+            members = points[torch.from_numpy(labels == k)]
+            centres[k] = geometric_median(
+                points[torch.from_numpy(labels == k)], tolerance=1e-6, max_iterations=50
+            ).numpy()
+    return Centres(centres, float(costs(values, centres, "kmedian").min(axis=1).sum()))
