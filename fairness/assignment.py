@@ -39,6 +39,9 @@ _BLOCK = 1 << 21
 _TOLERANCE = 1e-6
 """Of costs, in units of the dearest column that the solver is given first: ten times the solver's own."""
 
+_TIED = 1e-12
+"""Of costs, relative: they are the same up to rounding."""
+
 _MISSED = 1e-6
 """Points by which bounds are missed, at most."""
 
@@ -174,7 +177,7 @@ def _solved(
             amounts, found, outside = _restricted(programme, rows, columns, multipliers, scale, width)
             prices = programme.prices(found)
             least = np.minimum.reduceat(cost[rows, columns] + prices[cells[rows], columns], _firsts(rows))
-            wanted = _cheaper(programme, prices, least - _TOLERANCE * scale)
+            wanted = _cheaper(programme, prices, least - _TOLERANCE * scale, spare)
             if not len(wanted):
                 break
             keys = np.union1d(keys, wanted)
@@ -203,34 +206,46 @@ def _firsts(rows: Ints) -> Ints:
 
 
 def _near(programme: _Programme, prices: Floats, spare: int) -> tuple[Ints, float]:
-    """Keys p K + k of the best column of every row and of the `spare` next best ones, and by how much those are dearer
-    than the best of their row at most."""
+    """Keys p K + k of the best column of every row, of some that are as good, and of the `spare` next best ones, and by
+    how much these are dearer than the best of their row at most."""
     clusters = programme.cost.shape[1]
     best: list[Ints] = []
-    keys, gaps = np.empty(0, dtype=np.int64), np.empty(0)
+    as_good, keys, gaps = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
     for block, priced in programme.priced(prices):
         rows, lowest = np.arange(len(priced)), priced.argmin(axis=1)
+        tied = _TIED * np.abs(priced).max()
         priced -= priced[rows, lowest][:, None]
-        best.append((rows + block.start) * clusters + lowest)
+        first = block.start * clusters
+        best.append(first + rows * clusters + lowest)
         priced[rows, lowest] = np.inf
-        limit = gaps.max() if len(gaps) == spare else np.inf
-        near = np.flatnonzero(priced.reshape(-1) < limit)
-        keys = np.concatenate([keys, near + block.start * clusters])
-        gaps = np.concatenate([gaps, priced.reshape(-1)[near]])
-        if len(gaps) > spare:
-            kept = np.argpartition(gaps, spare - 1)[:spare]
-            keys, gaps = keys[kept], gaps[kept]
+        gap = priced.reshape(-1)
+        if len(as_good) < spare:
+            as_good = np.concatenate([as_good, first + np.flatnonzero(gap <= tied)])
+        near = np.flatnonzero((gap > tied) & (gap < (gaps.max() if len(gaps) == spare else np.inf)))
+        kept, gaps = _least(np.concatenate([gaps, gap[near]]), spare)
+        keys = np.concatenate([keys, first + near])[kept]
     scale = float(gaps.max(initial=0.0)) or float(np.abs(programme.cost).max()) or 1.0
-    return np.union1d(np.concatenate(best), keys), scale
+    return np.unique(np.concatenate([*best, as_good[:spare], keys])), scale
 
 
-def _cheaper(programme: _Programme, prices: Floats, least: Floats) -> Ints:
-    """Keys p K + k of the best column of every row in which that costs less than `least` (N,)."""
-    found: list[Ints] = []
+def _cheaper(programme: _Programme, prices: Floats, least: Floats, most: int) -> Ints:
+    """Keys p K + k of the best column of every row in which that costs less than `least` (N,); if these are more than
+    `most`, those that cost least in comparison: with them the others may no longer do."""
+    keys, excess = np.empty(0, dtype=np.int64), np.empty(0)
     for block, priced in programme.priced(prices):
-        rows = np.flatnonzero(priced.min(axis=1) < least[block])
-        found.append((rows + block.start) * priced.shape[1] + priced[rows].argmin(axis=1))
-    return np.concatenate(found)
+        lowest = priced.min(axis=1) - least[block]
+        rows = np.flatnonzero(lowest < 0)
+        kept, excess = _least(np.concatenate([excess, lowest[rows]]), most)
+        keys = np.concatenate([keys, (rows + block.start) * priced.shape[1] + priced[rows].argmin(axis=1)])[kept]
+    return keys
+
+
+def _least(values: Floats, count: int) -> tuple[Ints | slice, Floats]:
+    """Where the `count` least values are, and these."""
+    if len(values) <= count:
+        return slice(None), values
+    kept = np.argpartition(values, count - 1)[:count]
+    return kept, values[kept]
 
 
 def _restricted(

@@ -10,6 +10,7 @@ from typing import Any
 
 _ESTIMATORS = {
     "Bera": "fairness.rivals.bera",
+    "FairAlignment": "fairness.rivals.alignment",
     "FairLloyd": "fairness.rivals.fair_lloyd",
 }
 

@@ -1,0 +1,184 @@
+"""Fair clustering via alignment (Kim, Lee, Park and Kim, ICML 2025), K-means."""
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+import sklearn.cluster
+from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator, ClusterMixin
+
+from clustering.parameters import AtLeast, Within
+from clustering.streams import stream
+from clustering.timing import Seconds, Stopwatch
+from fairness.assignment import FairAssignment, fair_assignment
+from fairness.flow_rounding import rounded
+from fairness.objectives import kmeans_objective
+from fairness.rivals.reported import Floats, Given, Ints, SmallGroups, given, keep_labels
+from fairness.rivals.unfair import costs, unfair_centres
+
+
+class _Course(NamedTuple):
+    labels: Ints
+    centres: Floats
+    objective: float
+    history: list[float]
+
+
+class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """K-means of aligned points: means of one point of each group, weighted by the sizes of the groups.
+
+    With pi_j the share of group j, mean T of (x_1..x_J) and any centre,
+
+        sum_j pi_j ||x_j - c||^2  =  ||T - c||^2  +  sum_j pi_j ||x_j - T||^2,
+
+    so fair K-means is K-means of the T of a joint distribution of the groups, plus what alignment costs. In turns: the
+    joint distribution that is best for the centres, an optimal transport between groups, and K-means of its aligned
+    points. Neither raises the sum, of which `history_` has the values.
+
+    The transport of the paper is over all pairs, and is solved for parts of 1,024 points. Since the cost of a pair, the
+    sum above with the best of K centres, is itself a least over these centres, the same optimum is a flow through K
+    hubs into which every group sends the same share of its points, the fair assignment with exact proportions: N K
+    instead of n_1 n_2 variables, solved here for all points at once, for any number of groups. Any pairing within a hub
+    is optimal; points are paired in the order along the hub's principal axis. (The public code doubles what alignment
+    costs, and draws the cluster of a point that is between several; here `fairness.flow_rounding` decides.)
+
+    Several attributes: every combination of their values is a group.
+
+    Parameters
+    ----------
+    n_clusters : K.
+    unaligned : share of the mass of the joint distribution that needs no alignment, so that its points go to their
+        nearest centres, 0..1; chosen best by the same programme (FCA-C, there a set of pairs). 0: fair clusters, 1:
+        K-means.
+    init : "k-means++", or (K, D) first centres, then one start only.
+    n_init : starts, each of the seeds first followed by K-means; the lowest objective is the result.
+    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
+    small_groups : "error": a group of fewer points than clusters is refused; "keep": some clusters will lack it.
+    max_iter, tol : turns at most; relative decrease of the sum at which they end.
+    random_state : seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : (N,) int, rounded, counts of groups in clusters within one of the fractional ones.
+    cluster_centers_ : (K, D) of normalised rows if `normalize`.
+    objective_ : K-means objective of the labels, about their own means. start_objectives_ : (n_init,) of every start.
+    history_ : (n_iter_,) cost of the joint distribution after each turn, times N.
+    fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
+    absent_groups_ : see `fairness.metrics.Fairness`; of combinations, where there are several attributes.
+    n_iter_ : turns of the result. seconds_ : `clustering.timing.Seconds` of the fit.
+    n_features_in_, feature_names_in_ : of scikit-learn.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        unaligned: Annotated[float, Within(0, 1)] = 0.0,
+        init: str | ArrayLike = "k-means++",
+        n_init: Annotated[int, AtLeast(1)] = 4,
+        normalize: Literal["l2"] | None = None,
+        small_groups: SmallGroups = "error",
+        max_iter: Annotated[int, AtLeast(1)] = 100,
+        tol: Annotated[float, AtLeast(0)] = 1e-5,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.unaligned = unaligned
+        self.init = init
+        self.n_init = n_init
+        self.normalize = normalize
+        self.small_groups = small_groups
+        self.max_iter = max_iter
+        self.tol = tol
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "FairAlignment":
+        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+
+        Args:
+            sensitive_features: see `fairness.groups.groups_of`; None: one group, K-means.
+
+        Raises:
+            InputError: a parameter, X or groups that cannot be.
+        """
+        data, watch = given(self, X, sensitive_features, intersectional=True), Stopwatch()
+        seeds = data.seeds(self)
+        seeding = watch.lap()
+        starts = unfair_centres("kmeans", data.values, seeds, max_iter=300)
+        courses = [self._course(data, start.values) for start in starts]
+        best = min(courses, key=lambda course: course.objective)
+        self.cluster_centers_ = best.centres
+        self.start_objectives_ = np.array([course.objective for course in courses])
+        keep_labels(self, data, best.labels, best.objective, best.history, Seconds(0.0, seeding, watch.lap()))
+        return self
+
+    def _course(self, data: Given, centres: Floats) -> _Course:
+        """One start, from these centres (K, D)."""
+        values, groups = data.values, data.groups
+        capacity = np.full(self.n_clusters + 1, np.inf)
+        capacity[-1] = self.unaligned * len(values)
+        generator = stream(data.seed, "fair assignment")
+        found: FairAssignment | None = None
+        history: list[float] = []
+        for _ in range(self.max_iter):
+            paid = costs(values, centres)
+            hubs = np.concatenate([paid, paid.min(axis=1, keepdims=True)], axis=1)
+            found = fair_assignment(
+                hubs, groups, groups.target, groups.target, generator=generator, capacity=capacity, near=found
+            )
+            history.append(found.value)
+            if len(history) > 1 and history[-2] - history[-1] <= self.tol * history[-2]:
+                break
+            points, masses = aligned(found.shares[:, :-1], values, groups.cells)
+            alone = found.shares[:, [-1]].tocoo()
+            means = sklearn.cluster.KMeans(len(centres), init=centres, n_init=1).fit(
+                np.concatenate([points, values[alone.row]]), sample_weight=np.concatenate([masses, alone.data])
+            )
+            centres = means.cluster_centers_
+        assert found is not None
+        labels = rounded(found.shares, hubs, groups)
+        labels = np.where(labels == self.n_clusters, paid.argmin(axis=1), labels)
+        return _Course(labels, centres, kmeans_objective(values, labels), history)
+
+
+def aligned(shares: csr_array, values: Floats, groups: Ints) -> tuple[Floats, Floats]:
+    """Means T (n, D) of one point of each group, weighted by the shares of the groups, and their masses (n,), from
+    points that hubs share.
+
+    Within a hub, the groups' points are laid side by side, each group to the same length, in the order along the
+    principal axis of the hub; a T is of what lies together. There are no more than the points of the hub.
+
+    Args:
+        shares: (N, K), of which every group sends the same share of its points into each hub.
+        values: (N, D).
+        groups: (N,) group of each point, 0..J-1.
+    """
+    sizes = np.bincount(groups)
+    portions = sizes / sizes.sum()
+    means, masses = [np.empty((0, values.shape[1]))], [np.empty(0)]
+    by_hub = shares.tocsc()
+    for k in range(shares.shape[1]):
+        column = slice(by_hub.indptr[k], by_hub.indptr[k + 1])
+        members, mass = by_hub.indices[column], by_hub.data[column]
+        inside = mass > 1e-12
+        members, mass = members[inside], mass[inside]
+        if len(np.unique(groups[members])) < len(sizes):  # nothing but what the solver rounds
+            continue
+        own = values[members]
+        axis = np.linalg.eigh(np.atleast_2d(np.cov(own.T, aweights=mass, ddof=0)))[1][:, -1]
+        order = np.lexsort((members, own @ axis))
+        members, mass = members[order], mass[order]
+        lanes = [np.flatnonzero(groups[members] == j) for j in range(len(sizes))]
+        ends = [np.cumsum(mass[lane]) / mass[lane].sum() for lane in lanes]
+        cuts = np.unique(np.concatenate(ends))
+        cuts = cuts[np.diff(cuts, prepend=0.0) > 1e-12]
+        widths = np.diff(cuts, prepend=0.0)
+        middles = cuts - widths / 2
+        mean = np.zeros((len(cuts), values.shape[1]))
+        for portion, lane, end in zip(portions, lanes, ends, strict=True):
+            at = np.minimum(np.searchsorted(end, middles), len(lane) - 1)
+            mean += portion * values[members[lane[at]]]
+        means.append(mean)
+        masses.append(widths * mass.sum())
+    return np.concatenate(means), np.concatenate(masses)
