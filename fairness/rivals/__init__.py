@@ -9,6 +9,7 @@ import importlib
 from typing import Any
 
 _ESTIMATORS = {
+    "Backurs": "fairness.rivals.backurs",
     "Bera": "fairness.rivals.bera",
     "FairAlignment": "fairness.rivals.alignment",
     "FairLloyd": "fairness.rivals.fair_lloyd",

@@ -38,10 +38,12 @@ class Given(NamedTuple):
     groups: Groups
     seed: int
 
-    def seeds(self, estimator: Any) -> Floats:
-        """(T, K, D) k-means++ seeds of the starts, or the init: those of every other estimator with this
-        random_state."""
-        rows = Rows.of(torch.from_numpy(self.values))
+    def seeds(self, estimator: Any, places: Floats | None = None) -> Floats:
+        """(T, K, D) k-means++ seeds of the starts, or the init: those of every other estimator with this random_state.
+
+        They are rows of `places` (N, D), where points do not stand at their values.
+        """
+        rows = Rows.of(torch.from_numpy(self.values if places is None else places))
         found: Tensor = first_seeds(
             estimator.init, rows, estimator.n_clusters, estimator.n_init, estimator.random_state
         )

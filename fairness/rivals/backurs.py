@@ -1,0 +1,217 @@
+"""Fairlets in near-linear time by a random tree (Backurs, Indyk, Onak, Schieber, Vakilian and Wagner, ICML 2019)."""
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClusterMixin
+
+from clustering.parameters import AtLeast
+from clustering.streams import stream
+from clustering.timing import Stopwatch
+from fairness.rivals.fairlets import fit_fairlets, wanted_balance
+from fairness.rivals.reported import Floats, Ints, SmallGroups, given
+from fairness.rivals.unfair import Kind
+
+_DEPTH = 40
+"""Halvings of the box after which points are taken to be in one place."""
+
+
+class Backurs(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Points are joined to fairlets within the cells of a randomly shifted quadtree, and fairlets are clustered.
+
+    For two groups. A fairlet has at least p points of one group to q of the other, and so has a cluster of fairlets: its
+    balance is at least p / q. From the top, each cell of the tree takes few points from its parts, such that every
+    part is left balanced, and makes fairlets of them. All cells of a level are worked on together: a few sorts of the
+    points left at each of at most 40 levels, and a few arrays of N. Then K-median, or K-means, of the points at the
+    places of their fairlets' centres. (The public code clusters each centre once, however many points its fairlet has.)
+
+    Parameters
+    ----------
+    n_clusters : K.
+    balance : p, q with p <= q, not above that of the data; None: the largest p / q with p + q <= 10 that the data has.
+        Fairlets of many points, as 49, 100 would need, cost more than a little balance is worth.
+    kind : "kmedian" (paper) or "kmeans".
+    init : "k-means++", or (K, D) first centres, then one start only.
+    n_init : starts of K-median, of which the lowest cost of the fairlets' centres is taken.
+    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
+    small_groups : "error": a group of fewer points than clusters is refused; "keep": some clusters stay empty.
+    max_iter : iterations of K-median at most.
+    random_state : seed of the shift and of the starts.
+
+    Attributes
+    ----------
+    labels_ : (N,) int, the same within a fairlet.
+    fairlets_ : (N,) int, 0..F-1. fairlet_cost_ : sum of the distances of all points to the centres of their fairlets.
+    balance_wanted_ : (p, q).
+    cluster_centers_ : (K, D) medoids (rows of X) or means of the clusters, of normalised rows if `normalize`.
+    objective_ : of the labels, about their own medoids or means.
+    history_ : (1,) cost of the fairlets' centres. n_iter_ : 1.
+    fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
+    absent_groups_ : see `fairness.metrics.Fairness`.
+    seconds_ : `clustering.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        balance: tuple[int, ...] | None = None,
+        kind: Kind = "kmedian",
+        init: str | ArrayLike = "k-means++",
+        n_init: Annotated[int, AtLeast(1)] = 8,
+        normalize: Literal["l2"] | None = None,
+        small_groups: SmallGroups = "error",
+        max_iter: Annotated[int, AtLeast(1)] = 100,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.balance = balance
+        self.kind = kind
+        self.init = init
+        self.n_init = n_init
+        self.normalize = normalize
+        self.small_groups = small_groups
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "Backurs":
+        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+
+        Args:
+            sensitive_features: of two values, see `fairness.groups.groups_of`; None: one group, K-median.
+
+        Raises:
+            InputError: a parameter, X or groups that cannot be; more than two groups; a balance that the data lacks.
+        """
+        data, watch = given(self, X, sensitive_features, two_groups=True), Stopwatch()
+        if data.groups.trivial:
+            self.balance_wanted_, fairlets = (1, 1), np.arange(len(data.values))
+        else:
+            self.balance_wanted_ = wanted_balance(self.balance, data.groups, "Backurs", most=10)
+            fairlets = tree_fairlets(
+                data.values, data.groups.cells, *self.balance_wanted_, stream(data.seed, "tree of fairlets")
+            )
+        fit_fairlets(self, data, fairlets, watch)
+        return self
+
+
+def tree_fairlets(values: Floats, colours: Ints, p: int, q: int, generator: np.random.Generator) -> Ints:
+    """(N,) fairlets 0..F-1 of points (N, D) of two colours (N,), in which the ratio of the colours is p / q or more.
+
+    Any partition of the cells into parts gives fairlets of that balance; it decides how far apart their points are.
+    """
+    low = values.min(axis=0)
+    spread = np.maximum(values.max(axis=0) - low, np.finfo(np.float64).tiny)
+    places = (values - low + generator.random(values.shape[1]) * spread) / (2 * spread)  # in 0..1
+    keys = generator.integers(1, 2**63, size=values.shape[1], dtype=np.uint64) * 2 + 1
+    fairlets, count = np.empty(len(values), dtype=np.int64), 0
+    left, cells = np.arange(len(values)), np.zeros(len(values), dtype=np.int64)
+    for _ in range(_DEPTH):
+        places = places * 2
+        halves = places >= 1
+        places -= halves
+        part = (halves.astype(np.uint64) * keys).sum(axis=1, dtype=np.uint64)  # a number for each corner of a cell
+        order = np.lexsort((colours[left], part, cells))
+        left, cells, part, places = left[order], cells[order], part[order], places[order]
+        parts = np.cumsum(_differs(cells) | _differs(part)) - 1
+        taken = _taken(cells, parts, colours[left], p, q)
+        fairlets[left[taken]], more = _decomposed(cells[taken], colours[left[taken]], p, q)
+        fairlets[left[taken]] += count
+        count += more
+        left, cells, places = left[~taken], parts[~taken], places[~taken]
+        if not len(left):
+            return fairlets
+    fairlets[left], _ = _decomposed(cells, colours[left], p, q)
+    fairlets[left] += count
+    return fairlets
+
+
+def _differs(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Where a value is not the one before it."""
+    found = np.ones(len(values), dtype=np.bool_)
+    found[1:] = values[1:] != values[:-1]
+    return found
+
+
+def _before(values: Ints, segments: Ints) -> Ints:
+    """Sums of the values before each in its segment; segments in order."""
+    sums = np.cumsum(values) - values
+    first = np.flatnonzero(_differs(segments))
+    return sums - np.repeat(sums[first], np.diff(np.append(first, len(segments))))
+
+
+def _taken(cells: Ints, parts: Ints, colours: Ints, p: int, q: int) -> NDArray[np.bool_]:
+    """Which points (n,), in the order of parts and colours, the cells take from their parts, so that what they take and
+    what they leave in every part is balanced."""
+    number = int(parts[-1]) + 1
+    counts = np.bincount(2 * parts + colours, minlength=2 * number).reshape(-1, 2)
+    cell = np.unique(cells[_differs(parts)], return_inverse=True)[1]  # of each part
+    every = np.arange(number)
+
+    # What must go: of the colour that a part has more of, what the other cannot balance.
+    major = counts.argmax(axis=1)
+    take = np.zeros_like(counts)
+    take[every, major] = np.maximum(counts[every, major] - counts[every, 1 - major] * q // p, 0)
+
+    # What may go besides: of the colour that is rare among what was taken, as much as lacks.
+    sums = _by_cell(take, cell)
+    common = sums.argmax(axis=1)
+    lacking = np.maximum(-(-sums.max(axis=1) * p // q) - sums.min(axis=1), 0)
+    much, few = common[cell], 1 - common[cell]
+    rest = counts - take
+    spare = np.maximum(rest[every, few] - -(-rest[every, much] * p // q), 0)
+    give = np.clip(lacking[cell] - _before(spare, cell), 0, spare)
+    take[every, few] += give
+
+    # If that is too little, parts are taken from down to what is exactly p to q, until it is enough.
+    rest, sums = counts - take, _by_cell(take, cell)
+    exact = rest[every, much] // q
+    more, rare = rest[every, much] - q * exact, rest[every, few] - p * exact
+    have_more = sums[cell, much] + _before(more, cell)
+    have_rare = sums[cell, few] + _before(rare, cell)
+    enough = (have_rare * q >= have_more * p).astype(np.int64)
+    still = enough + _before(enough, cell) == 0
+    take[every, much] += np.where(still, more, 0)
+    take[every, few] += np.where(still, rare, 0)
+
+    segments = 2 * parts + colours
+    rank = _before(np.ones(len(parts), dtype=np.int64), segments)
+    return rank < take.reshape(-1)[segments]
+
+
+def _by_cell(values: Ints, cell: Ints) -> Ints:
+    """(C, 2) sums over the parts (P, 2) of each cell."""
+    return np.stack([np.bincount(cell, values[:, j]) for j in range(2)], axis=1).round().astype(np.int64)
+
+
+def _decomposed(cells: Ints, colours: Ints, p: int, q: int) -> tuple[Ints, int]:
+    """Fairlets of the balanced points of each cell, whoever is next: (n,) 0..F-1, and F.
+
+    Of r points of one colour and b <= r of the other: as many times q and p as leave r >= b; the rest, if it is few;
+    else one fairlet with p of the other and so many that equally many are left, which are paired.
+    """
+    if not len(cells):
+        return np.empty(0, dtype=np.int64), 0
+    cell = np.unique(cells, return_inverse=True)[1]
+    counts = np.bincount(2 * cell + colours, minlength=2 * (int(cell.max()) + 1)).reshape(-1, 2)
+    major = counts.argmax(axis=1)
+    r, b = counts.max(axis=1), counts.min(axis=1)
+    whole = np.minimum(r // q, b // p)
+    if q > p:
+        whole = np.minimum(whole, (r - b) // (q - p))
+    r, b = r - whole * q, b - whole * p
+    few = r + b <= p + q
+    uneven = np.where(few | (r == b), 0, r - b + p)  # of the major colour in the one fairlet; p of the other
+
+    order = np.lexsort((colours, cell))
+    rank = np.empty(len(cells), dtype=np.int64)
+    rank[order] = _before(np.ones(len(cells), dtype=np.int64), (2 * cell + colours)[order])
+    is_major = colours == major[cell]
+    size = np.where(is_major, q, p)
+    after = rank - whole[cell] * size
+    first = np.where(is_major, uneven[cell], np.where(uneven[cell] > 0, p, 0))
+    late = np.where(few[cell] | (after < first), 0, after - first + (uneven[cell] > 0))
+    local = np.where(after < 0, rank // size, whole[cell] + late)
+    _, fairlets = np.unique(cell * (len(cells) + 1) + local, return_inverse=True)
+    return fairlets.astype(np.int64), int(fairlets.max()) + 1

@@ -1,0 +1,104 @@
+"""Fairlets: few points in which neither of two groups is rarer than wanted, and clusterings that keep them together."""
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.errors import InputError
+from clustering.timing import Seconds, Stopwatch
+from fairness.groups import Groups
+from fairness.objectives import medoids
+from fairness.rivals.reported import Floats, Given, Ints, keep_labels, objective_of
+from fairness.rivals.unfair import Centres, costs, unfair_centres
+
+_PAIRS = 1 << 21
+"""Distances between members of fairlets at a time: 16 MiB."""
+
+
+def wanted_balance(balance: Sequence[int] | None, groups: Groups, owner: str, most: int) -> tuple[int, int]:
+    """(p, q) without common factors: of every fairlet, one group has at least p / q of the other's points.
+
+    Args:
+        balance: p and q as given; None: the largest p / q with p + q <= `most` that the data has.
+        groups: two groups.
+        owner: of messages.
+
+    Raises:
+        InputError: a balance that is none, or that the data does not have.
+    """
+    fewer, more = sorted(groups.sizes.tolist())
+    if balance is None:
+        fractions = (Fraction(p, q) for q in range(1, most) for p in range(1, min(q, most - q) + 1))
+        possible = [fraction for fraction in fractions if fraction <= Fraction(fewer, more)]
+        chosen = max(possible, default=Fraction(1, -(-more // fewer)))
+    else:
+        if len(balance) != 2 or not 1 <= balance[0] <= balance[1]:
+            raise InputError(f"{owner}: balance must be two integers p, q with 1 <= p <= q, not {tuple(balance)}")
+        chosen = Fraction(int(balance[0]), int(balance[1]))
+    if chosen > Fraction(fewer, more):
+        raise InputError(
+            f"{owner}: balance={chosen.numerator}/{chosen.denominator} cannot be: the groups have {fewer} and {more} "
+            f"points, {fewer / more:.4f}; set balance to at most that, such as 1, {math.ceil(more / fewer)}"
+        )
+    return chosen.numerator, chosen.denominator
+
+
+def representatives(values: Floats, fairlets: Ints) -> tuple[Floats, float]:
+    """(N, D) for every point the member of its fairlet from which the others are least far, summed, and the sum of all
+    distances to it.
+
+    Args:
+        values: (N, D).
+        fairlets: (N,) 0..F-1.
+    """
+    order = np.argsort(fairlets, kind="stable")
+    sizes = np.bincount(fairlets)
+    starts = np.cumsum(sizes) - sizes
+    chosen, total = np.empty(len(sizes), dtype=np.int64), 0.0
+    for size in np.unique(sizes):
+        alike = np.flatnonzero(sizes == size)
+        for some in np.array_split(alike, max(1, -(-len(alike) * size * size // _PAIRS))):
+            members = order[starts[some][:, None] + np.arange(size)]
+            own = values[members]
+            distances = np.linalg.norm(own[:, :, None] - own[:, None, :], axis=3).sum(axis=2)
+            best = distances.argmin(axis=1)
+            chosen[some] = members[np.arange(len(some)), best]
+            total += float(distances.min(axis=1).sum())
+    return values[chosen[fairlets]], total
+
+
+def fit_fairlets(estimator: Any, data: Given, fairlets: Ints, watch: Stopwatch) -> None:
+    """Cluster the points, each at the place of its fairlet's centre (Chierichetti et al. 2017, section 4), and set the
+    fitted attributes.
+
+    Args:
+        estimator: with `kind`, `n_clusters`, `n_init`, `init` and `max_iter`.
+        data: of the fit.
+        fairlets: (N,) 0..F-1.
+        watch: since the fit began.
+    """
+    places, spread = representatives(data.values, fairlets)
+    distinct = np.unique(places, axis=0)
+    if len(distinct) < estimator.n_clusters:  # every fairlet is a cluster, and some clusters have none
+        lacking = estimator.n_clusters - len(distinct)
+        seeding, best = watch.lap(), Centres(np.concatenate([distinct, distinct[[-1] * lacking]]), 0.0)
+    else:
+        seeds = data.seeds(estimator, places)
+        seeding = watch.lap()
+        starts = unfair_centres(estimator.kind, places, seeds, estimator.max_iter)
+        best = min(starts, key=lambda start: start.objective)
+    labels: NDArray[np.int64] = costs(places, best.values, estimator.kind).argmin(axis=1)
+    centres = best.values.copy()
+    if estimator.kind == "kmedian":
+        found = medoids(data.values, labels).indices
+        centres[: len(found)][found >= 0] = data.values[found[found >= 0]]
+    else:
+        for k in np.unique(labels):
+            centres[k] = data.values[labels == k].mean(axis=0)
+    estimator.cluster_centers_, estimator.fairlets_, estimator.fairlet_cost_ = centres, fairlets, spread
+    objective = objective_of(estimator.kind, data.values, labels)
+    keep_labels(estimator, data, labels, objective, [best.objective], Seconds(0.0, seeding, watch.lap()))

@@ -1,0 +1,130 @@
+"""Fairlets: their balance, whatever the points; what they cost; and clusters that keep it."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from clustering.errors import InputError
+from fairness.groups import groups_of
+from fairness.rivals import Backurs
+from fairness.rivals.backurs import _decomposed, tree_fairlets
+from fairness.rivals.fairlets import representatives, wanted_balance
+from tests.fairness.test_rivals import blobs
+
+RATIOS = [(1, 1), (1, 2), (1, 4), (2, 3), (3, 7)]
+
+
+def coloured(seed: int, N: int, p: int, q: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Points with duplicates, of two colours of which the rarer has a share of p / q or a little more of the other."""
+    rng = np.random.default_rng(seed)
+    fewer = min(-(-N * p // (p + q)) + int(rng.integers(0, 3)), N // 2)
+    fewer = fewer if fewer * q >= (N - fewer) * p else N // 2
+    colours = rng.permutation(np.arange(N) < fewer).astype(np.int64)
+    x = rng.normal(size=(N, int(rng.integers(1, 5)))) + colours[:, None]
+    x[rng.random(N) < 0.2] = x[0]
+    return x, colours if seed % 2 else 1 - colours
+
+
+def ratios(fairlets: NDArray[np.int64], colours: NDArray[np.int64]) -> list[Fraction]:
+    """The rarer colour to the other, of each fairlet."""
+    found = []
+    for fairlet in range(int(fairlets.max()) + 1):
+        own = colours[fairlets == fairlet]
+        fewer, more = sorted([int((own == 0).sum()), int((own == 1).sum())])
+        assert more > 0
+        found.append(Fraction(fewer, more))
+    return found
+
+
+@given(st.integers(0, 10_000), st.integers(1, 30), st.sampled_from(RATIOS))
+def test_fairlets_of_the_tree_are_balanced_and_small(seed, half, ratio):
+    p, q = ratio
+    x, colours = coloured(seed, 2 * half, p, q)
+    fairlets = tree_fairlets(x, colours, p, q, np.random.default_rng(seed))
+    assert min(ratios(fairlets, colours)) >= Fraction(p, q)
+    assert np.bincount(fairlets).max() <= 2 * (p + q)
+
+
+def decomposed_by_loop(r: int, b: int, p: int, q: int) -> list[tuple[int, int]]:
+    """The decomposition of Backurs et al., one fairlet after the other; r >= b."""
+    found = []
+    while (r - b) >= (q - p) and r >= q and b >= p:
+        found.append((q, p))
+        r, b = r - q, b - p
+    if 1 <= r + b <= p + q:
+        return [*found, (r, b)]
+    if r != b and b >= p:
+        found.append((r - b + p, p))
+        r, b = b - p, b - p
+    return found + [(1, 1)] * r
+
+
+@pytest.mark.parametrize("ratio", RATIOS)
+def test_the_decomposition_of_a_cell_is_that_of_a_loop(ratio):
+    p, q = ratio
+    for r, b in itertools.product(range(1, 25), range(25)):
+        if r < b or b * q < r * p:
+            continue
+        for major in (0, 1):
+            colours = np.repeat([major, 1 - major], [r, b])
+            fairlets, count = _decomposed(np.zeros(r + b, dtype=np.int64), colours, p, q)
+            reds = np.bincount(fairlets[colours == major], minlength=count)
+            blues = np.bincount(fairlets[colours != major], minlength=count)
+            found = zip(reds.tolist(), blues.tolist(), strict=True)
+            assert sorted(found) == sorted(decomposed_by_loop(r, b, p, q))
+
+
+def test_near_points_are_joined():
+    """A pair of each colour in every place: no fairlet reaches from one place to another."""
+    places = np.arange(32.0)[:, None] + np.array([[0.3]])
+    x = np.concatenate([places, places + 1e-6])
+    colours = np.repeat([0, 1], 32)
+    fairlets = tree_fairlets(x, colours, 1, 1, np.random.default_rng(0))
+    np.testing.assert_array_equal(fairlets[:32], fairlets[32:])
+
+
+@given(st.integers(0, 1000), st.integers(1, 20), st.integers(1, 6))
+def test_the_centre_of_a_fairlet_is_its_cheapest_member(seed, N, fairlets):
+    rng = np.random.default_rng(seed)
+    x, of = rng.normal(size=(N, 2)), np.unique(rng.integers(0, fairlets, N), return_inverse=True)[1]
+    places, total = representatives(x, of)
+    paid = 0.0
+    for fairlet in range(of.max() + 1):
+        own = x[of == fairlet]
+        sums = [sum(np.linalg.norm(own - member, axis=1)) for member in own]
+        paid += min(sums)
+        here = places[of == fairlet]
+        assert (here == here[0]).all()
+        assert sum(np.linalg.norm(own - here[0], axis=1)) == pytest.approx(min(sums))
+    assert total == pytest.approx(paid)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1000), st.sampled_from(["kmedian", "kmeans"]))
+def test_clusters_are_as_balanced_as_their_fairlets(seed, kind):
+    X, sensitive = blobs(seed)
+    model = Backurs(3, kind=kind, n_init=2, random_state=seed).fit(X, sensitive_features=sensitive)
+    p, q = model.balance_wanted_
+    assert model.balance_min_ * q >= p - 1e-9
+    for fairlet in np.unique(model.fairlets_):
+        assert len(np.unique(model.labels_[model.fairlets_ == fairlet])) == 1
+    paid = np.linalg.norm(X - model.cluster_centers_[model.labels_], axis=1) ** (1 if kind == "kmedian" else 2)
+    assert model.objective_ == pytest.approx(paid.sum())
+
+
+def test_the_balance_that_is_wanted():
+    adult = groups_of([0] * 10_771 + [1] * 21_790, 32_561)
+    assert wanted_balance(None, adult, "Backurs", most=10) == (3, 7)
+    assert wanted_balance((2, 6), adult, "Backurs", most=10) == (1, 3)
+    assert wanted_balance(None, groups_of([0, 1, 1, 0], 4), "Backurs", most=10) == (1, 1)
+    assert wanted_balance(None, groups_of([0] + [1] * 100, 101), "Backurs", most=10) == (1, 100)
+    message = r"balance=1/2 cannot be: the groups have 10771 and 21790 points, 0.4943; set balance to at most that"
+    with pytest.raises(InputError, match=message):
+        wanted_balance((1, 2), adult, "Backurs", most=10)
+    with pytest.raises(InputError, match="balance must be two integers"):
+        wanted_balance((3, 2), adult, "Backurs", most=10)
