@@ -11,6 +11,7 @@ from typing import Any
 _ESTIMATORS = {
     "Backurs": "fairness.rivals.backurs",
     "Bera": "fairness.rivals.bera",
+    "Chierichetti": "fairness.rivals.chierichetti",
     "FairAlignment": "fairness.rivals.alignment",
     "FairLloyd": "fairness.rivals.fair_lloyd",
 }

@@ -20,8 +20,8 @@ _DEPTH = 40
 class Backurs(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Points are joined to fairlets within the cells of a randomly shifted quadtree, and fairlets are clustered.
 
-    For two groups. A fairlet has at least p points of one group to q of the other, and so has a cluster of fairlets: its
-    balance is at least p / q. From the top, each cell of the tree takes few points from its parts, such that every
+    For two groups. A fairlet has at least p points of one group to q of the other, and so has a cluster of fairlets:
+    its balance is at least p / q. From the top, each cell of the tree takes few points from its parts, such that every
     part is left balanced, and makes fairlets of them. All cells of a level are worked on together: a few sorts of the
     points left at each of at most 40 levels, and a few arrays of N. Then K-median, or K-means, of the points at the
     places of their fairlets' centres. (The public code clusters each centre once, however many points its fairlet has.)
@@ -177,7 +177,8 @@ def _taken(cells: Ints, parts: Ints, colours: Ints, p: int, q: int) -> NDArray[n
 
     segments = 2 * parts + colours
     rank = _before(np.ones(len(parts), dtype=np.int64), segments)
-    return rank < take.reshape(-1)[segments]
+    found: NDArray[np.bool_] = rank < take.reshape(-1)[segments]
+    return found
 
 
 def _by_cell(values: Ints, cell: Ints) -> Ints:

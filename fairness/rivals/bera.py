@@ -21,8 +21,8 @@ class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     group in every cluster is between mu_j (1 - delta) and mu_j / (1 - delta).
 
     The linear programme is solved exactly at full size (`fairness.assignment`), and rounded by a flow
-    (`fairness.flow_rounding`) where the paper drops constraints. Any number of groups, which overlap where there are several
-    attributes. Centres stay where they were; `FairLloyd` moves them. Takes N K float64 costs besides X.
+    (`fairness.flow_rounding`) where the paper drops constraints. Any number of groups, which overlap where there are
+    several attributes. Centres stay where they were; `FairLloyd` moves them. Takes N K float64 costs besides X.
 
     Parameters
     ----------

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from clustering.errors import InputError
 from fairness.groups import groups_of
-from fairness.rivals import Backurs
+from fairness.rivals import Backurs, Chierichetti, chierichetti
 from fairness.rivals.backurs import _decomposed, tree_fairlets
+from fairness.rivals.chierichetti import _parts, cheapest_fairlets
 from fairness.rivals.fairlets import representatives, wanted_balance
 from tests.fairness.test_rivals import blobs
 
@@ -128,3 +129,78 @@ def test_the_balance_that_is_wanted():
         wanted_balance((1, 2), adult, "Backurs", most=10)
     with pytest.raises(InputError, match="balance must be two integers"):
         wanted_balance((3, 2), adult, "Backurs", most=10)
+
+
+def star_cost(x: NDArray[np.float64], fairlets: NDArray[np.int64], colours: NDArray[np.int64]) -> float:
+    """Sum of the distances between the one point of a colour and those of the other, over the fairlets."""
+    total = 0.0
+    for fairlet in np.unique(fairlets):
+        own = np.flatnonzero(fairlets == fairlet)
+        one = min((own[colours[own] == colour] for colour in (0, 1)), key=len)
+        assert len(one) == 1
+        total += float(np.linalg.norm(x[own] - x[one[0]], axis=1).sum())
+    return total
+
+
+def least_star_cost(x: NDArray[np.float64], colours: NDArray[np.int64], t: int) -> float:
+    """The same over every partition into stars, one after the other."""
+
+    def rest(left: frozenset[int]) -> float:
+        if not left:
+            return 0.0
+        first, best = min(left), float("inf")
+        for centre in left:
+            others = [p for p in left if colours[p] != colours[centre]]
+            for size in range(1, t + 1):
+                for leaves in itertools.combinations(others, size):
+                    if first == centre or first in leaves:
+                        cost = sum(float(np.linalg.norm(x[p] - x[centre])) for p in leaves)
+                        best = min(best, cost + rest(left - {centre, *leaves}))
+        return best
+
+    return rest(frozenset(range(len(x))))
+
+
+@given(st.integers(0, 10_000), st.integers(2, 7), st.integers(1, 3))
+def test_cheapest_fairlets_are_the_cheapest_of_all(seed, N, t):
+    rng = np.random.default_rng(seed)
+    fewer = -(-N // (t + 1)) if t > 1 else max(1, N // 2)
+    N = N if t > 1 else 2 * fewer
+    colours = rng.permutation(np.arange(N) < fewer).astype(np.int64)
+    x = rng.normal(size=(N, 2))
+    x[rng.random(N) < 0.3] = x[0]
+    fairlets = cheapest_fairlets(x, colours, t)
+    assert min(ratios(fairlets, colours)) >= Fraction(1, t)
+    assert star_cost(x, fairlets, colours) == pytest.approx(least_star_cost(x, colours, t), abs=1e-5)
+
+
+def test_edges_that_are_generated_give_the_same_as_all_of_them(monkeypatch):
+    rng = np.random.default_rng(0)
+    colours = np.repeat([0, 1], [50, 130])
+    x = rng.normal(size=(180, 2)) + 3 * colours[:, None]  # no colour is among the nearest of the other
+    every = star_cost(x, cheapest_fairlets(x, colours, 3), colours)
+    monkeypatch.setattr(chierichetti, "_AT_ONCE", 0)
+    assert star_cost(x, cheapest_fairlets(x, colours, 3), colours) == pytest.approx(every, rel=1e-6)
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 8), st.integers(0, 100))
+def test_parts_can_have_the_balance_of_all_points(reds, blues, count, seed):
+    colours = np.repeat([0, 1], [reds, blues])
+    parts = _parts(colours, count, np.random.default_rng(seed))
+    assert sorted(np.concatenate(parts).tolist()) == list(range(reds + blues))
+    t = -(-max(reds, blues) // min(reds, blues))
+    for part in parts:
+        fewer, more = sorted([int((colours[part] == 0).sum()), int((colours[part] == 1).sum())])
+        assert fewer * t >= more > 0
+
+
+def test_parts_and_a_balance_that_is_not_one_to_some():
+    X, sensitive = blobs(0, N=200)
+    model = Chierichetti(3, part_size=50, random_state=0).fit(X, sensitive_features=sensitive)
+    assert model.n_parts_ == 4
+    _, t = model.balance_wanted_
+    assert model.balance_min_ >= 1 / t
+    whole = Chierichetti(3, part_size=200, random_state=0).fit(X, sensitive_features=sensitive)
+    assert whole.n_parts_ == 1
+    with pytest.raises(InputError, match=r"balance must be 1, t, not 2, 3; set balance=\(1, 2\)"):
+        Chierichetti(3, balance=(2, 3)).fit(X, sensitive_features=np.arange(200) % 2)

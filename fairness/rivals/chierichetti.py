@@ -1,0 +1,203 @@
+"""Fairlets of least cost (Chierichetti, Kumar, Lattanzi and Vassilvitskii, NeurIPS 2017)."""
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment, linprog
+from scipy.sparse import coo_array, eye_array, hstack, vstack
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import BaseEstimator, ClusterMixin
+
+from clustering.errors import InputError
+from clustering.parameters import AtLeast
+from clustering.streams import stream
+from clustering.timing import Stopwatch
+from fairness.rivals.fairlets import fit_fairlets, wanted_balance
+from fairness.rivals.reported import Floats, Ints, SmallGroups, given
+from fairness.rivals.unfair import Kind, costs
+
+_AT_ONCE = 1 << 16
+"""Edges up to which the solver is given all."""
+
+_NEAR = 16
+"""Else, edges for each point that it is given first, and again where its prices ask for more."""
+
+_TOLERANCE = 1e-7
+"""Of costs, in units of the largest distance."""
+
+
+class Chierichetti(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Each point is joined to points of the other group at the least summed distance, and these fairlets are clustered.
+
+    For two groups. A (1, t) fairlet is one point of one group with 1..t of the other, so that clusters of fairlets have
+    a balance of at least 1 / t. With t = 1, fairlets are a matching of least cost. With more, where the exact problem
+    is NP-hard and the paper relaxes it to a flow, they are the stars of a bipartite edge cover of least cost whose
+    degrees are at most t: a linear programme with integral vertices, here with the edges that its prices ask for. Then
+    K-median, or K-means, of the points at the places of their fairlets' centres. The k-center variant of the paper is
+    not here.
+
+    More than `part_size` points are cut at random into parts with the groups in proportion, each with fairlets of its
+    own: their balance remains, their cost is no longer the least, and all points are clustered. Time grows with
+    N * part_size, and memory with part_size^2.
+
+    Parameters
+    ----------
+    n_clusters : K.
+    balance : 1, t; None: the smallest t that the data has.
+    part_size : points at most that are joined together.
+    kind : "kmedian" (paper) or "kmeans".
+    init : "k-means++", or (K, D) first centres, then one start only.
+    n_init : starts of K-median, of which the lowest cost of the fairlets' centres is taken.
+    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
+    small_groups : "error": a group of fewer points than clusters is refused; "keep": some clusters stay empty.
+    max_iter : iterations of K-median at most.
+    random_state : seed of the parts and of the starts.
+
+    Attributes
+    ----------
+    labels_ : (N,) int, the same within a fairlet.
+    fairlets_ : (N,) int, 0..F-1. fairlet_cost_ : sum of the distances of all points to the centres of their fairlets.
+    balance_wanted_ : (1, t). n_parts_ : parts that the points were cut into.
+    cluster_centers_ : (K, D) medoids (rows of X) or means of the clusters, of normalised rows if `normalize`.
+    objective_ : of the labels, about their own medoids or means.
+    history_ : (1,) cost of the fairlets' centres. n_iter_ : 1.
+    fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
+    absent_groups_ : see `fairness.metrics.Fairness`.
+    seconds_ : `clustering.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        balance: tuple[int, ...] | None = None,
+        part_size: Annotated[int, AtLeast(10)] = 1000,
+        kind: Kind = "kmedian",
+        init: str | ArrayLike = "k-means++",
+        n_init: Annotated[int, AtLeast(1)] = 8,
+        normalize: Literal["l2"] | None = None,
+        small_groups: SmallGroups = "error",
+        max_iter: Annotated[int, AtLeast(1)] = 100,
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.balance = balance
+        self.part_size = part_size
+        self.kind = kind
+        self.init = init
+        self.n_init = n_init
+        self.normalize = normalize
+        self.small_groups = small_groups
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "Chierichetti":
+        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+
+        Args:
+            sensitive_features: of two values, see `fairness.groups.groups_of`; None: one group, K-median.
+
+        Raises:
+            InputError: a parameter, X or groups that cannot be; more than two groups; a balance that the data lacks.
+        """
+        data, watch = given(self, X, sensitive_features, two_groups=True), Stopwatch()
+        points = len(data.values)
+        fairlets, self.n_parts_ = np.arange(points), 1
+        if data.groups.trivial:
+            self.balance_wanted_ = (1, 1)
+        else:
+            fewer, more = sorted(data.groups.sizes.tolist())
+            wanted = self.balance if self.balance is not None else (1, -(-more // fewer))
+            p, q = self.balance_wanted_ = wanted_balance(wanted, data.groups, "Chierichetti", most=2)
+            if p > 1:
+                raise InputError(f"Chierichetti: balance must be 1, t, not {p}, {q}; set balance=(1, {-(-q // p)})")
+            parts = _parts(data.groups.cells, -(-points // self.part_size), stream(data.seed, "parts"))
+            self.n_parts_, count = len(parts), 0
+            for part in parts:
+                own = cheapest_fairlets(data.values[part], data.groups.cells[part], q)
+                fairlets[part] = own + count
+                count += int(own.max()) + 1
+        fit_fairlets(self, data, fairlets, watch)
+        return self
+
+
+def _parts(colours: Ints, count: int, generator: np.random.Generator) -> list[Ints]:
+    """Random parts of the points of two colours (N,), all of which can have the balance that all points have."""
+    fewer, more = sorted((generator.permutation(np.flatnonzero(colours == colour)) for colour in (0, 1)), key=len)
+    count = min(count, len(fewer))
+    ends = np.arange(count + 1) * len(fewer) // count
+    # As many of the other colour, rounded: between floor and ceiling of what each part's share of the rarer one is.
+    cuts = ends * len(more) // len(fewer)
+    return [np.sort(np.concatenate([fewer[ends[i] : ends[i + 1]], more[cuts[i] : cuts[i + 1]]])) for i in range(count)]
+
+
+def cheapest_fairlets(values: Floats, colours: Ints, t: int) -> Ints:
+    """(N,) fairlets 0..F-1 of points (N, D) of two colours (N,): one point of a colour with 1..t of the other, at the
+    least sum of the distances between the one and the others."""
+    reds, blues = (np.flatnonzero(colours == colour) for colour in (0, 1))
+    distances = costs(values[blues], values[reds], "kmedian").T  # (R, B)
+    ends = linear_sum_assignment(distances) if t == 1 else _cover(distances, t)
+    joined = coo_array((np.ones(len(ends[0])), (reds[ends[0]], blues[ends[1]])), shape=(len(values), len(values)))
+    found: NDArray[np.int32] = connected_components(joined, directed=False)[1]
+    return found.astype(np.int64)
+
+
+def _cover(distances: Floats, t: int) -> tuple[Ints, Ints]:
+    """Edges (reds, blues) of stars, of 1..t edges each, that cover all nodes at the least sum of distances (R, B)."""
+    shape = reds, blues = distances.shape
+    scaled = distances / (float(distances.max()) or 1.0)
+    keys = np.arange(reds * blues) if reds * blues <= _AT_ONCE else _smallest(scaled)
+    while True:
+        ends = np.divmod(keys, blues)
+        taken, price_of_red, price_of_blue = _covered(scaled[ends], ends, shape, t)
+        reduced = scaled - price_of_red[:, None] - price_of_blue
+        reduced[ends] = 0.0
+        wanted = _smallest(reduced)
+        wanted = wanted[reduced.ravel()[wanted] < -_TOLERANCE]
+        if not len(wanted):
+            break
+        keys = np.union1d(keys, wanted)
+    red, blue = ends[0][taken], ends[1][taken]
+    degree_of_red, degree_of_blue = np.bincount(red, minlength=reds), np.bincount(blue, minlength=blues)
+    kept = np.ones(len(red), dtype=np.bool_)
+    for edge in np.flatnonzero((degree_of_red[red] > 1) & (degree_of_blue[blue] > 1)):  # of no length, so that few are
+        if degree_of_red[red[edge]] > 1 and degree_of_blue[blue[edge]] > 1:
+            kept[edge] = False
+            degree_of_red[red[edge]] -= 1
+            degree_of_blue[blue[edge]] -= 1
+    return red[kept], blue[kept]
+
+
+def _smallest(values: Floats) -> Ints:
+    """Keys r B + b of the smallest values (R, B) of every row and of every column."""
+    reds, blues = values.shape
+    of_red = np.argpartition(values, min(_NEAR, blues) - 1, axis=1)[:, :_NEAR]
+    of_blue = np.argpartition(values, min(_NEAR, reds) - 1, axis=0)[:_NEAR]
+    return np.union1d((np.arange(reds)[:, None] * blues + of_red).ravel(), (of_blue * blues + np.arange(blues)).ravel())
+
+
+def _covered(
+    paid: Floats, ends: tuple[Ints, Ints], shape: tuple[int, int], t: int
+) -> tuple[NDArray[np.bool_], Floats, Floats]:
+    """Which of these edges a cover of least cost takes, and the prices of the reds and blues.
+
+    A node may be left bare at a cost that is more than any change of the cover could save: 1 is the longest edge.
+    """
+    edges, nodes = len(paid), sum(shape)
+    each = np.ones(edges), np.arange(edges)
+    degrees = vstack(
+        [coo_array((each[0], (end, each[1])), shape=(n, edges)) for end, n in zip(ends, shape, strict=True)]
+    )
+    one = eye_array(nodes)
+    found = linprog(
+        np.concatenate([paid, np.zeros(nodes), np.full(nodes, float(nodes))]),
+        A_eq=hstack([degrees, -one, one], format="csc"),
+        b_eq=np.zeros(nodes),
+        bounds=np.repeat([[0, np.inf], [1, t], [0, np.inf]], [edges, nodes, nodes], axis=0),
+        method="highs-ipm",  # and then to a vertex, which is whole: several times quicker than the simplex method here
+    )
+    if found.x is None:
+        raise RuntimeError(f"HiGHS did not find fairlets: {found.message}")
+    prices = found.eqlin.marginals
+    return found.x[:edges] > 0.5, prices[: shape[0]], prices[shape[0] :]
