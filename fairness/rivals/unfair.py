@@ -61,5 +61,5 @@ def _medians(values: Floats, centres: Floats, max_iter: int) -> Centres:
         lowest = objective
         for k in np.unique(labels):  # an empty cluster keeps its centre
             members = points[torch.from_numpy(labels == k)]
-            centres[k] = geometric_median(members, tolerance=1e-6, max_iterations=50).numpy()
+            centres[k] = geometric_median(members, max_iterations=50)[0].numpy()
     return Centres(centres, float(costs(values, centres, "kmedian").min(axis=1).sum()))
