@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import null_space, orth
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 from scipy.sparse.linalg import LinearOperator, eigsh
@@ -18,38 +19,51 @@ _TOLERANCE = 1e-7
 
 
 def leading_eigenvectors(
-    graph: csr_array, count: int, regularization: float, generator: np.random.Generator
+    graph: csr_array,
+    count: int,
+    regularization: float,
+    generator: np.random.Generator,
+    *,
+    orthogonal_to: Vectors | None = None,
 ) -> Vectors:
-    """(n, count) eigenvectors of the largest eigenvalues of D^-1/2 (W + t / n 1 1^T) D^-1/2, D the sums of its rows.
+    """(n, count) eigenvectors of the largest eigenvalues of M = D^-1/2 (W + t / n 1 1^T) D^-1/2, D the sums of rows.
 
     Those of the eigenvalue 1 of an unregularised W are known, one for each connected component, and are not searched
     for: Lanczos iterations find one vector of an eigenvalue, others only by rounding.
 
     Args:
         graph: (n, n) symmetric W >= 0, every row with an arc.
-        count: at most n, and at least the number of components if t = 0.
+        count: at most n, and at least the number of known ones, of which more are left out.
         regularization: t in units of the mean degree, >= 0.
         generator: of the first vector.
+        orthogonal_to: (n, c) of vectors, with c few: eigenvectors are those of P M P, P the projector on what is
+            orthogonal to them all, and are so themselves.
     """
     points = graph.shape[0]
     spread = regularization * float(graph.sum()) / points
     degrees = graph.sum(axis=1) + spread
     scale = degrees**-0.5
+    barred = np.empty((points, 0)) if orthogonal_to is None else orth(orthogonal_to)
     known = np.empty((points, 0))
     if spread == 0:
         components, of = connected_components(graph, directed=False)
         known = np.zeros((points, components))
         known[np.arange(points), of] = np.sqrt(degrees)
         known /= np.linalg.norm(known, axis=0)
+        if barred.shape[1]:
+            known = known @ null_space(barred.T @ known)
 
     def product(x: Vectors) -> Vectors:
-        y = scale * x.ravel()
+        x = x.ravel()
+        along = barred @ (barred.T @ x)
+        y = scale * (x - along)
         y = scale * (graph @ y + spread * y.mean())
-        return np.asarray(y - 2 * (known @ (known.T @ x.ravel())))  # the known ones get eigenvalue -1
+        y -= barred @ (barred.T @ y)
+        return np.asarray(y - 2 * along - 2 * (known @ (known.T @ x)))  # these get eigenvalues -2 and -1
 
     wanted = count - known.shape[1]
-    if wanted == 0:
-        return known
+    if wanted <= 0:
+        return known[:, :count]
     found = _largest(product, points, wanted, generator)
     return np.concatenate([known, found], axis=1)
 

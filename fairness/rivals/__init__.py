@@ -14,6 +14,7 @@ _ESTIMATORS = {
     "Chierichetti": "fairness.rivals.chierichetti",
     "FairAlignment": "fairness.rivals.alignment",
     "FairLloyd": "fairness.rivals.fair_lloyd",
+    "Kleindessner": "fairness.rivals.kleindessner",
 }
 
 

@@ -1,0 +1,143 @@
+"""Spectral clustering with fairness constraints (Kleindessner, Samadi, Awasthi and Morgenstern, ICML 2019)."""
+
+import warnings
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import sklearn.cluster
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.base import BaseEstimator, ClusterMixin
+
+from clustering.centres import Rows
+from clustering.errors import InputError
+from clustering.knn import nearest_among
+from clustering.parameters import AtLeast
+from clustering.row_graph import graph_and_variance, scipy_graph
+from clustering.spectrum import leading_eigenvectors
+from clustering.streams import stream
+from clustering.timing import Seconds, Stopwatch
+from fairness.groups import Groups
+from fairness.objectives import ncut_objective
+from fairness.rivals.reported import Floats, Ints, SmallGroups, given, keep_labels
+
+
+class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Normalised cut of the neighbour graph, relaxed, among indicators that are fair on average (their Algorithm 3).
+
+    Clusters have the proportions of the data exactly where F^T H = 0, with F (N, J) the groups' indicators less their
+    shares, and H the clusters' indicators. The relaxation takes the K vectors h = D^-1/2 y of the largest eigenvalues
+    of P D^-1/2 W D^-1/2 P, P the projector on what is orthogonal to D^-1/2 F, and clusters the rows of H by K-means.
+
+    The constraint is on H alone, so that labels may be unfair, and there is nothing to weigh it by. The paper takes the
+    square root of an N x N matrix; here P is never formed, and Lanczos iterations find the same vectors with the graph
+    and some 4 K vectors of N. Any number of groups; several attributes are constraints together.
+
+    Where more components of the graph than there are clusters can be joined fairly, cuts of cost 0 are many, and which
+    is found means nothing; there is a warning then. Points without arcs are labelled as the nearest that has some.
+
+    Parameters
+    ----------
+    n_clusters : K.
+    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others. 20 in the thesis, 19
+        in its code.
+    symmetry : how arcs become W: "average" (W + W^T) / 2, "union" or "mutual".
+    n_init : starts of K-means on the rows of H, of which its lowest objective is the result.
+    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
+    small_groups : "error": a group of fewer points than clusters is refused; "keep": some clusters will lack it.
+    random_state : seed of the starts.
+
+    Attributes
+    ----------
+    labels_ : (N,) int.
+    objective_ : normalised cut of W by the labels, 0..K.
+    embedding_ : (N, K) rows of H; 0 for points without arcs. graph_ : W.
+    fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
+    absent_groups_ : see `fairness.metrics.Fairness`.
+    history_ : (1,) the normalised cut. n_iter_ : 1.
+    seconds_ : `clustering.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        n_neighbors: Annotated[int, AtLeast(1)] = 20,
+        symmetry: Literal["average", "union", "mutual"] = "average",
+        n_init: Annotated[int, AtLeast(1)] = 10,
+        normalize: Literal["l2"] | None = None,
+        small_groups: SmallGroups = "error",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.n_neighbors = n_neighbors
+        self.symmetry = symmetry
+        self.n_init = n_init
+        self.normalize = normalize
+        self.small_groups = small_groups
+        self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None, graph: Any = None) -> "Kleindessner":
+        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+
+        Args:
+            sensitive_features: see `fairness.groups.groups_of`; None: one group, spectral clustering.
+            graph: W, see `clustering.row_graph.given_graph`; built from X where None.
+
+        Raises:
+            InputError: a parameter, X, groups or a graph that cannot be; fewer points with arcs than clusters.
+        """
+        data, watch = given(self, X, sensitive_features), Stopwatch()
+        points, K = len(data.values), self.n_clusters
+        rows = Rows.of(torch.from_numpy(data.values))
+        self.graph_, _ = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, bandwidth=1.0)
+        affinities = scipy_graph(self.graph_)
+        graph_seconds = watch.lap()
+        linked = np.flatnonzero(affinities.sum(axis=1) > 0)
+        if len(linked) < K and K > 1:
+            raise InputError(f"{len(linked)} points have arcs, too few for {K} clusters; give a graph with more arcs")
+        part = affinities if len(linked) == points else affinities[linked][:, linked]
+        self.embedding_ = np.zeros((points, K))
+        labels: Ints = np.zeros(points, dtype=np.int64)
+        if K > 1:
+            generator = stream(data.seed, "fair eigenvectors")
+            self.embedding_[linked] = fair_embedding(part, data.groups, linked, K, generator)
+            means = sklearn.cluster.KMeans(K, n_init=self.n_init, random_state=int(generator.integers(2**31)))
+            labels[linked] = means.fit_predict(self.embedding_[linked])
+            if len(linked) < points:
+                isolated = np.setdiff1d(np.arange(points), linked)
+                near = nearest_among(rows.values[linked], rows.values[isolated], 1)[:, 0].numpy()
+                labels[isolated] = labels[linked[near]]
+        cut = ncut_objective(affinities, labels)
+        keep_labels(self, data, labels, cut, [cut], Seconds(graph_seconds, 0.0, watch.lap()))
+        return self
+
+
+def fair_embedding(
+    graph: csr_array, groups: Groups, linked: NDArray[np.intp], count: int, generator: np.random.Generator
+) -> Floats:
+    """(n, count) vectors H of least normalised cut with F^T H = 0.
+
+    Args:
+        graph: (n, n) symmetric W >= 0, every row with an arc.
+        groups: of all points.
+        linked: (n,) which of them are in the graph.
+        count: K.
+        generator: of the first vector.
+    """
+    inside = groups.membership[groups.cells[linked]]
+    excess = inside - inside.mean(axis=0)
+    scale = graph.sum(axis=1) ** -0.5
+    components, _ = connected_components(graph, directed=False)
+    if components - np.linalg.matrix_rank(excess) > count:
+        warnings.warn(
+            f"the graph has {components} components, so that more than {count} vectors cost nothing: which are taken "
+            "is arbitrary; set a larger n_neighbors",
+            stacklevel=4,
+        )
+    constraints = scale[:, None] * excess
+    found = leading_eigenvectors(graph, count, 0.0, generator, orthogonal_to=constraints)
+    embedding: Floats = scale[:, None] * found
+    return embedding
