@@ -65,7 +65,7 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     objective_ : K-means objective of the labels, about their own means. start_objectives_ : (n_init,) of every start.
     history_ : (n_iter_,) cost of the joint distribution after each turn, times N.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : see `fairness.metrics.Fairness`; of combinations, where there are several attributes.
+    absent_groups_ : as of `fairness.FairKMeans`; of combinations, where there are several attributes.
     n_iter_ : turns of the result. seconds_ : `clustering.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.
     """

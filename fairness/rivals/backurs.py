@@ -48,7 +48,7 @@ class Backurs(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     objective_ : of the labels, about their own medoids or means.
     history_ : (1,) cost of the fairlets' centres. n_iter_ : 1.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : see `fairness.metrics.Fairness`.
+    absent_groups_ : as of `fairness.FairKMeans`.
     seconds_ : `clustering.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
     """
 

@@ -47,7 +47,7 @@ class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     violation_ : points by which a group's count in a cluster is beyond its bounds at most; below 2 with one attribute.
     n_fractional_ : points that were rounded.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : see `fairness.metrics.Fairness`.
+    absent_groups_ : as of `fairness.FairKMeans`.
     history_ : (1,) lp_value_. n_iter_ : 1. seconds_ : `clustering.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.
     """

@@ -52,7 +52,7 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     history_ : (n_iter_,) cost of the fractional assignment after each turn; it never rises.
     violation_ : points by which a group's count in a cluster is beyond its bounds at most; below 2 with one attribute.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : see `fairness.metrics.Fairness`.
+    absent_groups_ : as of `fairness.FairKMeans`.
     start_objectives_ : (n_init,) objective of every start.
     n_iter_ : turns of the result. seconds_ : `clustering.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.

@@ -14,13 +14,13 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from clustering.centres import Rows
 from clustering.errors import InputError
 from clustering.knn import nearest_among
+from clustering.metrics import graph_objectives
 from clustering.parameters import AtLeast
 from clustering.row_graph import graph_and_variance, scipy_graph
 from clustering.spectrum import leading_eigenvectors
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 from fairness.groups import Groups
-from fairness.objectives import ncut_objective
 from fairness.rivals.reported import Floats, Ints, SmallGroups, given, keep_labels
 
 
@@ -55,7 +55,7 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     objective_ : normalised cut of W by the labels, 0..K.
     embedding_ : (N, K) rows of H; 0 for points without arcs. graph_ : W.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : see `fairness.metrics.Fairness`.
+    absent_groups_ : as of `fairness.FairKMeans`.
     history_ : (1,) the normalised cut. n_iter_ : 1.
     seconds_ : `clustering.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
     """
@@ -110,7 +110,7 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 isolated = np.setdiff1d(np.arange(points), linked)
                 near = nearest_among(rows.values[linked], rows.values[isolated], 1)[:, 0].numpy()
                 labels[isolated] = labels[linked[near]]
-        cut = ncut_objective(affinities, labels)
+        cut = graph_objectives(labels, affinities).normalised_cut
         keep_labels(self, data, labels, cut, [cut], Seconds(graph_seconds, 0.0, watch.lap()))
         return self
 

@@ -15,8 +15,8 @@ from clustering.parameters import validate_signature
 from clustering.seeding import first_seeds
 from clustering.timing import Seconds
 from fairness.groups import Groups, groups_of, smallest_group
-from fairness.metrics import Fairness
 from fairness.objectives import kmeans_objective, medoids
+from fairness.reporting import keep_fairness
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -95,14 +95,8 @@ def keep_labels(estimator: Any, data: Given, labels: Ints, objective: float, his
         history: what the method lowered, after each of its iterations.
         seconds: the fit took.
     """
-    groups = data.groups
-    fairness = Fairness.of(groups.counts(labels, estimator.n_clusters), groups)
-    estimator.labels_, estimator.objective_ = labels, objective
-    estimator.fairness_error_ = fairness.error
-    estimator.balance_min_, estimator.balance_mean_ = fairness.balance_min, fairness.balance_mean
-    estimator.group_counts_, estimator.group_names_ = fairness.counts, groups.labels()
-    estimator.target_ = groups.target
-    estimator.n_empty_, estimator.absent_groups_ = fairness.empty, fairness.absent
+    keep_fairness(estimator, labels, data.groups)
+    estimator.objective_ = objective
     estimator.history_ = np.asarray(history, dtype=np.float64)
     estimator.n_iter_, estimator.seconds_ = max(1, len(estimator.history_)), seconds
 

@@ -12,7 +12,7 @@ from fairness.objectives import geometric_median
 Floats = NDArray[np.float64]
 Kind = Literal["kmeans", "kmedian"]
 
-_SETTLED = 1e-6
+_SETTLED = 1e-5
 """Relative decrease of the K-median objective at which it ends."""
 
 

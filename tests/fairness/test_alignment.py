@@ -71,4 +71,4 @@ def test_combinations_of_attributes_are_groups():
     X, sensitive = blobs(1, N=120)
     both = np.stack([sensitive, np.arange(120) % 2], axis=1)
     model = FairAlignment(3, random_state=0).fit(X, sensitive_features=both)
-    assert model.group_names_ == ("(0, 0)", "(0, 1)", "(1, 0)", "(1, 1)")
+    assert model.group_names_ == ((0, 0), (0, 1), (1, 0), (1, 1))
