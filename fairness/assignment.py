@@ -263,7 +263,8 @@ def _restricted(
     cost, cells, weights, excess, limits = programme
     clusters, (bounds, totals) = cost.shape[1], excess.shape
     into = cells[rows] * clusters + columns
-    amounts = weights[rows]
+    unit = float(weights.mean())  # of amounts: the solver's tolerances are absolute
+    amounts, limits = weights[rows] / unit, limits / unit
     counts = np.diff(_firsts(rows), append=len(rows))
     free = np.repeat(counts > 1, counts)
     fixed = np.bincount(into[~free], amounts[~free], totals)
@@ -278,18 +279,19 @@ def _restricted(
     simplices = coo_array((np.ones(count), (place, each)), shape=(len(points), count))
     sums = coo_array((np.ones(count), (into[free], each)), shape=(totals, count))
     one = eye_array(bounds)
-    found = linprog(
-        np.concatenate([dearer, np.zeros(totals), high, -low]),
-        A_eq=block_array(
-            [[simplices, None, None, None], [sums, -eye_array(totals), None, None], [None, excess, -one, one]],
-            format="csc",
-        ),
-        b_eq=np.concatenate([weights[points], -fixed, limits]),
-        method="highs",
+    paid = np.concatenate([dearer, np.zeros(totals), high, -low])
+    constraints = block_array(
+        [[simplices, None, None, None], [sums, -eye_array(totals), None, None], [None, excess, -one, one]],
+        format="csc",
     )
-    if found.x is None:
+    required = np.concatenate([weights[points] / unit, -fixed, limits])
+    for method in ("highs-ds", "highs-ipm"):  # where the first is lost in rounding, the second need not be
+        found = linprog(paid, A_eq=constraints, b_eq=required, method=method)
+        if found.x is not None:
+            break
+    else:
         raise RuntimeError(f"HiGHS did not solve the fair assignment: {found.message}")
     amounts[free] = np.maximum(found.x[:count], 0)
     over, under = found.x[-2 * bounds : -bounds], found.x[-bounds:]
     multipliers = np.clip(-found.eqlin.marginals[len(found.eqlin.marginals) - bounds :], low, high)
-    return amounts, multipliers * scale, float(over.sum() + under[low > 0].sum())
+    return amounts * unit, multipliers * scale, float(over.sum() + under[low > 0].sum())
