@@ -24,6 +24,7 @@ import fairness.rivals
 from fairness.assignment import bounds_about, fair_assignment
 from fairness.groups import groups_of
 from fairness.objectives import kmeans_objective
+from fairness.rivals import RIVALS
 from fairness.rivals.unfair import costs
 
 
@@ -41,10 +42,11 @@ def table(sizes: list[int], clusters: int) -> None:
     found: dict[str, tuple[float, float]] = {}
     for size in sizes:
         X, group = draw(size)
+        KMeans(clusters, n_init=1, random_state=0).fit(X)  # what comes once is not counted
         began = time.perf_counter()
         unfair = KMeans(clusters, n_init=1, random_state=0).fit(X)
         times.setdefault("K-means", []).append(time.perf_counter() - began)
-        for name in fairness.rivals.__dict__["_ESTIMATORS"]:
+        for name in RIVALS:
             model: Any = getattr(fairness.rivals, name)(clusters, n_init=1, random_state=0)
             if "kind" in model.get_params():
                 model.set_params(kind="kmeans")

@@ -8,7 +8,8 @@ the labels; what a method had in mind besides, its own attributes tell. None say
 import importlib
 from typing import Any
 
-_ESTIMATORS = {
+# Names and where they are.
+RIVALS = {
     "Backurs": "fairness.rivals.backurs",
     "Bera": "fairness.rivals.bera",
     "Chierichetti": "fairness.rivals.chierichetti",
@@ -20,10 +21,10 @@ _ESTIMATORS = {
 
 def __getattr__(name: str) -> Any:
     """Estimators are imported when they are asked for: they need torch and scikit-learn, other parts do not."""
-    if name not in _ESTIMATORS:
+    if name not in RIVALS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_ESTIMATORS[name]), name)
+    return getattr(importlib.import_module(RIVALS[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_ESTIMATORS])
+    return sorted([*globals(), *RIVALS])
