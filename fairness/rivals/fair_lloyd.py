@@ -1,9 +1,11 @@
-"""K-means whose assignments are fair: the cheap baseline that every table should have."""
+"""K-means or K-median whose assignments are fair: the cheap baseline that every table should have."""
 
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from clustering.parameters import AtLeast, Within
@@ -12,9 +14,9 @@ from clustering.timing import Seconds, Stopwatch
 from fairness.assignment import FairAssignment, bounds_about, fair_assignment
 from fairness.flow_rounding import rounded
 from fairness.metrics import additive_violation
-from fairness.objectives import kmeans_objective
-from fairness.rivals.reported import Floats, Given, Ints, SmallGroups, given, keep_labels
-from fairness.rivals.unfair import costs, unfair_centres
+from fairness.objectives import geometric_median
+from fairness.rivals.reported import Floats, Given, Ints, SmallGroups, given, keep_labels, objective_of
+from fairness.rivals.unfair import Kind, costs, unfair_centres
 
 
 class _Course(NamedTuple):
@@ -25,20 +27,21 @@ class _Course(NamedTuple):
 
 
 class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """K-means in which every assignment is the cheapest fair one instead of the nearest mean.
+    """K-means, or K-median, in which every assignment is the cheapest fair one instead of the nearest centre.
 
-    From the means of K-means, in turns: the assignment of least cost that keeps the share of every group in every
-    cluster between mu_j (1 - delta) and mu_j / (1 - delta) (the linear programme of Bera et al. 2019, exact at full
-    size), and the means of its clusters. Neither raises the cost, so that it falls to a local minimum. Takes N K
-    float64 costs besides X, and some ten assignments a start.
+    From the centres without fairness, in turns: the assignment of least cost that keeps the share of every group in
+    every cluster between mu_j (1 - delta) and mu_j / (1 - delta) (the linear programme of Bera et al. 2019, exact at
+    full size), and the means or geometric medians of its clusters. Neither raises the cost, so that it falls to a local
+    minimum. Takes N K float64 costs besides X, and some ten assignments a start.
 
     Parameters
     ----------
     n_clusters : K.
+    kind : "kmeans", squared distances, or "kmedian", distances.
     delta : how far shares may be from the target, 0..0.99; 0: exactly the target, up to whole points.
     target : mu, see `fairness.groups.groups_of`; None: the shares of the data.
     init : "k-means++", or (K, D) first centres, then one start only.
-    n_init : starts, each of the seeds first followed by K-means; the lowest objective is the result.
+    n_init : starts, each of the seeds first followed to where the unfair method ends; the lowest objective is taken.
     normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
     small_groups : "error": a group of fewer points than clusters is refused; "keep": some clusters will lack it.
     max_iter, tol : turns at most; relative decrease of the cost at which they end.
@@ -47,8 +50,8 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Attributes
     ----------
     labels_ : (N,) int, rounded from the fractional assignment, see `fairness.flow_rounding`.
-    cluster_centers_ : (K, D) means, of normalised rows if `normalize`.
-    objective_ : K-means objective of the labels, about their own means.
+    cluster_centers_ : (K, D) means or geometric medians, of normalised rows if `normalize`.
+    objective_ : K-means or K-median objective of the labels, about their own means or medoids.
     history_ : (n_iter_,) cost of the fractional assignment after each turn; it never rises.
     violation_ : points by which a group's count in a cluster is beyond its bounds at most; below 2 with one attribute.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
@@ -62,6 +65,7 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_clusters: Annotated[int, AtLeast(1)] = 8,
         *,
+        kind: Kind = "kmeans",
         delta: Annotated[float, Within(0, 0.99)] = 0.0,
         target: Any = None,
         init: str | ArrayLike = "k-means++",
@@ -73,6 +77,7 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
+        self.kind = kind
         self.delta = delta
         self.target = target
         self.init = init
@@ -95,7 +100,7 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         data, watch = given(self, X, sensitive_features, target=self.target), Stopwatch()
         seeds = data.seeds(self)
         seeding = watch.lap()
-        starts = unfair_centres("kmeans", data.values, seeds, max_iter=300)
+        starts = unfair_centres(self.kind, data.values, seeds, max_iter=300)
         courses = [self._course(data, start.values) for start in starts]
         best = min(courses, key=lambda course: course.objective)
         self.cluster_centers_ = best.centres
@@ -111,21 +116,42 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         found: FairAssignment | None = None
         history: list[float] = []
         for _ in range(self.max_iter):
-            cost = costs(values, centres)
+            cost = costs(values, centres, self.kind)
             found = fair_assignment(cost, groups, *bounds, generator=generator, near=found)
             history.append(found.value)
             if len(history) > 1 and history[-2] - history[-1] <= self.tol * history[-2]:
                 break
-            centres = means(found.shares, values, centres)
+            centres = self._moved(found.shares, values, centres)
         assert found is not None
         labels = rounded(found.shares, cost, groups)
-        onto = np.zeros(found.shares.shape)
-        onto[np.arange(len(labels)), labels] = 1
-        return _Course(labels, means(onto, values, centres), kmeans_objective(values, labels), history)
+        whole = csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=cost.shape)
+        centres = self._moved(whole, values, centres)
+        return _Course(labels, centres, objective_of(self.kind, values, labels), history)
+
+    def _moved(self, shares: csr_array, values: Floats, centres: Floats) -> Floats:
+        """(K, D) the centres of shares (N, K) of points (N, D), which cost no more than those before."""
+        return (means if self.kind == "kmeans" else medians)(shares, values, centres)
 
 
-def means(shares: Any, values: Floats, centres: Floats) -> Floats:
-    """(K, D) means of points (N, D) by their shares (N, K), dense or sparse; the centre of a cluster without any."""
+def means(shares: csr_array, values: Floats, centres: Floats) -> Floats:
+    """(K, D) means of points (N, D) by their shares (N, K); the centre of a cluster without any."""
     sizes = np.asarray(shares.sum(axis=0)).ravel()
     filled = (sizes > 1e-9)[:, None]
     return np.where(filled, (shares.T @ values) / np.where(filled, sizes[:, None], 1.0), centres)
+
+
+def medians(shares: csr_array, values: Floats, centres: Floats) -> Floats:
+    """(K, D) geometric medians of the points (N, D) that have most of their shares (N, K) in a cluster, where they are
+    nearer to what it has than the centre is. Few points have a share in another."""
+    moved = centres.copy()
+    columns = shares.tocsc()
+    for k in range(len(centres)):
+        part = slice(columns.indptr[k], columns.indptr[k + 1])
+        own, weights = values[columns.indices[part]], columns.data[part]
+        if not (weights > 0.5).any():
+            continue
+        median = geometric_median(torch.from_numpy(own[weights > 0.5]), max_iterations=50)[0].numpy()
+        paid = [weights @ np.linalg.norm(own - centre, axis=1) for centre in (centres[k], median)]
+        if paid[1] < paid[0]:
+            moved[k] = median
+    return moved
