@@ -53,7 +53,7 @@ def main() -> None:
     print(f"{asked.points:,} x {DIMENSION}, K = {CLUSTERS}; in memory {time.perf_counter() - began:.1f} s")
     for blocks in asked.blocks:
         with (
-            LocalCluster(n_workers=asked.workers, threads_per_worker=1, dashboard_address=None, silence_logs=50) as one,
+            LocalCluster(n_workers=asked.workers, threads_per_worker=1, dashboard_address=":0", silence_logs=50) as one,
             Client(one) as client,
         ):
             client.run(__import__, "clustering.blocks.slk")

@@ -33,7 +33,7 @@ BRIEF: dict[str, Any] = {"max_iter": 2, "max_sweeps": 4, "warm_up": 1, "n_init":
 def client() -> Any:
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
         ) as cluster,
         distributed.Client(cluster) as client,
     ):
