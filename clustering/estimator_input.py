@@ -45,12 +45,13 @@ def checked_rows(
     """(N, D) rows of X on the device, float32 or float64, divided by their length with `normalize="l2"`.
 
     Args:
-        estimator: whose number and names of columns they must have, or are given with `reset`.
+        estimator: whose number and names of columns they must have, or are given with `reset`, as in a fit.
         X: (N, D) float32 or float64, other numbers become float32.
         accept_sparse: scipy sparse ones stay so; else they are refused.
 
     Raises:
-        InputError: values that are not finite, or whose squares are not, or vanish; a device that is not there.
+        InputError: in a fit fewer rows than clusters; values that are not finite, or whose squares are not, or vanish;
+            a device that is not there.
     """
     name = type(estimator).__name__
     kinds = [np.float32, np.float64]
@@ -64,6 +65,8 @@ def checked_rows(
         accept_sparse=accept_sparse and "csr",
     )
     stored = values.data if sparse.issparse(values) else values
+    if reset and values.shape[0] < estimator.n_clusters:
+        raise InputError(f"n_samples={values.shape[0]} should be >= n_clusters={estimator.n_clusters}")
     largest = max(-stored.min(initial=0), stored.max(initial=0))
     check_values(first_not_finite(values), largest, values.dtype)
     check_not_vanishing(largest, values.dtype)

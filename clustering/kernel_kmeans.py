@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
 from clustering.parameters import AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance
@@ -92,8 +91,6 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device, accept_sparse=True)
         )
         points, K = len(rows.values), self.n_clusters
-        if points < K:
-            raise InputError(f"n_samples={points} should be >= n_clusters={K}")
         watch = Stopwatch()
         self.graph_, _ = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, bandwidth=1.0)
         graph_seconds = watch.lap()

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from clustering.errors import InputError
 from clustering.estimator_input import checked_rows
 from clustering.parameters import AtLeast, validate_signature
 from clustering.seeding import first_seeds
@@ -68,8 +67,6 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         validate_signature(self)
         rows = rows_of(checked_rows(self, X, reset=True, normalize=self.normalize, accept_sparse=True))
-        if len(rows.values) < self.n_clusters:
-            raise InputError(f"n_samples={len(rows.values)} should be >= n_clusters={self.n_clusters}")
         watch = Stopwatch()
         seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state)
         if rows.origin is not None:

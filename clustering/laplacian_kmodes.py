@@ -111,8 +111,6 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rows = rows_of(
             checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device, accept_sparse=True)
         )
-        if len(rows.values) < self.n_clusters:
-            raise InputError(f"n_samples={len(rows.values)} should be >= n_clusters={self.n_clusters}")
         watch = Stopwatch()
         self.graph_, variance = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, self.bandwidth)
         if self.weight > 0 and (self.graph_.weights < 0).any():

@@ -98,8 +98,6 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         validate_signature(self)
         rows = rows_of(checked_rows(self, X, reset=True, normalize=self.normalize, accept_sparse=True))
         points, K = len(rows.values), self.n_clusters
-        if points < K:
-            raise InputError(f"n_samples={points} should be >= n_clusters={K}")
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         watch = Stopwatch()
         if graph is None:

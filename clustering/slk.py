@@ -345,8 +345,6 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Rows of X, counted from their mean where that is far from zero."""
         accept = self.prototypes != "medoid"  # which needs whole clusters
         values = checked_rows(self, X, reset=reset, normalize=self.normalize, device=self.device, accept_sparse=accept)
-        if reset and len(values) < self.n_clusters:
-            raise InputError(f"n_samples={len(values)} should be >= n_clusters={self.n_clusters}")
         return rows_of(values) if reset else rows_of(values, self._fitted)
 
     def _keep(self, found: Found, best: int, won: Winner | None = None) -> None:

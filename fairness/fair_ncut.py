@@ -167,8 +167,6 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         watch = Stopwatch()
         validate_signature(self)
         values = checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device)
-        if len(values) < self.n_clusters:
-            raise InputError(f"n_samples={len(values)} should be >= n_clusters={self.n_clusters}")
         groups = groups_of(
             features,
             len(values),

@@ -154,8 +154,6 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         watch = Stopwatch()
         validate_signature(self)
         values = checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device)
-        if len(values) < self._K:
-            raise InputError(f"n_samples={len(values)} should be >= n_clusters={self._K}")
         groups = groups_of(
             features,
             len(values),
