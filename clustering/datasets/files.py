@@ -3,7 +3,7 @@
 import gzip
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from clustering.fingerprint import Fingerprint
 
 UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, zlib.error)
 Arrays = Mapping[str, NDArray[Any]]
+Part = tuple[NDArray[Any], NDArray[Any]]
 
 
 def folder_of(name: str, root: str | None, wanted: str) -> Path:
@@ -38,6 +39,20 @@ def first_of(folder: Path, *names: str) -> Path | None:
             if path.is_file():
                 return path
     return None
+
+
+def files_of(name: str, root: str | None, wanted: str, *forms: Sequence[str]) -> list[Path]:
+    """The files of the first of these forms of which all are there.
+
+    Raises:
+        InputError: there is none; says what belongs in the folder.
+    """
+    folder = folder_of(name, root, wanted)
+    for form in forms:
+        found = [path for path in (first_of(folder, file) for file in form) if path]
+        if len(found) == len(form):
+            return found
+    raise missing(name, folder, wanted)
 
 
 def missing(name: str, folder: Path, wanted: str) -> InputError:
@@ -88,7 +103,22 @@ def arrays_of(path: Path) -> Arrays:
         return {key: arrays[key] for key in arrays.files}
 
 
-def train_and_test(arrays: Arrays) -> tuple[NDArray[Any], NDArray[Any]]:
+def rows_and_classes(name: str, paths: Sequence[Path], part: Callable[[Path], Part]) -> Part:
+    """Rows and classes of one .npz file of both parts, or of a file a part, which `part` reads.
+
+    Raises:
+        InputError: a file is not what its name says.
+    """
+    try:
+        if len(paths) == 1:
+            return train_and_test(arrays_of(paths[0]))
+        values, classes = zip(*map(part, paths), strict=True)
+        return np.concatenate(values), np.concatenate(classes)
+    except UNREADABLE as error:
+        raise damaged(name, paths[0], error) from error
+
+
+def train_and_test(arrays: Arrays) -> Part:
     """Rows and classes of x_train, x_test, y_train and y_test, train first."""
     values = np.concatenate([arrays["x_train"], arrays["x_test"]])
     return values.reshape(len(values), -1), np.concatenate([arrays["y_train"], arrays["y_test"]]).ravel()

@@ -7,17 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.datasets.files import (
-    UNREADABLE,
-    arrays_of,
-    damaged,
-    fingerprint_of,
-    first_of,
-    folder_of,
-    missing,
-    open_bytes,
-    train_and_test,
-)
+from clustering.datasets.files import Part, files_of, fingerprint_of, open_bytes, rows_and_classes
 from clustering.errors import InputError
 from clustering.parameters import validate
 
@@ -46,25 +36,16 @@ class Shuttle:
 
     def read(self) -> Dataset:
         paths = self._files()
-        try:
-            if len(paths) == 1:
-                values, classes = train_and_test(arrays_of(paths[0]))
-            else:
-                tables = [np.loadtxt(open_bytes(path).decode().splitlines()) for path in paths]
-                values, classes = (
-                    np.concatenate([t[:, :-1] for t in tables]),
-                    np.concatenate([t[:, -1] for t in tables]),
-                )
-        except UNREADABLE as error:
-            raise damaged(self.name, paths[0], error) from error
+        values, classes = rows_and_classes(self.name, paths, _part)
         if values.shape != (58_000, 9) or set(np.unique(classes)) != set(range(1, 8)):
             raise InputError(f"dataset shuttle: {paths[0]} holds rows {values.shape}, not (58000, 9) of seven classes")
         return Dataset(values.astype(np.float32), numbered(classes.astype(np.int64))[0], CLASSES)
 
     def _files(self) -> list[Path]:
-        folder = folder_of(self.name, self.root, WANTED)
-        for names in (("shuttle.npz",), ("shuttle.trn", "shuttle.tst")):
-            found = [path for path in (first_of(folder, name) for name in names) if path]
-            if len(found) == len(names):
-                return found
-        raise missing(self.name, folder, WANTED)
+        return files_of(self.name, self.root, WANTED, ("shuttle.npz",), ("shuttle.trn", "shuttle.tst"))
+
+
+def _part(path: Path) -> Part:
+    """Lines of nine numbers and a class."""
+    table = np.loadtxt(open_bytes(path).decode().splitlines())
+    return table[:, :-1], table[:, -1]

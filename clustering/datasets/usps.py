@@ -1,6 +1,7 @@
 """USPS: 9,298 hand-written digits of postal codes, 16 x 16 grey (Hull 1994)."""
 
 import bz2
+import io
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -9,21 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.datasets.files import (
-    UNREADABLE,
-    arrays_of,
-    damaged,
-    fingerprint_of,
-    first_of,
-    folder_of,
-    missing,
-    open_bytes,
-    train_and_test,
-)
+from clustering.datasets.files import Part, files_of, fingerprint_of, open_bytes, rows_and_classes
 from clustering.errors import InputError
 from clustering.parameters import validate
 
 RECIPE = 1  # raised whenever the same files give other points
+FORMS = ("usps.npz",), ("zip.train", "zip.test"), ("usps.bz2", "usps.t.bz2"), ("usps", "usps.t")
 WANTED = "usps.npz, or zip.train.gz and zip.test.gz, or usps.bz2 and usps.t.bz2 of LIBSVM"
 
 
@@ -48,26 +40,14 @@ class USPS:
 
     def read(self) -> Dataset:
         paths = self._files()
-        try:
-            if len(paths) == 1:
-                values, classes = train_and_test(arrays_of(paths[0]))
-            else:
-                parts = [_libsvm(path) if path.suffix == ".bz2" else _rows(path) for path in paths]
-                values, classes = (np.concatenate(both) for both in zip(*parts, strict=True))
-        except UNREADABLE as error:
-            raise damaged(self.name, paths[0], error) from error
+        values, classes = rows_and_classes(self.name, paths, _part)
         if values.shape != (9298, 256) or classes.shape != (9298,):
             raise InputError(f"dataset usps: {paths[0]} holds images {values.shape}, not (9298, 256) of USPS")
         labels, names = numbered(classes.astype(np.int64))
         return Dataset(_grey(values), labels, names, picture=(16, 16))
 
     def _files(self) -> list[Path]:
-        folder = folder_of(self.name, self.root, WANTED)
-        for names in (("usps.npz",), ("zip.train", "zip.test"), ("usps.bz2", "usps.t.bz2"), ("usps", "usps.t")):
-            found = [path for path in (first_of(folder, name) for name in names) if path]
-            if len(found) == len(names):
-                return found
-        raise missing(self.name, folder, WANTED)
+        return files_of(self.name, self.root, WANTED, *FORMS)
 
 
 def _grey(values: NDArray[Any]) -> NDArray[np.float32]:
@@ -77,16 +57,20 @@ def _grey(values: NDArray[Any]) -> NDArray[np.float32]:
     return (values if values.min() >= 0 else (values + 1) / 2).astype(np.float32)
 
 
-def _rows(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+def _part(path: Path) -> Part:
+    return _libsvm(path) if path.name.startswith("usps") else _rows(path)
+
+
+def _rows(path: Path) -> Part:
     """Lines of a digit and 256 numbers."""
     table = np.loadtxt(open_bytes(path).decode().splitlines())
     return table[:, 1:], table[:, 0]
 
 
-def _libsvm(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+def _libsvm(path: Path) -> Part:
     """Lines of a digit plus one and column:value."""
     from sklearn.datasets import load_svmlight_file
 
-    with bz2.open(path) as file:
+    with bz2.open(path) if path.suffix == ".bz2" else io.BytesIO(open_bytes(path)) as file:
         values, classes = load_svmlight_file(file, n_features=256)
     return values.toarray(), classes - 1

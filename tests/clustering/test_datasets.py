@@ -104,10 +104,11 @@ def test_shuttle_as_uci_keeps_it(tmp_path):
     assert (other.labels == shuttle.labels).all()
 
 
-def test_usps_as_libsvm_keeps_it(tmp_path):
+@pytest.mark.parametrize(("ending", "pack"), [(".bz2", bz2.compress), ("", bytes), (".gz", gzip.compress)])
+def test_usps_as_libsvm_keeps_it(tmp_path, ending, pack):
     lines = [f"{i % 10 + 1} 1:-1 256:{i % 3 - 1}" for i in range(9298)]
-    for name, part in (("usps.bz2", lines[:7291]), ("usps.t.bz2", lines[7291:])):
-        (tmp_path / name).write_bytes(bz2.compress("\n".join(part).encode()))
+    for name, part in (("usps", lines[:7291]), ("usps.t", lines[7291:])):
+        (tmp_path / f"{name}{ending}").write_bytes(pack("\n".join(part).encode()))
     found = DATASETS.load("usps")(root=str(tmp_path)).read()
     assert found.labels[:12].tolist() == [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1]
     assert found.values[:3, 255].tolist() == [0, 0.5, 1]
