@@ -27,6 +27,7 @@ ENDINGS = {
 _HEAD = 1_000  # rows of a column that are looked at first
 _DELIMITERS = ",;\t|"
 _NO_VALUE = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"))
+_NO_CATEGORY = _NO_VALUE - {"none"}  # which says something where others say red or blue
 
 
 _Numbers = tuple[NDArray[np.float64], NDArray[np.bool_]]  # NaN where there is none, and where there is text instead
@@ -114,6 +115,22 @@ class RowFile:
                 "numbers can be clustered; leave it out, or put numbers in its place"
             )
         return found
+
+    def categories(self, name: str) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+        """A column as text without blanks around it, and where it has no value.
+
+        Raises:
+            InputError: no such column.
+        """
+        import pandas as pd
+
+        column = self.column(name)
+        if pd.api.types.is_float_dtype(column):  # which whole numbers become beside those that are missing
+            texts = pd.Series([f"{value:.15g}" for value in column.to_numpy(dtype=np.float64, na_value=np.nan)])
+        else:
+            texts = column.astype("str").str.strip()
+        missing = column.isna().to_numpy(dtype=bool) | texts.str.lower().isin(_NO_CATEGORY).to_numpy(dtype=bool)
+        return np.asarray(texts.tolist(), dtype=np.str_), missing
 
     def numeric(self, name: str) -> bool:
         """Whether a column has numbers, and no text."""

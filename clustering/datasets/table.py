@@ -1,6 +1,7 @@
 """A table of one's own: rows to be clustered by their columns of numbers."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar, Literal
@@ -62,27 +63,33 @@ class Table:
         validate(self)
 
     def source(self) -> str:
-        path = self._path()
+        path = self.file()
         if not path.is_file():
             raise InputError(f"dataset table: no file {path}; give path=FILE, a table")
         return fingerprint_of("table", RECIPE, [path])
 
     def read(self) -> Dataset:
         contents = self.contents()
-        values = contents.values
-        if self.scale == "standard":
-            values = (values - values.mean(axis=0)) / values.std(axis=0)
+        values = self.points(contents)
         labels, classes = (None, ()) if self.label is None else numbered(self._known(contents.file, self.label))
         return Dataset(values.astype(np.float32), labels, classes, contents.columns)
 
-    def contents(self) -> Contents:
+    def points(self, contents: Contents) -> NDArray[np.float64]:
+        """(N, D) values of its contents, scaled."""
+        values = contents.values
+        return values if self.scale == "none" else (values - values.mean(axis=0)) / values.std(axis=0)
+
+    def contents(self, without: Mapping[str, str] | None = None) -> Contents:
         """The table's rows in their own units.
+
+        Args:
+            without: columns that are not used unless they are asked for by name, and why.
 
         Raises:
             InputError: no such file or column, text, a value that is missing or infinite, a column that is the same in
                 every row, where it was asked for; no column that is left.
         """
-        file = RowFile.read(self._path())
+        file = RowFile.read(self.file())
         if len(file.rows) < 2:
             raise InputError(f"{file.path}: has one row, and clusters are made of several")
         if self.label is not None:
@@ -94,7 +101,8 @@ class Table:
             raise InputError(f"columns: {twice!r} is there twice")
         names, left_out = list(self.columns), {}
         if not self.columns:
-            left_out = {name: why for name in file.names if (why := self._why_not(file, name))}
+            without = without or {}
+            left_out = {name: why for name in file.names if (why := without.get(name) or self._why_not(file, name))}
             names = [name for name in file.names if name not in left_out and name != self.label]
         if not names:
             reasons = "; ".join(f"{name!r} ({why})" for name, why in left_out.items())
@@ -103,7 +111,12 @@ class Table:
         self._check_values(file, names, values)
         return Contents(file, tuple(names), values, left_out)
 
-    def _path(self) -> Path:
+    def file(self) -> Path:
+        """Where it is.
+
+        Raises:
+            InputError: it was not said.
+        """
         if not self.path:
             raise InputError("dataset table: no file given; add path=FILE, a table in CSV, Parquet or NumPy's .npz")
         return Path(self.path).expanduser()

@@ -11,6 +11,7 @@ DATASETS = Plugins(
         "bank": "fairness.datasets.bank:Bank",
         "census": "fairness.datasets.census:Census",
         "census_like": "fairness.datasets.census_like:CensusLike",
+        "table": "fairness.datasets.table:Table",
     },
     group="transduce.fair_datasets",
 )

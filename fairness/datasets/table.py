@@ -1,0 +1,206 @@
+"""A table of one's own: rows to be clustered by columns of numbers, and fair about others."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.datasets.files import fingerprint_of
+from clustering.datasets.table import Contents
+from clustering.datasets.table import Table as Rows
+from clustering.errors import InputError
+from clustering.parameters import validate
+from clustering.row_files import RowFile
+from fairness.datasets.dataset import FairDataset
+
+RECIPE = 1  # raised whenever the same file gives other points or groups
+NUMBERS = 20  # different ones of a column that are groups by themselves, at most
+VALUES = 100  # likewise of text
+NOT_GIVEN = "not given"
+
+
+@dataclass(frozen=True, eq=False)
+class Attribute:
+    """One sensitive column.
+
+    Attributes:
+        column: its name.
+        values: (N,) the group of each row, by its name.
+        names: of the groups in their order: numbers rise, and rows without a value come last.
+    """
+
+    column: str
+    values: NDArray[np.str_]
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a CSV, Parquet or NumPy file, by columns of numbers, and the groups of people that they belong to.
+
+    Attributes:
+        path: the file. No part of a run's identity; what is in it is.
+        columns: names of those to cluster by; empty: all that have numbers, less the sensitive ones, those that are the
+            same in every row, and those that count the rows. A sensitive one is used where it is named.
+        sensitive: names of the columns with the groups; of several, each counts for itself.
+        numeric_bins: of sensitive columns with more different numbers than that: one number, so many groups of about
+            equally many rows; several, the numbers that groups reach up to. Empty: each value is a group.
+        missing: rows without a sensitive value are an "error", or a group of their own ("own_group").
+        scale: "standard": columns less their mean, over their standard deviation; "none": as they are.
+    """
+
+    name: ClassVar[str] = "table"
+
+    path: str | None = None
+    columns: tuple[str, ...] = ()
+    sensitive: tuple[str, ...] = ()
+    numeric_bins: tuple[float, ...] = ()
+    missing: Literal["error", "own_group"] = "error"
+    scale: Literal["standard", "none"] = "standard"
+
+    def __post_init__(self) -> None:
+        for name in ("columns", "sensitive"):
+            given = getattr(self, name)
+            if isinstance(given, (tuple, list)):  # a name such as 2024 comes as a number
+                object.__setattr__(self, name, tuple(str(column) for column in given))
+        validate(self)
+        asked = self.numeric_bins
+        if not (np.diff(asked) > 0).all():
+            raise InputError(f"table: numeric_bins must be numbers that rise, not {', '.join(map(str, asked))}")
+        if len(asked) == 1 and not (2 <= asked[0] <= VALUES and float(asked[0]).is_integer()):
+            raise InputError(
+                f"table: numeric_bins={asked[0]:g}: one number is how many groups there are to be, 2 to {VALUES}; to "
+                f"part rows at {asked[0]:g}, give a lower number besides, below all there are"
+            )
+
+    def source(self) -> str:
+        self._rows.source()  # which says it where there is no file
+        return fingerprint_of("fair table", RECIPE, [self._rows.file()])
+
+    def read(self) -> FairDataset:
+        attributes = self.attributes()
+        contents = self.contents()
+        return FairDataset(
+            self._rows.points(contents),
+            contents.columns,
+            {attribute.column: attribute.values for attribute in attributes},
+        )
+
+    def contents(self) -> Contents:
+        """The rows that are clustered, in their own units.
+
+        Raises:
+            InputError: as of `clustering.datasets.table.Table`.
+        """
+        return self._rows.contents(without=dict.fromkeys(self.sensitive, "the clusters are to be fair about it"))
+
+    def attributes(self) -> list[Attribute]:
+        """The sensitive columns.
+
+        Raises:
+            InputError: none, one that is not there, has no value in a row, one value in all, or too many of them.
+        """
+        file = RowFile.read(self._rows.file())
+        if not self.sensitive:
+            raise InputError(
+                f"{file.path}: say which column has the groups that clusters are to be fair about; add "
+                f"sensitive=COLUMN, one of {', '.join(file.names)}"
+            )
+        twice = next((name for name, count in Counter(self.sensitive).items() if count > 1), None)
+        if twice is not None:
+            raise InputError(f"sensitive: {twice!r} is there twice")
+        return [self._attribute(file, name) for name in self.sensitive]
+
+    @property
+    def _rows(self) -> Rows:
+        return Rows(self.path, self.columns, scale=self.scale)
+
+    def _attribute(self, file: RowFile, name: str) -> Attribute:
+        texts, gaps = file.categories(name)
+        numbers = file.numbers(name) if file.numeric(name) else None
+        if numbers is not None:
+            gaps = np.isnan(numbers)
+        self._check_gaps(file, name, gaps)
+        names, first, codes = np.unique(
+            (texts if numbers is None else numbers)[~gaps], return_index=True, return_inverse=True
+        )
+        if numbers is not None and len(names) > self._bins > 0:
+            names, codes = self._binned(numbers[~gaps])
+        else:
+            _check_few(file, name, len(names), numeric=numbers is not None)
+            names = texts[~gaps][first]
+        values = np.full(len(gaps), NOT_GIVEN, dtype=object)
+        values[~gaps] = names[codes]
+        groups = [str(group) for group in names if group != NOT_GIVEN] + [NOT_GIVEN] * bool((values == NOT_GIVEN).any())
+        if len(groups) < 2:
+            raise InputError(
+                f"{file.path}: sensitive column {name!r} is {groups[0]!r} in every row, so that all clusters are alike "
+                "in it; name a column with two values or more"
+            )
+        return Attribute(name, values.astype(np.str_), tuple(groups))
+
+    def _check_gaps(self, file: RowFile, name: str, gaps: NDArray[np.bool_]) -> None:
+        if gaps.all():
+            raise InputError(f"{file.path}: sensitive column {name!r} has no values")
+        if gaps.any() and self.missing == "error":
+            rows = int(gaps.sum())
+            more = f"; {rows:,} of {len(gaps):,} rows are like that" if rows > 1 else ""
+            raise InputError(
+                f"{file.path}: sensitive column {name!r} has no value in row {int(gaps.argmax()) + 1}{more}. Fill it "
+                "in, delete such rows, or make them a group of their own with missing=own_group"
+            )
+
+    @property
+    def _bins(self) -> int:
+        """How many at most; 0: none are asked for."""
+        asked = self.numeric_bins
+        return int(asked[0]) if len(asked) == 1 else len(asked) + 1 if asked else 0
+
+    def _binned(self, numbers: NDArray[np.float64]) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+        """Names of the bins that have rows, in their order, and the bin of each number."""
+        from fairness.groups import groups_of
+
+        asked = self.numeric_bins
+        bins = self._bins if len(asked) == 1 else [-np.inf, *asked, np.inf]
+        edges = groups_of({"": numbers}, len(numbers), numeric_bins=bins).edges[""]
+        found = np.clip(np.searchsorted(edges, numbers, side="left") - 1, 0, len(edges) - 2)
+        kept, codes = np.unique(found, return_inverse=True)
+        names = _interval_names(edges.tolist(), whole=bool((numbers % 1 == 0).all()))
+        return np.array(names)[kept], codes
+
+
+def _check_few(file: RowFile, name: str, different: int, *, numeric: bool) -> None:
+    if numeric and different > NUMBERS:
+        raise InputError(
+            f"{file.path}: sensitive column {name!r} has {different:,} different numbers, and each would be a group; "
+            "add numeric_bins=4 to make 4 groups of about equally many rows"
+        )
+    if different > VALUES:
+        raise InputError(
+            f"{file.path}: sensitive column {name!r} has {different:,} different values, and each would be a group "
+            "that is to be in every cluster; name a column with few values, or join those that are rare"
+        )
+
+
+def _interval_names(edges: Sequence[float], *, whole: bool) -> list[str]:
+    """What a person calls the right-closed intervals between edges, of whole numbers or of any."""
+    for digits in range(4, 18):
+        shown = [f"{edge:.0f}" if abs(edge) < 1e15 and edge == round(edge) else f"{edge:.{digits}g}" for edge in edges]
+        if len(set(shown)) == len(set(edges)):
+            break
+    names = []
+    for i, (low, high) in enumerate(pairwise(edges)):
+        if low == -np.inf:
+            names.append(f"up to {shown[i + 1]}")
+        elif high == np.inf:
+            names.append(f"over {shown[i]}")
+        elif whole:
+            first, last = np.ceil(low) if i == 0 else np.floor(low) + 1, np.floor(high)
+            names.append(f"{first:.0f}" if first >= last else f"{first:.0f} to {last:.0f}")
+        else:
+            names.append(f"{'' if i == 0 else 'over '}{shown[i]} to {shown[i + 1]}")
+    return names

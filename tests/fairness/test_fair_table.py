@@ -1,0 +1,149 @@
+"""A table of one's own with sensitive columns: groups as a person would name them, and what is said of bad ones."""
+
+import gzip
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from fairness.datasets.table import NOT_GIVEN, Table, _interval_names
+
+TEXT = "who,age,income,sex\nann,20,1.5,f\nbob,30,2.5,m\ncid,40,3,m\ndee,50,9,f\n"
+
+
+@pytest.fixture
+def table(tmp_path):
+    def build(text=TEXT, **fields):
+        path = tmp_path / "t.csv"
+        path.write_text(text)
+        return Table(path=str(path), **{"sensitive": ("sex",), **fields})
+
+    return build
+
+
+def test_rows_are_clustered_by_numbers_and_fair_about_the_others(table):
+    found = table().read()
+    assert found.columns == ("age", "income")
+    assert found.values.mean(axis=0) == pytest.approx(0)
+    assert found.values.std(axis=0) == pytest.approx(1)
+    assert {name: values.tolist() for name, values in found.sensitive.items()} == {"sex": ["f", "m", "m", "f"]}
+    assert table(scale="none").read().values[:, 0].tolist() == [20, 30, 40, 50]
+
+
+def test_a_sensitive_column_is_clustered_by_where_it_is_named(table):
+    by_age = table(sensitive=("age", "sex"))
+    assert by_age.read().columns == ("income",)
+    assert "fair" in by_age.contents().left_out["age"]
+    assert table(sensitive=("age",), columns=("age", "income")).read().columns == ("age", "income")
+
+
+def test_numbers_are_groups_where_they_are_few_and_bins_where_asked(table):
+    (few,) = table(sensitive=("age",)).attributes()
+    assert few.names == ("20", "30", "40", "50")
+    (halves,) = table(sensitive=("age",), numeric_bins=(2,)).attributes()
+    assert halves.names == ("20 to 35", "36 to 50")
+    assert halves.values.tolist() == ["20 to 35"] * 2 + ["36 to 50"] * 2
+    (parts,) = table(sensitive=("age",), numeric_bins=(25, 60)).attributes()
+    assert parts.names == ("up to 25", "26 to 60")
+    text = "a,sex,age\n" + "".join(f"{i},{i % 2},{i}\n" for i in range(50))
+    sex, age = table(text, sensitive=("sex", "age"), numeric_bins=(3,)).attributes()
+    assert sex.names == ("0", "1")  # has no more numbers than bins
+    assert len(age.names) == 3
+
+
+def test_the_order_of_numbers_is_not_that_of_text(table):
+    (found,) = table("a,n\n1,9\n2,10\n3,9.0\n4,-1\n", sensitive=("n",)).attributes()
+    assert found.names == ("-1", "9", "10")
+    assert found.values.tolist() == ["9", "10", "9", "-1"]
+
+
+def test_rows_without_a_value(table):
+    text = "a,sex,n\n1,f,1\n2,,2\n3, m ,\n4,?,1\n5,none,2\n"
+    with pytest.raises(InputError, match=r"'sex' has no value in row 2; 2 of 5 rows .* missing=own_group"):
+        table(text).read()
+    sex, n = table(text, sensitive=("sex", "n"), missing="own_group").attributes()
+    assert sex.names == ("f", "m", "none", NOT_GIVEN)
+    assert sex.values.tolist() == ["f", NOT_GIVEN, "m", NOT_GIVEN, "none"]
+    assert n.names == ("1", "2", NOT_GIVEN)
+    assert n.values.tolist() == ["1", "2", NOT_GIVEN, "1", "2"]
+
+
+def test_other_kinds_of_file(tmp_path):
+    frame = pd.DataFrame(
+        {"a": [1, 2, 3, 4], "kind": pd.Categorical(["x", "y", "x", "y"]), "flag": [True, False, True, True]}
+    ).assign(code=[1.0, 2.0, np.nan, 1.0])
+    frame.to_parquet(tmp_path / "t.parquet")
+    built = Table(path=str(tmp_path / "t.parquet"), sensitive=("kind", "flag", "code"), missing="own_group")
+    kind, flag, code = built.attributes()
+    assert (kind.names, code.names) == (("x", "y"), ("1", "2", NOT_GIVEN))
+    assert flag.values.tolist() == ["True", "False", "True", "True"]
+    np.savez(tmp_path / "t.npz", x=np.arange(8.0).reshape(4, 2), g=np.array([0, 1, 1, 0]))
+    assert Table(path=str(tmp_path / "t.npz"), sensitive=("g",)).read().columns == ("x0", "x1")
+    with gzip.open(tmp_path / "t.csv.gz", "wt") as file:
+        file.write(TEXT)
+    assert Table(path=str(tmp_path / "t.csv.gz"), sensitive=("sex",)).read().values.shape == (4, 2)
+
+
+def test_identity_is_of_the_content(table, tmp_path):
+    built = table()
+    other = tmp_path / "other.csv"
+    other.write_text(TEXT)
+    assert Table(path=str(other), sensitive=("sex",)).source() == built.source()
+    other.write_text(TEXT.replace("20", "21"))
+    assert Table(path=str(other), sensitive=("sex",)).source() != built.source()
+
+
+@given(
+    st.lists(st.floats(-1e9, 1e9, allow_subnormal=False), min_size=2, max_size=6, unique=True).map(sorted),
+    st.booleans(),
+)
+def test_names_of_intervals_differ(edges, whole):
+    if whole:
+        edges = sorted({float(round(edge)) for edge in edges})
+    names = _interval_names(edges, whole=whole)
+    assert len(set(names)) == len(names) == len(edges) - 1
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "words"),
+    [
+        (TEXT, {"sensitive": ()}, "add sensitive=COLUMN, one of who, age, income, sex"),
+        (TEXT, {"sensitive": ("gender",)}, "unknown column 'gender'; known: age, income, sex, who"),
+        (TEXT, {"sensitive": ("sax",)}, "did you mean 'sex'"),
+        (TEXT, {"sensitive": ("sex", "sex")}, "twice"),
+        (TEXT.replace("m", "f"), {}, "'f' in every row"),
+        ("a,g\n1,5\n2,5\n", {"sensitive": ("g",)}, "'5' in every row"),
+        ("a,g\n1,\n2,\n", {"sensitive": ("g",)}, "has no values"),
+        ("a,g\n1,\n2,\n", {"sensitive": ("g",), "missing": "own_group"}, "has no values"),
+        ("a,g\n" + "".join(f"{i},{i}\n" for i in range(21)), {"sensitive": ("g",)}, "21 different.*numeric_bins=4"),
+        ("a,g\n" + "".join(f"{i},p{i}\n" for i in range(5000)), {"sensitive": ("g",)}, "5,000 different values"),
+        ("a,g\n" + "".join(f"{i},0\n" for i in range(90)) + "".join(f"{i},{i}\n" for i in range(9)),
+         {"sensitive": ("g",), "numeric_bins": (2,)}, "in every row"),
+        ("a,sex\n1,f\nx,m\n", {"columns": ("a",)}, "text in row 2"),
+        ("a,sex\n1,f\nnan,m\n", {}, "'a' has no value in row 2"),
+        ("sex,old\nf,y\nm,n\n", {}, "no column to cluster by"),
+        ("a,sex\n1,f\n", {}, "in every row"),
+        ("a,sex\n", {}, "no rows"),
+        ("", {}, "no rows"),
+        (TEXT, {"columns": ("agee",)}, "age"),
+        (TEXT, {"numeric_bins": (1,)}, "numeric_bins=1"),
+        (TEXT, {"numeric_bins": (2.5,)}, "numeric_bins=2.5"),
+        (TEXT, {"numeric_bins": (3, 2)}, "rise"),
+        (TEXT, {"numeric_bins": (3, float("inf"))}, "numeric_bins"),
+        (TEXT, {"numeric_bins": (float("nan"),)}, "numeric_bins"),
+        (TEXT, {"missing": "drop"}, "missing must be"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_used_says_why(table, text, fields, words):
+    with pytest.raises(InputError, match=words):
+        table(text, **fields).read()
+
+
+def test_no_file(tmp_path):
+    with pytest.raises(InputError, match="path=FILE"):
+        Table(sensitive=("sex",)).source()
+    with pytest.raises(InputError, match=r"none\.csv"):
+        Table(path=str(tmp_path / "none.csv"), sensitive=("sex",)).source()
