@@ -15,17 +15,18 @@ from torch import Tensor
 from clustering.centres import Rows
 from clustering.descent import Status, descend
 from clustering.errors import InputError
-from clustering.estimator_input import Device, checked_rows
+from clustering.estimator_input import Device
 from clustering.metrics import graph_objectives
-from clustering.parameters import Above, AtLeast, Within, validate_signature
+from clustering.parameters import Above, AtLeast, Within
 from clustering.row_graph import graph_and_variance, scipy_graph
 from clustering.seeding import first_seeds
 from clustering.sparse_graph import SharedGraph, SparseGraph
 from clustering.starts import best_start, cluster_sizes
 from clustering.timing import Seconds, Stopwatch
-from fairness.groups import Groups, Missing, groups_of, smallest_group
+from fairness.fit_input import SmallGroups, fit_input
+from fairness.flow_rounding import rounded_assignments
+from fairness.groups import Groups, Missing
 from fairness.reporting import keep_fairness, warn_if_parted
-from fairness.rounding import round_to_counts
 from fairness.terms import GroupProportions, NormalizedCut
 from fairness.variational import rungs
 
@@ -87,7 +88,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         intersectional: bool = False,
         numeric_bins: Any = None,
         missing: Missing = "error",
-        small_groups: Literal["error", "keep"] = "error",
+        small_groups: SmallGroups = "error",
         n_neighbors: Annotated[int, AtLeast(1)] = 19,
         init: str | ArrayLike = "k-means++",
         n_init: Annotated[int, AtLeast(1)] = 3,
@@ -165,18 +166,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         """Fit models that differ in nothing but the weight."""
         watch = Stopwatch()
-        validate_signature(self)
-        values = checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device)
-        groups = groups_of(
-            features,
-            len(values),
-            target=self.target,
-            intersectional=self.intersectional,
-            numeric_bins=self.numeric_bins,
-            missing=self.missing,
-        )
-        if self.small_groups == "error":
-            smallest_group(groups, self.n_clusters, type(self).__name__)
+        values, groups = fit_input(self, X, features)
         rows = Rows.of(values)
         labels = self._first_labels(rows)
         seeding = watch.lap()
@@ -257,10 +247,10 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _labels(self, S: Tensor, groups: Groups) -> NDArray[np.int64]:
         labels: NDArray[np.int64] = S.mT.max(dim=0).indices.cpu().numpy()
         if self.rounding == "flow":
-            between = (S.amax(dim=1) < 1 - 1e-3).cpu().numpy()
-            for cell in range(len(groups.membership)):
-                some = np.flatnonzero(between & (groups.cells == cell))
-                labels[some] = round_to_counts(S[torch.from_numpy(some).to(S.device)].double().cpu().numpy())
+            between = S.amax(dim=1) < 1 - 1e-3
+            assignments = S[between].double().cpu().numpy()
+            some = between.cpu().numpy()
+            labels[some] = rounded_assignments(assignments, groups.cells[some])
         return labels
 
     def _keep(self, end: "_End", weight: float, groups: Groups, W: SparseGraph, seconds: Seconds) -> None:

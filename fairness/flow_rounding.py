@@ -5,13 +5,16 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
-from fairness.groups import Groups
+from clustering.errors import InputError
 
 _WHOLE = 1e-6
 """How far from an integer a count is one all the same."""
 
+_MOST = 1 << 20
+"""Assignments of points between clusters, at most: some minutes."""
 
-def rounded(shares: csr_array, cost: NDArray[np.floating], groups: Groups) -> NDArray[np.int64]:
+
+def rounded(shares: csr_array, cost: NDArray[np.floating], cells: NDArray[np.integer]) -> NDArray[np.int64]:
     """The cheapest (N,) labels of which each is one that the point has a share in, while the points of every cell of
     groups in every cluster, and of every cluster, remain what they are by the shares, rounded down or up.
 
@@ -24,7 +27,7 @@ def rounded(shares: csr_array, cost: NDArray[np.floating], groups: Groups) -> ND
     Args:
         shares: (N, K) >= 0, rows sum to one.
         cost: (N, K).
-        groups: of the N points.
+        cells: (N,) combination of groups of each point, 0..C-1.
     """
     clusters = shares.shape[1]
     entries = shares.tocoo()
@@ -36,7 +39,7 @@ def rounded(shares: csr_array, cost: NDArray[np.floating], groups: Groups) -> ND
     if not len(rows):
         return labels
     _, point = np.unique(rows, return_inverse=True)
-    _, cell = np.unique(groups.cells[rows] * clusters + columns, return_inverse=True)
+    _, cell = np.unique(cells[rows] * clusters + columns, return_inverse=True)
     sums = [_sums(point), _sums(cell), _sums(columns)]
     counts = [total @ share for total in sums]
     counts[0] = np.ones(len(counts[0]))
@@ -56,6 +59,25 @@ def rounded(shares: csr_array, cost: NDArray[np.floating], groups: Groups) -> ND
     taken = found.x > 0.5
     labels[rows[taken]] = columns[taken]
     return labels
+
+
+def rounded_assignments(assignments: NDArray[np.floating], cells: NDArray[np.integer]) -> NDArray[np.int64]:
+    """(n,) labels that agree with assignments as far as they can while the counts of cells remain, as of `rounded`.
+
+    Args:
+        assignments: (n, K) rows on the simplex; below 1e-6 they are 0.
+        cells: (n,) combination of groups of each point, 0..C-1.
+
+    Raises:
+        InputError: more than 2^20 assignments.
+    """
+    if assignments.size > _MOST:
+        raise InputError(
+            f"rounding='flow': {len(assignments)} points lie between clusters, a programme of {assignments.size} "
+            "variables; lower tol, gap_tol and sweep_tol so that fewer do, or set rounding='argmax'"
+        )
+    kept = np.where(assignments > _WHOLE, assignments, 0.0)
+    return rounded(csr_array(kept / kept.sum(axis=1, keepdims=True)), -assignments, cells)
 
 
 def _sums(into: NDArray[np.integer]) -> csr_array:

@@ -3,13 +3,16 @@
 Each is a sum over points, about the best prototypes of the labels themselves, not about those that a method ended with.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
 from clustering.errors import InputError
+
+Kind = Literal["kmeans", "kmedian"]
+"""Sums of squared distances to means, or of distances to medoids."""
 
 _EXACT = 4096
 """Members of a cluster up to which its medoid is looked for among all of them."""
@@ -33,6 +36,11 @@ class Medoids(NamedTuple):
     indices: NDArray[np.int64]
     costs: NDArray[np.float64]
     excess: float
+
+
+def objective_of(kind: Kind, X: ArrayLike, labels: ArrayLike) -> float:
+    """Objective of labels (N,) of rows (N, D), about their own means or medoids."""
+    return kmeans_objective(X, labels) if kind == "kmeans" else kmedian_objective(X, labels)
 
 
 def kmeans_objective(X: ArrayLike, labels: ArrayLike) -> float:

@@ -14,15 +14,16 @@ from torch import Tensor
 from clustering.centres import Rows
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
-from clustering.parameters import Above, AtLeast, Within, validate_signature
+from clustering.parameters import Above, AtLeast, Within
 from clustering.seeding import first_seeds
 from clustering.timing import Seconds, Stopwatch
-from fairness.groups import Groups, Missing, groups_of, smallest_group
+from fairness.fit_input import SmallGroups, fit_input
+from fairness.flow_rounding import rounded_assignments
+from fairness.groups import Groups, Missing
 from fairness.penalty import Penalty
 from fairness.points import Points
 from fairness.prototypes import Rule
 from fairness.reporting import keep_fairness, warn_if_parted
-from fairness.rounding import round_to_counts
 from fairness.variational import Course, Stage, follow
 
 _AUTOMATIC = 10.0
@@ -49,7 +50,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         intersectional: bool = False,
         numeric_bins: Any = None,
         missing: Missing = "error",
-        small_groups: Literal["error", "keep"] = "error",
+        small_groups: SmallGroups = "error",
         init: str | ArrayLike = "k-means++",
         n_init: Annotated[int, AtLeast(1)] = 3,
         rungs: Annotated[int, AtLeast(0)] = 10,
@@ -152,18 +153,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _fit(self, models: Sequence[Self], weights: Sequence[float | None], X: ArrayLike, features: Any) -> None:
         """Fit models that differ in nothing but the weight."""
         watch = Stopwatch()
-        validate_signature(self)
-        values = checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device)
-        groups = groups_of(
-            features,
-            len(values),
-            target=self.target,
-            intersectional=self.intersectional,
-            numeric_bins=self.numeric_bins,
-            missing=self.missing,
-        )
-        if self.small_groups == "error":
-            smallest_group(groups, self._K, type(self).__name__)
+        values, groups = fit_input(self, X, features)
         seeding = Rows.of(values)
         seeds = first_seeds(self.init, seeding, self._K, self.n_init, self.random_state)
         origin = values.mean(dim=0)
@@ -194,9 +184,11 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _rounded(self, stage: Stage, points: Points) -> Stage:
         if self.rounding == "argmax" or stage.weight == 0:
             return stage
-        labels = stage.labels.clone()
-        for at, assignments in points.between():
-            labels[at] = torch.from_numpy(round_to_counts(assignments.double().cpu().numpy())).to(labels)
+        labels, between = stage.labels.clone(), list(points.between())
+        cells = np.repeat(np.arange(len(between)), [len(at) for at, _ in between])
+        assignments = torch.cat([own for _, own in between]).double().cpu().numpy()
+        found = rounded_assignments(assignments, cells)
+        labels[torch.cat([at for at, _ in between])] = torch.from_numpy(found).to(labels)
         return stage._replace(labels=labels)
 
     def _keep(self, stage: Stage, values: Tensor, origin: Tensor, groups: Groups, seconds: Seconds) -> None:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from clustering.timing import Seconds
 from fairness.groups import Groups
 from fairness.metrics import Fairness
 
@@ -32,6 +33,25 @@ def keep_fairness(estimator: Any, labels: NDArray[np.int64], groups: Groups) -> 
             stacklevel=4,
         )
     return found
+
+
+def keep_labels(
+    estimator: Any, labels: NDArray[np.int64], groups: Groups, objective: float, history: Any, seconds: Seconds
+) -> None:
+    """Set the fitted attributes of a method that has no fairness weight.
+
+    Args:
+        estimator: whose they are.
+        labels: (N,) 0..K-1.
+        groups: of the points.
+        objective: of the labels.
+        history: what the method lowered, after each of its iterations.
+        seconds: the fit took.
+    """
+    keep_fairness(estimator, labels, groups)
+    estimator.objective_ = objective
+    estimator.history_ = np.asarray(history, dtype=np.float64)
+    estimator.n_iter_, estimator.seconds_ = max(1, len(estimator.history_)), seconds
 
 
 def warn_if_parted(found: Fairness, soft_error: float) -> None:

@@ -12,9 +12,11 @@ from clustering.parameters import AtLeast, Within
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 from fairness.assignment import FairAssignment, fair_assignment
+from fairness.fit_input import SmallGroups
 from fairness.flow_rounding import rounded
 from fairness.objectives import kmeans_objective
-from fairness.rivals.reported import Floats, Given, Ints, SmallGroups, given, keep_labels
+from fairness.reporting import keep_labels
+from fairness.rivals.given import Floats, Given, Ints, given
 from fairness.rivals.unfair import costs, unfair_centres
 
 
@@ -110,7 +112,7 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         best = min(courses, key=lambda course: course.objective)
         self.cluster_centers_ = best.centres
         self.start_objectives_ = np.array([course.objective for course in courses])
-        keep_labels(self, data, best.labels, best.objective, best.history, Seconds(0.0, seeding, watch.lap()))
+        keep_labels(self, best.labels, data.groups, best.objective, best.history, Seconds(0.0, seeding, watch.lap()))
         return self
 
     def _course(self, data: Given, centres: Floats) -> _Course:
@@ -137,7 +139,7 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
             centres = means.cluster_centers_
         assert found is not None
-        labels = rounded(found.shares, hubs, groups)
+        labels = rounded(found.shares, hubs, groups.cells)
         labels = np.where(labels == self.n_clusters, paid.argmin(axis=1), labels)
         return _Course(labels, centres, kmeans_objective(values, labels), history)
 

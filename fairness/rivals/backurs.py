@@ -9,9 +9,10 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from clustering.parameters import AtLeast
 from clustering.streams import stream
 from clustering.timing import Stopwatch
+from fairness.fit_input import SmallGroups
+from fairness.objectives import Kind
 from fairness.rivals.fairlets import fit_fairlets, wanted_balance
-from fairness.rivals.reported import Floats, Ints, SmallGroups, given
-from fairness.rivals.unfair import Kind
+from fairness.rivals.given import Floats, Ints, given
 
 _DEPTH = 40
 """Halvings of the box after which points are taken to be in one place."""

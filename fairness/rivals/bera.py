@@ -10,10 +10,13 @@ from clustering.parameters import AtLeast, Within
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 from fairness.assignment import bounds_about, fair_assignment
+from fairness.fit_input import SmallGroups
 from fairness.flow_rounding import rounded
 from fairness.metrics import additive_violation
-from fairness.rivals.reported import SmallGroups, given, keep_labels, objective_of
-from fairness.rivals.unfair import Kind, costs, unfair_centres
+from fairness.objectives import Kind, objective_of
+from fairness.reporting import keep_labels
+from fairness.rivals.given import given
+from fairness.rivals.unfair import costs, unfair_centres
 
 
 class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -86,7 +89,7 @@ class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: a parameter, X or groups that cannot be; bounds that no assignment can keep.
         """
-        data, watch = given(self, X, sensitive_features, target=self.target), Stopwatch()
+        data, watch = given(self, X, sensitive_features), Stopwatch()
         values, groups = data.values, data.groups
         seeds = data.seeds(self)
         seeding = watch.lap()
@@ -95,11 +98,11 @@ class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         found = fair_assignment(
             cost, groups, *bounds_about(groups.target, self.delta), generator=stream(data.seed, "fair assignment")
         )
-        labels = rounded(found.shares, cost, groups)
+        labels = rounded(found.shares, cost, groups.cells)
         self.cluster_centers_, self.unfair_objective_, self.lp_value_ = unfair.values, unfair.objective, found.value
         self.assignment_cost_ = float(cost[np.arange(len(cost)), labels].sum())
         self.n_fractional_ = int((np.diff(found.shares.indptr) > 1).sum())
         self.violation_ = additive_violation(labels, sensitive_features, target=self.target, delta=self.delta)
         objective = objective_of(self.kind, values, labels)
-        keep_labels(self, data, labels, objective, [found.value], Seconds(0.0, seeding, watch.lap()))
+        keep_labels(self, labels, groups, objective, [found.value], Seconds(0.0, seeding, watch.lap()))
         return self

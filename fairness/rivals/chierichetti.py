@@ -13,9 +13,11 @@ from clustering.errors import InputError
 from clustering.parameters import AtLeast
 from clustering.streams import stream
 from clustering.timing import Stopwatch
+from fairness.fit_input import SmallGroups
+from fairness.objectives import Kind
 from fairness.rivals.fairlets import fit_fairlets, wanted_balance
-from fairness.rivals.reported import Floats, Ints, SmallGroups, given
-from fairness.rivals.unfair import Kind, costs
+from fairness.rivals.given import Floats, Ints, given
+from fairness.rivals.unfair import costs
 
 _AT_ONCE = 1 << 16
 """Edges up to which the solver is given all."""

@@ -12,11 +12,13 @@ from clustering.parameters import AtLeast, Within
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 from fairness.assignment import FairAssignment, bounds_about, fair_assignment
+from fairness.fit_input import SmallGroups
 from fairness.flow_rounding import rounded
 from fairness.metrics import additive_violation
-from fairness.objectives import geometric_median
-from fairness.rivals.reported import Floats, Given, Ints, SmallGroups, given, keep_labels, objective_of
-from fairness.rivals.unfair import Kind, costs, unfair_centres
+from fairness.objectives import Kind, geometric_median, objective_of
+from fairness.reporting import keep_labels
+from fairness.rivals.given import Floats, Given, Ints, given
+from fairness.rivals.unfair import costs, unfair_centres
 
 
 class _Course(NamedTuple):
@@ -97,7 +99,7 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: a parameter, X or groups that cannot be; bounds that no assignment can keep.
         """
-        data, watch = given(self, X, sensitive_features, target=self.target), Stopwatch()
+        data, watch = given(self, X, sensitive_features), Stopwatch()
         seeds = data.seeds(self)
         seeding = watch.lap()
         starts = unfair_centres(self.kind, data.values, seeds, max_iter=300)
@@ -106,7 +108,7 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.cluster_centers_ = best.centres
         self.start_objectives_ = np.array([course.objective for course in courses])
         self.violation_ = additive_violation(best.labels, sensitive_features, target=self.target, delta=self.delta)
-        keep_labels(self, data, best.labels, best.objective, best.history, Seconds(0.0, seeding, watch.lap()))
+        keep_labels(self, best.labels, data.groups, best.objective, best.history, Seconds(0.0, seeding, watch.lap()))
         return self
 
     def _course(self, data: Given, centres: Floats) -> _Course:
@@ -123,7 +125,7 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 break
             centres = self._moved(found.shares, values, centres)
         assert found is not None
-        labels = rounded(found.shares, cost, groups)
+        labels = rounded(found.shares, cost, groups.cells)
         whole = csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=cost.shape)
         centres = self._moved(whole, values, centres)
         return _Course(labels, centres, objective_of(self.kind, values, labels), history)

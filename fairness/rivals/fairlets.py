@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from clustering.errors import InputError
 from clustering.timing import Seconds, Stopwatch
 from fairness.groups import Groups
-from fairness.objectives import medoids
-from fairness.rivals.reported import Floats, Given, Ints, keep_labels, objective_of
+from fairness.objectives import medoids, objective_of
+from fairness.reporting import keep_labels
+from fairness.rivals.given import Floats, Given, Ints
 from fairness.rivals.unfair import Centres, costs, unfair_centres
 
 _PAIRS = 1 << 21
@@ -101,4 +102,4 @@ def fit_fairlets(estimator: Any, data: Given, fairlets: Ints, watch: Stopwatch) 
             centres[k] = data.values[labels == k].mean(axis=0)
     estimator.cluster_centers_, estimator.fairlets_, estimator.fairlet_cost_ = centres, fairlets, spread
     objective = objective_of(estimator.kind, data.values, labels)
-    keep_labels(estimator, data, labels, objective, [best.objective], Seconds(0.0, seeding, watch.lap()))
+    keep_labels(estimator, labels, data.groups, objective, [best.objective], Seconds(0.0, seeding, watch.lap()))

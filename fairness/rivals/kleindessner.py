@@ -20,8 +20,10 @@ from clustering.row_graph import graph_and_variance, scipy_graph
 from clustering.spectrum import leading_eigenvectors
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
+from fairness.fit_input import SmallGroups
 from fairness.groups import Groups
-from fairness.rivals.reported import Floats, Ints, SmallGroups, given, keep_labels
+from fairness.reporting import keep_labels
+from fairness.rivals.given import Floats, Ints, given
 
 
 class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -111,7 +113,7 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 near = nearest_among(rows.values[linked], rows.values[isolated], 1)[:, 0].numpy()
                 labels[isolated] = labels[linked[near]]
         cut = graph_objectives(labels, affinities).normalised_cut
-        keep_labels(self, data, labels, cut, [cut], Seconds(graph_seconds, 0.0, watch.lap()))
+        keep_labels(self, labels, data.groups, cut, [cut], Seconds(graph_seconds, 0.0, watch.lap()))
         return self
 
 

@@ -1,16 +1,15 @@
 """K-means and K-median without fairness, with which other methods begin, and what points pay for centres."""
 
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import sklearn.cluster
 import torch
 from numpy.typing import NDArray
 
-from fairness.objectives import geometric_median
+from fairness.objectives import Kind, geometric_median
 
 Floats = NDArray[np.float64]
-Kind = Literal["kmeans", "kmedian"]
 
 _SETTLED = 1e-5
 """Relative decrease of the K-median objective at which it ends."""

@@ -100,7 +100,7 @@ def test_bounds_that_no_assignment_can_keep_are_refused():
 def test_rounding_changes_no_count_by_one_and_costs_nothing(seed, N, K, attributes, delta):
     cost, groups = problem(seed, N, K, attributes)
     found = fair_assignment(cost, groups, *bounds_about(groups.target, delta), generator=np.random.default_rng(seed))
-    labels = rounded(found.shares, cost, groups)
+    labels = rounded(found.shares, cost, groups.cells)
     assert cost[np.arange(N), labels].sum() <= found.value + 1e-6 * cost.max()
     shares = found.shares.toarray()
     assert (shares[np.arange(N), labels] > 0).all()
@@ -115,7 +115,7 @@ def test_rounding_of_soft_shares_keeps_their_counts():
     rng = np.random.default_rng(0)
     groups = groups_of(rng.integers(0, 2, 50), 50)
     shares = np.full((50, 2), 0.5)
-    labels = rounded(csr_array(shares), rng.random((50, 2)), groups)
+    labels = rounded(csr_array(shares), rng.random((50, 2)), groups.cells)
     assert (np.abs(groups.counts(labels, 2) - groups.sizes[:, None] / 2) < 1).all()
 
 
