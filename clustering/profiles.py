@@ -99,19 +99,29 @@ def agreement(labels: NDArray[np.integer], others: Sequence[NDArray[np.integer]]
         labels: (N,) clusters, whatever they are called.
         others: at least one.
     """
-    from scipy.optimize import linear_sum_assignment
-
     same = np.zeros(len(labels))
     names, here = np.unique(labels, return_inverse=True)
     for other in others:
         other_names, there = np.unique(other, return_inverse=True)
-        table = np.zeros((len(names), len(other_names)), dtype=np.int64)
-        np.add.at(table, (here, there), 1)
-        called = np.full(len(other_names), -1)
-        mine, theirs = linear_sum_assignment(-table)
-        called[theirs] = mine
-        same += called[there] == here
+        same += called_alike(here, there, max(len(names), len(other_names))) == here
     return same / len(others)
+
+
+def called_alike(labels: NDArray[np.integer], other: NDArray[np.integer], clusters: int) -> NDArray[np.int64]:
+    """(N,) another clustering of the same rows, its clusters called like those here that they share most rows with.
+
+    Args:
+        labels, other: (N,) 0..K-1.
+        clusters: K; one to one, so that a cluster without rows here may be the name of one that has some there.
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    table = np.bincount(labels.astype(np.int64) * clusters + other, minlength=clusters**2).reshape(clusters, clusters)
+    mine, theirs = linear_sum_assignment(-table)
+    called = np.empty(clusters, dtype=np.int64)
+    called[theirs] = mine
+    found: NDArray[np.int64] = called[other]
+    return found
 
 
 def principal_plane(values: NDArray[np.floating]) -> tuple[NDArray[np.float64], float]:

@@ -3,6 +3,7 @@
 Each is a sum over points, about the best prototypes of the labels themselves, not about those that a method ended with.
 """
 
+from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -45,16 +46,12 @@ def objective_of(kind: Kind, X: ArrayLike, labels: ArrayLike) -> float:
 
 def kmeans_objective(X: ArrayLike, labels: ArrayLike) -> float:
     """sum_p ||x_p - mean of its cluster||^2, of rows (N, D) and labels (N,) 0..K-1."""
-    values, codes = _checked(X, labels)
-    clusters = int(codes.max()) + 1
-    origin = values.mean(axis=0, dtype=np.float64)  # far from zero, sums would drown in rounding
-    sizes = np.maximum(np.bincount(codes, minlength=clusters), 1)
-    means = np.stack([np.bincount(codes, values[:, d] - origin[d], clusters) / sizes for d in range(values.shape[1])])
-    total, rows = 0.0, max(1, _PAIRS // max(1, values.shape[1]))
-    for first in range(0, len(values), rows):
-        block = slice(first, first + rows)
-        total += float(np.square(values[block] - origin - means.T[codes[block]]).sum())
-    return total
+    return sum(float(squares.sum()) for squares in _squares_about_means(X, labels))
+
+
+def distances_to_means(X: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
+    """(N,) Euclidean distances of rows (N, D) to the mean of their cluster, of labels (N,) 0..K-1."""
+    return np.concatenate([np.sqrt(squares.sum(axis=1)) for squares in _squares_about_means(X, labels)])
 
 
 def kmedian_objective(X: ArrayLike, labels: ArrayLike) -> float:
@@ -141,3 +138,16 @@ def _checked(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray[Any], NDArray[np.
     if not np.issubdtype(codes.dtype, np.integer) or codes.min() < 0:
         raise InputError("labels must be integers 0..K-1; leave out points that are in no cluster")
     return values, codes.astype(np.int64)
+
+
+def _squares_about_means(X: ArrayLike, labels: ArrayLike) -> Iterator[NDArray[np.float64]]:
+    """(n, D) squared differences of rows to the mean of their cluster, some rows at a time."""
+    values, codes = _checked(X, labels)
+    clusters = int(codes.max()) + 1
+    origin = values.mean(axis=0, dtype=np.float64)  # far from zero, sums would drown in rounding
+    sizes = np.maximum(np.bincount(codes, minlength=clusters), 1)
+    means = np.stack([np.bincount(codes, values[:, d] - origin[d], clusters) / sizes for d in range(values.shape[1])])
+    rows = max(1, _PAIRS // max(1, values.shape[1]))
+    for first in range(0, len(values), rows):
+        block = slice(first, first + rows)
+        yield np.square(values[block] - origin - means.T[codes[block]])

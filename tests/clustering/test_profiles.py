@@ -1,11 +1,13 @@
 """What tells clusters apart, against loops over rows, and what must hold whatever the table."""
 
+from itertools import permutations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustering.profiles import agreement, principal_plane, profiles
+from clustering.profiles import agreement, called_alike, principal_plane, profiles
 
 
 @given(st.integers(0, 2**32 - 1), st.integers(2, 30), st.integers(1, 4), st.integers(1, 4))
@@ -49,6 +51,15 @@ def test_agreement_does_not_know_what_clusters_are_called(labels, names):
     labels = np.array(labels)
     assert (agreement(labels, [np.array(names)[labels]]) == 1).all()
     assert (agreement(labels - 1, [np.array(names)[labels]]) == 1).all()  # -1 is a name like any other
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
+def test_clusters_called_alike_are_the_same_clusters_and_share_as_many_rows_as_can_be(pairs):
+    labels, other = np.array(pairs).T
+    called = called_alike(labels, other, 4)
+    assert ((called[:, None] == called) == (other[:, None] == other)).all()
+    best = max((np.array(names)[other] == labels).sum() for names in permutations(range(4)))
+    assert (called == labels).sum() == best
 
 
 def test_agreement_counts_the_others():
