@@ -1,0 +1,35 @@
+"""What is said of shares and distances on the page about fair clusters, for people who do not know statistics."""
+
+SAME = 0.005  # of a distance: less is no difference to a reader
+
+
+def of_hundred(share: float) -> str:
+    """How many of 100 rows a share is; 0 and 100 only where it is so."""
+    if 0 < share <= 0.005:
+        return "under 1"
+    if 0.995 <= share < 1:
+        return "over 99"
+    return f"{100 * share:.0f}"
+
+
+def between(shares: tuple[float, float]) -> str:
+    """A range of shares, in rows of 100."""
+    low, high = (f"{100 * share:.0f}" for share in shares)
+    return low if low == high else f"{low} to {high}"
+
+
+def farther(ratio: float) -> str:
+    """How much longer a distance is than another, such as "4 % farther"."""
+    change = abs(ratio - 1)
+    if ratio == float("inf"):
+        return "farther"
+    if change < SAME:
+        return "as far"
+    if ratio >= 3:
+        return f"{ratio:.1f} times as far"
+    return f"{max(1, round(100 * change))} % {'farther' if ratio > 1 else 'nearer'}"
+
+
+def weight_name(weight: float) -> str:
+    """A weight as it may be typed."""
+    return f"{weight:.6g}" if abs(weight) < 1e-4 or weight % 1 else f"{weight:.0f}"

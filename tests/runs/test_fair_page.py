@@ -1,0 +1,179 @@
+"""The page about a table that was clustered fairly: it says what counting gives, and trusts no cell."""
+
+import html
+import re
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fairness.datasets.table import Table
+from runs.report.fair_page import SHOWN, Change, FairFound, fair_page
+from runs.report.fair_words import between, farther, of_hundred, weight_name
+
+
+def found(folder: Path, frame: pd.DataFrame, labels: list[list[int]], sensitive=("sex",), **changes) -> FairFound:
+    """Labels of a table that is written to a file, at weights 0, 10, 20 and so on."""
+    path = folder / "people.csv"
+    frame.to_csv(path, index=False)
+    table = Table(path=str(path), sensitive=sensitive)
+    settings = {
+        "contents": table.contents(),
+        "attributes": table.attributes(),
+        "points": table.read().values,
+        "weights": [10.0 * i for i in range(len(labels))],
+        "labels": np.array(labels, dtype=np.uint8),
+        "chosen": len(labels) - 1,
+        "clusters": 1 + max(map(max, labels)),
+        "method": "Fair K-means",
+        "command": "transduce fair dataset=table",
+        "commands": [f"transduce fair fairness_weight={10 * i}" for i in range(len(labels))],
+        "more": "transduce fair fairness_weight=1000",
+        "output": "out.csv",
+    }
+    return FairFound(**settings | changes)
+
+
+def text(page: str) -> str:
+    """What a reader sees."""
+    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page[page.index("<main") :])))
+
+
+@pytest.fixture
+def people():
+    """Eight people, four of each sex, whose incomes tell these apart."""
+    return pd.DataFrame(
+        {"income": [1, 2, 3, 4, 11, 12, 13, 14], "age": [5, 1, 4, 2, 5, 1, 4, 2], "sex": list("ffffmmmm")}
+    )
+
+
+APART, HALF, MIXED = [0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0, 1], [0, 0, 1, 1, 0, 0, 1, 1]
+
+
+def test_it_says_what_is_so(tmp_path, people):
+    seen = text(fair_page(found(tmp_path, people, [APART, MIXED])))
+    assert "The 8 rows were sorted into 2 clusters of rows that are like each other in income , age ." in seen
+    assert "Of 100 rows of the whole table, 50 have sex = f , 50 sex = m ." in seen
+    assert "Without fairness, cluster 0 is farthest from that: 100 of 100 rows have sex = f ." in seen
+    assert "With fairness it is 50 of 100." in seen
+    assert "every group has in every cluster the share that it has in the whole table" in seen
+    assert "4 rows (50 %) are in another cluster than without fairness" in seen
+    assert "Without fairness, cluster 0 has no row with sex = m , cluster 1 has no row with sex = f ." in seen
+    assert "For more fairness: transduce fair fairness_weight=1000" in seen
+    assert "For less fairness" not in seen  # that were none
+
+
+def test_clusters_without_fairness_are_called_like_those_with_it(tmp_path, people):
+    seen = text(fair_page(found(tmp_path, people, [APART, HALF])))
+    assert "2 rows (25 %) are in another cluster" in seen
+    assert "With fairness it is 25 of 100, which is still the largest difference from the whole table." in seen
+    middle = text(fair_page(found(tmp_path, people, [APART, HALF, MIXED], chosen=1)))
+    assert "For more fairness: transduce fair fairness_weight=20" in middle
+    last = text(fair_page(found(tmp_path, people, [APART, HALF, MIXED])))
+    assert "For less fairness: transduce fair fairness_weight=10" in last
+
+
+@settings(max_examples=20)  # each is a file
+@given(
+    st.integers(4, 30).flatmap(
+        lambda n: st.tuples(
+            *[st.lists(st.integers(0, 3), min_size=n, max_size=n)] * 2,
+            st.lists(st.sampled_from("abc"), min_size=n, max_size=n).filter(lambda sex: len(set(sex)) > 1),
+        )
+    )
+)
+def test_shares_and_distances_are_those_of_loops(tmp_path_factory, drawn):
+    first, second, sex = drawn
+    frame = pd.DataFrame({"x": np.arange(len(sex)) ** 2, "sex": sex})
+    given_rows = found(tmp_path_factory.mktemp("page"), frame, [first, second], clusters=4)
+    change = Change(given_rows)
+    for share in change.shares:
+        for labels, value in ((change.before, share.before), (np.array(second), share.after)):
+            inside = [s == share.group for s, k in zip(sex, labels, strict=True) if k == share.cluster]
+            assert value == pytest.approx(np.mean(inside)) if inside else np.isnan(value)
+        assert share.whole == pytest.approx(sex.count(share.group) / len(sex))
+    assert len(set(zip(change.before, first, strict=True))) == len(set(first))  # other names for the same clusters
+    step = change.steps()[1]
+    assert step.moved == (change.before != second).sum()
+    far = []
+    for labels in (first, second):
+        x, labels = given_rows.points[:, 0], np.array(labels)
+        far.append(np.mean([abs(x[i] - x[labels == labels[i]].mean()) for i in range(len(x))]))
+    assert step.distance == pytest.approx(far[1] / far[0] if far[0] else 1 if not far[1] else np.inf)
+
+
+def test_groups_that_a_cluster_lacks_and_clusters_that_are_lost(tmp_path, people):
+    seen = text(fair_page(found(tmp_path, people, [APART, APART], clusters=3)))
+    assert "Also with fairness cluster 0 has no row with sex = m" in seen
+    assert "3 clusters were asked for, and 1 of them got no rows" in seen
+    assert "none. No row is in another cluster" in seen
+    seen = text(
+        fair_page(found(tmp_path, people, [[0, 1, 2] * 2 + [0, 1], [2] * 8]))
+    )  # two are lost with fairness alone
+    assert "3 clusters were asked for, and 2 of them got no rows" in seen
+    assert "nan" not in seen
+    assert "Fairness had no weight here" in text(fair_page(found(tmp_path, people, [APART, MIXED], chosen=0)))
+
+
+def test_several_columns_are_apart_and_one_of_them_is_clustered_by(tmp_path, people):
+    frame = people.assign(old=[0, 0, 1, 1] * 2)
+    given_rows = found(tmp_path, frame, [APART, MIXED], sensitive=("sex", "old"))
+    seen = text(fair_page(given_rows))
+    assert "50 have old = 0 , 50 old = 1 ." in seen
+    assert "Each of sex , old counts for itself" in seen
+    path = str(tmp_path / "people.csv")
+    named = Table(path=path, columns=("income", "old"), sensitive=("old",))
+    seen = text(
+        fair_page(found(tmp_path, frame, [APART, MIXED], contents=named.contents(), attributes=named.attributes()))
+    )
+    assert "old was used to sort the rows as well" in seen
+
+
+def test_of_many_groups_the_farthest_have_bars(tmp_path):
+    sex = [f"g{i // 4:02}" for i in range(4 * 30)]
+    frame = pd.DataFrame({"x": np.arange(len(sex)) % 7, "sex": sex})
+    labels = [[int(i < 60) for i in range(len(sex))], [i % 2 for i in range(len(sex))]]
+    page = fair_page(found(tmp_path, frame, labels))
+    assert page.count('class="bars"') == 2 * SHOWN
+    assert page.count("<td>sex</td>") == 2 * 30
+    assert f"Of 30 groups, the {SHOWN} that are farthest" in page
+
+
+def test_a_method_without_a_weight(tmp_path, people):
+    seen = text(fair_page(found(tmp_path, people, [APART, MIXED], weights=[0.0, np.nan], method="Backurs")))
+    assert "has no fairness_weight" in seen
+    assert "nan" not in seen
+
+
+def test_nothing_is_loaded_and_no_cell_is_trusted(tmp_path, people):
+    bad = "<script>alert(1)</script>"
+    frame = people.rename(columns={"sex": bad}).replace("f", bad)
+    words = {"method": bad, "command": bad, "commands": [bad] * 2, "more": bad, "output": bad, "facts": {bad: bad}}
+    page = fair_page(found(tmp_path, frame, [APART, MIXED], sensitive=(bad,), **words))
+    assert "<script" not in page
+    assert not re.search(r"(?:src|href)=\"(?!#)", page)
+    assert "url(" not in page
+    assert "@import" not in page
+    assert "default-src 'none'" in page
+
+
+@given(st.floats(0, 1))
+def test_shares_round_to_none_and_all_only_where_it_is_so(share):
+    assert (of_hundred(share) == "0") == (share == 0)
+    assert (of_hundred(share) == "100") == (share == 1)
+
+
+@given(st.floats(0.01, 50))
+def test_words_for_distances_go_with_the_sign(ratio):
+    said = farther(ratio)
+    assert ("nearer" in said) == (ratio <= 0.995)
+    assert ("farther" in said or "times" in said) == (ratio >= 1.005)
+
+
+def test_small_words():
+    assert (farther(float("inf")), farther(1.2), farther(7)) == ("farther", "20 % farther", "7.0 times as far")
+    assert (between((0.1, 0.32)), between((0, 0.001))) == ("10 to 32", "0")
+    assert [weight_name(weight) for weight in (0, 0.12345678, 300, 1e-7)] == ["0", "0.123457", "300", "1e-07"]
