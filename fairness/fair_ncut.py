@@ -28,6 +28,7 @@ from fairness.flow_rounding import rounded_assignments
 from fairness.groups import Groups, Missing
 from fairness.reporting import keep_fairness, warn_if_parted
 from fairness.terms import GroupProportions, NormalizedCut
+from fairness.trade_off import path_weights
 from fairness.variational import rungs
 
 _AUTOMATIC = 10.0
@@ -140,23 +141,21 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def path(
-        self, X: ArrayLike, weights: Sequence[float], *, sensitive_features: Any = None, graph: Any = None
+        self, X: ArrayLike, weights: Sequence[float] | None = None, *, sensitive_features: Any = None, graph: Any = None
     ) -> list[Self]:
         """Fitted clones at several weights, from one fit: the same graph and starts, and each weight begun where the
         one below it ended.
 
         Args:
             X: as of `fit`.
-            weights: values of fairness_weight, in any order, the order of the result.
+            weights: values of fairness_weight, in any order, the order of the result. None: `fairness.trade_off.GRID`.
             sensitive_features: as of `fit`.
             graph: as of `fit`.
 
         Raises:
             InputError: as of `fit`; weights that are none.
         """
-        values = [float(weight) for weight in weights]
-        if not values or not all(0 <= weight < math.inf for weight in values):
-            raise InputError(f"weights must be numbers of 0 or more, and one at least, not {list(weights)}")
+        values = path_weights(weights)
         models = [clone(self).set_params(fairness_weight=weight) for weight in values]
         self._fit(models, values, X, sensitive_features, graph)
         return models

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from clustering.centres import Rows
-from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
 from clustering.parameters import Above, AtLeast, Within
 from clustering.seeding import first_seeds
@@ -24,6 +23,7 @@ from fairness.penalty import Penalty
 from fairness.points import Points
 from fairness.prototypes import Rule
 from fairness.reporting import keep_fairness, warn_if_parted
+from fairness.trade_off import path_weights
 from fairness.variational import Course, Stage, follow
 
 _AUTOMATIC = 10.0
@@ -103,23 +103,26 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._fit([self], [self.fairness_weight], X, sensitive_features)
         return self
 
-    def path(self, X: ArrayLike, weights: Sequence[float], *, sensitive_features: Any = None) -> list[Self]:
+    def path(
+        self, X: ArrayLike, weights: Sequence[float] | None = None, *, sensitive_features: Any = None
+    ) -> list[Self]:
         """Fitted clones at several weights, from one fit: the same seeds and unfair solution, and each weight begun
         where the one below it ended.
 
         Args:
             X: as of `fit`.
-            weights: values of fairness_weight, in any order, the order of the result.
+            weights: values of fairness_weight, in any order, the order of the result. None: `fairness.trade_off.GRID`,
+                in units of what all points pay for one prototype, over K.
             sensitive_features: as of `fit`.
 
         Raises:
             InputError: as of `fit`; weights that are none.
         """
-        values = [float(weight) for weight in weights]
-        if not values or not all(0 <= weight < math.inf for weight in values):
-            raise InputError(f"weights must be numbers of 0 or more, and one at least, not {list(weights)}")
+        values = path_weights(weights)
         models = [clone(self).set_params(fairness_weight=weight) for weight in values]
-        self._fit(models, values, X, sensitive_features)
+        self._fit(models, values, X, sensitive_features, in_units=weights is None)
+        if weights is None:
+            models = [model.set_params(fairness_weight=model.fairness_weight_) for model in models]
         return models
 
     def predict(self, X: ArrayLike, *, sensitive_features: Any = None) -> NDArray[np.int64]:
@@ -150,8 +153,16 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _K(self) -> int:
         return int(self.n_clusters)
 
-    def _fit(self, models: Sequence[Self], weights: Sequence[float | None], X: ArrayLike, features: Any) -> None:
-        """Fit models that differ in nothing but the weight."""
+    def _fit(
+        self,
+        models: Sequence[Self],
+        weights: Sequence[float | None],
+        X: ArrayLike,
+        features: Any,
+        *,
+        in_units: bool = False,
+    ) -> None:
+        """Fit models that differ in nothing but the weight, given in units of the costs or as it is."""
         watch = Stopwatch()
         values, groups = fit_input(self, X, features)
         seeding = Rows.of(values)
@@ -164,6 +175,8 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         seeded = watch.lap()
         unit = self._rule.scatter(points) / self._K
         asked = [unit * _AUTOMATIC if weight is None else float(weight) for weight in weights]
+        if in_units:
+            asked = [unit * weight for weight in asked]
         if groups.trivial:
             asked = [0.0 for _ in asked]
         penalty = Penalty.of(groups, 1.0, self.pseudo_count)
