@@ -23,7 +23,7 @@ METHODS = Plugins(
     },
     group="transduce.methods",
 )
-SET = ("n_clusters", "random_state", "device")
+SET = ("n_clusters", "random_state", "device", "fairness_weight")
 """Parameters that whoever runs a method decides, and that are no part of it."""
 
 _WRITTEN = (type(None), bool, int, float, str, tuple, list)
@@ -60,6 +60,12 @@ def configured(kind: Any, values: Mapping[str, Any]) -> Any:
     built = kind(**taken)
     validate_signature(built)
     return built
+
+
+def with_known(estimator: Any, **values: Any) -> Any:
+    """The estimator with those of these parameters that it has."""
+    known = estimator.get_params()
+    return estimator.set_params(**{name: value for name, value in values.items() if name in known})
 
 
 def _asked_by_fit(kind: Any) -> list[str] | None:

@@ -2,7 +2,6 @@
 
 import json
 import math
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -128,14 +127,7 @@ def recorded_trials(tracker: "Tracker", run_id: str, artifacts: str = "") -> Tri
     Raises:
         ValueError: they are gone or damaged.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        path = tracker.download(run_id, TRIALS, Path(folder), artifacts)
-        if path is None:
-            raise ValueError("missing")
-        try:
-            return Trials.load(path)
-        except Exception as error:  # zipfile and numpy each raise their own
-            raise ValueError(f"damaged: {error}") from error
+    return tracker.read(run_id, TRIALS, Trials.load, artifacts)
 
 
 @dataclass(frozen=True, eq=False)

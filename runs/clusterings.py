@@ -14,17 +14,18 @@ import numpy as np
 
 from clustering.code import code_fingerprint
 from clustering.errors import InputError
+from clustering.methods import with_known
 from clustering.protocol import SCORES, Selection, Trial, chooses, random_state, schedule, scores
 from fsl.progress import Progress, quiet
 from runs.cluster_config import ClusterConfig
 from runs.clustering_results import TRIALS, Clustered, Trials, recorded_trials
-from runs.endings import explain
 from runs.lineage import cluster_name, short
 from runs.locks import Say, silent
 from runs.overrides import write
-from runs.planning import Plan, State, Step
+from runs.planning import Plan
 from runs.run_config import identity
 from runs.selections import selection_of
+from runs.stage_jobs import JobStage, plan_jobs, run_jobs
 from runs.store import Store
 from runs.tracked_run import TrackedRun
 from runs.tracking import Tracker
@@ -120,35 +121,23 @@ def clustering(
         InputError: before anything is clustered, wrong values and missing files.
     """
     jobs = [Job.of(config) for config in configs]
-    identities = [job.identity for job in jobs]
-    found: dict[str, Clustered] = {}
-    for job, name in zip(jobs, identities, strict=True):
-        if not force and name not in found and (known := _finished(job, name, tracker, progress.note)):
-            found[name] = known
-    waiting = {name: job for name, job in zip(identities, jobs, strict=True) if name not in found}
-    if found:
-        progress.note(f"reused {len(found)}, running {len(waiting)}")
-    if waiting:
-        tracker.bury()
-    failed: list[Exception] = []
-    for _, same in groupby(waiting.items(), key=lambda item: (item[1].config.dataset, item[1].data)):
-        jobs_there = list(same)
-        data = _read(jobs_there[0][1])
-        graphs = _graphs(data, store, progress)
-        for name, job in jobs_there:
-            with store.lock(STAGE, name, f"the clustering of {job.name}", progress.note):
-                tracker.bury(job.experiment, name)
-                if not force and (known := _finished(job, name, tracker, progress.note)):
-                    found[name] = known  # another process was at it
-                    continue
-                try:
-                    found[name] = _run(job, name, data, graphs, store, tracker, progress)
-                except Exception as error:
-                    progress.note(f"failed: {job.name}: {explain(error)[0]}; the others are kept")
-                    failed.append(error)
+
+    def read(job: Job) -> "tuple[Dataset, SharedGraphs]":
+        data = _read(job)
+        return data, _graphs(data, store, progress)
+
+    stage = JobStage(
+        STAGE,
+        "the clustering",
+        lambda job, say: _finished(job, job.identity, tracker, say),
+        lambda job: (job.config.dataset, job.data),
+        read,
+        lambda job, shared: _run(job, *shared, store, tracker, progress),
+    )
+    found, failed = run_jobs(jobs, stage, store, tracker, progress, force=force)
     if failed:
         raise failed[0]
-    return [dataclasses.replace(found[name], config=config) for name, config in zip(identities, configs, strict=True)]
+    return [dataclasses.replace(found[job.identity], config=job.config) for job in jobs]
 
 
 def recorded_clustering(config: ClusterConfig, tracker: Tracker, say: Say = silent) -> Clustered | None:
@@ -172,12 +161,7 @@ def plan(configs: Sequence[ClusterConfig], store: Store, tracker: Tracker) -> Pl
     Raises:
         InputError: as `clustering`, as far as it can be known without reading a point.
     """
-    steps = {}
-    for job in map(Job.of, configs):
-        known = tracker.find(job.experiment, job.identity) if tracker.exists() else None
-        state: State = "cached" if known else "to do"
-        steps[job.identity] = Step(STAGE, job.name, job.identity, state, None if not known else 0, 0 if known else 1)
-    return Plan(tuple(steps.values()))
+    return plan_jobs([Job.of(config) for config in configs], STAGE, tracker)
 
 
 def _read(job: Job) -> "Dataset":
@@ -193,14 +177,9 @@ def _graphs(data: "Dataset", store: Store, progress: Progress) -> "SharedGraphs"
 
 
 def _run(
-    job: Job,
-    name: str,
-    data: "Dataset",
-    graphs: "SharedGraphs",
-    store: Store,
-    tracker: Tracker,
-    progress: Progress,
+    job: Job, data: "Dataset", graphs: "SharedGraphs", store: Store, tracker: Tracker, progress: Progress
 ) -> Clustered:
+    name = job.identity
     clusters = job.config.n_clusters or len(data.class_names)
     if not clusters:
         where = f"dataset {short(job.config.dataset)}"
@@ -226,7 +205,8 @@ def _cluster(job: Job, data: "Dataset", graphs: "SharedGraphs", clusters: int, p
     from clustering.sweeps import fit_trials
     from clustering.trials import TOGETHER
 
-    estimator = _prepared(job, clusters)
+    device = job.config.device.partition(":")[0]
+    estimator = with_known(job.config.method.build(), n_clusters=clusters, device=device)
     selection = job.selection if data.labels is not None else None
     planned = schedule(job.config.starts, selection, seeded="random_state" in estimator.get_params())
     settings = selection.settings if selection else ()
@@ -268,15 +248,6 @@ def _cluster(job: Job, data: "Dataset", graphs: "SharedGraphs", clusters: int, p
         **_judged(labels, data, selection, job.config.seed),
     )
     return dataclasses.replace(trials, **said[int(trials.given[: trials.chosen].sum())])
-
-
-def _prepared(job: Job, clusters: int) -> Any:
-    """The estimator with what is no part of the method; a parameter that it does not have is left out."""
-    estimator = job.config.method.build()
-    device = job.config.device.partition(":")[0]
-    wanted = {"n_clusters": clusters, "device": device}
-    known = estimator.get_params()
-    return estimator.set_params(**{name: value for name, value in wanted.items() if name in known})
 
 
 def _facts(model: Any, graph_seconds: float, spent: float) -> dict[str, Any]:

@@ -9,13 +9,14 @@ import logging
 import os
 import socket
 import subprocess
+import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
@@ -25,6 +26,7 @@ from runs.record import opened
 from runs.store import Store
 from runs.tracked_run import TrackedRun
 
+T = TypeVar("T")
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
 PARENT = "mlflow.parentRunId"  # the tag by which MLflow's interface nests a run below another
 
@@ -281,6 +283,24 @@ class Tracker:
             return Path(self.client.download_artifacts(run_id, name, str(folder)))
         except Exception:  # each kind of artefact store raises its own
             return None
+
+    def read(self, run_id: str, name: str, load: Callable[[Path], T], artifacts: str = "") -> T:
+        """One artefact of a run, as `load` reads its file.
+
+        Args:
+            artifacts: URI of the run's files, where it is known: those of this machine are read in their place.
+
+        Raises:
+            ValueError: it is gone or damaged.
+        """
+        with tempfile.TemporaryDirectory() as folder:
+            path = self.download(run_id, name, Path(folder), artifacts)
+            if path is None:
+                raise ValueError("missing")
+            try:
+                return load(path)
+            except Exception as error:  # zipfile and numpy each raise their own
+                raise ValueError(f"damaged: {error}") from error
 
     def address(self, run_id: str) -> str:
         """Where a person finds the run: its page on a server, else its artefact folder."""
