@@ -110,8 +110,8 @@ def mismatch(value: Any, annotation: Any) -> str | None:
         return None if None in wrongs else " or ".join(str(wrong) for wrong in wrongs)
     if origin is tuple:
         inner = typing.get_args(annotation)[0]
-        fits = isinstance(value, (tuple, list)) and all(mismatch(item, inner) is None for item in value)
-        return None if fits else f"a list, each {_describe(inner)}"
+        wrongs = [mismatch(item, inner) for item in value] if isinstance(value, (tuple, list)) else [_describe(inner)]
+        return next((f"a list, each {wrong}" for wrong in wrongs if wrong), None)
     if annotation in (int, float, bool, str, type(None)):
         return None if _is(value, annotation) else _describe(annotation)
     return None

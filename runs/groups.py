@@ -1,5 +1,8 @@
 """Groups of the config: what `benchmark=`, `backbone=`, `strategy=`, `dataset=`, `method=` and the others may name.
 
+Two verbs may offer different options under one key: `dataset=` of `transduce cluster` is the group `dataset`, that of
+`transduce fair` the group `fair_dataset`.
+
 An option is a YAML file in `configs/<group>/` that lists every field of the dataclass it stands for (of a method
 every parameter of the estimator), so that names, keys and kinds are checked without importing torch. A plug-in
 without a file gets its fields from its class.
@@ -20,6 +23,8 @@ from clustering.datasets import DATASETS
 from clustering.errors import InputError, unknown
 from clustering.methods import METHODS, configured, parameters
 from clustering.plugins import Plugins
+from fairness.datasets import DATASETS as FAIR_DATASETS
+from fairness.methods import METHODS as FAIR_METHODS
 from fsl.benchmarks import BENCHMARKS
 from fsl.samplers import SAMPLERS
 from fsl.strategies import STRATEGIES
@@ -33,7 +38,8 @@ class Group:
     """One group: where its options come from.
 
     Attributes:
-        name: the key on the command line.
+        name: of the folder of its options in `configs/`, and the key on the command line.
+        key: the key, where that is another one.
         about: what is chosen, in a few words.
         plugins: the table of classes, where an option stands for a class of its own.
         builds: `package.module:Class`, where all options are settings of one class.
@@ -51,6 +57,11 @@ class Group:
     files: str = ""
     nothing: str = ""
     estimators: bool = False
+    key: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.key:
+            object.__setattr__(self, "key", self.name)
 
 
 SAME = "same"
@@ -83,6 +94,21 @@ GROUPS: dict[str, Group] = {
             plugins=METHODS,
             estimators=True,
         ),
+        Group(
+            "fair_dataset",
+            "the points, and the groups that they belong to",
+            "synthetic_unequal",
+            plugins=FAIR_DATASETS,
+            key="dataset",
+        ),
+        Group(
+            "fair_method",
+            "how they are clustered: one of these, or an estimator of your own as module:Class",
+            "fair_kmeans",
+            plugins=FAIR_METHODS,
+            estimators=True,
+            key="method",
+        ),
     )
 }
 
@@ -106,6 +132,11 @@ class Choice:
     def __post_init__(self) -> None:
         if not self.plugin:
             object.__setattr__(self, "plugin", self.name)
+
+    @property
+    def key(self) -> str:
+        """What the group is called on the command line."""
+        return GROUPS[self.group].key
 
     @property
     def grids(self) -> dict[str, Grid]:
@@ -146,7 +177,7 @@ class Choice:
         try:
             return configured(built, self.options) if group.estimators else built(**self.options)
         except InputError as error:
-            raise InputError(f"{self.group}={self.name}: {error}") from error
+            raise InputError(f"{self.key}={self.name}: {error}") from error
 
 
 def load(group: Group, plugin: str) -> Any:
@@ -158,9 +189,9 @@ def load(group: Group, plugin: str) -> Any:
         built = getattr(importlib.import_module(module), attribute)
     if group.estimators:
         if not (isinstance(built, type) and hasattr(built, "fit") and hasattr(built, "get_params")):
-            raise InputError(f"{group.name} {plugin!r} must name an estimator, with fit and get_params")
+            raise InputError(f"{group.key} {plugin!r} must name an estimator, with fit and get_params")
     elif not (isinstance(built, type) and dataclasses.is_dataclass(built)):
-        raise InputError(f"{group.name} {plugin!r} must name a dataclass, since its fields are its config")
+        raise InputError(f"{group.key} {plugin!r} must name a dataclass, since its fields are its config")
     return built
 
 
@@ -207,7 +238,7 @@ def option(group: str, name: str) -> Choice:
 def _option(group: str, name: str) -> Choice:
     kind = GROUPS[group]
     if len(name) > 200:
-        raise InputError(f"{group}={name[:40]}...: no name is that long")
+        raise InputError(f"{kind.key}={name[:40]}...: no name is that long")
     if name == kind.nothing:
         return Choice(group, name)
     path = options_folder(group) / f"{name}.yaml"
@@ -217,10 +248,10 @@ def _option(group: str, name: str) -> Choice:
         return Choice(group, name, {key: freeze(value) for key, value in content.items()}, plugin)
     if kind.plugins is not None:
         if ":" not in name and name not in names(group):
-            raise kind.plugins.unknown(name, names(group), group)
+            raise kind.plugins.unknown(name, names(group), kind.key)
         return Choice(group, name, fields_of(kind, load(kind, name)))
     if kind.builds:
-        raise unknown(group, name, names(group))
+        raise unknown(kind.key, name, names(group))
     return Choice(group, name)
 
 

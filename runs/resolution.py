@@ -11,7 +11,7 @@ from typing import Any
 from clustering.errors import InputError, unknown
 from clustering.parameters import mismatch
 from runs import groups, overrides
-from runs.config import SCHEMAS, RunConfig, group_names, top_level
+from runs.config import SCHEMAS, RunConfig, group_names, group_of, top_level
 from runs.groups import GROUPS, REQUIRED, Choice
 from runs.networks import check_backbone
 from runs.overrides import Value
@@ -91,7 +91,7 @@ def _resolve(
     schema: type[RunConfig], overlay: Sequence[Assignment], typed: Sequence[Assignment]
 ) -> list[dict[str, Any]]:
     chosen = _chosen(schema, overlay, typed)
-    candidates = [groups.option(group, name) for group, options in chosen.items() for name in options]
+    candidates = [groups.option(group_of(schema, key), name) for key, options in chosen.items() for name in options]
     axes: dict[Target, list[Any]] = {}
     for group in group_names(schema):
         if not any(item.key == group for item in (*overlay, *typed)) and group != "training":
@@ -148,7 +148,7 @@ def _chosen(
             defaults = [groups.default(group, name) for name in chosen["benchmark"]]
             chosen[group] = list(dict.fromkeys(defaults))
         else:
-            chosen[group] = groups.default(group, "").split(",")
+            chosen[group] = groups.default(group_of(schema, group), "").split(",")
     return chosen
 
 
@@ -158,14 +158,14 @@ def _target(schema: type[RunConfig], item: Assignment, candidates: Sequence[Choi
     if any(item.key == field.name for field in top_level(schema)):
         return Target("", item.key)
     group, dot, field = item.key.rpartition(".")
-    owners = {choice.group for choice in candidates if field in choice.options and group in ("", choice.group)}
+    owners = {choice.key for choice in candidates if field in choice.options and group in ("", choice.key)}
     if len(owners) == 1:
         return Target(owners.pop(), field)
     if owners:
         ways = " or ".join(f"{owner}.{field}" for owner in sorted(owners))
         raise InputError(f"{item}: more than one group has this field; write {ways}")
     if dot and group in group_names(schema):
-        options = [choice for choice in candidates if choice.group == group]
+        options = [choice for choice in candidates if choice.key == group]
         names = ", ".join(choice.name for choice in options)
         if not any(choice.options for choice in options):
             raise InputError(f"unknown key {item.key!r}: {group} {names} has no fields; leave it out")
@@ -189,21 +189,21 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
         choice
         for group in group_names(schema)
         if group != "backbone"
-        for choice in _files(group)
+        for choice in _files(group_of(schema, group))
         if item.key in choice.options
     ]
     if other_options:
         owner = other_options[0]
         return InputError(
-            f"unknown key {str(item)!r}: a field of {owner.group} {owner.name}, which is not chosen; "
-            f"add {owner.group}={owner.name}"
+            f"unknown key {str(item)!r}: a field of {owner.key} {owner.name}, which is not chosen; "
+            f"add {owner.key}={owner.name}"
         )
     for verb, other in SCHEMAS.items():
-        for group in set(group_names(other)) - set(group_names(schema)):
+        for group in _groups(other) - _groups(schema):
             if any(item.key in choice.options for choice in _files(group)):
                 return _of_another_verb(item, verb)
     bare = [name for choice in candidates for name in choice.options]
-    dotted = [f"{choice.group}.{name}" for choice in candidates for name in choice.options]
+    dotted = [f"{choice.key}.{name}" for choice in candidates for name in choice.options]
     top = [*group_names(schema), *(field.name for field in top_level(schema)), "experiment"]
     for known in (dotted,) if "." in item.key else (top, bare):
         if difflib.get_close_matches(item.key.lower(), known, n=1, cutoff=0.6):
@@ -220,6 +220,10 @@ def _of_another_verb(item: Assignment, verb: str) -> InputError:
     return InputError(f"{item} is a key of `transduce {verb}`, not of this verb; {remedy}")
 
 
+def _groups(schema: type[RunConfig]) -> set[str]:
+    return {group_of(schema, key) for key in group_names(schema)}
+
+
 def _files(group: str) -> list[Choice]:
     found = []
     for path in sorted((groups.folder() / group).glob("*.yaml")):
@@ -230,12 +234,15 @@ def _files(group: str) -> list[Choice]:
 def _values(schema: type[RunConfig], item: Assignment, target: Target, candidates: Sequence[Choice]) -> list[Any]:
     if not target.group:
         fields = {field.name: field for field in top_level(schema)}
-        text = _as_list(item) if isinstance(fields[item.key].default, tuple) else item.text
+        hint = typing.get_type_hints(schema, include_extras=True)[item.key]
+        lists = isinstance(fields[item.key].default, tuple)
+        lists = lists or (mismatch((), hint) is None and not _is_null(item))  # which may be null, too
+        text = _as_list(item) if lists else item.text
         return [_top_level(schema, item, value, candidates) for value in overrides.values(item.key, text)]
     defaults = [
         choice.options[target.field]
         for choice in candidates
-        if choice.group == target.group and target.field in choice.options
+        if choice.key == target.group and target.field in choice.options
     ]
     several = len(overrides.values(item.key, item.text)) > 1
     text = _as_list(item) if isinstance(defaults[0], tuple) and (several or not defaults[0]) else item.text
@@ -246,9 +253,13 @@ def _values(schema: type[RunConfig], item: Assignment, target: Target, candidate
 
 def _as_list(item: Assignment) -> str:
     """a,b for a field that holds a list is the list; null is the empty one."""
-    if item.text.lower() in ("null", "none"):
+    if _is_null(item):
         return "[]"
     return item.text if "[" in item.text else f"[{item.text}]"
+
+
+def _is_null(item: Assignment) -> bool:
+    return item.text.lower() in ("null", "none")
 
 
 def _top_level(schema: type[RunConfig], item: Assignment, given: Value, candidates: Sequence[Choice]) -> Any:
@@ -258,7 +269,7 @@ def _top_level(schema: type[RunConfig], item: Assignment, given: Value, candidat
         value = given.text  # a field for text takes 2024 as it is written
     problem = mismatch(value, hint)
     if problem:
-        others = [f"{choice.group}.{item.key}" for choice in candidates if item.key in choice.options]
+        others = [f"{choice.key}.{item.key}" for choice in candidates if item.key in choice.options]
         also = f" (another key is {others[0]})" if others else ""
         raise InputError(f"{item} must be {problem}, not {given.text!r}{also}")
     return value
@@ -268,7 +279,7 @@ def _fields(schema: type[RunConfig], point: dict[Target, Any]) -> dict[str, Any]
     fields: dict[str, Any] = {target.field: value for target, value in point.items() if not target.group}
     for group in group_names(schema):
         name = point.get(Target(group, "")) or groups.default(group, fields["benchmark"].name)
-        choice = groups.option(group, name)
+        choice = groups.option(group_of(schema, group), name)
         options = dict(choice.options)
         options.update(
             {
@@ -280,7 +291,7 @@ def _fields(schema: type[RunConfig], point: dict[Target, Any]) -> dict[str, Any]
         missing = [option for option, value in options.items() if value == REQUIRED]
         if missing:
             raise InputError(f"{group}={name} needs {group}.{missing[0]}; add {missing[0]}=VALUE")
-        fields[group] = Choice(group, choice.name, options, choice.plugin)
+        fields[group] = Choice(choice.group, choice.name, options, choice.plugin)
     return fields
 
 

@@ -7,9 +7,9 @@ import json
 import os
 import re
 import typing
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from clustering.errors import InputError
 from clustering.parameters import AtLeast, mismatch
@@ -27,7 +27,13 @@ def key(default: Any, about: str, *, execution: bool = False) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """What every run has; fields without a key's note are its groups."""
+    """What every run has; fields without a key's note are its groups.
+
+    Attributes:
+        offered: the group that a field's options are of, where it is not named like the field.
+    """
+
+    offered: ClassVar[Mapping[str, str]] = {}
 
     seed: Annotated[int, AtLeast(0)] = key(0, "seed of everything drawn at random")
     device: str = key("auto", "auto, cpu, cuda or cuda:N", execution=True)
@@ -106,6 +112,11 @@ class RunConfig:
 def group_names(schema: type[RunConfig]) -> list[str]:
     """Groups of a schema, in the order of its fields."""
     return [field.name for field in dataclasses.fields(schema) if not field.metadata]
+
+
+def group_of(schema: type[RunConfig], key: str) -> str:
+    """The group that a key of a schema chooses from."""
+    return schema.offered.get(key, key)
 
 
 def top_level(schema: type[RunConfig]) -> list["dataclasses.Field[Any]"]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from runs import groups
 from runs.cli import flags
-from runs.config import RunConfig, group_names, parse, top_level
+from runs.config import RunConfig, group_names, group_of, parse, top_level
 from runs.groups import GROUPS, Choice
 from runs.overrides import write
 
@@ -24,10 +24,11 @@ def usage(
     chosen: list[Choice] = []
     for config in parse(schema, settings):
         chosen += [choice for choice in config.choices().values() if choice not in chosen]
+    offered = [_group(group_of(schema, key)) for key in group_names(schema)]
     parts = [
         f"usage: transduce {verb} [key=value ...] [--flag ...]",
         about,
-        "groups (GROUP=OPTION):\n" + "\n".join([*map(_group, group_names(schema)), _files(schema)]),
+        "groups (GROUP=OPTION):\n" + "\n".join([*offered, _files(schema)]),
         "keys:\n" + _columns([(f"{f.name}={write(f.default)}", f.metadata["about"]) for f in top_level(schema)]),
         "\n\n".join(_option(choice) for choice in chosen if choice.options),
         "A field may be written without its group (weight=0.5) where only one group has it. A key with\n"
@@ -41,7 +42,7 @@ def usage(
 def _group(name: str) -> str:
     group = GROUPS[name]
     default = "named like the benchmark, else default" if name == "training" else group.default
-    text = f"{name:<11} {group.about}: {', '.join(groups.names(name))} (default: {default})"
+    text = f"{group.key:<11} {group.about}: {', '.join(groups.names(name))} (default: {default})"
     return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent=" " * 14)
 
 
@@ -58,8 +59,8 @@ def _files(schema: type[RunConfig]) -> str:
 
 def _option(choice: Choice) -> str:
     about = groups.comments(choice.group, choice.name)
-    rows = [(f"{choice.group}.{key}={write(value)}", about.get(key, "")) for key, value in choice.options.items()]
-    return f"fields of {choice.group}={choice.name}:\n" + _columns(rows)
+    rows = [(f"{choice.key}.{key}={write(value)}", about.get(key, "")) for key, value in choice.options.items()]
+    return f"fields of {choice.key}={choice.name}:\n" + _columns(rows)
 
 
 def _columns(rows: Sequence[tuple[str, str]]) -> str:
