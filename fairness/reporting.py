@@ -16,7 +16,8 @@ def keep_fairness(estimator: Any, labels: NDArray[np.int64], groups: Groups) -> 
     """Set the fitted attributes that tell how fair labels (N,) are; clusters without points are worth a warning.
 
     They are labels_, fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_ (J,),
-    n_empty_ and absent_groups_; `fairness.fair_kmeans.FairKMeans` says what they hold.
+    n_empty_ and absent_groups_, of which `fairness.fair_kmeans.FairKMeans` says what they hold, and group_labels_ (J,),
+    the names as text, and group_attributes_ (J,), the number of the attribute that each group is of.
     """
     clusters = int(estimator.n_clusters)
     found = Fairness.of(groups.counts(labels, clusters), groups)
@@ -24,6 +25,7 @@ def keep_fairness(estimator: Any, labels: NDArray[np.int64], groups: Groups) -> 
     estimator.fairness_error_ = found.error
     estimator.balance_min_, estimator.balance_mean_ = found.balance_min, found.balance_mean
     estimator.group_counts_, estimator.group_names_ = found.counts, groups.names
+    estimator.group_labels_, estimator.group_attributes_ = groups.labels(), groups.attribute_of
     estimator.target_ = groups.target
     estimator.n_empty_, estimator.absent_groups_ = found.empty, found.absent
     if found.empty:

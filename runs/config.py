@@ -16,8 +16,9 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from clustering.errors import InputError
 from clustering.parameters import AtLeast, Within
 from runs.cluster_config import ClusterConfig
+from runs.fair_config import FairConfig
 from runs.groups import SAME, Choice, freeze
-from runs.run_config import PLACES, RunConfig, as_yaml, content, group_names, identity, key, top_level
+from runs.run_config import PLACES, RunConfig, as_yaml, content, group_names, group_of, identity, key, top_level
 
 C = TypeVar("C", bound=RunConfig)
 FILES = ("path",)  # fields of a group that name a file: it counts by its content
@@ -177,6 +178,7 @@ SCHEMAS: Mapping[str, type[RunConfig]] = {
     "evaluate": EvaluateConfig,
     "tune": TuneConfig,
     "cluster": ClusterConfig,
+    "fair": FairConfig,
 }
 
 
@@ -207,12 +209,14 @@ __all__ = [
     "Choice",
     "ClusterConfig",
     "EvaluateConfig",
+    "FairConfig",
     "RunConfig",
     "TrainConfig",
     "TuneConfig",
     "as_yaml",
     "freeze",
     "group_names",
+    "group_of",
     "identity",
     "key",
     "parse",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from clustering.code import code_fingerprint
 from clustering.errors import InputError
 from fsl.progress import Progress
-from runs.config import Choice, ClusterConfig, EvaluateConfig, TrainConfig, TuneConfig, identity
+from runs.config import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, TuneConfig, identity
 from runs.store import Store
 from runs.tuning_protocol import RULE, steps_of
 
@@ -233,7 +233,7 @@ def weights_name(config: TrainConfig) -> str:
     return pathlib.PurePath(config.checkpoint or "").name.removesuffix(".tar").rpartition(".")[0]
 
 
-def cluster_name(config: ClusterConfig) -> str:
+def cluster_name(config: ClusterConfig | FairConfig) -> str:
     """What a person calls the clustering, such as `slk_mean_shift digits s0`."""
     return f"{short(config.method)} {short(config.dataset)} s{config.seed}"
 

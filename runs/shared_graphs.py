@@ -36,9 +36,14 @@ class SharedGraphs:
             device: as of a config: where it is built.
         """
         wanted = estimator.get_params()
-        if not has_fit_parameter(estimator, "graph") or not {"n_neighbors", "symmetry"} <= wanted.keys():
+        if not has_fit_parameter(estimator, "graph") or "n_neighbors" not in wanted:
             return None
-        key = (wanted["n_neighbors"], wanted["symmetry"], wanted.get("normalize"), resolve_device(device).type)
+        key = (
+            wanted["n_neighbors"],
+            wanted.get("symmetry", "average"),
+            wanted.get("normalize"),
+            resolve_device(device).type,
+        )
         if key not in self._built:
             self._built[key] = self._build(*key)
         return self._built[key]

@@ -59,6 +59,10 @@ class Adult:
     def __post_init__(self) -> None:
         validate(self)
 
+    @property
+    def clusters(self) -> int:
+        return 30 if self.features == "thesis" else 10
+
     def source(self) -> str:
         return fingerprint_of(self.name, RECIPE, [self._file()])
 

@@ -36,6 +36,7 @@ class Census:
     """
 
     name: ClassVar[str] = "census"
+    clusters: ClassVar[int] = 20
 
     root: str | None = None
     preprocess: Preprocess = "aaai"

@@ -29,6 +29,7 @@ class CensusLike:
     """
 
     name: ClassVar[str] = "census_like"
+    clusters: ClassVar[int] = 20
 
     points: Annotated[int, AtLeast(1)] = 2_458_285
     dimensions: Annotated[int, AtLeast(1)] = 25

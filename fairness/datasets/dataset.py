@@ -31,6 +31,7 @@ class FairSource(Protocol):
 
     Attributes:
         name: as in the table of data sets.
+    One may have `clusters` besides, the number that the papers look for.
     """
 
     name: ClassVar[str]

@@ -21,6 +21,7 @@ class Synthetic:
     """
 
     name: ClassVar[str] = "synthetic"
+    clusters: ClassVar[int] = 2
     sizes: ClassVar[tuple[int, ...]] = (100, 100, 100, 100)
     upper: ClassVar[float] = 5.0
     deviation: ClassVar[float] = 0.1

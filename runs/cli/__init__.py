@@ -26,6 +26,7 @@ VERBS = {
     "evaluate": ("runs.cli.evaluate", "evaluate strategies on few-shot tasks; trains first where needed"),
     "tune": ("runs.cli.tune", "choose a strategy's values on base and validation classes"),
     "cluster": ("runs.cli.cluster", "cluster a dataset or your own table, and hold methods against each other"),
+    "fair": ("runs.cli.fair", "cluster so that every cluster has the groups' proportions, as nearly as weights ask"),
     "compare": ("runs.cli.compare", "hold strategies against one of them on the same tasks"),
     "table": ("runs.cli.table", "show an experiment's results from the tracked runs"),
     "figure": ("runs.cli.figure", "draw a figure of the papers from the tracked runs"),
@@ -34,6 +35,9 @@ VERBS = {
     "list": ("runs.cli.listing", "show what there is to choose from: strategies, benchmarks, methods, datasets"),
     "ui": ("runs.cli.ui", "open the MLflow UI on the runs that were made here"),
 }
+GOING_ON = ("quickstart", "train", "evaluate", "tune", "cluster", "fair", "compare", "table", "figure")
+"""Verbs that go on from what an interruption left."""
+
 DONE, INTERRUPTED = 0, 130
 
 USAGE = """\
@@ -142,7 +146,17 @@ def _version() -> str:
 
 
 def _interrupted(given: Sequence[str]) -> str:
-    if given and given[0] in ("quickstart", "train", "evaluate", "tune", "cluster", "compare", "table", "figure"):
+    if given and given[0] in (
+        "quickstart",
+        "train",
+        "evaluate",
+        "tune",
+        "cluster",
+        "fair",
+        "compare",
+        "table",
+        "figure",
+    ):
         return (
             "\ntransduce: interrupted. Finished runs, features and checkpoints are kept, and training up to "
             "its last finished epoch.\nTo go on, give the same command again."

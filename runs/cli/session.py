@@ -4,12 +4,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from clustering.errors import InputError
-from runs.config import ClusterConfig, EvaluateConfig, RunConfig, TrainConfig, TuneConfig
+from runs.config import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TrainConfig, TuneConfig
 from runs.console import Console
 from runs.overrides import write
 
 if TYPE_CHECKING:
     from runs.clustering_results import Clustered
+    from runs.fair_results import FairResult
     from runs.groups import Choice
     from runs.stages import Checkpoint, Plan, Result, Tuning
 
@@ -69,8 +70,11 @@ class Session:
 
     def plan(self, configs: Sequence[RunConfig]) -> "Plan":
         """What would be done for configs of one kind."""
-        from runs import clusterings, stages
+        from runs import clusterings, fairness_stage, stages
 
+        fair = [config for config in configs if isinstance(config, FairConfig)]
+        if fair:
+            return fairness_stage.plan(fair, self.tracker)
         clusters = [config for config in configs if isinstance(config, ClusterConfig)]
         if clusters:
             return clusterings.plan(clusters, self.store, self.tracker)
@@ -94,6 +98,12 @@ class Session:
         from runs.clusterings import clustering
 
         return clustering(configs, self.store, self.tracker, progress=self.console, force=force)
+
+    def fair(self, configs: Sequence[FairConfig], *, force: bool) -> "tuple[list[FairResult], list[Exception]]":
+        """Cluster fairly, or find the results; and the errors of methods that failed."""
+        from runs.fairness_stage import fair_clustering
+
+        return fair_clustering(configs, self.store, self.tracker, progress=self.console, force=force)
 
     def tuning(self, config: TuneConfig, *, force: bool) -> "Tuning":
         """Choose values, or find the choice."""

@@ -1,0 +1,42 @@
+"""Fair clustering methods by name. To add one: a file with an estimator, and a line here.
+
+A method is an estimator of scikit-learn's kind with `fit(X, *, sensitive_features=...)`, after which it has `labels_`.
+One with `path(X, weights, *, sensitive_features=...)` gives a fitted estimator for each weight.
+"""
+
+from typing import Any
+
+from clustering.plugins import Plugins
+
+METHODS = Plugins(
+    kind="method",
+    table={
+        "fair_kmeans": "fairness.fair_kmeans:FairKMeans",
+        "fair_kmedian": "fairness.fair_kmedian:FairKMedian",
+        "fair_ncut": "fairness.fair_ncut:FairNcut",
+        "backurs": "fairness.rivals.backurs:Backurs",
+        "bera": "fairness.rivals.bera:Bera",
+        "chierichetti": "fairness.rivals.chierichetti:Chierichetti",
+        "fair_alignment": "fairness.rivals.alignment:FairAlignment",
+        "fair_lloyd": "fairness.rivals.fair_lloyd:FairLloyd",
+        "kleindessner": "fairness.rivals.kleindessner:Kleindessner",
+    },
+    group="transduce.fair_methods",
+)
+UNFAIR = {"kmeans": "fair_kmeans", "kmedian": "fair_kmedian", "ncut": "fair_ncut"}
+"""Objectives, and the method that lowers each of them without fairness where its weight is 0."""
+
+_OBJECTIVES = {
+    "FairKMeans": "kmeans",
+    "FairKMedian": "kmedian",
+    "FairNcut": "ncut",
+    "FairAlignment": "kmeans",
+    "Kleindessner": "ncut",
+}
+
+
+def objective_of(estimator: Any) -> str:
+    """What an estimator's `objective_` is: "kmeans", "kmedian" or "ncut"; of one of your own its parameter or attribute
+    `kind` says so, else it is its own name, which nothing else is compared with."""
+    name = type(estimator).__name__
+    return str(getattr(estimator, "kind", None) or _OBJECTIVES.get(name, name))

@@ -1,0 +1,42 @@
+"""What `transduce fair` takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
+
+from clustering.errors import InputError
+from clustering.parameters import AtLeast
+from runs.groups import Choice
+from runs.run_config import RunConfig, key
+
+
+@dataclass(frozen=True, kw_only=True)
+class FairConfig(RunConfig):
+    """One method on one data set, along all weights: `transduce fair`."""
+
+    offered: ClassVar[Mapping[str, str]] = {"dataset": "fair_dataset", "method": "fair_method"}
+
+    dataset: Choice
+    method: Choice
+    n_clusters: Annotated[int, AtLeast(1)] | None = key(
+        None, "clusters to find; null: as many as the papers do for the data set"
+    )
+    fairness_weight: tuple[Annotated[float, AtLeast(0)], ...] | None = key(
+        None,
+        "weights of the fairness term, one run for all: 0,10,100; null: 0 and 13 in equal ratios, scaled to the data. "
+        "Methods without a weight leave it out",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.fairness_weight is not None:
+            if not self.fairness_weight:
+                raise InputError("fairness_weight must hold a weight at least; leave it out for the default weights")
+            rising = tuple(sorted({float(weight) for weight in self.fairness_weight}))  # they are a set
+            object.__setattr__(self, "fairness_weight", rising)
+
+    def result_keys(self) -> dict[str, Any]:
+        """As for every run. What is in the data set's files is apart."""
+        kept = super().result_keys()
+        kept.pop("dataset.path", None)
+        return kept

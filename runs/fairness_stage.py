@@ -1,0 +1,388 @@
+"""Fair clustering as a stage: methods on data sets with groups, each config a run of its own along all its weights."""
+
+import dataclasses
+import math
+import tempfile
+import time
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.code import code_fingerprint
+from clustering.errors import InputError
+from clustering.methods import with_known
+from clustering.protocol import random_state
+from fairness.methods import METHODS, UNFAIR, objective_of
+from fsl.progress import Progress, quiet
+from runs.fair_config import FairConfig
+from runs.fair_results import PATH, FairResult, TradeOff, recorded_trade_off
+from runs.lineage import cluster_name, short
+from runs.locks import Say, silent
+from runs.planning import Plan
+from runs.run_config import identity
+from runs.stage_jobs import JobStage, plan_jobs, run_jobs
+from runs.store import Store
+from runs.tracked_run import TrackedRun
+from runs.tracking import Tracker
+
+if TYPE_CHECKING:
+    from fairness.datasets.dataset import FairDataset, FairSource
+    from runs.shared_graphs import SharedGraphs
+
+STAGE = "fair"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One config, and what it stands on.
+
+    Attributes:
+        source: the built data set.
+        data: identity of its points.
+        clusters: K.
+    """
+
+    config: FairConfig
+    source: "FairSource"
+    data: str
+    clusters: int
+
+    @classmethod
+    def of(cls, config: FairConfig) -> "Job":
+        """Builds data set and method, which checks their values, and looks at the files.
+
+        Raises:
+            InputError: a wrong value, or files that are not there.
+        """
+        estimator(config)
+        source = cast("FairSource", config.dataset.build())
+        return cls.on(config, source.source())
+
+    @classmethod
+    def on(cls, config: FairConfig, data: str) -> "Job":
+        """The job on points of that identity, which need not be here."""
+        source = cast("FairSource", config.dataset.build())
+        clusters = config.n_clusters or getattr(source, "clusters", None)
+        if not clusters:
+            where = f"dataset {short(config.dataset)}"
+            raise InputError(f"{where} does not say how many clusters to find; add n_clusters=3, say")
+        return cls(config, source, data, clusters)
+
+    @property
+    def identity(self) -> str:
+        keys = self.config.result_keys() | {"n_clusters": self.clusters}
+        if not self.weighted:
+            del keys["fairness_weight"]
+        return identity(STAGE, config=keys, data=self.data, code=self._code)
+
+    @property
+    def weighted(self) -> bool:
+        """Whether the method has a path of weights."""
+        return hasattr(self.config.method.kind, "path")
+
+    @property
+    def recipe(self) -> str:
+        """What runs have in common that differ by their seed alone."""
+        return dataclasses.replace(self, config=self.config.replace(seed=0)).identity
+
+    @property
+    def experiment(self) -> str:
+        return f"fair/{short(self.config.dataset)}"
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        return cluster_name(self.config)
+
+    @property
+    def _code(self) -> str:
+        """Fingerprint of what computes the labels, and of what makes the points."""
+        modules = {self.config.method.kind.__module__, type(self.source).__module__}
+        return code_fingerprint("fairness.trade_off", "fairness.methods", *sorted(modules))
+
+
+def fair_clustering(
+    configs: Sequence[FairConfig],
+    store: Store,
+    tracker: Tracker,
+    *,
+    progress: Progress = quiet,
+    force: bool = False,
+) -> tuple[list[FairResult], list[Exception]]:
+    """The trade-offs of the configs, in order; finished ones are taken from the record.
+
+    Each config is a run of its own. Where a method fails, the others are run and recorded, and its error is given
+    beside their results.
+
+    Args:
+        force: cluster again, even what is in the record.
+
+    Raises:
+        InputError: before anything is clustered, wrong values and missing files.
+    """
+    jobs = [Job.of(config) for config in configs]
+
+    def read(job: Job) -> "tuple[FairDataset, SharedGraphs]":
+        from runs.shared_graphs import SharedGraphs
+
+        data = job.source.read()
+        return data, SharedGraphs(data.values, store.graphs, progress)
+
+    stage = JobStage(
+        STAGE,
+        "the fair clustering",
+        lambda job, say: _finished(job, tracker, say),
+        lambda job: (job.config.dataset, job.data),
+        read,
+        lambda job, shared: _run(job, *shared, store, tracker, progress),
+    )
+    found, failed = run_jobs(jobs, stage, store, tracker, progress, force=force)
+    there = {job.identity: job for job in jobs if job.identity in found}
+    return [dataclasses.replace(found[name], config=job.config) for name, job in there.items()], failed
+
+
+def recorded_fair(config: FairConfig, tracker: Tracker, say: Say = silent) -> FairResult | None:
+    """The fair clustering of a config as the record has it; None where it is missing or not whole.
+
+    Args:
+        say: told of a run that is no longer whole.
+    """
+    return _finished(Job.of(config), tracker, say)
+
+
+def points_of(config: FairConfig) -> "FairDataset":
+    """The points of a config's data set, in their order."""
+    return Job.of(config).source.read()
+
+
+def plan(configs: Sequence[FairConfig], tracker: Tracker) -> Plan:
+    """What these configs would do.
+
+    Raises:
+        InputError: as `fair_clustering`, as far as it can be known without reading a point.
+    """
+    return plan_jobs([Job.of(config) for config in configs], STAGE, tracker)
+
+
+def estimator(config: FairConfig) -> Any:
+    """The method, with shares that were written [name: share, ...] by the names of the groups.
+
+    Raises:
+        InputError: a value that it does not take.
+    """
+    built = config.method.build()
+    target = config.method.options.get("target")
+    return with_known(built, target=_shares(target)) if target is not None else built
+
+
+def _shares(target: Any) -> Any:
+    from runs.overrides import values
+
+    if not isinstance(target, tuple):
+        raise InputError(f"target must be shares such as [0.5, 0.5] or [Female: 0.5, Male: 0.5], not {target!r}")
+    if not any(isinstance(share, str) for share in target):
+        return list(target)
+    named: dict[Any, Any] = {}
+    for share in target:
+        name, colon, text = str(share).rpartition(":")
+        if not colon or not name.strip() or not text.strip():
+            raise InputError(f"target: {share!r} is not of the form name: share, as in [Female: 0.5, Male: 0.5]")
+        named[values("target", name.strip())[0].value] = values("target", text.strip())[0].value
+    return named
+
+
+def _run(
+    job: Job, data: "FairDataset", graphs: "SharedGraphs", store: Store, tracker: Tracker, progress: Progress
+) -> FairResult:
+    with _start(job, data, tracker).guarded() as run:
+        since = time.perf_counter()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = _trade_off(job, data, graphs, progress)
+        _pass_on(said, job, progress)
+        result = FairResult(
+            job.config,
+            job.identity,
+            run.run_id,
+            False,
+            data.values.shape,
+            job.clusters,
+            objective_of(estimator(job.config)),
+            found,
+        )
+        with store.watched(), tempfile.TemporaryDirectory() as folder:
+            found.save(Path(folder) / PATH)
+            run.artifact(Path(folder) / PATH)
+        for step in range(len(found.weights)):
+            run.metrics(found.metrics(step), step)
+        run.log(metrics=found.best() | {"seconds": time.perf_counter() - since})
+        run.finish()
+    return result
+
+
+def _trade_off(job: Job, data: "FairDataset", graphs: "SharedGraphs", progress: Progress) -> TradeOff:
+    """The method along its weights, and the objective of the unfair one from the same seeds."""
+    groups: Mapping[str, Any] = data.sensitive
+    method = _prepared(estimator(job.config), job)
+    graph = graphs.of(method, job.config.device)
+    own = {"sensitive_features": groups} | ({} if graph is None else {"graph": graph})
+    with progress.track(job.name, 1) as advance:
+        if job.weighted:
+            weights = job.config.fairness_weight
+            # The unfair solution is where a path begins, whatever weights are asked for.
+            asked = None if weights is None else sorted({0.0, *weights})
+            fitted = method.path(data.values, asked, **own)
+            unfair = float(fitted[0].objective_)
+            kept = fitted if weights is None else [one for one in fitted if one.fairness_weight in weights]
+        else:
+            since = time.perf_counter()
+            kept = [method.fit(data.values, **own)]
+            spent = time.perf_counter() - since
+            if not hasattr(method, "seconds_"):
+                method.seconds_ = (spent,)
+            unfair = _unfair(method, job, data, graphs)
+        advance(1)
+    return _as_arrays(kept, unfair, groups)
+
+
+def _prepared(method: Any, job: Job) -> Any:
+    device = job.config.device.partition(":")[0]
+    seed = random_state(job.config.seed, 0)
+    return with_known(method, n_clusters=job.clusters, device=device, random_state=seed)
+
+
+def _unfair(method: Any, job: Job, data: "FairDataset", graphs: "SharedGraphs") -> float:
+    """The objective that a method has, without fairness: of one start more or less the same seeds; NaN of an objective
+    that only this method knows."""
+    kind = objective_of(method)
+    if kind not in UNFAIR:
+        return math.nan
+    shared = ("n_init", "init", "normalize", "n_neighbors")
+    same = {name: value for name, value in method.get_params().items() if name in shared}
+    base = with_known(_prepared(METHODS.load(UNFAIR[kind])(), job), **same, fairness_weight=0.0)
+    graph = graphs.of(base, job.config.device)
+    return float(base.fit(data.values, **({} if graph is None else {"graph": graph})).objective_)
+
+
+def _as_arrays(fitted: Sequence[Any], unfair: float, groups: Mapping[str, Any]) -> TradeOff:
+    for model in fitted:
+        _require_report(model, groups)
+    labels = np.stack([np.asarray(model.labels_) for model in fitted])
+    first = fitted[0]
+    history = [_history(model, step) for step, model in enumerate(fitted)]
+    return TradeOff(
+        weights=np.array([getattr(model, "fairness_weight_", np.nan) for model in fitted], dtype=np.float64),
+        labels=labels.astype(np.min_scalar_type(int(labels.max()))),
+        objective=np.array([getattr(model, "objective_", np.nan) for model in fitted], dtype=np.float64),
+        fairness_error=np.array([model.fairness_error_ for model in fitted]),
+        soft_error=np.array([getattr(model, "soft_fairness_error_", np.nan) for model in fitted]),
+        balance_min=np.array([model.balance_min_ for model in fitted]),
+        balance_mean=np.array([model.balance_mean_ for model in fitted]),
+        group_counts=np.stack([model.group_counts_ for model in fitted]),
+        group_names=np.array(first.group_labels_, dtype=np.str_),
+        attributes=first.group_attributes_,
+        target=np.asarray(first.target_, dtype=np.float64),
+        seconds=np.array([float(sum(model.seconds_)) for model in fitted]),
+        iterations=np.array([getattr(model, "n_iter_", 0) for model in fitted]),
+        converged=np.array([_converged(model) for model in fitted]),
+        unfair_objective=np.array(unfair),
+        history_objective=np.concatenate([rows[:, 0] for rows in history]),
+        history_weight=np.concatenate([rows[:, 1] for rows in history]),
+        history_step=np.concatenate([rows[:, 2] for rows in history]).astype(np.int64),
+    )
+
+
+def _require_report(model: Any, groups: Mapping[str, Any]) -> None:
+    """Of an estimator that tells no more than its labels, what every method reports.
+
+    Raises:
+        InputError: it has no labels 0..K-1.
+    """
+    if hasattr(model, "group_labels_"):
+        return
+    from fairness.groups import groups_of
+    from fairness.reporting import keep_fairness
+
+    labels = np.asarray(getattr(model, "labels_", ()))
+    if labels.ndim != 1 or not len(labels) or labels.min() < 0 or labels.max() >= model.n_clusters:
+        kind = type(model)
+        raise InputError(
+            f"method {kind.__module__}:{kind.__qualname__} must have labels_ 0..n_clusters-1 after fit; give a class "
+            "whose fit sets them"
+        )
+    keep_fairness(model, labels, groups_of(groups, len(labels)))
+
+
+def _history(model: Any, step: int) -> NDArray[np.float64]:
+    """(U, 3) what was lowered, weight and step, at each update."""
+    rows: Any = getattr(model, "history_", ())
+    if len(rows) and hasattr(rows[0], "objective"):
+        found = [(row.objective, row.weight) for row in rows]
+    else:
+        weight = getattr(model, "fairness_weight_", np.nan)
+        found = [(value, weight) for value in np.asarray(rows, dtype=np.float64).ravel()]
+    return np.array([(*pair, step) for pair in found], dtype=np.float64).reshape(-1, 3)
+
+
+def _converged(model: Any) -> bool:
+    """Whether it ended before the last iteration that was allowed; a method without iterations always does."""
+    if hasattr(model, "converged_"):
+        return bool(model.converged_)
+    most = getattr(model, "max_iter", None)
+    return most is None or getattr(model, "n_iter_", 0) < most
+
+
+def _pass_on(said: Sequence[warnings.WarningMessage], job: Job, progress: Progress) -> None:
+    """Warnings, each once; how far from fair or from settled labels are is in the result."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    texts = [str(one.message) for one in said if issubclass(one.category, UserWarning)]
+    settled = {str(one.message) for one in said if issubclass(one.category, ConvergenceWarning)}
+    for text in dict.fromkeys(text for text in texts if text not in settled):
+        progress.note(f"{job.name}: {text}")
+
+
+def _start(job: Job, data: "FairDataset", tracker: Tracker) -> TrackedRun:
+    config = job.config
+    points, dimensions = data.values.shape
+    tags = {
+        "recipe": job.recipe,
+        "dataset": config.dataset.name,
+        "method": config.method.name,
+        "seed": config.seed,
+        "data": job.data,
+        "points": points,
+        "dimensions": dimensions,
+        "clusters": job.clusters,
+        "sensitive": ", ".join(data.sensitive),
+    }
+    return tracker.start(
+        job.experiment,
+        job.name,
+        stage=STAGE,
+        identity=job.identity,
+        params=config.flat(),
+        config=config.to_yaml(),
+        tags=tags,
+    )
+
+
+def _finished(job: Job, tracker: Tracker, say: Say) -> FairResult | None:
+    """The fair clustering as the record has it; None where it is missing or not whole."""
+    run = tracker.find(job.experiment, job.identity) if tracker.exists() else None
+    if run is None:
+        return None
+    tags = run.data.tags
+    try:
+        found = recorded_trade_off(tracker, run.info.run_id)
+        shape, clusters = (int(tags["points"]), int(tags["dimensions"])), int(tags["clusters"])
+    except (ValueError, KeyError) as error:
+        say(f"{job.name}: {PATH} of run {run.info.run_id} is no longer whole ({error}): done again")
+        return None
+    kind = objective_of(estimator(job.config))
+    return FairResult(job.config, job.identity, run.info.run_id, True, shape, clusters, kind, found)
