@@ -12,9 +12,9 @@ from typing import NamedTuple, get_args
 import torch
 from torch import Tensor
 
+from clustering.cores import on_each_core
 from clustering.errors import InputError
 from fsl.audits import AUDITS, check_audits
-from fsl.cores import on_each_core
 from fsl.episodes import LARGEST_GRAM, Predictions, Strategy
 from fsl.features import FeatureBank
 from fsl.gathering import GatheredEpisodes

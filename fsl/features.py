@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from clustering.cores import on_each_core
 from clustering.errors import InputError
 from fsl.augmentation import normalise
 from fsl.closed_splits import check_open
 from fsl.conforming import conform
-from fsl.cores import on_each_core
 from fsl.machine import resolve_device
 from fsl.progress import Progress, quiet
 from fsl.tensor_files import read_tensors, write_tensors

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clustering.code import code_fingerprint
+from clustering.cores import on_each_core
 from clustering.errors import InputError, unknown
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Split, fingerprint
 from fsl.closed_splits import check_open
-from fsl.cores import on_each_core
 from fsl.progress import Progress, quiet
 from fsl.tensor_files import read_tensors, write_blocks
 

@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsl.cores import on_each_core
+from clustering.cores import on_each_core
 
 
 @pytest.fixture(autouse=True)
