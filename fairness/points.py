@@ -1,17 +1,23 @@
 """The points of a fair clustering, sorted by cell, and the sweeps over them, a block at a time.
 
 Blocks are small enough to stay in the cache from one operation to the next, and belong to one cell each, so that its
-prices are one vector. Sums are float32 or float64 as the points are within a block, and float64 beyond it. Besides the
-points, log S0 is kept: N K numbers.
+prices are one vector. Every core takes blocks by itself: shared between cores, operations as short as these wait for
+each other longer than they last. Sums are float32 or float64 as the points are within a block, and float64 beyond it,
+in the order of the blocks, whatever the number of cores.
 """
 
-from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+import math
+from collections.abc import Callable, Iterator
+from queue import SimpleQueue
+from typing import NamedTuple, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 
+from clustering.cores import on_each_core
 from fairness.compressed import Totals
+
+R = TypeVar("R")
 
 _BLOCK = 1 << 17
 """Assignments, K n, at a time: 512 KiB in float32, of which three are worked on."""
@@ -21,6 +27,9 @@ _BLOCK_ON_GPU = 1 << 24
 FLOOR = 1e-12
 """Of an assignment whenever costs change: without it, log s falls without end and nothing comes back."""
 
+_VANISHING = 0.8
+"""Of the logarithm of the least normal number: s below it counts as that. It is nothing in any sum, and numbers that
+are not normal take a processor ten times as long."""
 
 _CERTAIN = -1e-3
 """log s of a point that lies in one cluster."""
@@ -40,6 +49,10 @@ class Block(NamedTuple):
     cell: int
     at: slice
 
+    @property
+    def points(self) -> int:
+        return int(self.at.stop - self.at.start)
+
 
 class Moments(NamedTuple):
     """Sums over points from which prototypes follow; float64, on the device of the points.
@@ -55,6 +68,14 @@ class Moments(NamedTuple):
     costs: Tensor
 
 
+Logs = list[Tensor]
+"""log S0, of each block (K, n): N K numbers in all."""
+
+Sums = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, ...]]
+"""Sums over some points: of rows (n, D), squared lengths (n,), S0 (K, n), which may be overwritten, and room for as
+many numbers."""
+
+
 class Points:
     """N points on one device, for K clusters.
 
@@ -62,6 +83,7 @@ class Points:
         rows: (N, D), sorted by cell. norms: (N,) their squared lengths.
         order: (N,) where they stood before.
         blocks: which of them are worked on together.
+        largest: squared length.
     """
 
     def __init__(self, rows: Tensor, cell_of: Tensor, cells: int, clusters: int) -> None:
@@ -69,7 +91,7 @@ class Points:
         self.order = cell_of.sort(stable=True).indices
         self.rows = rows[self.order]
         self.norms = self.rows.square().sum(dim=1)
-        self.cells, self.clusters = cells, clusters
+        self.cells, self.clusters, self.largest = cells, clusters, float(self.norms.max())
         at_once = max(1, (_BLOCK_ON_GPU if rows.is_cuda else _BLOCK) // clusters)
         ends = [0, *torch.bincount(cell_of, minlength=cells).cumsum(0).tolist()]
         self.blocks = [
@@ -77,78 +99,108 @@ class Points:
             for cell in range(cells)
             for first in range(ends[cell], ends[cell + 1], at_once)
         ]
-        widest = max(block.at.stop - block.at.start for block in self.blocks)
-        self._room = [rows.new_empty(clusters * widest) for _ in range(2)]
-        self._logs: list[Tensor] = []
 
-    def begin(self, labels: Tensor, mixing: float) -> None:
-        """S0 with 1 - mixing in the cluster of labels (N,), in the order in which the points came, the rest evenly."""
+    @property
+    def count(self) -> int:
+        """N."""
+        return len(self.rows)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.rows.dtype
+
+    def lengths(self) -> float:
+        """Sum of ||x_p||."""
+        return float(self.norms.sqrt().sum(dtype=torch.float64))
+
+    def squared_lengths(self) -> float:
+        """Sum of ||x_p||^2."""
+        return float(self.norms.sum(dtype=torch.float64))
+
+    def begin(self, labels: Tensor, mixing: float) -> Logs:
+        """log S0 with 1 - mixing in the cluster of labels (N,), in the order in which the points came, the rest
+        evenly."""
         own, other = labels[self.order], max(mixing / self.clusters, FLOOR)
         low, high = torch.tensor([other, 1 - (self.clusters - 1) * other], dtype=torch.float64).log().tolist()
-        self._logs = []
+        logs = []
         for block in self.blocks:
-            log = self.rows.new_full((self.clusters, block.at.stop - block.at.start), low)
-            self._logs.append(log.scatter_(0, own[block.at][None], high))
+            log = self.rows.new_full((self.clusters, block.points), low)
+            logs.append(log.scatter_(0, own[block.at][None], high))
+        return logs
 
-    def sweep(self, cost: Cost, scale: Tensor, shift: Tensor, prices: Tensor | None) -> Totals:
+    def sweep(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor, prices: Tensor | None) -> Totals:
         """Totals at T (C,) and B (C, K), float64; `least` of the prices (C, K) where these are given."""
-        device = self.rows.device
-        counts = torch.zeros(self.cells, self.clusters, dtype=torch.float64, device=device)
-        lowest_sum, excess, log_norms, least = torch.zeros(4, self.cells, dtype=torch.float64, device=device)
         scales, shifts = scale.tolist(), shift.to(self.rows)[:, :, None]
         paid = None if prices is None else prices.to(self.rows)[:, :, None]
-        for (block, a, lowest), log in zip(self._costs(cost), self._logs, strict=True):
-            cell = block.cell
-            if paid is not None:
-                least[cell] += torch.add(a, paid[cell], out=self._like(a)).amin(dim=0).add_(lowest).sum()
-            s, norm, highest = self._assigned(a, log, scales[cell], shifts[cell])
-            log_norms[cell] += highest.add_(norm.log()).sum()
-            share = norm.reciprocal_()  # of s, which is not divided: one pass less
-            counts[cell] += s @ share
-            lowest_sum[cell] += lowest.sum()
-            excess[cell] += (s.mul_(a) @ share).sum()
-        return Totals(*(part.cpu() for part in (counts, lowest_sum, excess, log_norms, least)))
 
-    def take(self, cost: Cost, scale: Tensor, shift: Tensor) -> Moments:
-        """S at T and B, floored, becomes S0; its moments."""
-        scales, shifts, moments = scale.tolist(), shift.to(self.rows)[:, :, None], self._no_moments()
-        for (block, a, lowest), log in zip(self._costs(cost), self._logs, strict=True):
-            s, norm, _ = self._assigned(a, log, scales[block.cell], shifts[block.cell])
+        def swept(i: int, spare: Tensor, other: Tensor) -> tuple[Tensor, ...]:
+            cell, (a, lowest) = self.blocks[i].cell, self._costs(self.blocks[i], cost, spare)
+            least = lowest.new_zeros(())
+            if paid is not None:
+                least = torch.add(a, paid[cell], out=other).amin(dim=0).add_(lowest).sum()
+            s, norm, highest = _assigned(a, logs[i], scales[cell], shifts[cell], other)
+            log_norms = highest.add_(norm.log()).sum()
+            share = norm.reciprocal_()  # of s, which is not divided: one pass less
+            counts = s @ share
+            return counts, lowest.sum(), (s.mul_(a) @ share).sum(), log_norms, least
+
+        device = self.rows.device
+        counts = torch.zeros(self.cells, self.clusters, dtype=torch.float64, device=device)
+        totals = Totals(counts, *torch.zeros(4, self.cells, dtype=torch.float64, device=device))
+        for block, found in self._each(swept):
+            for total, part in zip(totals, found, strict=True):
+                total[block.cell] += part
+        return Totals(*(total.cpu() for total in totals))
+
+    def take(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor) -> tuple[Logs, Moments]:
+        """S at T and B, floored, as the new S0, written over the old one; its moments."""
+        scales, shifts = scale.tolist(), shift.to(self.rows)[:, :, None]
+
+        def taken(i: int, spare: Tensor, other: Tensor) -> Moments:
+            block = self.blocks[i]
+            a, lowest = self._costs(block, cost, spare)
+            s, norm, _ = _assigned(a, logs[i], scales[block.cell], shifts[block.cell], other)
             s.div_(norm).clamp_(min=FLOOR)
             s.div_(s.sum(dim=0))
-            torch.log(s, out=log)
-            self._add(moments, block, s, a, lowest)
-        return moments
+            torch.log(s, out=logs[i])
+            return self._moments(block, s, a, lowest)
+
+        return logs, self._sum_of_moments((block, found) for block, found in self._each(taken))
 
     def assign(self, cost: Cost, prices: Tensor | None = None) -> tuple[Tensor, Moments]:
         """(N,) clusters of least cost and price (C, K), ties to the lowest, in the order in which the points came, and
         their moments."""
-        labels, moments = torch.empty_like(self.order), self._no_moments()
+        labels = torch.empty_like(self.order)
         paid = None if prices is None else prices.to(self.rows)[:, :, None]
-        for block, a, lowest in self._costs(cost):
-            own = (a if paid is None else torch.add(a, paid[block.cell], out=self._like(a))).min(dim=0).indices
-            labels[self.order[block.at]] = own
-            self._add(moments, block, self._like(a).zero_().scatter_(0, own[None], 1.0), a, lowest)
-        return labels, moments
 
-    def labels(self) -> Tensor:
+        def assigned(i: int, spare: Tensor, other: Tensor) -> tuple[Tensor, Moments]:
+            block = self.blocks[i]
+            a, lowest = self._costs(block, cost, spare)
+            own = (a if paid is None else torch.add(a, paid[block.cell], out=other)).min(dim=0).indices
+            return own, self._moments(block, other.zero_().scatter_(0, own[None], 1.0), a, lowest)
+
+        def noted() -> Iterator[tuple[Block, Moments]]:
+            for block, (own, moments) in self._each(assigned):
+                labels[self.order[block.at]] = own
+                yield block, moments
+
+        return labels, self._sum_of_moments(noted())
+
+    def same(self, labels: Tensor, others: Tensor) -> bool:
+        """Whether two assignments are the same."""
+        return torch.equal(labels, others)
+
+    def labels(self, logs: Logs) -> Tensor:
         """(N,) argmax S0, ties to the lowest, in the order in which the points came."""
         labels = torch.empty_like(self.order)
-        for block, log in zip(self.blocks, self._logs, strict=True):
+        for block, log in zip(self.blocks, logs, strict=True):
             labels[self.order[block.at]] = log.max(dim=0).indices
         return labels
 
-    def assignments(self) -> Tensor:
-        """(N, K) S0, in the order in which the points came."""
-        found = self.rows.new_empty(len(self.rows), self.clusters)
-        for block, log in zip(self.blocks, self._logs, strict=True):
-            found[self.order[block.at]] = log.T.exp()
-        return found
-
-    def between(self) -> Iterator[tuple[Tensor, Tensor]]:
+    def between(self, logs: Logs) -> Iterator[tuple[Tensor, Tensor]]:
         """Of each cell the points that lie between clusters: where they came, and their S0, rows of K."""
         found: dict[int, list[tuple[Tensor, Tensor]]] = {}
-        for block, log in zip(self.blocks, self._logs, strict=True):
+        for block, log in zip(self.blocks, logs, strict=True):
             open_ones = log.amax(dim=0) < _CERTAIN
             found.setdefault(block.cell, []).append((self.order[block.at][open_ones], log[:, open_ones].exp().T))
         for parts in found.values():
@@ -157,40 +209,66 @@ class Points:
 
     def farthest(self, cost: Cost, count: int) -> Tensor:
         """(count, D) points that pay most for the cluster of least cost, most first."""
-        paid = torch.cat([lowest for _, _, lowest in self._costs(cost)])
+        paid = torch.cat(
+            [found for _, found in self._each(lambda i, spare, _: self._costs(self.blocks[i], cost, spare)[1])]
+        )
         return self.rows[paid.topk(count).indices]
 
-    def parts(self) -> Iterator[tuple[slice, Tensor]]:
-        """Where the blocks stand among the rows, and their S0 (K, n), to be used before the next is asked for."""
-        for block, log in zip(self.blocks, self._logs, strict=True):
-            yield block.at, torch.exp(log, out=self._like(log))
+    def sums(self, logs: Logs, of: Sums) -> tuple[Tensor, ...]:
+        """Sums over all points, float64, of what `of` gives of those of a block."""
 
-    def _costs(self, cost: Cost) -> Iterator[tuple[Block, Tensor, Tensor]]:
-        """Blocks with their costs (K, n) less the least of each point, and that least (n,): where T is large, rounding
-        of costs that all clusters share would drown their differences."""
-        for block in self.blocks:
-            points = block.at.stop - block.at.start
-            a = self._room[0][: self.clusters * points].view(self.clusters, points)
-            left_out = cost.into(a, self.rows[block.at], self.norms[block.at])
-            lowest = a.amin(dim=0)
-            a.sub_(lowest)
-            yield block, a, lowest if left_out is None else lowest.add_(left_out)
+        def summed(i: int, spare: Tensor, other: Tensor) -> tuple[Tensor, ...]:
+            at = self.blocks[i].at
+            return of(self.rows[at], self.norms[at], torch.exp(logs[i], out=other), spare)
 
-    def _assigned(self, a: Tensor, log: Tensor, scale: float, shift: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """(K, n) exp(q - max q) of q = log S0 - T a - B, (n,) its sums, and (n,) max q."""
-        s = torch.add(log, a, alpha=-scale, out=self._like(a)).sub_(shift)
-        highest = s.amax(dim=0)
-        s.sub_(highest).exp_()
-        return s, s.sum(dim=0), highest
+        found = [tuple(part.double() for part in parts) for _, parts in self._each(summed)]
+        return tuple(torch.stack(parts).sum(dim=0) for parts in zip(*found, strict=True))
 
-    def _like(self, a: Tensor) -> Tensor:
-        return self._room[1][: a.numel()].view(a.shape)
+    def _each(self, work: Callable[[int, Tensor, Tensor], R]) -> Iterator[tuple[Block, R]]:
+        """What `work` makes of each block, in order; of its index, and of room for (K, n) numbers twice."""
+        rooms: SimpleQueue[Tensor] = SimpleQueue()
+        widest = max(block.points for block in self.blocks)
 
-    def _no_moments(self) -> Moments:
-        empty = torch.zeros(self.cells + 1, self.clusters, dtype=torch.float64, device=self.rows.device)
-        return Moments(empty[:-1], empty.new_zeros(self.clusters, self.rows.shape[1]), empty[-1])
+        def worked(i: int) -> R:
+            points, room = self.blocks[i].points, rooms.get()
+            try:
+                return work(i, *(one[: self.clusters * points].view(self.clusters, points) for one in room))
+            finally:
+                rooms.put(room)
 
-    def _add(self, moments: Moments, block: Block, s: Tensor, a: Tensor, lowest: Tensor) -> None:
-        moments.counts[block.cell].add_(s.sum(dim=1))
-        moments.sums.add_(s @ self.rows[block.at])
-        moments.costs.add_(torch.linalg.vecdot(s, a.add_(lowest)))
+        cores, indices = torch.get_num_threads(), range(len(self.blocks))
+        many = not self.rows.is_cuda and len(indices) >= 2 * cores  # else threads cost more than they bring
+        for _ in range(cores if many else 1):
+            rooms.put(self.rows.new_empty(2, self.clusters * widest))
+        each = on_each_core(worked, indices) if many else ((i, worked(i)) for i in indices)
+        for i, found in each:
+            yield self.blocks[i], found
+
+    def _costs(self, block: Block, cost: Cost, out: Tensor) -> tuple[Tensor, Tensor]:
+        """Costs (K, n) less the least of each point, and that least (n,): where T is large, rounding of costs that all
+        clusters share would drown their differences."""
+        left_out = cost.into(out, self.rows[block.at], self.norms[block.at])
+        lowest = out.amin(dim=0)
+        return out.sub_(lowest), lowest if left_out is None else lowest.add_(left_out)
+
+    def _moments(self, block: Block, s: Tensor, a: Tensor, lowest: Tensor) -> Moments:
+        return Moments(s.sum(dim=1), s @ self.rows[block.at], torch.linalg.vecdot(s, a.add_(lowest)))
+
+    def _sum_of_moments(self, parts: Iterator[tuple[Block, Moments]]) -> Moments:
+        counts, sums, costs = (
+            torch.zeros(*shape, dtype=torch.float64, device=self.rows.device)
+            for shape in ((self.cells, self.clusters), (self.clusters, self.rows.shape[1]), (self.clusters,))
+        )
+        for block, found in parts:
+            counts[block.cell] += found.counts
+            sums += found.sums
+            costs += found.costs
+        return Moments(counts, sums, costs)
+
+
+def _assigned(a: Tensor, log: Tensor, scale: float, shift: Tensor, out: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """(K, n) exp(q - max q) of q = log S0 - T a - B, (n,) its sums, and (n,) max q."""
+    s = torch.add(log, a, alpha=-scale, out=out).sub_(shift)
+    highest = s.amax(dim=0)
+    s.sub_(highest).clamp_(min=_VANISHING * math.log(torch.finfo(s.dtype).tiny)).exp_()
+    return s, s.sum(dim=0), highest

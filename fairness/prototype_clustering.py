@@ -196,13 +196,13 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _rounded(self, stage: Stage, points: Points) -> Stage:
         if self.rounding == "argmax" or stage.weight == 0:
-            return stage
-        labels, between = stage.labels.clone(), list(points.between())
+            return stage._replace(logs=[])
+        labels, between = stage.labels.clone(), list(points.between(stage.logs))
         cells = np.repeat(np.arange(len(between)), [len(at) for at, _ in between])
         assignments = torch.cat([own for _, own in between]).double().cpu().numpy()
         found = rounded_assignments(assignments, cells)
         labels[torch.cat([at for at, _ in between])] = torch.from_numpy(found).to(labels)
-        return stage._replace(labels=labels)
+        return stage._replace(labels=labels, logs=[])
 
     def _keep(self, stage: Stage, values: Tensor, origin: Tensor, groups: Groups, seconds: Seconds) -> None:
         labels = stage.labels.cpu().numpy()

@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
-from fairness.points import Cost, Moments, Points
+from fairness.points import Cost, Logs, Moments, Points
 
 _EMPTY = 1e-8
 """Of the mean size: a cluster with less soft mass keeps its prototype."""
@@ -26,8 +26,8 @@ class Rule(Protocol):
         """What points pay for prototypes (K, D)."""
         ...
 
-    def update(self, points: Points, prototypes: Tensor, moments: Moments) -> Tensor:
-        """(K, D) prototypes of the points' S0, for which <S0, a> is no larger than for those of before, float64."""
+    def update(self, points: Points, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+        """(K, D) prototypes of S0, for which <S0, a> is no larger than for those of before; float64."""
         ...
 
     def spread(self, points: Points) -> float:
@@ -72,16 +72,16 @@ class Means:
     def cost(self, prototypes: Tensor) -> Cost:
         return SquaredDistances(prototypes)
 
-    def update(self, points: Points, prototypes: Tensor, moments: Moments) -> Tensor:
+    def update(self, points: Points, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
         mass = moments.counts.sum(dim=0)[:, None]
-        some = mass > _EMPTY * len(points.rows) / points.clusters
+        some = mass > _EMPTY * points.count / points.clusters
         return torch.where(some, moments.sums / mass.clamp_min(1e-300), prototypes)
 
     def spread(self, points: Points) -> float:
-        return 4 * float(points.norms.max())
+        return 4 * points.largest
 
     def scatter(self, points: Points) -> float:
-        return float(points.norms.sum(dtype=torch.float64))
+        return points.squared_lengths()
 
 
 @dataclass(frozen=True)
@@ -103,13 +103,13 @@ class GeometricMedians:
     def cost(self, prototypes: Tensor) -> Cost:
         return Distances(prototypes)
 
-    def update(self, points: Points, prototypes: Tensor, moments: Moments) -> Tensor:
+    def update(self, points: Points, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
         mass = moments.counts.sum(dim=0)
-        some = mass > _EMPTY * len(points.rows) / points.clusters
+        some = mass > _EMPTY * points.count / points.clusters
         best, least = prototypes, torch.full_like(mass, torch.inf)
         tried = prototypes
         for _ in range(self.steps):
-            costs, new = weiszfeld(points, tried)
+            costs, new = weiszfeld(points, logs, tried)
             better = some & (costs < least)
             fell = float((least - costs)[better].sum())
             best, least = torch.where(better[:, None], tried, best), torch.where(better, costs, least)
@@ -119,34 +119,44 @@ class GeometricMedians:
         return best
 
     def spread(self, points: Points) -> float:
-        return 2.0 * math.sqrt(float(points.norms.max()))
+        return 2 * math.sqrt(points.largest)
 
     def scatter(self, points: Points) -> float:
-        return float(points.norms.sqrt().sum(dtype=torch.float64))
+        return points.lengths()
 
 
-def weiszfeld(points: Points, medians: Tensor) -> tuple[Tensor, Tensor]:
+def weiszfeld(points: Points, logs: Logs, medians: Tensor) -> tuple[Tensor, Tensor]:
     """(K,) sums of s_pk ||x_p - y_k|| at medians y (K, D), and the medians after one step; float64.
 
     The step of Vardi and Zhang (2000): y+ = (1 - h) T + h y, T the mean weighted by s / d of the points that are not at
     y, h = min(1, mass at y / ||sum of s / d (x - y)||).
     """
-    rows, cost = points.rows, Distances(medians)
-    K, D = medians.shape
-    empty = torch.zeros(K, dtype=torch.float64, device=rows.device)
-    totals, pulls, here, sums = empty, empty.clone(), empty.clone(), empty.new_zeros(K, D)
     # Distances below this are of points that stand at the median, up to rounding.
-    same = (8 * torch.finfo(rows.dtype).eps * float(points.norms.max())) ** 0.5
-    for at, s in points.parts():
-        distances = s.new_empty(s.shape)
-        cost.into(distances, rows[at], points.norms[at])
-        totals = totals + torch.linalg.vecdot(s, distances)
-        there = distances <= same
-        here += (s * there).sum(dim=1)
-        weights = s.div_(distances.clamp_(min=same or 1.0)).masked_fill_(there, 0.0)
-        pulls += weights.sum(dim=1)
-        sums += weights @ rows[at]
+    same = (8 * torch.finfo(points.dtype).eps * points.largest) ** 0.5
+    totals, pulls, here, sums = points.sums(logs, Pulls(medians, same))
     pull = (sums - pulls[:, None] * medians).norm(dim=1)
     held = (here / pull.clamp_min(1e-300)).clamp_max(1.0)[:, None]
     means = sums / pulls[:, None].clamp_min(1e-300)
     return totals, torch.where(pulls[:, None] > 0, (1 - held) * means + held * medians, medians)
+
+
+@dataclass(frozen=True)
+class Pulls:
+    """How points pull at medians.
+
+    Attributes:
+        medians: (K, D) y.
+        same: points no farther away stand there.
+    """
+
+    medians: Tensor
+    same: float
+
+    def __call__(self, rows: Tensor, norms: Tensor, s: Tensor, room: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Sums of s d (K,), s / d (K,), s of points that stand there (K,), and s / d x (K, D)."""
+        Distances(self.medians).into(room, rows, norms)
+        totals = torch.linalg.vecdot(s, room)
+        there = room <= self.same
+        here = (s * there).sum(dim=1)
+        weights = s.div_(room.clamp_(min=self.same or 1.0)).masked_fill_(there, 0.0)
+        return totals, weights.sum(dim=1), here, weights @ rows

@@ -17,7 +17,7 @@ from clustering.descent import Status
 from clustering.timing import Stopwatch
 from fairness.compressed import Settled, settle
 from fairness.penalty import Penalty
-from fairness.points import Moments, Points
+from fairness.points import Logs, Moments, Points
 from fairness.prototypes import Rule
 
 
@@ -49,6 +49,7 @@ class Stage(NamedTuple):
     Attributes:
         weight: of the fairness term.
         labels: (N,) argmax S.
+        logs: log S, until the fit goes on; none at weight 0.
         prototypes: (K, D) that S was found with, float64, from the origin of the points.
         group_prices: (J, K) what points of a group pay for each cluster besides, float64.
         counts: (C, K) sums of S by cell, float64.
@@ -61,6 +62,7 @@ class Stage(NamedTuple):
 
     weight: float
     labels: Tensor
+    logs: Logs
     prototypes: Tensor
     group_prices: Tensor
     counts: Tensor
@@ -121,8 +123,7 @@ def follow(
     labels, stage = unfair(points, rule, penalty, seeds.double(), course)
     if weights[0] == 0:
         yield stage
-    points.begin(labels, course.mixing)
-    climb = _Climb(points, rule, penalty, course, stage.prototypes)
+    climb = _Climb(points, rule, penalty, course, stage.prototypes, points.begin(labels, course.mixing))
     reached, history = 0.0, () if weights[0] == 0 else stage.history
     for weight in weights:
         if weight == 0:
@@ -132,7 +133,8 @@ def follow(
         settled, converged = climb.reach(weight, course.max_iterations, course.max_sweeps)
         yield Stage(
             weight,
-            points.labels(),
+            points.labels(climb.logs),
+            climb.logs,
             climb.prototypes,
             settled.reading.group_prices,
             settled.totals.counts,
@@ -165,7 +167,7 @@ def unfair(points: Points, rule: Rule, penalty: Penalty, seeds: Tensor, course: 
         objective = float(moments.costs.sum())
         empty = moments.counts.sum(dim=0) == 0
         history.append(Progress(0.0, objective, objective, 0.0, 0.0, 1, 0, watch.lap()))
-        same = labels is not None and bool((new == labels).all())
+        same = labels is not None and points.same(new, labels)
         labels = new
         if not empty.any() and (same or last - objective <= course.tolerance * objective):
             converged = True
@@ -176,24 +178,25 @@ def unfair(points: Points, rule: Rule, penalty: Penalty, seeds: Tensor, course: 
             prototypes = prototypes.clone()
             prototypes[empty] = points.farthest(cost, int(empty.sum())).to(prototypes)
         else:
-            if rule.reads_assignments:
-                points.begin(labels, 0.0)
-            prototypes = rule.update(points, prototypes, moments)
+            logs = points.begin(labels, 0.0) if rule.reads_assignments else []
+            prototypes = rule.update(points, logs, prototypes, moments)
         last = objective
     assert labels is not None
     counts = moments.counts.cpu()
     error = float(penalty.weighing(1.0).at(counts).value)
     prices = counts.new_zeros(len(penalty.target), counts.shape[1])
-    stage = Stage(0.0, labels, prototypes, prices, counts, objective, error, 0.0, converged, tuple(history))
+    stage = Stage(0.0, labels, [], prototypes, prices, counts, objective, error, 0.0, converged, tuple(history))
     return labels, stage
 
 
 class _Climb:
     """The state that goes from weight to weight."""
 
-    def __init__(self, points: Points, rule: Rule, penalty: Penalty, course: Course, prototypes: Tensor) -> None:
+    def __init__(
+        self, points: Points, rule: Rule, penalty: Penalty, course: Course, prototypes: Tensor, logs: Logs
+    ) -> None:
         self.points, self.rule, self.penalty, self.course = points, rule, penalty, course
-        self.prototypes = prototypes
+        self.prototypes, self.logs = prototypes, logs
         self.history: list[Progress] = []
         self._moments: Moments | None = None
         self._spread = rule.spread(points)
@@ -205,20 +208,20 @@ class _Climb:
         for _ in range(updates):
             watch = Stopwatch()
             if self._moments is not None:
-                self.prototypes = self.rule.update(self.points, self.prototypes, self._moments)
+                self.prototypes = self.rule.update(self.points, self.logs, self.prototypes, self._moments)
             cost = self.rule.cost(self.prototypes)
             settled = settle(
-                partial(self.points.sweep, cost),
+                partial(self.points.sweep, self.logs, cost),
                 penalty,
                 self.points.clusters,
                 spread=self._spread,
-                dtype=self.points.rows.dtype,
+                dtype=self.points.dtype,
                 kappa=self._kappa,
                 max_iterations=sweeps,
                 tolerance=course.sweep_tolerance,
                 gap_tolerance=course.gap_tolerance,
             )
-            self._moments = self.points.take(cost, settled.scale, settled.shift)
+            self.logs, self._moments = self.points.take(self.logs, cost, settled.scale, settled.shift)
             self._kappa = min(2.0, settled.kappa)
             E, value = settled.objective, float(settled.reading.value)
             seen = (settled.gap, settled.sweeps + 1, settled.rejected, watch.lap())

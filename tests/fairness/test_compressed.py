@@ -39,13 +39,21 @@ def problem(seed, N, K, J, weight, block=None, dtype=torch.float64):
             points = Points(rows, cells, len(groups.membership), K)
     else:
         points = Points(rows, cells, len(groups.membership), K)
-    points.begin(costs.argmin(dim=0), 0.1)
-    return points, groups, costs, Penalty.of(groups, weight)
+    logs = points.begin(costs.argmin(dim=0), 0.1)
+    return points, logs, groups, costs, Penalty.of(groups, weight)
 
 
-def run(points, costs, penalty, **options) -> Settled:
+def assignments(points, logs):
+    """(N, K) S0, in the order in which the points came."""
+    found = points.rows.new_empty(points.count, points.clusters)
+    for block, log in zip(points.blocks, logs, strict=True):
+        found[points.order[block.at]] = log.T.exp()
+    return found
+
+
+def run(points, logs, costs, penalty, **options) -> Settled:
     return settle(
-        partial(points.sweep, Given(costs)),
+        partial(points.sweep, logs, Given(costs)),
         penalty,
         len(costs),
         spread=float(costs.max() - costs.min()),
@@ -62,18 +70,18 @@ def run(points, costs, penalty, **options) -> Settled:
     block=st.sampled_from([None, 7]),
 )
 def test_it_is_the_step_of_the_one_optimiser(seed, exponent, K, J, block):
-    points, groups, costs, penalty = problem(seed, 40, K, J, 10.0**exponent, block)
+    points, logs, groups, costs, penalty = problem(seed, 40, K, J, 10.0**exponent, block)
     term = GroupProportions(
         torch.from_numpy(groups.membership[groups.cells]), torch.from_numpy(groups.target), penalty.weight
     )
     options = {"max_iterations": 12, "tolerance": 0.0, "gap_tolerance": 0.0}
-    start = points.assignments()
+    start = assignments(points, logs)
     explicit = descend(costs.T.contiguous(), [term], start=start, temperature=0.0, trace=True, **options)
-    found = run(points, costs, penalty, **options)
-    points.take(Given(costs), found.scale, found.shift)
+    found = run(points, logs, costs, penalty, **options)
+    points.take(logs, Given(costs), found.scale, found.shift)
     # Where no step is left that is more than rounding, the two round differently.
     if found.status == Status.MAX_ITERATIONS == int(explicit.status):
-        torch.testing.assert_close(points.assignments(), explicit.assignments, rtol=0, atol=1e-9)
+        torch.testing.assert_close(assignments(points, logs), explicit.assignments, rtol=0, atol=1e-9)
         assert found.gap == pytest.approx(float(explicit.gap), rel=1e-6, abs=1e-8)
     assert found.objective == pytest.approx(float(explicit.objective), rel=1e-9)
 
@@ -81,8 +89,8 @@ def test_it_is_the_step_of_the_one_optimiser(seed, exponent, K, J, block):
 @given(seed=st.integers(0, 10_000), exponent=st.floats(-8, 6), K=st.integers(1, 6), J=st.integers(1, 6))
 def test_the_objective_never_rises(seed, exponent, K, J):
     """At any weight, with groups of one point (every group has one, most have few more)."""
-    points, _, costs, penalty = problem(seed, 8 + J, K, J, 10.0**exponent)
-    found = run(points, costs, penalty, max_iterations=60, tolerance=0.0)
+    points, logs, _, costs, penalty = problem(seed, 8 + J, K, J, 10.0**exponent)
+    found = run(points, logs, costs, penalty, max_iterations=60, tolerance=0.0)
     trace = np.array(found.trace)
     assert np.isfinite(trace).all()
     size = trace[0] + penalty.weight * len(costs) * 10
@@ -97,10 +105,10 @@ def _cells(points):
 
 @given(seed=st.integers(0, 10_000), weight=st.floats(0.1, 100))
 def test_objective_and_sums_are_those_of_a_loop(seed, weight):
-    points, groups, costs, penalty = problem(seed, 15, 3, 2, weight)
-    found = run(points, costs, penalty, max_iterations=5)
-    points.take(Given(costs), found.scale, found.shift)
-    S = points.assignments().numpy()
+    points, logs, groups, costs, penalty = problem(seed, 15, 3, 2, weight)
+    found = run(points, logs, costs, penalty, max_iterations=5)
+    points.take(logs, Given(costs), found.scale, found.shift)
+    S = assignments(points, logs).numpy()
     expected = objective(S, costs.T.numpy(), groups.cells, weight, e=1e-3)
     assert found.objective == pytest.approx(expected, rel=1e-9)
     np.testing.assert_allclose(S.sum(axis=1), 1, atol=1e-12)
@@ -108,10 +116,10 @@ def test_objective_and_sums_are_those_of_a_loop(seed, weight):
 
 @pytest.mark.parametrize("weight", [1.0, 10.0, 40.0])
 def test_it_ends_where_the_jensen_majoriser_ends(weight):
-    points, groups, costs, penalty = problem(1, 30, 3, 2, weight)
-    S = jensen(points.assignments().numpy(), costs.T.numpy(), groups.cells, weight, 1e-3, 600)
+    points, logs, groups, costs, penalty = problem(1, 30, 3, 2, weight)
+    S = jensen(assignments(points, logs).numpy(), costs.T.numpy(), groups.cells, weight, 1e-3, 600)
     other = objective(S, costs.T.numpy(), groups.cells, weight, e=1e-3)
-    found = run(points, costs, penalty, max_iterations=3000, tolerance=1e-12, gap_tolerance=1e-8)
+    found = run(points, logs, costs, penalty, max_iterations=3000, tolerance=1e-12, gap_tolerance=1e-8)
     assert found.objective == pytest.approx(other, rel=1e-3)
 
 
@@ -148,14 +156,14 @@ def test_splitting_a_group_evenly_changes_nothing(seed, split):
 def test_single_precision_ends_where_double_does():
     results = []
     for dtype in (torch.float32, torch.float64):
-        points, _, costs, penalty = problem(3, 200, 4, 3, 50.0, dtype=dtype)
-        results.append(run(points, costs, penalty, max_iterations=300).objective)
+        points, logs, _, costs, penalty = problem(3, 200, 4, 3, 50.0, dtype=dtype)
+        results.append(run(points, logs, costs, penalty, max_iterations=300).objective)
     assert results[0] == pytest.approx(results[1], rel=1e-4)
 
 
 def test_floors_at_a_warm_start():
-    points, _, costs, penalty = problem(0, 30, 3, 2, 1e-3)
-    found = run(points, costs, penalty, max_iterations=50, tolerance=0)
-    points.take(Given(costs), found.scale, found.shift)
-    least = float(points.assignments().min())
+    points, logs, _, costs, penalty = problem(0, 30, 3, 2, 1e-3)
+    found = run(points, logs, costs, penalty, max_iterations=50, tolerance=0)
+    points.take(logs, Given(costs), found.scale, found.shift)
+    least = float(assignments(points, logs).min())
     assert 0.5e-12 < least < 2e-12

@@ -96,11 +96,11 @@ def test_a_weiszfeld_step_is_that_of_a_loop(seed, on_a_point):
     drawn = np.random.default_rng(seed)
     X, K = drawn.normal(size=(12, 2)), 2
     points = Points(torch.from_numpy(X), torch.zeros(12, dtype=torch.int64), 1, K)
-    points.begin(torch.from_numpy(drawn.integers(0, K, 12)), 0.5)
-    S, medians = points.assignments().numpy(), drawn.normal(size=(K, 2))
+    logs = points.begin(torch.from_numpy(drawn.integers(0, K, 12)), 0.5)
+    S, medians = logs[0].exp().T.numpy(), drawn.normal(size=(K, 2))
     if on_a_point:
         medians[0] = X[3]
-    totals, found = weiszfeld(points, torch.from_numpy(medians))
+    totals, found = weiszfeld(points, logs, torch.from_numpy(medians))
     for k in range(K):
         y, mass, target, here = medians[k], 0.0, np.zeros(2), 0.0
         for p in range(12):
@@ -114,16 +114,16 @@ def test_a_weiszfeld_step_is_that_of_a_loop(seed, on_a_point):
         np.testing.assert_allclose(found[k].numpy(), (1 - hold) * target / mass + hold * y, rtol=1e-6, atol=1e-7)
         paid = sum(S[p, k] * np.linalg.norm(X[p] - y) for p in range(12))
         assert float(totals[k]) == pytest.approx(paid, abs=1e-6)
-    assert (weiszfeld(points, found)[0] <= totals + 1e-9).all()
+    assert (weiszfeld(points, logs, found)[0] <= totals + 1e-9).all()
 
 
 def test_an_update_ends_near_the_geometric_medians():
     X = np.random.default_rng(0).normal(size=(300, 3))
     points = Points(torch.from_numpy(X), torch.zeros(300, dtype=torch.int64), 1, 1)
-    points.begin(torch.zeros(300, dtype=torch.int64), 0.0)
+    logs = points.begin(torch.zeros(300, dtype=torch.int64), 0.0)
     start = torch.full((1, 3), 2.0, dtype=torch.float64)
-    moments = points.take(GeometricMedians().cost(start), torch.zeros(1), torch.zeros(1, 1))
-    found = GeometricMedians(steps=50, tolerance=1e-12).update(points, start, moments)[0].numpy()
+    _, moments = points.take(logs, GeometricMedians().cost(start), torch.zeros(1), torch.zeros(1, 1))
+    found = GeometricMedians(steps=50, tolerance=1e-12).update(points, logs, start, moments)[0].numpy()
     slope = ((found - X) / np.linalg.norm(found - X, axis=1, keepdims=True)).sum(axis=0)
     assert np.abs(slope).max() < 0.05
 
