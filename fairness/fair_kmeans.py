@@ -20,7 +20,8 @@ class FairKMeans(PrototypeClustering):
     by mirror steps for S that are guarded, so that E never rises at any weight, and the means in turn. It begins at
     the unfair solution, which is the result at weight 0, and comes to the weight in rungs. Between two updates of the
     means, S is known by C + C K numbers (`fairness.compressed`), C the combinations of groups that occur; a sweep over
-    N points costs what one iteration of Lloyd does. Memory: besides X, a copy of it and N K numbers.
+    N points costs little more than an iteration of Lloyd. Memory: besides X, two copies of it and N K numbers. Of
+    200,000 points or more, starts and rungs see a sample of 100,000, and one start goes on with all points.
 
     Parameters
     ----------
@@ -59,7 +60,8 @@ class FairKMeans(PrototypeClustering):
     n_empty_ : clusters without points.
     group_prices_ : (J, K) what a point of a group pays for a cluster beside its distance, used by `predict`.
     relaxed_objective_ : E. gap_ : how far from stationary S is, in units of E.
-    history_ : `fairness.variational.Progress` of each update; n_iter_ : how many. converged_ : whether tol ended them.
+    history_ : `fairness.variational.Progress` of each update of all points; n_iter_ : how many.
+    converged_ : whether tol ended them.
     seconds_ : `clustering.timing.Seconds` of the fit; of `path`, its share.
     n_features_in_, feature_names_in_ : of scikit-learn.
 

@@ -1,7 +1,7 @@
 """What FairKMeans and FairKMedian share: one fit along weights, its result in scikit-learn's words, and prediction."""
 
-import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from clustering.centres import Rows
+from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
 from clustering.parameters import Above, AtLeast, Within
 from clustering.seeding import first_seeds
@@ -23,17 +24,12 @@ from fairness.penalty import Penalty
 from fairness.points import Points
 from fairness.prototypes import Rule
 from fairness.reporting import keep_fairness, warn_if_parted
+from fairness.starts import best_of, best_of_sample, sample
 from fairness.trade_off import path_weights
-from fairness.variational import Course, Stage, follow
+from fairness.variational import Course, Stage
 
 _AUTOMATIC = 10.0
 """Default weight, in units of the costs about one prototype, per cluster: data end near their target there."""
-
-_LOWEST_RUNG = 0.01
-"""Weight of the lowest rung, in the same units."""
-
-_ROUNDING = 1e-9
-"""Of E: of starts that differ by no more, the first counts."""
 
 
 class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -165,36 +161,43 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Fit models that differ in nothing but the weight, given in units of the costs or as it is."""
         watch = Stopwatch()
         values, groups = fit_input(self, X, features)
-        seeding = Rows.of(values)
-        seeds = first_seeds(self.init, seeding, self._K, self.n_init, self.random_state)
-        origin = values.mean(dim=0)
-        if seeding.origin is not None:
-            seeds = seeds + seeding.origin
-        cells = torch.from_numpy(groups.cells).to(values.device)
+        origin, cells = values.mean(dim=0), torch.from_numpy(groups.cells).to(values.device)
         points = Points(values - origin, cells, len(groups.membership), self._K)
+        chosen = sample(groups.cells, self._K, self.random_state)
+        some, seeds = None, None
+        if chosen is not None:
+            at = torch.from_numpy(chosen).to(values.device)
+            try:
+                seeds = self._seeds(values[at]) - origin
+                some = Points(values[at] - origin, cells[at], len(groups.membership), self._K)
+            except InputError:  # all points have more distinct ones
+                some = None
+        if seeds is None:
+            seeds = self._seeds(values) - origin
         seeded = watch.lap()
         unit = self._rule.scatter(points) / self._K
         asked = [unit * _AUTOMATIC if weight is None else float(weight) for weight in weights]
-        if in_units:
-            asked = [unit * weight for weight in asked]
         if groups.trivial:
             asked = [0.0 for _ in asked]
         penalty = Penalty.of(groups, 1.0, self.pseudo_count)
         course = Course(self.max_iter, self.tol, self.max_sweeps, self.sweep_tol, self.gap_tol, self.rungs, self.mixing)
-        best: dict[float, Stage] = {}
-        rising = sorted(set(asked))
-        for start in seeds:
-            for stage in follow(points, self._rule, penalty, start - origin, rising, course, unit * _LOWEST_RUNG):
-                lowest = best[stage.weight].objective if stage.weight in best else math.inf
-                if stage.objective < lowest - _ROUNDING * abs(stage.objective):
-                    best[stage.weight] = self._rounded(stage, points)
+        rising, keep = sorted(set(asked)), partial(self._rounded, points)
+        start = (self._rule, penalty, seeds, rising, course, unit, keep)
+        stages = best_of(points, *start) if some is None else best_of_sample(points, some, *start)
+        best = dict(zip(rising, stages, strict=True))
         seconds = Seconds(0.0, seeded / len(models), watch.lap() / len(models))
         for model, weight in zip(models, asked, strict=True):
             if model is not self:
                 validate_data(model, X, reset=True, skip_check_array=True)
             model._keep(best[weight], values, origin, groups, seconds)
 
-    def _rounded(self, stage: Stage, points: Points) -> Stage:
+    def _seeds(self, values: Tensor) -> Tensor:
+        """(T, K, D) first prototypes."""
+        rows = Rows.of(values)
+        seeds = first_seeds(self.init, rows, self._K, self.n_init, self.random_state)
+        return seeds if rows.origin is None else seeds + rows.origin
+
+    def _rounded(self, points: Points, stage: Stage) -> Stage:
         if self.rounding == "argmax" or stage.weight == 0:
             return stage._replace(logs=[])
         labels, between = stage.labels.clone(), list(points.between(stage.logs))

@@ -130,21 +130,19 @@ def follow(
             continue
         for rung in rungs(max(reached, first), weight, course.rungs):
             climb.reach(rung, _ON_A_RUNG, min(_SWEEPS_ON_A_RUNG, course.max_sweeps))
-        settled, converged = climb.reach(weight, course.max_iterations, course.max_sweeps)
-        yield Stage(
-            weight,
-            points.labels(climb.logs),
-            climb.logs,
-            climb.prototypes,
-            settled.reading.group_prices,
-            settled.totals.counts,
-            settled.objective,
-            float(settled.reading.value) / weight,
-            settled.gap,
-            converged,
-            (*history, *climb.history),
-        )
-        reached, history, climb.history = weight, (), []
+        stage = climb.end_at(weight)
+        yield stage._replace(history=(*history, *stage.history))
+        reached, history = weight, ()
+
+
+def go_on(points: Points, rule: Rule, penalty: Penalty, begun: Stage, weight: float, course: Course) -> Stage:
+    """Where points end at a weight that go on from a stage of some of them, whose prototypes and prices they take: its
+    labels are all that S begins with."""
+    if weight == 0:
+        return unfair(points, rule, penalty, begun.prototypes, course)[1]
+    labels, _ = points.assign(rule.cost(begun.prototypes), penalty.membership @ begun.group_prices)
+    climb = _Climb(points, rule, penalty, course, begun.prototypes, points.begin(labels, course.mixing))
+    return climb.end_at(weight)
 
 
 def rungs(low: float, high: float, most: int) -> list[float]:
@@ -201,6 +199,24 @@ class _Climb:
         self._moments: Moments | None = None
         self._spread = rule.spread(points)
         self._kappa = 2.0
+
+    def end_at(self, weight: float) -> Stage:
+        """Lower E at this weight until it ends; the history is that since the last such end."""
+        settled, converged = self.reach(weight, self.course.max_iterations, self.course.max_sweeps)
+        history, self.history = tuple(self.history), []
+        return Stage(
+            weight,
+            self.points.labels(self.logs),
+            self.logs,
+            self.prototypes,
+            settled.reading.group_prices,
+            settled.totals.counts,
+            settled.objective,
+            float(settled.reading.value) / weight,
+            settled.gap,
+            converged,
+            history,
+        )
 
     def reach(self, weight: float, updates: int, sweeps: int) -> tuple[Settled, bool]:
         """Lower E at this weight: where the assignments settled last, and whether all did."""
