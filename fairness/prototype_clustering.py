@@ -177,6 +177,8 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         seeded = watch.lap()
         unit = self._rule.scatter(points) / self._K
         asked = [unit * _AUTOMATIC if weight is None else float(weight) for weight in weights]
+        if in_units:
+            asked = [unit * weight for weight in asked]
         if groups.trivial:
             asked = [0.0 for _ in asked]
         penalty = Penalty.of(groups, 1.0, self.pseudo_count)
