@@ -9,13 +9,14 @@ in the order of the blocks, whatever the number of cores.
 import math
 from collections.abc import Callable, Iterator
 from queue import SimpleQueue
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor
 
 from clustering.cores import on_each_core
 from fairness.compressed import Totals
+from fairness.store import Cost, Moments, Sums
 
 R = TypeVar("R")
 
@@ -35,14 +36,6 @@ _CERTAIN = -1e-3
 """log s of a point that lies in one cluster."""
 
 
-class Cost(Protocol):
-    """What points pay for clusters."""
-
-    def into(self, out: Tensor, rows: Tensor, norms: Tensor) -> Tensor | None:
-        """Write (K, n) costs of rows (n, D) with squared lengths norms (n,), less what is returned (n,)."""
-        ...
-
-
 class Block(NamedTuple):
     """Points of one cell that stand together."""
 
@@ -54,36 +47,13 @@ class Block(NamedTuple):
         return int(self.at.stop - self.at.start)
 
 
-class Moments(NamedTuple):
-    """Sums over points from which prototypes follow; float64, on the device of the points.
-
-    Attributes:
-        counts: (C, K) sum of s_pk by cell.
-        sums: (K, D) sum of s_pk x_p.
-        costs: (K,) sum of s_pk a_pk.
-    """
-
-    counts: Tensor
-    sums: Tensor
-    costs: Tensor
-
-
-Logs = list[Tensor]
-"""log S0, of each block (K, n): N K numbers in all."""
-
-Sums = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, ...]]
-"""Sums over some points: of rows (n, D), squared lengths (n,), S0 (K, n), which may be overwritten, and room for as
-many numbers."""
-
-
 class Points:
-    """N points on one device, for K clusters.
+    """N points on one device, for K clusters: the `fairness.store.Store` of this process.
 
     Attributes:
         rows: (N, D), sorted by cell. norms: (N,) their squared lengths.
         order: (N,) where they stood before.
         blocks: which of them are worked on together.
-        largest: squared length.
     """
 
     def __init__(self, rows: Tensor, cell_of: Tensor, cells: int, clusters: int) -> None:
@@ -91,7 +61,10 @@ class Points:
         self.order = cell_of.sort(stable=True).indices
         self.rows = rows[self.order]
         self.norms = self.rows.square().sum(dim=1)
-        self.cells, self.clusters, self.largest = cells, clusters, float(self.norms.max())
+        self.cells, self.clusters, self.count, self.dtype = cells, clusters, len(rows), rows.dtype
+        self.largest = float(self.norms.max())
+        self.lengths = float(self.norms.sqrt().sum(dtype=torch.float64))
+        self.squared_lengths = float(self.norms.sum(dtype=torch.float64))
         at_once = max(1, (_BLOCK_ON_GPU if rows.is_cuda else _BLOCK) // clusters)
         ends = [0, *torch.bincount(cell_of, minlength=cells).cumsum(0).tolist()]
         self.blocks = [
@@ -101,23 +74,11 @@ class Points:
         ]
 
     @property
-    def count(self) -> int:
-        """N."""
-        return len(self.rows)
+    def nbytes(self) -> int:
+        """Of the rows and what is kept of each."""
+        return int(self.rows.nbytes + self.norms.nbytes + self.order.nbytes)
 
-    @property
-    def dtype(self) -> torch.dtype:
-        return self.rows.dtype
-
-    def lengths(self) -> float:
-        """Sum of ||x_p||."""
-        return float(self.norms.sqrt().sum(dtype=torch.float64))
-
-    def squared_lengths(self) -> float:
-        """Sum of ||x_p||^2."""
-        return float(self.norms.sum(dtype=torch.float64))
-
-    def begin(self, labels: Tensor, mixing: float) -> Logs:
+    def begin(self, labels: Tensor, mixing: float) -> list[Tensor]:
         """log S0 with 1 - mixing in the cluster of labels (N,), in the order in which the points came, the rest
         evenly."""
         own, other = labels[self.order], max(mixing / self.clusters, FLOOR)
@@ -128,7 +89,7 @@ class Points:
             logs.append(log.scatter_(0, own[block.at][None], high))
         return logs
 
-    def sweep(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor, prices: Tensor | None) -> Totals:
+    def sweep(self, logs: list[Tensor], cost: Cost, scale: Tensor, shift: Tensor, prices: Tensor | None) -> Totals:
         """Totals at T (C,) and B (C, K), float64; `least` of the prices (C, K) where these are given."""
         scales, shifts = scale.tolist(), shift.to(self.rows)[:, :, None]
         paid = None if prices is None else prices.to(self.rows)[:, :, None]
@@ -152,7 +113,7 @@ class Points:
                 total[block.cell] += part
         return Totals(*(total.cpu() for total in totals))
 
-    def take(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor) -> tuple[Logs, Moments]:
+    def take(self, logs: list[Tensor], cost: Cost, scale: Tensor, shift: Tensor) -> tuple[list[Tensor], Moments]:
         """S at T and B, floored, as the new S0, written over the old one; its moments."""
         scales, shifts = scale.tolist(), shift.to(self.rows)[:, :, None]
 
@@ -190,14 +151,14 @@ class Points:
         """Whether two assignments are the same."""
         return torch.equal(labels, others)
 
-    def labels(self, logs: Logs) -> Tensor:
+    def labels(self, logs: list[Tensor]) -> Tensor:
         """(N,) argmax S0, ties to the lowest, in the order in which the points came."""
         labels = torch.empty_like(self.order)
         for block, log in zip(self.blocks, logs, strict=True):
             labels[self.order[block.at]] = log.max(dim=0).indices
         return labels
 
-    def between(self, logs: Logs) -> Iterator[tuple[Tensor, Tensor]]:
+    def between(self, logs: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
         """Of each cell the points that lie between clusters: where they came, and their S0, rows of K."""
         found: dict[int, list[tuple[Tensor, Tensor]]] = {}
         for block, log in zip(self.blocks, logs, strict=True):
@@ -207,14 +168,22 @@ class Points:
             places, assignments = zip(*parts, strict=True)
             yield torch.cat(places), torch.cat(assignments)
 
+    def counts(self, labels: Tensor) -> Tensor:
+        """(C, K) int64 points of the cells in the clusters of labels (N,)."""
+        own, found = labels[self.order], torch.zeros(self.cells, self.clusters, dtype=torch.int64)
+        for block in self.blocks:
+            found[block.cell] += torch.bincount(own[block.at], minlength=self.clusters).cpu()
+        return found
+
     def farthest(self, cost: Cost, count: int) -> Tensor:
         """(count, D) points that pay most for the cluster of least cost, most first."""
-        paid = torch.cat(
-            [found for _, found in self._each(lambda i, spare, _: self._costs(self.blocks[i], cost, spare)[1])]
-        )
-        return self.rows[paid.topk(count).indices]
+        return self.rows[self.lowest(cost).topk(count).indices]
 
-    def sums(self, logs: Logs, of: Sums) -> tuple[Tensor, ...]:
+    def lowest(self, cost: Cost) -> Tensor:
+        """(N,) least cost of each of the rows."""
+        return torch.cat([own for _, own in self._each(lambda i, room, _: self._costs(self.blocks[i], cost, room)[1])])
+
+    def sums(self, logs: list[Tensor], of: Sums) -> tuple[Tensor, ...]:
         """Sums over all points, float64, of what `of` gives of those of a block."""
 
         def summed(i: int, spare: Tensor, other: Tensor) -> tuple[Tensor, ...]:

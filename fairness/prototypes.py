@@ -7,7 +7,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
-from fairness.points import Cost, Logs, Moments, Points
+from fairness.store import Cost, Logs, Moments, Store
 
 _EMPTY = 1e-8
 """Of the mean size: a cluster with less soft mass keeps its prototype."""
@@ -26,15 +26,15 @@ class Rule(Protocol):
         """What points pay for prototypes (K, D)."""
         ...
 
-    def update(self, points: Points, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+    def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
         """(K, D) prototypes of S0, for which <S0, a> is no larger than for those of before; float64."""
         ...
 
-    def spread(self, points: Points) -> float:
+    def spread(self, points: Store) -> float:
         """A bound on the differences of costs, of points counted from their mean."""
         ...
 
-    def scatter(self, points: Points) -> float:
+    def scatter(self, points: Store) -> float:
         """What all points pay for one prototype at their mean, from which they are counted."""
         ...
 
@@ -72,16 +72,16 @@ class Means:
     def cost(self, prototypes: Tensor) -> Cost:
         return SquaredDistances(prototypes)
 
-    def update(self, points: Points, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+    def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
         mass = moments.counts.sum(dim=0)[:, None]
         some = mass > _EMPTY * points.count / points.clusters
         return torch.where(some, moments.sums / mass.clamp_min(1e-300), prototypes)
 
-    def spread(self, points: Points) -> float:
+    def spread(self, points: Store) -> float:
         return 4 * points.largest
 
-    def scatter(self, points: Points) -> float:
-        return points.squared_lengths()
+    def scatter(self, points: Store) -> float:
+        return points.squared_lengths
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ class GeometricMedians:
     def cost(self, prototypes: Tensor) -> Cost:
         return Distances(prototypes)
 
-    def update(self, points: Points, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+    def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
         mass = moments.counts.sum(dim=0)
         some = mass > _EMPTY * points.count / points.clusters
         best, least = prototypes, torch.full_like(mass, torch.inf)
@@ -118,14 +118,14 @@ class GeometricMedians:
             tried = torch.where(some[:, None], new, best)
         return best
 
-    def spread(self, points: Points) -> float:
+    def spread(self, points: Store) -> float:
         return 2 * math.sqrt(points.largest)
 
-    def scatter(self, points: Points) -> float:
-        return points.lengths()
+    def scatter(self, points: Store) -> float:
+        return points.lengths
 
 
-def weiszfeld(points: Points, logs: Logs, medians: Tensor) -> tuple[Tensor, Tensor]:
+def weiszfeld(points: Store, logs: Logs, medians: Tensor) -> tuple[Tensor, Tensor]:
     """(K,) sums of s_pk ||x_p - y_k|| at medians y (K, D), and the medians after one step; float64.
 
     The step of Vardi and Zhang (2000): y+ = (1 - h) T + h y, T the mean weighted by s / d of the points that are not at

@@ -17,8 +17,8 @@ from torch import Tensor
 
 from clustering.streams import stream
 from fairness.penalty import Penalty
-from fairness.points import Points
 from fairness.prototypes import Rule
+from fairness.store import Store
 from fairness.variational import Course, Stage, follow, go_on
 
 _SAMPLE, _MEMBERS = 100_000, 256
@@ -52,7 +52,7 @@ def sample(cells: NDArray[np.int64], clusters: int, random_state: Any) -> NDArra
 
 
 def best_of(
-    points: Points,
+    points: Store,
     rule: Rule,
     penalty: Penalty,
     seeds: Tensor,
@@ -83,8 +83,8 @@ def best_of(
 
 
 def best_of_sample(
-    points: Points,
-    some: Points,
+    points: Store,
+    some: Store,
     rule: Rule,
     penalty: Penalty,
     seeds: Tensor,

@@ -17,8 +17,8 @@ from clustering.descent import Status
 from clustering.timing import Stopwatch
 from fairness.compressed import Settled, settle
 from fairness.penalty import Penalty
-from fairness.points import Logs, Moments, Points
 from fairness.prototypes import Rule
+from fairness.store import Labels, Logs, Moments, Store
 
 
 class Progress(NamedTuple):
@@ -61,7 +61,7 @@ class Stage(NamedTuple):
     """
 
     weight: float
-    labels: Tensor
+    labels: Labels
     logs: Logs
     prototypes: Tensor
     group_prices: Tensor
@@ -107,7 +107,7 @@ _SWEEPS_ON_A_RUNG = 15
 
 
 def follow(
-    points: Points, rule: Rule, penalty: Penalty, seeds: Tensor, weights: Sequence[float], course: Course, first: float
+    points: Store, rule: Rule, penalty: Penalty, seeds: Tensor, weights: Sequence[float], course: Course, first: float
 ) -> Iterator[Stage]:
     """One start along weights: where it ends at each.
 
@@ -135,7 +135,7 @@ def follow(
         reached, history = weight, ()
 
 
-def go_on(points: Points, rule: Rule, penalty: Penalty, begun: Stage, weight: float, course: Course) -> Stage:
+def go_on(points: Store, rule: Rule, penalty: Penalty, begun: Stage, weight: float, course: Course) -> Stage:
     """Where points end at a weight that go on from a stage of some of them, whose prototypes and prices they take: its
     labels are all that S begins with."""
     if weight == 0:
@@ -153,11 +153,11 @@ def rungs(low: float, high: float, most: int) -> list[float]:
     return [low * (high / low) ** (i / count) for i in range(count)]
 
 
-def unfair(points: Points, rule: Rule, penalty: Penalty, seeds: Tensor, course: Course) -> tuple[Tensor, Stage]:
+def unfair(points: Store, rule: Rule, penalty: Penalty, seeds: Tensor, course: Course) -> tuple[Labels, Stage]:
     """The method at weight 0 from prototypes (K, D), and its labels (N,): every point in the cluster of least cost. A
     cluster without points begins again at the point that pays most."""
     prototypes, history, converged, last = seeds, [], False, math.inf
-    labels: Tensor | None = None
+    labels: Labels = None
     for _ in range(course.max_iterations):
         watch = Stopwatch()
         cost = rule.cost(prototypes)
@@ -179,7 +179,6 @@ def unfair(points: Points, rule: Rule, penalty: Penalty, seeds: Tensor, course: 
             logs = points.begin(labels, 0.0) if rule.reads_assignments else []
             prototypes = rule.update(points, logs, prototypes, moments)
         last = objective
-    assert labels is not None
     counts = moments.counts.cpu()
     error = float(penalty.weighing(1.0).at(counts).value)
     prices = counts.new_zeros(len(penalty.target), counts.shape[1])
@@ -191,7 +190,7 @@ class _Climb:
     """The state that goes from weight to weight."""
 
     def __init__(
-        self, points: Points, rule: Rule, penalty: Penalty, course: Course, prototypes: Tensor, logs: Logs
+        self, points: Store, rule: Rule, penalty: Penalty, course: Course, prototypes: Tensor, logs: Logs
     ) -> None:
         self.points, self.rule, self.penalty, self.course = points, rule, penalty, course
         self.prototypes, self.logs = prototypes, logs
