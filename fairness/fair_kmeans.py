@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairness.objectives import kmeans_objective
+from fairness.objectives import Kind, kmeans_objective
 from fairness.prototype_clustering import PrototypeClustering
 from fairness.prototypes import Means, Rule
 
@@ -28,6 +28,9 @@ class FairKMeans(PrototypeClustering):
     n_clusters : K.
     fairness_weight : lambda >= 0 of E, in units of the squared distances; one that matters grows as N / K, and as the
         square of X. None: 10 of the sum of squared distances to one mean, over K, where clusters are near the target.
+        "auto": the least, up to a tenth, whose labels reach a goal.
+    max_error, min_balance : the goal of "auto", one or both: fairness_error_ at most, 0 or more; balance_min_ at least,
+        0..1. What no clustering can reach is an error, and what none that was found reaches, a warning.
     target : U, shares of the groups in their sorted order or {group: share}, of several attributes {attribute: either};
         None: those of the data.
     intersectional : several attributes count by the combinations that occur, not each for itself.
@@ -52,7 +55,8 @@ class FairKMeans(PrototypeClustering):
     ----------
     labels_ : (N,) int.
     cluster_centers_ : (K, D) means of S, on normalised rows if `normalize`.
-    fairness_weight_ : the weight, where the parameter was None or there is one group, for which it is 0.
+    fairness_weight_ : the weight, where the parameter was None or "auto" or there is one group, for which it is 0.
+    weight_path_ : of "auto", `fairness.weight_search.Trial` of the weights that were tried: a trade-off curve.
     objective_ : sum of squared distances of the points to the means of their labels.
     fairness_error_ : sum over clusters of KL(U || P_k) of the labels, in nats; soft_fairness_error_ : of S.
     balance_min_, balance_mean_ : least over largest group of a cluster, over the clusters.
@@ -74,6 +78,7 @@ class FairKMeans(PrototypeClustering):
     1.0
     """
 
+    _kind: Kind = "kmeans"
     _rule: Rule = Means()
 
     def _score(self, values: NDArray[Any], labels: NDArray[np.int64]) -> None:

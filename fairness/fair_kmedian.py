@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairness.objectives import medoids
+from fairness.objectives import Kind, medoids
 from fairness.prototype_clustering import PrototypeClustering
 from fairness.prototypes import GeometricMedians, Rule
 
@@ -45,6 +45,7 @@ class FairKMedian(PrototypeClustering):
     1.0
     """
 
+    _kind: Kind = "kmedian"
     _rule: Rule = GeometricMedians()
 
     def _score(self, values: NDArray[Any], labels: NDArray[np.int64]) -> None:

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -30,11 +30,15 @@ from fairness.reporting import keep_fairness, warn_if_parted
 from fairness.terms import GroupProportions, NormalizedCut
 from fairness.trade_off import path_weights
 from fairness.variational import rungs
+from fairness.weight_search import Ended, Found, Goal
 
 _AUTOMATIC = 10.0
 """Default weight: the cut is 0..K whatever the points, and the error is summed over as many clusters."""
 
 _LOWEST_RUNG = 0.01
+
+_HIGHEST = 1e4
+"""Largest weight that a search for one tries."""
 
 _ON_A_RUNG = 150
 """Steps on a rung that only leads further."""
@@ -57,7 +61,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_clusters : K.
-    fairness_weight : lambda >= 0 of E, in units of the cut, which is 0..K. None: 10.
+    fairness_weight : lambda >= 0 of E, in units of the cut, which is 0..K. None: 10. "auto": see max_error.
+    max_error, min_balance : as of `FairKMeans`.
     target, intersectional, numeric_bins, missing, small_groups : of the groups, as of `FairKMeans`.
     n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others. 19 in the papers'
         code, which counts the point itself among its 20.
@@ -73,18 +78,20 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     labels_ : (N,) int. objective_ : their normalised cut of W, over clusters that have arcs.
     relaxed_objective_ : E. gap_ : how far from stationary S is, in units of E.
-    history_ : (steps,) E after each, at the last weight. n_iter_ : steps in all, those on the rungs included.
+    history_ : (steps,) E after each, at the weight. n_iter_ : steps in all, those on the rungs included.
     converged_ : whether tol ended them.
     graph_ : W. n_isolated_ : points without arcs, which cost nothing anywhere and go where the groups want them.
-    fairness_weight_, fairness_error_, soft_fairness_error_, balance_min_, balance_mean_, group_counts_, group_names_,
-    target_, absent_groups_, n_empty_, seconds_, n_features_in_, feature_names_in_ : as of `FairKMeans`.
+    fairness_weight_, weight_path_, fairness_error_, soft_fairness_error_, balance_min_, balance_mean_, group_counts_,
+    group_names_, target_, absent_groups_, n_empty_, seconds_, n_features_in_, feature_names_in_ : as of `FairKMeans`.
     """
 
     def __init__(
         self,
         n_clusters: Annotated[int, AtLeast(1)] = 8,
         *,
-        fairness_weight: Annotated[float, AtLeast(0)] | None = None,
+        fairness_weight: Annotated[float, AtLeast(0)] | Literal["auto"] | None = None,
+        max_error: Annotated[float, AtLeast(0)] | None = None,
+        min_balance: Annotated[float, Within(0, 1)] | None = None,
         target: Any = None,
         intersectional: bool = False,
         numeric_bins: Any = None,
@@ -106,6 +113,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.n_clusters = n_clusters
         self.fairness_weight = fairness_weight
+        self.max_error = max_error
+        self.min_balance = min_balance
         self.target = target
         self.intersectional = intersectional
         self.numeric_bins = numeric_bins
@@ -137,7 +146,17 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: a parameter, X, groups, a target or a graph that cannot be.
         """
-        self._fit([self], [self.fairness_weight], X, sensitive_features, graph)
+        watch = Stopwatch()
+        values, groups = fit_input(self, X, sensitive_features)
+        goal = Goal.of(self, groups)
+        problem = self._problem(values, groups, graph)
+        if goal is None:
+            end = self._ends(problem, [self.fairness_weight])[0]
+        else:
+            found = self._searched(problem, goal)
+            end, self.weight_path_ = found.end, found.path
+            goal.warn_if_missed(found)
+        self._keep(end, problem, problem.seconds(watch.lap(), 1))
         return self
 
     def path(
@@ -155,32 +174,43 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: as of `fit`; weights that are none.
         """
-        values = path_weights(weights)
-        models = [clone(self).set_params(fairness_weight=weight) for weight in values]
-        self._fit(models, values, X, sensitive_features, graph)
+        watch, asked = Stopwatch(), path_weights(weights)
+        problem = self._problem(*fit_input(self, X, sensitive_features), graph)
+        ends = self._ends(problem, asked)
+        seconds = problem.seconds(watch.lap(), len(asked))
+        models = [clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in asked]
+        for model, end in zip(models, ends, strict=True):
+            validate_data(model, X, reset=True, skip_check_array=True)
+            model._keep(end, problem, seconds)
         return models
 
-    def _fit(
-        self, models: Sequence[Self], weights: Sequence[float | None], X: ArrayLike, features: Any, graph: Any
-    ) -> None:
-        """Fit models that differ in nothing but the weight."""
-        watch = Stopwatch()
-        values, groups = fit_input(self, X, features)
-        rows = Rows.of(values)
+    def _problem(self, values: Tensor, groups: Groups, graph: Any) -> "_Problem":
+        watch, rows = Stopwatch(), Rows.of(values)
         labels = self._first_labels(rows)
         seeding = watch.lap()
         W, _ = graph_and_variance(graph, rows, self.n_neighbors, "average", 1.0)
-        built = watch.lap()
+        return _Problem(values, groups, labels, W, seeding, watch.lap())
+
+    def _ends(self, problem: "_Problem", weights: Sequence[Any]) -> list["_End"]:
+        """Where the best start ended at each of the weights."""
         asked = [_AUTOMATIC if weight is None else float(weight) for weight in weights]
-        if groups.trivial:
+        if problem.groups.trivial:
             asked = [0.0 for _ in asked]
-        ends = self._descents(labels, W, groups, sorted(set(asked)), values)
-        count = len(models)
-        seconds = Seconds(built / count, seeding / count, watch.lap() / count)
-        for model, weight in zip(models, asked, strict=True):
-            if model is not self:
-                validate_data(model, X, reset=True, skip_check_array=True)
-            model._keep(ends[weight], weight, groups, W, seconds)
+        ends = {end.weight: end for end in self._descents(problem, sorted(set(asked)))}
+        return [ends[weight] for weight in asked]
+
+    def _searched(self, problem: "_Problem", goal: Goal) -> Found["_End"]:
+        """Where the best start ended at the least weight that reaches the goal."""
+        affinities = scipy_graph(problem.graph)
+
+        def follow(weights: Iterable[float]) -> Iterator[Ended["_End"]]:
+            steps = 0
+            for end in self._descents(problem, weights):
+                steps += end.steps
+                cut = graph_objectives(end.labels, affinities).normalised_cut
+                yield Ended(end.weight, end.labels, cut, end._replace(steps=steps))
+
+        return goal.search(follow, problem.groups, self.n_clusters, first=_LOWEST_RUNG, last=_HIGHEST)
 
     def _first_labels(self, rows: Rows) -> Tensor:
         """(T, N) labels that the starts begin from."""
@@ -193,17 +223,16 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"init must be k-means++ or {len(rows.values)} labels 0..{self.n_clusters - 1}")
         return torch.from_numpy(given.astype(np.int64)).to(rows.values.device)[None]
 
-    def _descents(
-        self, labels: Tensor, W: SparseGraph, groups: Groups, weights: Sequence[float], values: Tensor
-    ) -> dict[float, "_End"]:
-        """Where the best start ended at each of the rising weights."""
+    def _descents(self, problem: "_Problem", weights: Iterable[float]) -> Iterator["_End"]:
+        """Where the best start ended at each of the weights, which are asked for one by one; 0 can only be the first.
+        Those above the one before are reached in rungs."""
+        values, groups, labels, W = problem.values, problem.groups, problem.labels, problem.graph
         cut = NormalizedCut(SharedGraph(W), W.degrees)
         indicators = torch.from_numpy(groups.membership[groups.cells]).to(values)
         target = torch.from_numpy(groups.target).to(values)
         attributes = [np.flatnonzero(groups.attribute_of == t).tolist() for t in range(len(groups.attributes))]
         S = self._smoothed(labels, values)
         cost, reached, steps = torch.zeros_like(S), 0.0, 0
-        ends: dict[float, _End] = {}
         for weight in weights:
             for rung in [*rungs(max(reached, _LOWEST_RUNG), weight, self.rungs), weight]:
                 fair = [GroupProportions(indicators[:, j], target[j], rung, self.pseudo_count) for j in attributes]
@@ -223,7 +252,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             best = best_start(found.objective, sizes, S.dtype)
             trace = found.trace[:, best]
             soft = [replaced.value_and_gradient(S[best][None])[0] for replaced in fair] if weight > 0 else []
-            ends[weight] = _End(
+            yield _End(
+                weight,
                 self._labels(S[best], groups),
                 float(found.objective[best]),
                 float(sum(soft, torch.zeros(1))) / weight if weight > 0 else math.nan,
@@ -235,7 +265,6 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             reached, steps = weight, 0
             if weight == 0:  # certain assignments would leave their cluster slowly
                 S = self._smoothed(S.mT.max(dim=1).indices, values)
-        return ends
 
     def _smoothed(self, labels: Tensor, values: Tensor) -> Tensor:
         """(T, N, K) assignments to labels (T, N), some of each spread evenly."""
@@ -252,7 +281,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             labels[some] = rounded_assignments(assignments, groups.cells[some])
         return labels
 
-    def _keep(self, end: "_End", weight: float, groups: Groups, W: SparseGraph, seconds: Seconds) -> None:
+    def _keep(self, end: "_End", problem: "_Problem", seconds: Seconds) -> None:
+        weight, groups, W = end.weight, problem.groups, problem.graph
         fair = keep_fairness(self, end.labels, groups)
         if weight > 0:
             warn_if_parted(fair, end.error)
@@ -270,9 +300,26 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
 
 
+class _Problem(NamedTuple):
+    """What starts begin from."""
+
+    values: Tensor
+    groups: Groups
+    labels: Tensor  # (T, N)
+    graph: SparseGraph
+    seeding: float  # seconds
+    building: float  # seconds
+
+    def seconds(self, all_in_all: float, models: int) -> Seconds:
+        """Of a fit of several models that took so long, the share of each."""
+        rest = all_in_all - self.seeding - self.building
+        return Seconds(self.building / models, self.seeding / models, rest / models)
+
+
 class _End(NamedTuple):
     """Where the best start ended at one weight."""
 
+    weight: float
     labels: NDArray[np.int64]
     objective: float  # E
     error: float  # of the assignments

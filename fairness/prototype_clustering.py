@@ -1,8 +1,8 @@
 """What FairKMeans and FairKMedian share: one fit along weights, its result in scikit-learn's words, and prediction."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
@@ -20,28 +20,54 @@ from clustering.timing import Seconds, Stopwatch
 from fairness.fit_input import SmallGroups, fit_input
 from fairness.flow_rounding import rounded_assignments
 from fairness.groups import Groups, Missing
+from fairness.objectives import Kind, objective_of
 from fairness.penalty import Penalty
 from fairness.points import Points
 from fairness.prototypes import Rule
 from fairness.reporting import keep_fairness, warn_if_parted
-from fairness.starts import best_of, best_of_sample, sample
+from fairness.starts import LOWEST_RUNG, Starts, sample
 from fairness.trade_off import path_weights
-from fairness.variational import Course, Stage
+from fairness.variational import Course, Progress, Stage
+from fairness.weight_search import Ended, Found, Goal
 
 _AUTOMATIC = 10.0
 """Default weight, in units of the costs about one prototype, per cluster: data end near their target there."""
+
+_HIGHEST = 1e4
+"""Largest weight that a search for one tries, in the same units."""
+
+
+class _Problem(NamedTuple):
+    """What a fit begins from.
+
+    Attributes:
+        values: (N, D). origin: (D,) from which the points are counted.
+        points: for the sweeps. groups: of the points.
+        starts: of the fit.
+        seconds: that all this took.
+    """
+
+    values: Tensor
+    origin: Tensor
+    points: Points
+    groups: Groups
+    starts: Starts
+    seconds: float
 
 
 class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Clusters around prototypes, with the groups' proportions in each near their target."""
 
     _rule: Rule
+    _kind: Kind
 
     def __init__(
         self,
         n_clusters: Annotated[int, AtLeast(1)] = 8,
         *,
-        fairness_weight: Annotated[float, AtLeast(0)] | None = None,
+        fairness_weight: Annotated[float, AtLeast(0)] | Literal["auto"] | None = None,
+        max_error: Annotated[float, AtLeast(0)] | None = None,
+        min_balance: Annotated[float, Within(0, 1)] | None = None,
         target: Any = None,
         intersectional: bool = False,
         numeric_bins: Any = None,
@@ -64,6 +90,8 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ) -> None:
         self.n_clusters = n_clusters
         self.fairness_weight = fairness_weight
+        self.max_error = max_error
+        self.min_balance = min_balance
         self.target = target
         self.intersectional = intersectional
         self.numeric_bins = numeric_bins
@@ -94,9 +122,19 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 there is one group, and the method is the unfair one.
 
         Raises:
-            InputError: a parameter, X, groups or a target that cannot be; fewer distinct points than clusters.
+            InputError: a parameter, X, groups, a target or a goal that cannot be; fewer distinct points than clusters.
         """
-        self._fit([self], [self.fairness_weight], X, sensitive_features)
+        watch = Stopwatch()
+        values, groups = fit_input(self, X, sensitive_features)
+        goal = Goal.of(self, groups)
+        problem = self._problem(values, groups)
+        if goal is None:
+            stage = self._stages(problem, [self.fairness_weight])[0]
+        else:
+            found = self._searched(problem, goal)
+            stage, self.weight_path_ = found.end, found.path
+            goal.warn_if_missed(found)
+        self._keep(stage, problem, Seconds(0.0, problem.seconds, watch.lap() - problem.seconds))
         return self
 
     def path(
@@ -114,11 +152,16 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: as of `fit`; weights that are none.
         """
-        values = path_weights(weights)
-        models = [clone(self).set_params(fairness_weight=weight) for weight in values]
-        self._fit(models, values, X, sensitive_features, in_units=weights is None)
+        watch, asked = Stopwatch(), path_weights(weights)
+        problem = self._problem(*fit_input(self, X, sensitive_features))
         if weights is None:
-            models = [model.set_params(fairness_weight=model.fairness_weight_) for model in models]
+            asked = [problem.starts.unit * weight for weight in asked]
+        stages, share = self._stages(problem, asked), 1 / len(asked)
+        seconds = Seconds(0.0, problem.seconds * share, (watch.lap() - problem.seconds) * share)
+        models = [clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in asked]
+        for model, stage in zip(models, stages, strict=True):
+            validate_data(model, X, reset=True, skip_check_array=True)
+            model._keep(stage, problem, seconds)
         return models
 
     def predict(self, X: ArrayLike, *, sensitive_features: Any = None) -> NDArray[np.int64]:
@@ -149,18 +192,8 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _K(self) -> int:
         return int(self.n_clusters)
 
-    def _fit(
-        self,
-        models: Sequence[Self],
-        weights: Sequence[float | None],
-        X: ArrayLike,
-        features: Any,
-        *,
-        in_units: bool = False,
-    ) -> None:
-        """Fit models that differ in nothing but the weight, given in units of the costs or as it is."""
+    def _problem(self, values: Tensor, groups: Groups) -> _Problem:
         watch = Stopwatch()
-        values, groups = fit_input(self, X, features)
         origin, cells = values.mean(dim=0), torch.from_numpy(groups.cells).to(values.device)
         points = Points(values - origin, cells, len(groups.membership), self._K)
         chosen = sample(groups.cells, self._K, self.random_state)
@@ -174,24 +207,38 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 some = None
         if seeds is None:
             seeds = self._seeds(values) - origin
-        seeded = watch.lap()
         unit = self._rule.scatter(points) / self._K
-        asked = [unit * _AUTOMATIC if weight is None else float(weight) for weight in weights]
-        if in_units:
-            asked = [unit * weight for weight in asked]
-        if groups.trivial:
-            asked = [0.0 for _ in asked]
         penalty = Penalty.of(groups, 1.0, self.pseudo_count)
         course = Course(self.max_iter, self.tol, self.max_sweeps, self.sweep_tol, self.gap_tol, self.rungs, self.mixing)
-        rising, keep = sorted(set(asked)), partial(self._rounded, points)
-        start = (self._rule, penalty, seeds, rising, course, unit, keep)
-        stages = best_of(points, *start) if some is None else best_of_sample(points, some, *start)
-        best = dict(zip(rising, stages, strict=True))
-        seconds = Seconds(0.0, seeded / len(models), watch.lap() / len(models))
-        for model, weight in zip(models, asked, strict=True):
-            if model is not self:
-                validate_data(model, X, reset=True, skip_check_array=True)
-            model._keep(best[weight], values, origin, groups, seconds)
+        starts = Starts(points, some, self._rule, penalty, seeds, course, unit)
+        return _Problem(values, origin, points, groups, starts, watch.lap())
+
+    def _stages(self, problem: _Problem, weights: Sequence[Any]) -> list[Stage]:
+        """Where the best start ended at each of the weights."""
+        starts = problem.starts
+        asked = [starts.unit * _AUTOMATIC if weight is None else float(weight) for weight in weights]
+        if problem.groups.trivial:
+            asked = [0.0 for _ in asked]
+        rising = sorted(set(asked))
+        best = dict(zip(rising, starts.best(rising, partial(self._rounded, problem.points)), strict=True))
+        return [best[weight] for weight in asked]
+
+    def _searched(self, problem: _Problem, goal: Goal) -> Found[Stage]:
+        """Where the best start ended at the least weight that reaches the goal."""
+        rows, starts = problem.values.cpu().numpy(), problem.starts
+
+        def ends(seed: Tensor, weights: Iterable[float]) -> Iterator[Ended[Stage]]:
+            history: tuple[Progress, ...] = ()
+            for stage in starts.along(seed, weights):
+                whole = self._rounded(problem.points, stage)
+                labels, history = whole.labels.cpu().numpy(), history + whole.history
+                objective = objective_of(self._kind, rows, labels)
+                yield Ended(stage.weight, labels, objective, whole._replace(history=history))
+
+        first, last = starts.unit * LOWEST_RUNG, starts.unit * _HIGHEST
+        return goal.nearest(
+            goal.search(partial(ends, seed), problem.groups, self._K, first=first, last=last) for seed in starts.seeds
+        )
 
     def _seeds(self, values: Tensor) -> Tensor:
         """(T, K, D) first prototypes."""
@@ -209,15 +256,15 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         labels[torch.cat([at for at, _ in between])] = torch.from_numpy(found).to(labels)
         return stage._replace(labels=labels, logs=[])
 
-    def _keep(self, stage: Stage, values: Tensor, origin: Tensor, groups: Groups, seconds: Seconds) -> None:
-        labels = stage.labels.cpu().numpy()
+    def _keep(self, stage: Stage, problem: _Problem, seconds: Seconds) -> None:
+        labels, groups, origin = stage.labels.cpu().numpy(), problem.groups, problem.origin
         fair = keep_fairness(self, labels, groups)
         if stage.weight > 0:
             warn_if_parted(fair, stage.error)
         self._groups, self._origin, self._prototypes = groups, origin, stage.prototypes
         self.cluster_centers_ = (stage.prototypes.to(origin) + origin).cpu().numpy()
         self.fairness_weight_, self.soft_fairness_error_ = stage.weight, stage.error
-        self._score(values.cpu().numpy(), labels)
+        self._score(problem.values.cpu().numpy(), labels)
         self.relaxed_objective_, self.gap_ = stage.objective, stage.gap
         self.group_prices_ = stage.group_prices.numpy()
         self.history_, self.n_iter_, self.converged_ = stage.history, len(stage.history), stage.converged

@@ -7,7 +7,8 @@ prices of the groups stay what they are.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from fairness.variational import Course, Stage, follow, go_on
 _SAMPLE, _MEMBERS = 100_000, 256
 """Points of a sample, and for each cluster at least. Fewer than twice as many are not worth one."""
 
-_LOWEST_RUNG = 0.01
+LOWEST_RUNG = 0.01
 """Weight of the lowest rung, in units of the costs about one prototype, per cluster."""
 
 _ROUNDING = 1e-9
@@ -51,56 +52,66 @@ def sample(cells: NDArray[np.int64], clusters: int, random_state: Any) -> NDArra
     return np.sort(drawn[rank < np.ceil(sizes * (size / points))[cells[drawn]]])
 
 
-def best_of(
-    points: Store,
-    rule: Rule,
-    penalty: Penalty,
-    seeds: Tensor,
-    weights: Sequence[float],
-    course: Course,
-    unit: float,
-    keep: Callable[[Stage], Stage],
-) -> list[Stage]:
-    """Of all starts the stage of lowest E at each weight.
+@dataclass(frozen=True)
+class Starts:
+    """What the starts of a fit have in common.
 
-    Args:
-        points: the data.
+    Attributes:
+        points: the data. some: a sample of them, from the same origin, where they are many.
         rule: how prototypes follow.
         penalty: the fairness term, its weight ignored.
         seeds: (T, K, D) first prototypes, from the origin of the points.
-        weights: >= 0, rising.
-        course: how.
+        course: how E is lowered.
         unit: costs about one prototype, per cluster.
-        keep: what is kept of a stage, at once: the fit goes on and overwrites its assignments.
     """
-    best: dict[float, Stage] = {}
-    for start in seeds:
-        for stage in follow(points, rule, penalty, start, weights, course, unit * _LOWEST_RUNG):
-            lowest = best[stage.weight].objective if stage.weight in best else math.inf
-            if stage.objective < lowest - _ROUNDING * abs(stage.objective):
-                best[stage.weight] = keep(stage)
-    return [best[weight] for weight in weights]
 
+    points: Store
+    some: Store | None
+    rule: Rule
+    penalty: Penalty
+    seeds: Tensor
+    course: Course
+    unit: float
 
-def best_of_sample(
-    points: Store,
-    some: Store,
-    rule: Rule,
-    penalty: Penalty,
-    seeds: Tensor,
-    weights: Sequence[float],
-    course: Course,
-    unit: float,
-    keep: Callable[[Stage], Stage],
-) -> list[Stage]:
-    """Where all points end, at each weight, from the best of the starts of some of them: `best_of` with besides
+    def along(self, seed: Tensor, weights: Iterable[float]) -> Iterator[Stage]:
+        """Where one start leads, at each of the weights, which are asked for one by one; by way of the sample."""
+        for stage in self._followed(seed, weights):
+            yield stage if self.some is None else self._with_all(stage)
 
-    Args:
-        some: a sample of the points, from the same origin.
-    """
-    share = some.count / points.count
-    scaled = [share * weight for weight in weights]
-    begun = best_of(some, rule, penalty, seeds, scaled, course, share * unit, lambda stage: stage._replace(logs=[]))
-    return [
-        keep(go_on(points, rule, penalty, stage, weight, course)) for stage, weight in zip(begun, weights, strict=True)
-    ]
+    def best(self, weights: Sequence[float], keep: Callable[[Stage], Stage]) -> list[Stage]:
+        """Of all starts the stage of lowest E at each weight.
+
+        Args:
+            weights: >= 0, rising.
+            keep: what is kept of a stage, at once: the fit goes on and overwrites its assignments.
+        """
+        best: dict[float, Stage] = {}
+        for seed in self.seeds:
+            for weight, stage in zip(weights, self._followed(seed, weights), strict=True):
+                lowest = best[weight].objective if weight in best else math.inf
+                if stage.objective < lowest - _ROUNDING * abs(stage.objective):
+                    best[weight] = keep(stage) if self.some is None else stage._replace(logs=[])
+        if self.some is None:
+            return [best[weight] for weight in weights]
+        return [keep(self._with_all(best[weight])) for weight in weights]
+
+    @property
+    def _share(self) -> float:
+        return 1.0 if self.some is None else self.some.count / self.points.count
+
+    def _followed(self, seed: Tensor, weights: Iterable[float]) -> Iterator[Stage]:
+        """Stages of the sample, where there is one; their weights are those that were asked for."""
+        points, share = self.some or self.points, self._share
+        asked: list[float] = []
+
+        def scaled() -> Iterator[float]:
+            for weight in weights:
+                asked.append(weight)
+                yield share * weight
+
+        first = share * self.unit * LOWEST_RUNG
+        for stage in follow(points, self.rule, self.penalty, seed, scaled(), self.course, first):
+            yield stage._replace(weight=asked[-1])
+
+    def _with_all(self, begun: Stage) -> Stage:
+        return go_on(self.points, self.rule, self.penalty, begun, begun.weight, self.course)

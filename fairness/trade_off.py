@@ -1,7 +1,9 @@
 """The trade-off between an objective and fairness, along weights and over methods."""
 
 import math
-from collections.abc import Sequence
+import numbers
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,10 +24,12 @@ def path_weights(weights: Sequence[float] | None) -> list[float]:
     Raises:
         InputError: none, or one that is no number of 0 or more.
     """
-    values = [float(weight) for weight in (GRID if weights is None else weights)]
-    if not values or not all(0 <= weight < math.inf for weight in values):
-        raise InputError(f"weights must be numbers of 0 or more, and one at least, not {list(weights or ())}")
-    return values
+    given: Any = GRID if weights is None else weights
+    asked = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    real = (isinstance(weight, numbers.Real) and not isinstance(weight, bool) for weight in asked)
+    if not asked or not all(real) or not all(0 <= weight < math.inf for weight in asked):
+        raise InputError(f"weights must be numbers of 0 or more, and one at least, not {asked}")
+    return [float(weight) for weight in asked]
 
 
 def smallest_best(weights: ArrayLike, errors: ArrayLike) -> int:

@@ -6,7 +6,7 @@ nearly fair already, and find no better clusters there.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -107,7 +107,7 @@ _SWEEPS_ON_A_RUNG = 15
 
 
 def follow(
-    points: Store, rule: Rule, penalty: Penalty, seeds: Tensor, weights: Sequence[float], course: Course, first: float
+    points: Store, rule: Rule, penalty: Penalty, seeds: Tensor, weights: Iterable[float], course: Course, first: float
 ) -> Iterator[Stage]:
     """One start along weights: where it ends at each.
 
@@ -116,18 +116,20 @@ def follow(
         rule: how prototypes follow.
         penalty: the fairness term, its weight ignored.
         seeds: (K, D) first prototypes, from the origin of the points.
-        weights: >= 0, rising.
+        weights: >= 0, asked for one by one, after where the one before ended was given; 0 can only be the first. Those
+            above all before are reached in rungs.
         course: how.
         first: weight of the lowest rung, one that matters little.
     """
     labels, stage = unfair(points, rule, penalty, seeds.double(), course)
-    if weights[0] == 0:
-        yield stage
-    climb = _Climb(points, rule, penalty, course, stage.prototypes, points.begin(labels, course.mixing))
-    reached, history = 0.0, () if weights[0] == 0 else stage.history
+    climb, reached, history = None, 0.0, stage.history
     for weight in weights:
         if weight == 0:
+            yield stage
+            history = ()
             continue
+        if climb is None:
+            climb = _Climb(points, rule, penalty, course, stage.prototypes, points.begin(labels, course.mixing))
         for rung in rungs(max(reached, first), weight, course.rungs):
             climb.reach(rung, _ON_A_RUNG, min(_SWEEPS_ON_A_RUNG, course.max_sweeps))
         stage = climb.end_at(weight)
