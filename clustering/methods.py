@@ -23,7 +23,7 @@ METHODS = Plugins(
     },
     group="transduce.methods",
 )
-SET = ("n_clusters", "random_state", "device", "fairness_weight")
+SET = ("n_clusters", "random_state", "device", "fairness_weight", "max_error", "min_balance")
 """Parameters that whoever runs a method decides, and that are no part of it."""
 
 _WRITTEN = (type(None), bool, int, float, str, tuple, list)
