@@ -97,7 +97,9 @@ class RowFile:
             InputError: no such column, with the nearest name.
         """
         if name not in self._places:
-            raise InputError(f"{self.path}: {unknown('column', name, self.names)}")
+            said = str(unknown("column", name, self.names))
+            others = "" if "known: " in said or len(self.names) > 20 else f" The columns are {', '.join(self.names)}"
+            raise InputError(f"{self.path}: {said}{others}")
         return self.rows.iloc[:, self._places[name]]
 
     def numbers(self, name: str) -> NDArray[np.float64]:

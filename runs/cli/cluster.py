@@ -11,7 +11,7 @@ from runs.lineage import short
 
 if TYPE_CHECKING:
     from runs.clustering_results import Clustered
-    from runs.own_table import Written
+    from runs.table_outputs import Written
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
@@ -42,7 +42,8 @@ def run(flags: Flags, console: Console) -> int:
     """Cluster what the settings ask for, and show it as a table."""
     configs = parse(ClusterConfig, flags.settings)
     from runs.cli.session import Session
-    from runs.own_table import check_tables, is_table, write_outputs
+    from runs.own_table import check_tables, write_outputs
+    from runs.table_outputs import is_table, typed
 
     check_tables(configs)
     session = Session(configs, console)
@@ -51,7 +52,7 @@ def run(flags: Flags, console: Console) -> int:
         return 0
     results = session.clustering(configs, force=flags.force)
     written = [
-        write_outputs(result, session.store, _typed(result.config, configs, flags.settings))
+        write_outputs(result, session.store, typed(result.config, configs, flags.settings))
         if is_table(result.config)
         else None
         for result in results
@@ -66,11 +67,6 @@ def run(flags: Flags, console: Console) -> int:
         console.note(f"what the clusters are like: {files.page.resolve().as_uri()}")
     session.close()
     return 0
-
-
-def _typed(config: ClusterConfig, configs: Sequence[ClusterConfig], settings: Sequence[str]) -> list[str]:
-    """What makes this one result alone."""
-    return list(settings) if len(configs) == 1 else config.arguments()
 
 
 def show(results: "Sequence[Clustered]", varying: Any, console: Console) -> None:

@@ -1,0 +1,128 @@
+"""What verbs share that cluster a person's own table: where its rows and the page go, and what is checked before."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from clustering.errors import InputError
+from runs.groups import Choice, comment
+from runs.lineage import short
+
+if TYPE_CHECKING:
+    from clustering.datasets.table import Contents
+    from clustering.row_files import RowFile
+    from runs.store import Store
+
+TABLE = "table"  # the data set
+
+
+class TableConfig(Protocol):
+    """A config that may be about a table."""
+
+    @property
+    def dataset(self) -> Choice:
+        """The points."""
+
+    @property
+    def method(self) -> Choice:
+        """How they are clustered."""
+
+    @property
+    def output(self) -> str | None:
+        """Where the rows go."""
+
+    def arguments(self) -> list[str]:
+        """What to type for it."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """The two files of a clustered table."""
+
+    rows: Path
+    page: Path
+
+
+def is_table(config: TableConfig) -> bool:
+    """Whether it clusters a table of one's own."""
+    return config.dataset.plugin == TABLE
+
+
+def check_outputs(configs: Sequence[TableConfig]) -> None:
+    """That an output is of one table.
+
+    Raises:
+        InputError: an output without a table, or for several configs.
+    """
+    asked = [config for config in configs if config.output is not None]
+    if any(not is_table(config) for config in asked):
+        raise InputError(f"output= is for the rows of a table; add dataset={TABLE} path=FILE, or leave it out")
+    if asked and len(configs) > 1:
+        raise InputError(f"output={asked[0].output}: one file, but {len(configs)} clusterings; leave output out")
+
+
+def check_files(config: TableConfig, file: "RowFile", added: Sequence[str]) -> None:
+    """That the rows can be written with columns added.
+
+    Raises:
+        InputError: an output that cannot be written, or a table that has such a column.
+    """
+    if config.output is not None:
+        file.check_output(config.output, added)
+    file.check_added(added)
+
+
+def check_clusters(contents: "Contents", clusters: int | None) -> None:
+    """That so many clusters can be found.
+
+    Raises:
+        InputError: it was not said how many, or there are fewer different rows.
+    """
+    import pandas as pd
+
+    if clusters is None:
+        raise InputError(
+            f"{contents.file.path}: say how many clusters to find; add n_clusters=3, say, and try others when you "
+            "have seen the page about these"
+        )
+    for values in (contents.values[:1000], contents.values):  # of which the first thousand may do
+        distinct = len(pd.DataFrame(values).drop_duplicates())
+        if distinct >= clusters:
+            return
+    raise InputError(
+        f"{contents.file.path}: {distinct} different rows for {clusters} clusters; set n_clusters to at most {distinct}"
+    )
+
+
+def places(config: TableConfig, clusters: int, identity: str, file: "RowFile", store: "Store") -> Written:
+    """Where the rows and the page are written: where the config says, or in the results."""
+    if config.output is not None:
+        rows = Path(config.output)
+        return Written(rows, rows.with_name(f"{_stem(rows)}.html"))
+    stem = f"{_stem(file.path)}-{short(config.method)}-{clusters}-{identity[:6]}"
+    ending = file.path.name.removeprefix(_stem(file.path))
+    return Written(store.root / "clusters" / f"{stem}{ending}", store.root / "clusters" / f"{stem}.html")
+
+
+def method_name(config: TableConfig) -> str:
+    """What a person calls the method."""
+    return f"{short(config.method)}, {comment(config.method.group, config.method.name).rstrip('.')}"
+
+
+def typed(config: TableConfig, configs: Sequence[TableConfig], settings: Sequence[str]) -> list[str]:
+    """What was typed, where it makes one result; else what makes this one of them alone."""
+    return list(settings) if len(configs) == 1 else config.arguments()
+
+
+def command(verb: str, words: Sequence[str], changed: Mapping[str, str]) -> str:
+    """What to type for the same with some keys changed, and then with files of its own."""
+    dropped = tuple(f"{name}=" for name in (*changed, *(["output"] if changed else [])))
+    kept = [word for word in words if not word.startswith(dropped)]
+    return shlex.join(["transduce", verb, *kept, *(f"{name}={value}" for name, value in changed.items())])
+
+
+def _stem(path: Path) -> str:
+    """Its name without the ending, of which .csv.gz is one."""
+    return Path(path.name.removesuffix(".gz")).stem
