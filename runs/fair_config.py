@@ -27,12 +27,21 @@ class FairConfig(RunConfig):
         "Methods without a weight leave it out",
     )
 
+    output: str | None = key(
+        None,
+        "of dataset=table: file for its rows with their clusters, and beside it the page; null: in the results folder",
+        execution=True,
+    )
+
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.fairness_weight is not None:
             if not self.fairness_weight:
                 raise InputError("fairness_weight must hold a weight at least; leave it out for the default weights")
-            rising = tuple(sorted({float(weight) for weight in self.fairness_weight}))  # they are a set
+            weights = {float(weight) for weight in self.fairness_weight}
+            if self.dataset.plugin == "table":
+                weights.add(0.0)  # the page holds the others against it
+            rising = tuple(sorted(weights))
             object.__setattr__(self, "fairness_weight", rising)
 
     def result_keys(self) -> dict[str, Any]:

@@ -47,9 +47,9 @@ class Table:
         columns: names of those to cluster by; empty: all that have numbers, less the sensitive ones, those that are the
             same in every row, and those that count the rows. A sensitive one is used where it is named.
         sensitive: names of the columns with the groups; of several, each counts for itself.
-        numeric_bins: of sensitive columns with more different numbers than that: one number, so many groups of about
+        bins: of sensitive columns with more different numbers than that: one number, so many groups of about
             equally many rows; several, the numbers that groups reach up to. Empty: each value is a group.
-        missing: rows without a sensitive value are an "error", or a group of their own ("own_group").
+        blanks: rows without a sensitive value are an "error", or a group of their own ("own_group").
         scale: "standard": columns less their mean, over their standard deviation; "none": as they are.
     """
 
@@ -58,8 +58,8 @@ class Table:
     path: str | None = None
     columns: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
-    numeric_bins: tuple[float, ...] = ()
-    missing: Literal["error", "own_group"] = "error"
+    bins: tuple[float, ...] = ()
+    blanks: Literal["error", "own_group"] = "error"
     scale: Literal["standard", "none"] = "standard"
 
     def __post_init__(self) -> None:
@@ -68,12 +68,12 @@ class Table:
             if isinstance(given, (tuple, list)):  # a name such as 2024 comes as a number
                 object.__setattr__(self, name, tuple(str(column) for column in given))
         validate(self)
-        asked = self.numeric_bins
+        asked = self.bins
         if not (np.diff(asked) > 0).all():
-            raise InputError(f"table: numeric_bins must be numbers that rise, not {', '.join(map(str, asked))}")
+            raise InputError(f"table: bins must be numbers that rise, not {', '.join(map(str, asked))}")
         if len(asked) == 1 and not (2 <= asked[0] <= VALUES and float(asked[0]).is_integer()):
             raise InputError(
-                f"table: numeric_bins={asked[0]:g}: one number is how many groups there are to be, 2 to {VALUES}; to "
+                f"table: bins={asked[0]:g}: one number is how many groups there are to be, 2 to {VALUES}; to "
                 f"part rows at {asked[0]:g}, give a lower number besides, below all there are"
             )
 
@@ -146,25 +146,25 @@ class Table:
     def _check_gaps(self, file: RowFile, name: str, gaps: NDArray[np.bool_]) -> None:
         if gaps.all():
             raise InputError(f"{file.path}: sensitive column {name!r} has no values")
-        if gaps.any() and self.missing == "error":
+        if gaps.any() and self.blanks == "error":
             rows = int(gaps.sum())
             more = f"; {rows:,} of {len(gaps):,} rows are like that" if rows > 1 else ""
             raise InputError(
                 f"{file.path}: sensitive column {name!r} has no value in row {int(gaps.argmax()) + 1}{more}. Fill it "
-                "in, delete such rows, or make them a group of their own with missing=own_group"
+                "in, delete such rows, or make them a group of their own with blanks=own_group"
             )
 
     @property
     def _bins(self) -> int:
         """How many at most; 0: none are asked for."""
-        asked = self.numeric_bins
+        asked = self.bins
         return int(asked[0]) if len(asked) == 1 else len(asked) + 1 if asked else 0
 
     def _binned(self, numbers: NDArray[np.float64]) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
         """Names of the bins that have rows, in their order, and the bin of each number."""
         from fairness.groups import groups_of
 
-        asked = self.numeric_bins
+        asked = self.bins
         bins = self._bins if len(asked) == 1 else [-np.inf, *asked, np.inf]
         edges = groups_of({"": numbers}, len(numbers), numeric_bins=bins).edges[""]
         found = np.clip(np.searchsorted(edges, numbers, side="left") - 1, 0, len(edges) - 2)
@@ -177,7 +177,7 @@ def _check_few(file: RowFile, name: str, different: int, *, numeric: bool) -> No
     if numeric and different > NUMBERS:
         raise InputError(
             f"{file.path}: sensitive column {name!r} has {different:,} different numbers, and each would be a group; "
-            "add numeric_bins=4 to make 4 groups of about equally many rows"
+            "add bins=4 to make 4 groups of about equally many rows"
         )
     if different > VALUES:
         raise InputError(

@@ -11,6 +11,7 @@ from runs.lineage import short
 
 if TYPE_CHECKING:
     from runs.fair_results import FairResult
+    from runs.table_outputs import Written
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
@@ -21,6 +22,7 @@ KL(target || proportions)), the least and mean balance of a cluster, and groups 
 smallest weight that reaches the least error. A finished path is used again."""
 EXAMPLES = (
     "",
+    "dataset=table path=people.csv sensitive=sex n_clusters=3     (a table of your own)",
     "dataset=adult root=FOLDER method=fair_kmeans,fair_lloyd fairness_weight=0,10,100 n_clusters=10",
     "dataset=adult root=FOLDER sensitive=race target=[0.2, 0.2, 0.2, 0.2, 0.2]",
     "method=fair_kmedian,backurs,bera kind=kmedian delta=0.1,0.2 seed=0,1,2",
@@ -40,17 +42,36 @@ def run(flags: Flags, console: Console) -> int:
     """Cluster what the settings ask for, and show what it costs."""
     configs = parse(FairConfig, flags.settings)
     from runs.cli.session import Session
+    from runs.own_fair_table import check_fair_tables, write_fair_outputs
+    from runs.table_outputs import is_table, typed
 
+    check_fair_tables(configs)
     session = Session(configs, console)
     if flags.dry_run:
         session.show_plan()
         return 0
     results, failed = session.fair(configs, force=flags.force)
+
+    def fit(config: FairConfig) -> "FairResult":
+        found, wrong = session.fair([config], force=False)
+        if wrong:
+            raise wrong[0]
+        return found[0]
+
+    written = [
+        write_fair_outputs(result, session.store, typed(result.config, configs, flags.settings), fit)
+        if is_table(result.config)
+        else None
+        for result in results
+    ]
     if console.as_json:
-        console.json([_record(result) for result in results])
+        console.json([_record(result, files) for result, files in zip(results, written, strict=True)])
     else:
         for name in dict.fromkeys(result.config.dataset.name for result in results):
             show([result for result in results if result.config.dataset.name == name], session.varying, console)
+    for files in filter(None, written):
+        console.note(f"rows with their clusters: {files.rows}")
+        console.note(f"how fair the clusters are: {files.page.resolve().as_uri()}")
     if failed:
         raise failed[0]
     session.close()
@@ -106,7 +127,7 @@ def _title(results: "Sequence[FairResult]") -> str:
     )
 
 
-def _record(result: "FairResult") -> dict[str, Any]:
+def _record(result: "FairResult", files: "Written | None") -> dict[str, Any]:
     """A result, for JSON."""
     found = result.found
     finite = [
@@ -126,4 +147,5 @@ def _record(result: "FairResult") -> dict[str, Any]:
         "identity": result.identity,
         "run": result.run_id,
         "reused": result.reused,
+        **({} if files is None else {"rows": str(files.rows), "page": str(files.page)}),
     }

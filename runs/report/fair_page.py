@@ -1,254 +1,11 @@
-"""One page about a person's own table that was clustered fairly: the groups in each cluster, before and after."""
-
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+"""One page about a person's own table that was clustered fairly, for somebody who knows the rows and no statistics."""
 
 import numpy as np
-from numpy.typing import NDArray
 
-from clustering.datasets.table import Contents
-from clustering.profiles import called_alike, profiles
-from fairness.by_group import ByGroup
-from fairness.datasets.table import Attribute
-from fairness.groups import groups_of
-from fairness.objectives import distances_to_means
+from runs.report.fair_change import NOTICED, Change, FairFound
 from runs.report.fair_words import between, farther, of_hundred, weight_name
-from runs.report.group_words import described, in_a_line, number, percent
+from runs.report.group_words import number, percent
 from runs.report.rendering import environment
-
-SHOWN = 8  # groups of an attribute that have bars, at most: those that are farthest from the whole table
-CHANCE = 0.05  # p-value from which a difference may be chance
-
-
-@dataclass(frozen=True, eq=False)
-class FairFound:
-    """A table clustered at several weights of fairness, and which of them is given out.
-
-    Attributes:
-        contents: the table.
-        attributes: what the clusters are to be fair about.
-        points: (N, D) the rows as they were clustered, such as in standard deviations.
-        weights: (W,) rising, the first 0: without fairness; (0, NaN) of a method without a weight.
-        labels: (W, N) clusters 0..K-1 at each of them.
-        chosen: place of the weight that is given out.
-        clusters: K.
-        method: its name, for people.
-        command: what makes these results.
-        commands: what to type for each weight alone.
-        more: what to type for a larger weight than all of them.
-        output: where the rows with their clusters are.
-        facts: what an expert wants to know, by its name.
-    """
-
-    contents: Contents
-    attributes: Sequence[Attribute]
-    points: NDArray[np.floating]
-    weights: Sequence[float]
-    labels: NDArray[np.integer]
-    chosen: int
-    clusters: int
-    method: str
-    command: str
-    commands: Sequence[str]
-    more: str
-    output: str
-    facts: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Share:
-    """A group in a cluster: shares without fairness, with it, and in the whole table."""
-
-    attribute: str
-    group: str
-    cluster: int
-    before: float
-    after: float
-    whole: float
-    likely: tuple[float, float]
-    chance: bool
-
-    @property
-    def farthest(self) -> float:
-        """From the whole table, before or after."""
-        return max(0.0, abs(self.before - self.whole), abs(self.after - self.whole))  # NaN, of no rows, is none
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """A cluster with fairness, and the one without that it is most like.
-
-    Attributes:
-        shares: of each group, attribute by attribute.
-        shown: those that have bars.
-    """
-
-    number: int
-    before: int
-    after: int
-    line: str
-    shares: Mapping[str, tuple[Share, ...]]
-    shown: Mapping[str, tuple[Share, ...]]
-
-
-@dataclass(frozen=True)
-class Step:
-    """One weight: what it gives and what it costs.
-
-    Attributes:
-        farthest: of a group's share in a cluster from that in the whole table.
-        lacking: groups that a cluster lacks.
-        distance: mean of the rows to their cluster's middle, over that without fairness.
-        moved: rows in another cluster than without fairness.
-    """
-
-    weight: float
-    farthest: float
-    lacking: int
-    distance: float
-    moved: int
-    command: str
-
-
-class Change:
-    """What fairness changed in a table.
-
-    Args:
-        found: the clusterings.
-    """
-
-    def __init__(self, found: FairFound) -> None:
-        self._found = found
-        names = [attribute.column for attribute in found.attributes]
-        self._groups = groups_of(
-            {name: own.values for name, own in zip(names, found.attributes, strict=True)}, self.rows
-        )
-        self.after = found.labels[found.chosen].astype(np.int64)
-        self.before = called_alike(self.after, found.labels[0].astype(np.int64), found.clusters)
-        self.reports = self._report(self.before), self._report(self.after)
-        self._distances = [distances_to_means(found.points, labels) for labels in found.labels]
-
-    @property
-    def rows(self) -> int:
-        return int(self._found.labels.shape[1])
-
-    @cached_property
-    def whole(self) -> dict[str, dict[str, float]]:
-        """Share of each group in the whole table, by attribute, in the order of the groups."""
-        shares = dict(zip(self._keys(), self._groups.sizes / self.rows, strict=True))
-        return {
-            own.column: {group: float(shares[own.column, group]) for group in own.names}
-            for own in self._found.attributes
-        }
-
-    @cached_property
-    def shares(self) -> list[Share]:
-        """Of every group in every cluster."""
-        before, after = self.reports
-        place = {key: j for j, key in enumerate(self._keys())}
-        return [
-            Share(
-                own.column,
-                group,
-                cluster,
-                float(before.shares[j, cluster]),
-                float(after.shares[j, cluster]),
-                float(self._groups.target[j]),
-                (float(after.low[j, cluster]), float(after.high[j, cluster])),
-                bool(after.p_values[self._groups.attribute_of[j], cluster] >= CHANCE),
-            )
-            for own in self._found.attributes
-            for group in own.names
-            for j in [place[own.column, group]]
-            for cluster in range(self._found.clusters)
-        ]
-
-    def worst(self, *, after: bool) -> Share:
-        """The share that is farthest from the whole table; of two groups that are, the rarer."""
-
-        def distance(share: Share) -> tuple[float, float]:
-            away = abs((share.after if after else share.before) - share.whole)
-            return (-1.0 if np.isnan(away) else round(away, 9), -share.whole)
-
-        return max(self.shares, key=distance)
-
-    def lacking(self, *, after: bool) -> list[tuple[str, str, int]]:
-        """Attribute, group and cluster, of groups that a cluster lacks."""
-        keys, report = self._keys(), self.reports[after]
-        return [(*keys[j], cluster) for j, cluster in sorted(report.absent(), key=lambda pair: pair[1])]
-
-    def clusters(self) -> list[Cluster]:
-        """All that have rows, with fairness."""
-        lines = {
-            profile.cluster: in_a_line(described(profile))
-            for profile in profiles(self._found.contents.values, self.after, self._found.contents.columns)
-        }
-        shown = self._shown()
-        found = []
-        for cluster in np.flatnonzero(self.reports[1].sizes).tolist():
-            own = {
-                name: tuple(share for share in self.shares if (share.attribute, share.cluster) == (name, cluster))
-                for name in self.whole
-            }
-            bars = {name: tuple(s for s in shares if s.group in shown[name]) for name, shares in own.items()}
-            before, after = (int(report.sizes[cluster]) for report in self.reports)
-            found.append(Cluster(cluster, before, after, lines[cluster], own, bars))
-        return found
-
-    def steps(self) -> list[Step]:
-        """Every weight."""
-        found = self._found
-        steps = []
-        for i, weight in enumerate(found.weights):
-            report = self._report(found.labels[i])
-            steps.append(
-                Step(
-                    float(weight),
-                    float(np.nanmax(np.abs(report.deviation))),
-                    len(report.absent()),
-                    _ratio(self._distances[i], self._distances[0]),
-                    self._moved(i),
-                    found.commands[i],
-                )
-            )
-        return steps
-
-    def distances(self) -> list[tuple[str, str, float, float, str]]:
-        """Attribute, group, mean distance to the middle of the cluster without and with fairness, and what it says."""
-        before, after = self._distances[0], self._distances[self._found.chosen]
-        return [
-            (
-                own.column,
-                group,
-                float(before[at].mean()),
-                float(after[at].mean()),
-                farther(_ratio(after[at], before[at])),
-            )
-            for own in self._found.attributes
-            for group in own.names
-            for at in [own.values == group]
-        ]
-
-    def _moved(self, place: int) -> int:
-        first, labels = (self._found.labels[i].astype(np.int64) for i in (0, place))
-        return int((called_alike(labels, first, self._found.clusters) != labels).sum())
-
-    def _report(self, labels: NDArray[np.integer]) -> ByGroup:
-        return ByGroup.of(self._groups.counts(labels.astype(np.int64), self._found.clusters), self._groups)
-
-    def _keys(self) -> list[tuple[str, str]]:
-        """Attribute and group, in the order of the groups."""
-        groups = self._groups
-        return [(groups.attributes[t], str(name)) for t, name in zip(groups.attribute_of, groups.names, strict=True)]
-
-    def _shown(self) -> dict[str, set[str]]:
-        """Groups that have bars, by attribute."""
-        far: dict[str, dict[str, float]] = {name: {} for name in self.whole}
-        for share in self.shares:
-            known = far[share.attribute]
-            known[share.group] = max(known.get(share.group, 0.0), share.farthest)
-        return {name: set(sorted(known, key=known.__getitem__, reverse=True)[:SHOWN]) for name, known in far.items()}
 
 
 def fair_page(found: FairFound) -> str:
@@ -257,6 +14,7 @@ def fair_page(found: FairFound) -> str:
     steps = change.steps()
     chosen = steps[found.chosen]
     clusters = change.clusters()
+    worst = change.worst(after=False)
     return (
         environment()
         .get_template("fair_table.html")
@@ -266,14 +24,19 @@ def fair_page(found: FairFound) -> str:
             columns=found.contents.columns,
             rows=change.rows,
             whole=change.whole,
+            asked=change.asked,
             clusters=clusters,
             lost=found.clusters - len(clusters),
-            worst=change.worst(after=False),
+            worst=worst,
             left=change.worst(after=True),
             lacked=change.lacking(after=False),
             lacking=change.lacking(after=True),
             steps=steps,
             chosen=chosen,
+            already=abs(worst.before - worst.wanted) <= NOTICED,
+            level=change.worst(after=True).left <= NOTICED,
+            less=change.less(steps),
+            more=change.more(steps),
             weighted=not np.isnan(found.weights[-1]),
             distances=change.distances(),
             both=[own.column for own in found.attributes if own.column in found.contents.columns],
@@ -285,9 +48,3 @@ def fair_page(found: FairFound) -> str:
             percent=percent,
         )
     )
-
-
-def _ratio(distances: NDArray[np.float64], others: NDArray[np.float64]) -> float:
-    """Of their means; 1 where both are 0."""
-    mine, theirs = float(distances.mean()), float(others.mean())
-    return 1.0 if mine == theirs else mine / theirs if theirs else float("inf")

@@ -31,5 +31,8 @@ def farther(ratio: float) -> str:
 
 
 def weight_name(weight: float) -> str:
-    """A weight as it may be typed."""
-    return f"{weight:.6g}" if abs(weight) < 1e-4 or weight % 1 else f"{weight:.0f}"
+    """A weight as it may be typed, in four digits unless it is whole."""
+    if weight % 1 == 0 and weight < 1e15:
+        return f"{weight:.0f}"
+    short = float(f"{weight:.4g}")
+    return f"{short:.0f}" if 1000 <= short < 1e15 else f"{short:g}"

@@ -43,13 +43,13 @@ def test_a_sensitive_column_is_clustered_by_where_it_is_named(table):
 def test_numbers_are_groups_where_they_are_few_and_bins_where_asked(table):
     (few,) = table(sensitive=("age",)).attributes()
     assert few.names == ("20", "30", "40", "50")
-    (halves,) = table(sensitive=("age",), numeric_bins=(2,)).attributes()
+    (halves,) = table(sensitive=("age",), bins=(2,)).attributes()
     assert halves.names == ("20 to 35", "36 to 50")
     assert halves.values.tolist() == ["20 to 35"] * 2 + ["36 to 50"] * 2
-    (parts,) = table(sensitive=("age",), numeric_bins=(25, 60)).attributes()
+    (parts,) = table(sensitive=("age",), bins=(25, 60)).attributes()
     assert parts.names == ("up to 25", "26 to 60")
     text = "a,sex,age\n" + "".join(f"{i},{i % 2},{i}\n" for i in range(50))
-    sex, age = table(text, sensitive=("sex", "age"), numeric_bins=(3,)).attributes()
+    sex, age = table(text, sensitive=("sex", "age"), bins=(3,)).attributes()
     assert sex.names == ("0", "1")  # has no more numbers than bins
     assert len(age.names) == 3
 
@@ -62,9 +62,9 @@ def test_the_order_of_numbers_is_not_that_of_text(table):
 
 def test_rows_without_a_value(table):
     text = "a,sex,n\n1,f,1\n2,,2\n3, m ,\n4,?,1\n5,none,2\n"
-    with pytest.raises(InputError, match=r"'sex' has no value in row 2; 2 of 5 rows .* missing=own_group"):
+    with pytest.raises(InputError, match=r"'sex' has no value in row 2; 2 of 5 rows .* blanks=own_group"):
         table(text).read()
-    sex, n = table(text, sensitive=("sex", "n"), missing="own_group").attributes()
+    sex, n = table(text, sensitive=("sex", "n"), blanks="own_group").attributes()
     assert sex.names == ("f", "m", "none", NOT_GIVEN)
     assert sex.values.tolist() == ["f", NOT_GIVEN, "m", NOT_GIVEN, "none"]
     assert n.names == ("1", "2", NOT_GIVEN)
@@ -76,7 +76,7 @@ def test_other_kinds_of_file(tmp_path):
         {"a": [1, 2, 3, 4], "kind": pd.Categorical(["x", "y", "x", "y"]), "flag": [True, False, True, True]}
     ).assign(code=[1.0, 2.0, np.nan, 1.0])
     frame.to_parquet(tmp_path / "t.parquet")
-    built = Table(path=str(tmp_path / "t.parquet"), sensitive=("kind", "flag", "code"), missing="own_group")
+    built = Table(path=str(tmp_path / "t.parquet"), sensitive=("kind", "flag", "code"), blanks="own_group")
     kind, flag, code = built.attributes()
     assert (kind.names, code.names) == (("x", "y"), ("1", "2", NOT_GIVEN))
     assert flag.values.tolist() == ["True", "False", "True", "True"]
@@ -117,11 +117,11 @@ def test_names_of_intervals_differ(edges, whole):
         (TEXT.replace("m", "f"), {}, "'f' in every row"),
         ("a,g\n1,5\n2,5\n", {"sensitive": ("g",)}, "'5' in every row"),
         ("a,g\n1,\n2,\n", {"sensitive": ("g",)}, "has no values"),
-        ("a,g\n1,\n2,\n", {"sensitive": ("g",), "missing": "own_group"}, "has no values"),
-        ("a,g\n" + "".join(f"{i},{i}\n" for i in range(21)), {"sensitive": ("g",)}, "21 different.*numeric_bins=4"),
+        ("a,g\n1,\n2,\n", {"sensitive": ("g",), "blanks": "own_group"}, "has no values"),
+        ("a,g\n" + "".join(f"{i},{i}\n" for i in range(21)), {"sensitive": ("g",)}, "21 different.*bins=4"),
         ("a,g\n" + "".join(f"{i},p{i}\n" for i in range(5000)), {"sensitive": ("g",)}, "5,000 different values"),
         ("a,g\n" + "".join(f"{i},0\n" for i in range(90)) + "".join(f"{i},{i}\n" for i in range(9)),
-         {"sensitive": ("g",), "numeric_bins": (2,)}, "in every row"),
+         {"sensitive": ("g",), "bins": (2,)}, "in every row"),
         ("a,sex\n1,f\nx,m\n", {"columns": ("a",)}, "text in row 2"),
         ("a,sex\n1,f\nnan,m\n", {}, "'a' has no value in row 2"),
         ("sex,old\nf,y\nm,n\n", {}, "no column to cluster by"),
@@ -129,12 +129,12 @@ def test_names_of_intervals_differ(edges, whole):
         ("a,sex\n", {}, "no rows"),
         ("", {}, "no rows"),
         (TEXT, {"columns": ("agee",)}, "age"),
-        (TEXT, {"numeric_bins": (1,)}, "numeric_bins=1"),
-        (TEXT, {"numeric_bins": (2.5,)}, "numeric_bins=2.5"),
-        (TEXT, {"numeric_bins": (3, 2)}, "rise"),
-        (TEXT, {"numeric_bins": (3, float("inf"))}, "numeric_bins"),
-        (TEXT, {"numeric_bins": (float("nan"),)}, "numeric_bins"),
-        (TEXT, {"missing": "drop"}, "missing must be"),
+        (TEXT, {"bins": (1,)}, "bins=1"),
+        (TEXT, {"bins": (2.5,)}, "bins=2.5"),
+        (TEXT, {"bins": (3, 2)}, "rise"),
+        (TEXT, {"bins": (3, float("inf"))}, "bins"),
+        (TEXT, {"bins": (float("nan"),)}, "bins"),
+        (TEXT, {"blanks": "drop"}, "blanks must be"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_says_why(table, text, fields, words):

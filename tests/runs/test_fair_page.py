@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairness.datasets.table import Table
-from runs.report.fair_page import SHOWN, Change, FairFound, fair_page
+from runs.report.fair_change import SHOWN, Change, FairFound
+from runs.report.fair_page import fair_page
 from runs.report.fair_words import between, farther, of_hundred, weight_name
 
 
@@ -59,10 +60,10 @@ def test_it_says_what_is_so(tmp_path, people):
     assert "Of 100 rows of the whole table, 50 have sex = f , 50 sex = m ." in seen
     assert "Without fairness, cluster 0 is farthest from that: 100 of 100 rows have sex = f ." in seen
     assert "With fairness it is 50 of 100." in seen
-    assert "every group has in every cluster the share that it has in the whole table" in seen
+    assert "the share of every group in every cluster is within one row of 100 of the whole table" in seen
     assert "4 rows (50 %) are in another cluster than without fairness" in seen
     assert "Without fairness, cluster 0 has no row with sex = m , cluster 1 has no row with sex = f ." in seen
-    assert "For more fairness: transduce fair fairness_weight=1000" in seen
+    assert "There is no more fairness of this kind to be had" in seen
     assert "For less fairness" not in seen  # that were none
 
 
@@ -70,6 +71,7 @@ def test_clusters_without_fairness_are_called_like_those_with_it(tmp_path, peopl
     seen = text(fair_page(found(tmp_path, people, [APART, HALF])))
     assert "2 rows (25 %) are in another cluster" in seen
     assert "With fairness it is 25 of 100, which is still the largest difference from the whole table." in seen
+    assert "For more fairness: transduce fair fairness_weight=1000" in seen
     middle = text(fair_page(found(tmp_path, people, [APART, HALF, MIXED], chosen=1)))
     assert "For more fairness: transduce fair fairness_weight=20" in middle
     last = text(fair_page(found(tmp_path, people, [APART, HALF, MIXED])))
@@ -94,7 +96,7 @@ def test_shares_and_distances_are_those_of_loops(tmp_path_factory, drawn):
         for labels, value in ((change.before, share.before), (np.array(second), share.after)):
             inside = [s == share.group for s, k in zip(sex, labels, strict=True) if k == share.cluster]
             assert value == pytest.approx(np.mean(inside)) if inside else np.isnan(value)
-        assert share.whole == pytest.approx(sex.count(share.group) / len(sex))
+        assert share.wanted == pytest.approx(sex.count(share.group) / len(sex))
     assert len(set(zip(change.before, first, strict=True))) == len(set(first))  # other names for the same clusters
     step = change.steps()[1]
     assert step.moved == (change.before != second).sum()
@@ -142,6 +144,13 @@ def test_of_many_groups_the_farthest_have_bars(tmp_path):
     assert f"Of 30 groups, the {SHOWN} that are farthest" in page
 
 
+def test_other_shares_may_be_asked_for(tmp_path, people):
+    target = {("sex", "f"): 0.25, ("sex", "m"): 0.75}
+    seen = text(fair_page(found(tmp_path, people, [APART, HALF], target=target)))
+    assert "Asked for was, of 100 rows of a cluster: 25 have sex = f , 75 sex = m ." in seen
+    assert "With fairness it is 75 of 100, which is still the largest difference from what was asked for." in seen
+
+
 def test_a_method_without_a_weight(tmp_path, people):
     seen = text(fair_page(found(tmp_path, people, [APART, MIXED], weights=[0.0, np.nan], method="Backurs")))
     assert "has no fairness_weight" in seen
@@ -176,4 +185,4 @@ def test_words_for_distances_go_with_the_sign(ratio):
 def test_small_words():
     assert (farther(float("inf")), farther(1.2), farther(7)) == ("farther", "20 % farther", "7.0 times as far")
     assert (between((0.1, 0.32)), between((0, 0.001))) == ("10 to 32", "0")
-    assert [weight_name(weight) for weight in (0, 0.12345678, 300, 1e-7)] == ["0", "0.123457", "300", "1e-07"]
+    assert [weight_name(weight) for weight in (0, 0.1234567, 12345, 8617.7)] == ["0", "0.1235", "12345", "8618"]

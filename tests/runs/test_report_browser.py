@@ -7,10 +7,11 @@ import threading
 import pandas as pd
 import pytest
 
+from runs.report.fair_page import fair_page
 from runs.report.site import build_report
 from runs.stages import evaluation
 from tests.runs.browser import CHROMIUM, Browser
-from tests.runs.test_fair_page import APART, MIXED, fair_page, found
+from tests.runs.test_fair_page import APART, MIXED, found
 
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed")
 PHONE, DESK = 360, 1280

@@ -1,0 +1,166 @@
+"""What a person gets for a table of their own that is clustered fairly: its rows with clusters, and a page about it."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from clustering.errors import InputError
+from runs.fair_config import FairConfig
+from runs.overrides import spell
+from runs.store import write_text
+from runs.table_outputs import (
+    Written,
+    check_clusters,
+    check_files,
+    check_outputs,
+    command,
+    is_table,
+    method_name,
+    places,
+)
+
+if TYPE_CHECKING:
+    from fairness.datasets.table import Attribute, Table
+    from runs.fair_results import FairResult
+    from runs.store import Store
+
+ADDED = ("cluster",)
+OURS = {"numeric_bins": "bins=4", "missing": "blanks=own_group"}  # of a method: what does it for a table
+MORE = 10.0  # times the largest weight is what to try next
+
+Fit = Callable[[FairConfig], "FairResult"]
+"""Clusters one config, or takes it from the record."""
+
+
+def check_fair_tables(configs: Sequence[FairConfig]) -> None:
+    """That tables can be clustered and the files written: to be asked before anything is done.
+
+    Raises:
+        InputError: a table that cannot be used, or has a column `cluster` already; no number of clusters, or more than
+            there are different rows, or rows of a group; an output without a table, for several configs, or that
+            cannot be written.
+    """
+    check_outputs(configs)
+    for config in filter(is_table, configs):
+        for name, instead in OURS.items():
+            if config.method.options.get(name) not in (None, "error"):
+                raise InputError(f"{name} of the method does nothing for a table, whose groups are text; add {instead}")
+        table = _table(config)
+        attributes = table.attributes()
+        contents = table.contents()
+        check_files(config, contents.file, ADDED)
+        check_clusters(contents, config.n_clusters)
+        if config.n_clusters and config.method.options.get("small_groups") == "error":
+            for own in attributes:
+                _check_smallest(str(contents.file.path), own, config.n_clusters)
+
+
+def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str], fit: Fit) -> Written:
+    """Write the rows and the page of a table that was clustered fairly.
+
+    Args:
+        result: of a config whose data set is a table.
+        store: where they are written, unless the config says where.
+        words: what makes this one result, as it was typed.
+        fit: for the clusters without fairness, of a method that has no weight.
+    """
+    from runs.report.fair_change import FairFound
+    from runs.report.fair_page import fair_page
+    from runs.report.fair_words import weight_name
+
+    config, found = result.config, result.found
+    table = _table(config)
+    contents = table.contents()
+    place = given_out(result)
+    weights, labels, chosen = found.weights.tolist(), found.labels, place
+    if weights[0] != 0:
+        unfair = fit(_unfair(result)).found.labels[:1]
+        weights, labels, chosen = [0.0, *weights], np.concatenate([unfair, labels]), chosen + 1
+    written = places(config, result.n_clusters, result.identity, contents.file, store)
+    with store.watched():
+        written.rows.parent.mkdir(parents=True, exist_ok=True)
+        contents.file.save(written.rows, {"cluster": labels[chosen].astype(np.int64)})
+        page = FairFound(
+            contents=contents,
+            attributes=_attributes(config, table),
+            points=table.read().values,
+            weights=weights,
+            labels=labels,
+            chosen=chosen,
+            clusters=result.n_clusters,
+            method=method_name(config),
+            command=command("fair", words, {}),
+            commands=[command("fair", words, {"fairness_weight": weight_name(weight)}) for weight in weights],
+            more=command("fair", words, {"fairness_weight": weight_name(MORE * weights[-1])}),
+            output=written.rows.name,
+            target=_target(result, table),
+            facts={
+                "run in MLflow": result.run_id,
+                "identity": result.identity,
+                "seed": str(config.seed),
+                "columns": "in their standard deviations" if table.scale == "standard" else "as they are",
+                "fairness error": f"{found.fairness_error[place]:.4g} (sum of KL over clusters, in nats)",
+                "price of fairness": f"{found.price[place]:.4g} of the objective without",
+                "least balance": f"{found.balance_min[place]:.3f} (whole table {found.data_balance:.3f})",
+                "settings": spell(config.method.options),
+            },
+        )
+        write_text(written.page, fair_page(page))
+    return written
+
+
+def given_out(result: "FairResult") -> int:
+    """Which weight the rows come with: the one that was asked for, of several the smallest that is as fair as any."""
+    positive = np.flatnonzero(result.found.weights > 0)
+    asked = result.config.fairness_weight is not None and len(positive) == 1
+    return int(positive[0]) if asked else result.found.chosen
+
+
+def _unfair(result: "FairResult") -> FairConfig:
+    """The method that lowers the same objective, without fairness."""
+    from fairness.methods import UNFAIR
+    from runs.groups import option
+
+    method = option("fair_method", UNFAIR.get(result.kind, UNFAIR["kmeans"]))
+    return result.config.replace(method=method, fairness_weight=(0.0,), output=None)
+
+
+def _attributes(config: FairConfig, table: "Table") -> "list[Attribute]":
+    """What clusters are fair about: the sensitive columns, or their combinations."""
+    from fairness.datasets.table import Attribute
+
+    own = table.attributes()
+    if len(own) < 2 or not config.method.options.get("intersectional"):
+        return own
+    rows = list(zip(*(attribute.values.tolist() for attribute in own), strict=True))
+    values = np.array([" / ".join(row) for row in rows])
+    return [Attribute(" / ".join(table.sensitive), values, tuple(" / ".join(row) for row in sorted(set(rows))))]
+
+
+def _target(result: "FairResult", table: "Table") -> dict[tuple[str, str], float] | None:
+    """The shares that were asked for, by attribute and group; None where they are those of the table."""
+    if result.config.method.options.get("target") is None:
+        return None
+    attributes = _attributes(result.config, table)
+    if len(attributes) < len(table.sensitive):  # combinations are in their order already
+        keys = [(own.column, group) for own in attributes for group in own.names]
+    else:
+        keys = [(own.column, group) for own in attributes for group in sorted(own.names)]
+    return dict(zip(keys, result.found.target.tolist(), strict=True))
+
+
+def _check_smallest(path: str, own: "Attribute", clusters: int) -> None:
+    counts = {name: int((own.values == name).sum()) for name in own.names}
+    name = min(counts, key=counts.__getitem__)
+    if counts[name] < clusters:
+        rows = "one row" if counts[name] == 1 else f"{counts[name]} rows"
+        raise InputError(
+            f"{path}: the group {name!r} of column {own.column!r} has {rows}, which cannot be in every one of "
+            f"{clusters} clusters; join it with another group, leave its rows out, ask for fewer clusters, or let it "
+            "be with small_groups=keep"
+        )
+
+
+def _table(config: FairConfig) -> "Table":
+    return cast("Table", config.dataset.build())

@@ -1,0 +1,115 @@
+"""`transduce fair dataset=table`: rows in, the same rows with clusters and a page out; mistakes leave nothing."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from fairness.metrics import fairness_error
+from runs.cli import main
+from tests.runs.test_fair_page import text
+
+WEIGHTS = "fairness_weight=0,30,1000"
+
+
+@pytest.fixture
+def people(tmp_path):
+    """Sixty people, a third of them women, whose incomes tell these from men."""
+    generator = np.random.default_rng(0)
+    sex = np.where(np.arange(60) % 3 == 0, "Female", "Male")
+    income = np.where(sex == "Female", 20, 40) + generator.normal(0, 6, 60)
+    path = tmp_path / "people.csv"
+    rows = {"who": [f"{i:03}" for i in range(60)], "income": income, "age": generator.integers(18, 80, 60), "sex": sex}
+    pd.DataFrame(rows).assign(member=np.arange(60) % 2).to_csv(path, index=False)
+    return path
+
+
+@pytest.fixture
+def fair(people, store, capsys):
+    def call(*settings, path=people):
+        given = {item.partition("=")[0]: item for item in ("sensitive=sex", "n_init=1", *settings)}
+        code = main(["fair", "dataset=table", f"path={path}", f"results={store.root}", *given.values()])
+        return code, capsys.readouterr()
+
+    return call
+
+
+def test_the_same_rows_come_out_with_clusters_and_a_page(fair, people, tmp_path):
+    settings = ("columns=income,age", "n_clusters=2", WEIGHTS, f"output={tmp_path / 'out.csv'}")
+    code, seen = fair(*settings)
+    assert code == 0, seen.err
+    before, after = (pd.read_csv(path, dtype={"who": str}) for path in (people, tmp_path / "out.csv"))
+    pd.testing.assert_frame_equal(after[list(before.columns)], before)
+    assert list(after.columns) == [*before.columns, "cluster"]
+    assert fairness_error(after["cluster"], after["sex"]) < 0.01
+    page = (tmp_path / "out.html").read_text()
+    assert "Of 100 rows of the whole table, 33 have sex = Female , 67 sex = Male ." in text(page)
+    assert f"path={people}" in page
+    assert (tmp_path / "out.html").as_uri() in seen.err
+    (tmp_path / "out.html").unlink()
+    code, seen = fair(*settings)
+    assert "reused" in seen.out
+    assert (tmp_path / "out.html").read_text() == page
+
+
+def test_one_weight_is_what_the_rows_come_with(fair, store):
+    code, seen = fair("n_clusters=2", "columns=income,age", "fairness_weight=1e-6", "--json")
+    assert code == 0, seen.err
+    (record,) = json.loads(seen.out)
+    assert [point["fairness_weight"] for point in record["weights"]] == [0, 1e-6]
+    assert "This page is about 1e-06 ." in text((store.root / "clusters" / record["page"]).read_text())
+    assert record["rows"].endswith(".csv")
+
+
+def test_a_method_without_a_weight_is_held_against_the_unfair_one(fair, store):
+    code, seen = fair("n_clusters=2", "columns=income,age", "method=fair_lloyd,bera", "--json")
+    assert code == 0, seen.err
+    for record in json.loads(seen.out):
+        seen = text((store.root / record["page"]).read_text())
+        assert "Without fairness, cluster" in seen
+        assert "has no fairness_weight" in seen
+
+
+def test_combinations_and_shares_that_were_asked_for(fair, store):
+    several = ("n_clusters=2", "columns=income,age", "sensitive=sex,member", WEIGHTS, "--json")
+    code, seen = fair(*several, "intersectional=true")
+    assert code == 0, seen.err
+    page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
+    assert "17 have sex / member = Female / 0" in page
+    code, seen = fair("n_clusters=2", "columns=income", "target=[Male: 0.5, Female: 0.5]", WEIGHTS, "--json")
+    assert code == 0, seen.err
+    page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
+    assert "Asked for was, of 100 rows of a cluster: 50 have sex = Female , 50 sex = Male ." in page
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        (("sensitive=gender", "n_clusters=2"), ["gender", "sex"]),
+        (("sensitive=", "n_clusters=2"), ["sensitive"]),
+        ((), ["n_clusters=3"]),
+        (("n_clusters=61",), ["60 different rows for 61 clusters"]),
+        (("n_clusters=21",), ["'Female'", "20 rows", "21 clusters"]),
+        (("n_clusters=2", "sensitive=age"), ["bins=4"]),
+        (("n_clusters=2", "sensitive=age", "numeric_bins=4"), ["bins=4"]),
+        (("n_clusters=2", "missing=own_group"), ["blanks=own_group"]),
+        (("n_clusters=2", "columns=income,sex"), ["sex", "text"]),
+        (("n_clusters=2", "output=out.parquet"), ["ends with .csv"]),
+        (("n_clusters=2,3", "output=out.csv"), ["2 clusterings"]),
+        (("n_clusters=2", "output=no/such/out.csv"), ["no folder"]),
+    ],
+)
+def test_mistakes_are_told_before_anything_is_written(fair, store, settings, words):
+    before = list(store.root.rglob("*"))
+    code, seen = fair(*settings)
+    assert code == 2
+    for word in words:
+        assert word in seen.err
+    assert "Traceback" not in seen.err
+    assert list(store.root.rglob("*")) == before
+
+
+def test_an_output_needs_a_table(tmp_path, capsys):
+    assert main(["fair", "dataset=synthetic", "output=x.csv", f"results={tmp_path}"]) == 2
+    assert "dataset=table" in capsys.readouterr().err
