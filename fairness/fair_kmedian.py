@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairness.objectives import Kind, medoids
+from fairness.objectives import Kind, Medoids, medoids
 from fairness.prototype_clustering import PrototypeClustering
 from fairness.prototypes import GeometricMedians, Rule
 
@@ -49,7 +49,9 @@ class FairKMedian(PrototypeClustering):
     _rule: Rule = GeometricMedians()
 
     def _score(self, values: NDArray[Any], labels: NDArray[np.int64]) -> None:
-        found = medoids(values, labels)
+        self._keep_medoids(medoids(values, labels))
+
+    def _keep_medoids(self, found: Medoids) -> None:
         self.objective_, self.medoid_excess_ = float(found.costs.sum()), found.excess
         self.medoid_indices_ = np.full(self._K, -1)
         self.medoid_indices_[: len(found.indices)] = found.indices

@@ -34,8 +34,13 @@ def fit_input(estimator: Any, X: ArrayLike, sensitive_features: Any, **how: Any)
     validate_signature(estimator)
     device: Device = getattr(estimator, "device", "cpu")
     values = checked_rows(estimator, X, reset=True, normalize=estimator.normalize, device=device)
+    return values, fit_groups(estimator, len(values), sensitive_features, **how)
+
+
+def fit_groups(estimator: Any, points: int, sensitive_features: Any, **how: Any) -> Groups:
+    """The groups of so many points, as `fit_input` has them."""
     chosen = {name: getattr(estimator, name) for name in _OF_GROUPS if hasattr(estimator, name)}
-    groups = groups_of(sensitive_features, len(values), **chosen, **how)
+    groups = groups_of(sensitive_features, points, **chosen, **how)
     if getattr(estimator, "small_groups", "keep") == "error":
         smallest_group(groups, int(estimator.n_clusters), type(estimator).__name__)
-    return values, groups
+    return groups

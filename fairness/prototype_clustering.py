@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from clustering.blocks import is_dask_array
 from clustering.centres import Rows
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
@@ -26,6 +27,7 @@ from fairness.points import Points
 from fairness.prototypes import Rule
 from fairness.reporting import keep_fairness, warn_if_parted
 from fairness.starts import LOWEST_RUNG, Starts, sample
+from fairness.store import Store
 from fairness.trade_off import path_weights
 from fairness.variational import Course, Progress, Stage
 from fairness.weight_search import Ended, Found, Goal
@@ -41,15 +43,14 @@ class _Problem(NamedTuple):
     """What a fit begins from.
 
     Attributes:
-        values: (N, D). origin: (D,) from which the points are counted.
-        points: for the sweeps. groups: of the points.
+        values: (N, D), None where they are in blocks on workers. origin: (D,) from which the points are counted.
+        groups: of the points.
         starts: of the fit.
         seconds: that all this took.
     """
 
-    values: Tensor
+    values: Tensor | None
     origin: Tensor
-    points: Points
     groups: Groups
     starts: Starts
     seconds: float
@@ -125,9 +126,8 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X, groups, a target or a goal that cannot be; fewer distinct points than clusters.
         """
         watch = Stopwatch()
-        values, groups = fit_input(self, X, sensitive_features)
-        goal = Goal.of(self, groups)
-        problem = self._problem(values, groups)
+        problem = self._begun(X, sensitive_features)
+        goal = Goal.of(self, problem.groups)
         if goal is None:
             stage = self._stages(problem, [self.fairness_weight])[0]
         else:
@@ -153,14 +153,17 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: as of `fit`; weights that are none.
         """
         watch, asked = Stopwatch(), path_weights(weights)
-        problem = self._problem(*fit_input(self, X, sensitive_features))
+        problem = self._begun(X, sensitive_features)
         if weights is None:
             asked = [problem.starts.unit * weight for weight in asked]
         stages, share = self._stages(problem, asked), 1 / len(asked)
         seconds = Seconds(0.0, problem.seconds * share, (watch.lap() - problem.seconds) * share)
         models = [clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in asked]
         for model, stage in zip(models, stages, strict=True):
-            validate_data(model, X, reset=True, skip_check_array=True)
+            if problem.values is None:
+                model.n_features_in_ = self.n_features_in_
+            else:
+                validate_data(model, X, reset=True, skip_check_array=True)
             model._keep(stage, problem, seconds)
         return models
 
@@ -192,26 +195,36 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _K(self) -> int:
         return int(self.n_clusters)
 
-    def _problem(self, values: Tensor, groups: Groups) -> _Problem:
+    def _begun(self, X: Any, features: Any) -> _Problem:
+        """Check what is given; the first prototypes."""
         watch = Stopwatch()
+        if is_dask_array(X):
+            from fairness.blocks.fit import points_and_seeds, rows_and_groups
+
+            rows, groups = rows_and_groups(self, X, features)
+            origin, points, some, first = points_and_seeds(self, rows, groups)
+            return _Problem(None, origin, groups, self._starts(groups, points, some, first), watch.lap())
+        values, groups = fit_input(self, X, features)
         origin, cells = values.mean(dim=0), torch.from_numpy(groups.cells).to(values.device)
-        points = Points(values - origin, cells, len(groups.membership), self._K)
+        here = Points(values - origin, cells, len(groups.membership), self._K)
         chosen = sample(groups.cells, self._K, self.random_state)
-        some, seeds = None, None
+        few: Points | None = None
+        seeds: Tensor | None = None
         if chosen is not None:
             at = torch.from_numpy(chosen).to(values.device)
             try:
                 seeds = self._seeds(values[at]) - origin
-                some = Points(values[at] - origin, cells[at], len(groups.membership), self._K)
+                few = Points(values[at] - origin, cells[at], len(groups.membership), self._K)
             except InputError:  # all points have more distinct ones
-                some = None
+                pass
         if seeds is None:
             seeds = self._seeds(values) - origin
-        unit = self._rule.scatter(points) / self._K
+        return _Problem(values, origin, groups, self._starts(groups, here, few, seeds), watch.lap())
+
+    def _starts(self, groups: Groups, points: Store, some: Points | None, seeds: Tensor) -> Starts:
         penalty = Penalty.of(groups, 1.0, self.pseudo_count)
         course = Course(self.max_iter, self.tol, self.max_sweeps, self.sweep_tol, self.gap_tol, self.rungs, self.mixing)
-        starts = Starts(points, some, self._rule, penalty, seeds, course, unit)
-        return _Problem(values, origin, points, groups, starts, watch.lap())
+        return Starts(points, some, self._rule, penalty, seeds, course, self._rule.scatter(points) / self._K)
 
     def _stages(self, problem: _Problem, weights: Sequence[Any]) -> list[Stage]:
         """Where the best start ended at each of the weights."""
@@ -220,17 +233,18 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if problem.groups.trivial:
             asked = [0.0 for _ in asked]
         rising = sorted(set(asked))
-        best = dict(zip(rising, starts.best(rising, partial(self._rounded, problem.points)), strict=True))
+        best = dict(zip(rising, starts.best(rising, partial(self._rounded, starts.points)), strict=True))
         return [best[weight] for weight in asked]
 
     def _searched(self, problem: _Problem, goal: Goal) -> Found[Stage]:
         """Where the best start ended at the least weight that reaches the goal."""
+        assert problem.values is not None
         rows, starts = problem.values.cpu().numpy(), problem.starts
 
         def ends(seed: Tensor, weights: Iterable[float]) -> Iterator[Ended[Stage]]:
             history: tuple[Progress, ...] = ()
             for stage in starts.along(seed, weights):
-                whole = self._rounded(problem.points, stage)
+                whole = self._rounded(starts.points, stage)
                 labels, history = whole.labels.cpu().numpy(), history + whole.history
                 objective = objective_of(self._kind, rows, labels)
                 yield Ended(stage.weight, labels, objective, whole._replace(history=history))
@@ -246,9 +260,10 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         seeds = first_seeds(self.init, rows, self._K, self.n_init, self.random_state)
         return seeds if rows.origin is None else seeds + rows.origin
 
-    def _rounded(self, points: Points, stage: Stage) -> Stage:
+    def _rounded(self, points: Store, stage: Stage) -> Stage:
         if self.rounding == "argmax" or stage.weight == 0:
             return stage._replace(logs=[])
+        assert isinstance(points, Points)
         labels, between = stage.labels.clone(), list(points.between(stage.logs))
         cells = np.repeat(np.arange(len(between)), [len(at) for at, _ in between])
         assignments = torch.cat([own for _, own in between]).double().cpu().numpy()
@@ -257,14 +272,20 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return stage._replace(labels=labels, logs=[])
 
     def _keep(self, stage: Stage, problem: _Problem, seconds: Seconds) -> None:
-        labels, groups, origin = stage.labels.cpu().numpy(), problem.groups, problem.origin
-        fair = keep_fairness(self, labels, groups)
+        groups, origin = problem.groups, problem.origin
+        if problem.values is None:
+            from fairness.blocks.fit import keep_blocks
+
+            fair = keep_blocks(self, problem.starts.points, stage.labels, groups)
+        else:
+            labels = stage.labels.cpu().numpy()
+            fair = keep_fairness(self, labels, groups)
+            self._score(problem.values.cpu().numpy(), labels)
         if stage.weight > 0:
             warn_if_parted(fair, stage.error)
         self._groups, self._origin, self._prototypes = groups, origin, stage.prototypes
         self.cluster_centers_ = (stage.prototypes.to(origin) + origin).cpu().numpy()
         self.fairness_weight_, self.soft_fairness_error_ = stage.weight, stage.error
-        self._score(problem.values.cpu().numpy(), labels)
         self.relaxed_objective_, self.gap_ = stage.objective, stage.gap
         self.group_prices_ = stage.group_prices.numpy()
         self.history_, self.n_iter_, self.converged_ = stage.history, len(stage.history), stage.converged

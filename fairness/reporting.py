@@ -12,7 +12,9 @@ from fairness.groups import Groups
 from fairness.metrics import Fairness
 
 
-def keep_fairness(estimator: Any, labels: NDArray[np.int64], groups: Groups) -> Fairness:
+def keep_fairness(
+    estimator: Any, labels: Any, groups: Groups, group_counts: NDArray[np.int64] | None = None
+) -> Fairness:
     """Set the fitted attributes that tell how fair labels (N,) are; clusters without points are worth a warning.
 
     They are labels_, fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_ (J,),
@@ -20,7 +22,7 @@ def keep_fairness(estimator: Any, labels: NDArray[np.int64], groups: Groups) -> 
     the names as text, and group_attributes_ (J,), the number of the attribute that each group is of.
     """
     clusters = int(estimator.n_clusters)
-    found = Fairness.of(groups.counts(labels, clusters), groups)
+    found = Fairness.of(groups.counts(labels, clusters) if group_counts is None else group_counts, groups)
     estimator.labels_ = labels
     estimator.fairness_error_ = found.error
     estimator.balance_min_, estimator.balance_mean_ = found.balance_min, found.balance_mean

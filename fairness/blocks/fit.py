@@ -1,0 +1,83 @@
+"""`FairKMeans` and `FairKMedian` of a `dask.array`, at both ends: what a fit begins from, and what is kept of it."""
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clustering.blocks.results import begin_fit
+from clustering.blocks.rows import BlockRows
+from clustering.blocks.seeding import plus_plus_blocks
+from clustering.errors import InputError
+from clustering.parameters import validate_signature
+from clustering.seeding import first_seeds
+from fairness.blocks.objectives import kmeans_objective, medoids
+from fairness.blocks.points import BlockPoints
+from fairness.fit_input import fit_groups
+from fairness.groups import Groups
+from fairness.metrics import Fairness
+from fairness.points import Points
+from fairness.prototypes import Means
+from fairness.reporting import keep_fairness
+from fairness.starts import sample
+from fairness.store import Labels
+
+
+def rows_and_groups(model: Any, X: Any, sensitive_features: Any) -> tuple[BlockRows, Groups]:
+    """Check the parameters and the data of a fit.
+
+    Args:
+        model: whose they are.
+        X: a dask array.
+        sensitive_features: see `fairness.groups.groups_of`, or a dask array, which is brought here: N values.
+
+    Raises:
+        InputError: parameters, rows or groups that cannot be, or something asked for that is not there for blocks.
+    """
+    validate_signature(model)
+    for given, what in (
+        (model.fairness_weight == "auto", "fairness_weight='auto'"),
+        (model.rounding == "flow", "rounding='flow'"),
+    ):
+        if given:
+            raise InputError(f"{type(model).__name__}: {what} is not there for a dask.array")
+    rows = begin_fit(model, X)
+    if hasattr(sensitive_features, "dask"):
+        sensitive_features = sensitive_features.compute()
+    return rows, fit_groups(model, rows.points, sensitive_features)
+
+
+def points_and_seeds(model: Any, rows: BlockRows, groups: Groups) -> tuple[Tensor, BlockPoints, Points | None, Tensor]:
+    """(D,) where the points are counted from, the points, a sample of them, here, where they are many, and (T, K, D)
+    first prototypes from there."""
+    K, C = int(model.n_clusters), len(groups.membership)
+    origin = (sum(rows.cluster.ask(_sums, rows.parts)) / rows.points).to(rows.dtype)
+    points = BlockPoints(rows, origin, groups.cells, C, K)
+    chosen = sample(groups.cells, K, model.random_state)
+    if chosen is not None:
+        values, cells = rows.values_at(torch.from_numpy(chosen)), torch.from_numpy(groups.cells[chosen])
+        try:
+            return origin, points, Points(values - origin, cells, C, K), model._seeds(values) - origin
+        except InputError:  # all points have more distinct ones
+            pass
+    draw = partial(plus_plus_blocks, rows, K)
+    seeds = first_seeds(model.init, rows.template, K, model.n_init, model.random_state, draw=draw)
+    return origin, points, None, seeds - origin if rows.origin is None else seeds + rows.origin - origin
+
+
+def _sums(rows: Any) -> Tensor:
+    sums: Tensor = rows.values.sum(dim=0, dtype=torch.float64)
+    return sums
+
+
+def keep_blocks(model: Any, points: Any, labels: Labels, groups: Groups) -> Fairness:
+    """Set the fitted attributes that labels have, which become a dask array, and `objective_`."""
+    counts = (groups.membership.T @ points.counts(labels).numpy()).round().astype(np.int64)
+    fair = keep_fairness(model, points.as_dask_array(labels), groups, counts)
+    if isinstance(model._rule, Means):
+        model.objective_ = kmeans_objective(points, labels)
+    else:
+        model._keep_medoids(medoids(points, labels))
+    return fair

@@ -1,0 +1,60 @@
+"""Objectives of hard labels of points in blocks: those of `fairness.objectives`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairness.blocks.points import BlockPoints
+from fairness.objectives import Medoids
+from fairness.prototypes import GeometricMedians, Pulls, SquaredDistances
+from fairness.store import Labels, Moments
+
+_CANDIDATES = 64
+"""Members nearest to the geometric median that are tried as medoids."""
+
+_MEDIANS = GeometricMedians(steps=50, tolerance=1e-9)
+
+
+@dataclass(frozen=True)
+class _Paid:
+    """What points pay for prototypes (K, D)."""
+
+    prototypes: Tensor
+
+    def __call__(self, rows: Tensor, norms: Tensor, s: Tensor, room: Tensor) -> tuple[Tensor]:
+        SquaredDistances(self.prototypes).into(room, rows, norms)
+        return (torch.linalg.vecdot(s, room.add_(norms)),)
+
+
+def _weighed(rows: Tensor, norms: Tensor, s: Tensor, room: Tensor) -> tuple[Tensor, Tensor]:
+    return s.sum(dim=1), s @ rows
+
+
+def kmeans_objective(points: BlockPoints, labels: Labels) -> float:
+    """sum_p ||x_p - mean of its cluster||^2."""
+    logs = points.begin(labels, 0.0)
+    mass, sums = points.sums(logs, _weighed)
+    return float(points.sums(logs, _Paid(sums / mass.clamp_min(1e-300)[:, None]))[0].sum())
+
+
+def medoids(points: BlockPoints, labels: Labels) -> Medoids:
+    """Medoids of clusters, of every size the best of the 64 members nearest to the geometric median."""
+    logs, sizes = points.begin(labels, 0.0), points.counts(labels).sum(dim=0)
+    mass, sums = points.sums(logs, _weighed)
+    means = sums / mass.clamp_min(1e-300)[:, None]
+    medians = _MEDIANS.update(points, logs, means, Moments(mass[None], sums, mass))
+    totals, pulls, here, sums = points.sums(logs, Pulls(medians, 0.0))
+    slopes = ((sums - pulls[:, None] * medians).norm(dim=1) - here).clamp_min(0)
+    bounds = totals * (1 - 2 * slopes / sizes.clamp_min(1)).clamp_min(0)  # as in `geometric_median`
+    indices, rows = points.nearest(labels, medians, _CANDIDATES)
+    costs = points.distances(labels, rows).masked_fill(indices < 0, torch.inf)
+    best = costs.min(dim=1)
+    some = sizes > 0
+    total, bound = float(best.values[some].sum()), float(bounds[some].sum())
+    return Medoids(
+        indices.gather(1, best.indices[:, None])[:, 0].numpy(),
+        torch.where(some, best.values, 0.0).numpy().astype(np.float64),
+        total / bound - 1 if bound else 0.0,
+    )

@@ -1,0 +1,177 @@
+"""The points of a fair clustering in blocks on the workers of a Dask cluster: the `fairness.store.Store` there.
+
+A worker keeps a block as `fairness.points.Points`, and does to it what is done in memory; the sums of the blocks are
+added up here, in their order. Every log S0 is a value of its own, so that one that was lost with its worker is computed
+again from those before.
+"""
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clustering.blocks.cluster import Kept
+from clustering.blocks.results import dask_array
+from clustering.blocks.rows import BlockRows
+from clustering.centres import Rows
+from fairness.compressed import Totals
+from fairness.points import Points
+from fairness.store import Cost, Labels, Logs, Moments, Sums
+
+if TYPE_CHECKING:
+    from distributed import Future
+
+
+_AT_ONCE = 1 << 14
+"""Points whose distances to candidates are there at a time."""
+
+
+class BlockPoints:
+    """N points of D coordinates on the workers, each of one of C cells, for K clusters."""
+
+    def __init__(self, rows: BlockRows, origin: Tensor, cell_of: NDArray[np.int64], cells: int, clusters: int) -> None:
+        """Args: the rows, (D,) where they are counted from, their cells (N,) 0..C-1, C and K."""
+        self._cluster, self._sizes = rows.cluster, np.diff(rows.offsets).tolist()
+        self.cells, self.clusters, self.count, self.dtype = cells, clusters, rows.points, rows.dtype
+        codes = np.split(cell_of.astype(np.min_scalar_type(cells)), rows.offsets[1:-1])
+        self._parts: list[Future]
+        self._parts, found = self._cluster.run(_sorted, rows.parts, origin, codes, cells, clusters)
+        self.largest = max(each.largest for each in found)
+        self.lengths = sum(each.lengths for each in found)
+        self.squared_lengths = sum(each.squared_lengths for each in found)
+
+    def begin(self, labels: Labels, mixing: float) -> Logs:
+        return self._cluster.begin(_begun, self._parts, labels, mixing)
+
+    def sweep(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor, prices: Tensor | None) -> Totals:
+        found: Totals = _added(self._cluster.ask(_swept, self._parts, logs, cost, scale, shift, prices))
+        return found
+
+    def take(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor) -> tuple[Logs, Moments]:
+        taken, found = self._cluster.run(_taken, self._parts, logs, cost, scale, shift)
+        return taken, _added(found)
+
+    def assign(self, cost: Cost, prices: Tensor | None = None) -> tuple[Labels, Moments]:
+        labels, found = self._cluster.run(_assigned, self._parts, cost, prices)
+        return labels, _added(found)
+
+    def same(self, labels: Labels, others: Labels) -> bool:
+        return all(self._cluster.ask(_same, labels, others))
+
+    def labels(self, logs: Logs) -> Labels:
+        return self._cluster.begin(_labels, self._parts, logs)
+
+    def counts(self, labels: Labels) -> Tensor:
+        found: list[Tensor] = self._cluster.ask(_counts, self._parts, labels)
+        return torch.stack(found).sum(dim=0)
+
+    def farthest(self, cost: Cost, count: int) -> Tensor:
+        found = self._cluster.ask(_farthest, self._parts, cost, count)
+        paid, rows = (torch.cat(each) for each in zip(*found, strict=True))
+        return rows[paid.topk(count).indices]
+
+    def sums(self, logs: Logs, of: Sums) -> tuple[Tensor, ...]:
+        found: tuple[Tensor, ...] = _added(self._cluster.ask(_summed, self._parts, logs, of))
+        return found
+
+    def nearest(self, labels: Labels, middles: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Of each cluster of labels the points nearest to a middle (K, D), nearest first: (K, c) indices, -1 where it
+        has fewer, and (K, c, D) rows."""
+        firsts = np.cumsum([0, *self._sizes[:-1]]).tolist()
+        found = self._cluster.ask(_nearest, self._parts, labels, middles, count, firsts)
+        squared, indices, rows = (torch.cat(each, dim=1) for each in zip(*found, strict=True))
+        best = squared.sort(dim=1, stable=True).indices[:, :count]
+        return indices.gather(1, best), rows.gather(1, best[:, :, None].expand(-1, -1, rows.shape[2]))
+
+    def distances(self, labels: Labels, tried: Tensor) -> Tensor:
+        """(K, c) sums of the distances of a cluster's points to points (K, c, D), float64."""
+        found: list[Tensor] = self._cluster.ask(_distances, self._parts, labels, tried)
+        return torch.stack(found).sum(dim=0)
+
+    def as_dask_array(self, labels: Labels) -> Any:
+        """The labels as a dask array, whose blocks stay on the workers."""
+        parts = self._cluster.begin(_plain, labels)
+        return dask_array(parts, [(size,) for size in self._sizes], torch.int64)
+
+
+class _Lengths(NamedTuple):
+    largest: float
+    lengths: float
+    squared_lengths: float
+
+
+def _added(found: list[Any]) -> Any:
+    """The sums of tuples of tensors, part by part, of the kind that they are."""
+    parts = (torch.stack(each).sum(dim=0) for each in zip(*found, strict=True))
+    return type(found[0])(*parts) if hasattr(found[0], "_fields") else tuple(parts)
+
+
+def _sorted(rows: Rows, origin: Tensor, codes: NDArray[Any], cells: int, clusters: int) -> Kept:
+    points = Points(rows.values - origin, torch.from_numpy(codes.astype(np.int64)), cells, clusters)
+    return Kept(points, _Lengths(points.largest, points.lengths, points.squared_lengths))
+
+
+def _begun(points: Points, labels: Tensor, mixing: float) -> Kept:
+    return Kept(points.begin(labels, mixing))
+
+
+def _swept(
+    points: Points, logs: list[Tensor], cost: Cost, scale: Tensor, shift: Tensor, prices: Tensor | None
+) -> Totals:
+    return points.sweep(logs, cost, scale, shift, prices)
+
+
+def _taken(points: Points, logs: list[Tensor], cost: Cost, scale: Tensor, shift: Tensor) -> Kept:
+    return Kept(*points.take([log.clone() for log in logs], cost, scale, shift))
+
+
+def _assigned(points: Points, cost: Cost, prices: Tensor | None) -> Kept:
+    return Kept(*points.assign(cost, prices))
+
+
+def _same(labels: Tensor, others: Tensor) -> bool:
+    return torch.equal(labels, others)
+
+
+def _labels(points: Points, logs: list[Tensor]) -> Kept:
+    return Kept(points.labels(logs))
+
+
+def _plain(labels: Tensor) -> NDArray[np.int64]:
+    return labels.numpy()
+
+
+def _counts(points: Points, labels: Tensor) -> Tensor:
+    return points.counts(labels)
+
+
+def _farthest(points: Points, cost: Cost, count: int) -> tuple[Tensor, Tensor]:
+    most = points.lowest(cost).topk(min(count, points.count))
+    return most.values, points.rows[most.indices]
+
+
+def _summed(points: Points, logs: list[Tensor], of: Sums) -> tuple[Tensor, ...]:
+    return points.sums(logs, of)
+
+
+def _nearest(points: Points, labels: Tensor, middles: Tensor, count: int, first: int) -> tuple[Tensor, Tensor, Tensor]:
+    K, D = middles.shape
+    squared, indices = points.rows.new_full((K, count), torch.inf, dtype=torch.float64), torch.full((K, count), -1)
+    rows, own = points.rows.new_zeros(K, count, D), labels[points.order]
+    for k in range(K):
+        members = (own == k).nonzero()[:, 0]
+        away = (points.rows[members] - middles[k]).square().sum(dim=1)
+        best = away.topk(min(count, len(members)), largest=False).indices
+        squared[k, : len(best)], rows[k, : len(best)] = away[best], points.rows[members[best]]
+        indices[k, : len(best)] = first + points.order[members[best]]
+    return squared, indices, rows
+
+
+def _distances(points: Points, labels: Tensor, tried: Tensor) -> Tensor:
+    own, found = labels[points.order], tried.new_zeros(tried.shape[:2], dtype=torch.float64)
+    for k in range(len(tried)):
+        for some in torch.split(points.rows[own == k], _AT_ONCE):
+            found[k] += torch.cdist(some.double(), tried[k].double()).sum(dim=0)
+    return found
