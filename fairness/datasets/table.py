@@ -1,5 +1,6 @@
 """A table of one's own: rows to be clustered by columns of numbers, and fair about others."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -133,6 +134,8 @@ class Table:
         else:
             _check_few(file, name, len(names), numeric=numbers is not None)
             names = texts[~gaps][first]
+            if numbers is not None:
+                names = np.array([re.sub(r"\.0+$", "", name) for name in names])
         values = np.full(len(gaps), NOT_GIVEN, dtype=object)
         values[~gaps] = names[codes]
         groups = [str(group) for group in names if group != NOT_GIVEN] + [NOT_GIVEN] * bool((values == NOT_GIVEN).any())

@@ -55,9 +55,9 @@ def test_numbers_are_groups_where_they_are_few_and_bins_where_asked(table):
 
 
 def test_the_order_of_numbers_is_not_that_of_text(table):
-    (found,) = table("a,n\n1,9\n2,10\n3,9.0\n4,-1\n", sensitive=("n",)).attributes()
-    assert found.names == ("-1", "9", "10")
-    assert found.values.tolist() == ["9", "10", "9", "-1"]
+    (found,) = table("a,n\n1,9.0\n2,10\n3,9\n4,-1.5\n5,007\n", sensitive=("n",)).attributes()
+    assert found.names == ("-1.5", "007", "9", "10")
+    assert found.values.tolist() == ["9", "10", "9", "-1.5", "007"]
 
 
 def test_rows_without_a_value(table):
