@@ -1,7 +1,8 @@
 """Fair clustering methods by name. To add one: a file with an estimator, and a line here.
 
 A method is an estimator of scikit-learn's kind with `fit(X, *, sensitive_features=...)`, after which it has `labels_`.
-One with `path(X, weights, *, sensitive_features=...)` gives a fitted estimator for each weight.
+One with `path(X, weights, *, sensitive_features=...)` gives a fitted estimator for each weight; where `fit` takes no
+`sensitive_features`, it is seen how fair a method is that knows of no groups.
 """
 
 from typing import Any

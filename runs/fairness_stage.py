@@ -1,11 +1,13 @@
 """Fair clustering as a stage: methods on data sets with groups, each config a run of its own along all its weights."""
 
 import dataclasses
+import inspect
 import math
 import tempfile
 import time
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +20,7 @@ from clustering.errors import InputError
 from clustering.methods import with_known
 from clustering.protocol import random_state
 from fairness.methods import METHODS, UNFAIR, objective_of
+from fairness.trade_off import path_weights
 from fsl.progress import Progress, quiet
 from runs.fair_config import FairConfig
 from runs.fair_results import PATH, FairResult, TradeOff, recorded_trade_off
@@ -230,24 +233,40 @@ def _trade_off(job: Job, data: "FairDataset", graphs: "SharedGraphs", progress: 
     groups: Mapping[str, Any] = data.sensitive
     method = _prepared(estimator(job.config), job)
     graph = graphs.of(method, job.config.device)
-    own = {"sensitive_features": groups} | ({} if graph is None else {"graph": graph})
-    with progress.track(job.name, 1) as advance:
+    own: dict[str, Any] = {} if graph is None else {"graph": graph}
+    if "sensitive_features" in inspect.signature(method.fit).parameters:  # else it knows of no groups
+        own["sensitive_features"] = groups
+    weights = job.config.fairness_weight
+    with _bar(job, progress) as done:
         if job.weighted:
-            weights = job.config.fairness_weight
             # The unfair solution is where a path begins, whatever weights are asked for.
             asked = None if weights is None else sorted({0.0, *weights})
+            if "done" in inspect.signature(method.path).parameters:
+                own["done"] = done
             fitted = method.path(data.values, asked, **own)
             unfair = float(fitted[0].objective_)
-            kept = fitted if weights is None else [one for one in fitted if one.fairness_weight in weights]
+            kept = [one for one in fitted if weights is None or one.fairness_weight in weights]
         else:
             since = time.perf_counter()
             kept = [method.fit(data.values, **own)]
-            spent = time.perf_counter() - since
-            if not hasattr(method, "seconds_"):
-                method.seconds_ = (spent,)
+            method.seconds_ = getattr(method, "seconds_", (time.perf_counter() - since,))
             unfair = _unfair(method, job, data, graphs)
-        advance(1)
+        done(1, 1)
     return _as_arrays(kept, unfair, groups)
+
+
+@contextmanager
+def _bar(job: Job, progress: Progress) -> Iterator[Callable[[int, int], None]]:
+    """A bar of the weights that a result has; moved by how much of all work is done."""
+    total, shown = len(path_weights(job.config.fairness_weight)) if job.weighted else 1, 0
+    with progress.track(job.name, total) as advance:
+
+        def done(finished: int, of: int) -> None:
+            nonlocal shown
+            advance(total * finished // of - shown)
+            shown = total * finished // of
+
+        yield done
 
 
 def _prepared(method: Any, job: Job) -> Any:
@@ -257,8 +276,7 @@ def _prepared(method: Any, job: Job) -> Any:
 
 
 def _unfair(method: Any, job: Job, data: "FairDataset", graphs: "SharedGraphs") -> float:
-    """The objective that a method has, without fairness: of one start more or less the same seeds; NaN of an objective
-    that only this method knows."""
+    """The objective of the unfair method from the same seeds; NaN of an objective that only this method knows."""
     kind = objective_of(method)
     if kind not in UNFAIR:
         return math.nan
@@ -278,7 +296,7 @@ def _as_arrays(fitted: Sequence[Any], unfair: float, groups: Mapping[str, Any]) 
     return TradeOff(
         weights=np.array([getattr(model, "fairness_weight_", np.nan) for model in fitted], dtype=np.float64),
         labels=labels.astype(np.min_scalar_type(int(labels.max()))),
-        objective=np.array([getattr(model, "objective_", np.nan) for model in fitted], dtype=np.float64),
+        objective=np.array([_objective(model) for model in fitted], dtype=np.float64),
         fairness_error=np.array([model.fairness_error_ for model in fitted]),
         soft_error=np.array([getattr(model, "soft_fairness_error_", np.nan) for model in fitted]),
         balance_min=np.array([model.balance_min_ for model in fitted]),
@@ -316,6 +334,10 @@ def _require_report(model: Any, groups: Mapping[str, Any]) -> None:
             "whose fit sets them"
         )
     keep_fairness(model, labels, groups_of(groups, len(labels)))
+
+
+def _objective(model: Any) -> float:
+    return float(getattr(model, "objective_", getattr(model, "inertia_", math.nan)))
 
 
 def _history(model: Any, step: int) -> NDArray[np.float64]:

@@ -103,7 +103,7 @@ GROUPS: dict[str, Group] = {
         ),
         Group(
             "fair_method",
-            "how they are clustered: one of these, or an estimator of your own as module:Class",
+            "how they are clustered: one of these, or any clusterer of scikit-learn's kind as module:Class",
             "fair_kmeans",
             plugins=FAIR_METHODS,
             estimators=True,

@@ -238,7 +238,10 @@ def _values(schema: type[RunConfig], item: Assignment, target: Target, candidate
         lists = isinstance(fields[item.key].default, tuple)
         lists = lists or (mismatch((), hint) is None and not _is_null(item))  # which may be null, too
         text = _as_list(item) if lists else item.text
-        return [_top_level(schema, item, value, candidates) for value in overrides.values(item.key, text)]
+        found = overrides.values(item.key, text)
+        if text != item.text:
+            found = [value._replace(text=item.text) for value in found]
+        return [_top_level(schema, item, value, candidates) for value in found]
     defaults = [
         choice.options[target.field]
         for choice in candidates

@@ -87,7 +87,8 @@ def run_jobs(
                 try:
                     found[identity] = stage.run(job, data)
                 except Exception as error:
-                    progress.note(f"failed: {job.name}: {explain(error)[0]}; the others are kept")
+                    if len(by_identity) > 1:
+                        progress.note(f"failed: {job.name}: {explain(error)[0]}; the others are kept")
                     failed.append(error)
     return found, failed
 
