@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 from runs.cli.flags import Flags
 from runs.config import FairConfig, parse
 from runs.console import Console
-from runs.lineage import short
+from runs.lineage import short_name
 
 if TYPE_CHECKING:
+    from runs.cli.session import Session
     from runs.fair_results import FairResult
+    from runs.figures.logged import LoggedFigure
     from runs.table_outputs import Written
 
 FLAGS = ("dry-run", "force", "json")
@@ -64,70 +66,50 @@ def run(flags: Flags, console: Console) -> int:
         else None
         for result in results
     ]
+    by_dataset = {
+        name: [result for result in results if result.config.dataset.name == name]
+        for name in dict.fromkeys(result.config.dataset.name for result in results)
+    }
+    figures = {name: _figure(name, own, session) for name, own in by_dataset.items()}
     if console.as_json:
-        console.json([_record(result, files) for result, files in zip(results, written, strict=True)])
+        pairs = zip(results, written, strict=True)
+        console.json([_record(result, figures[result.config.dataset.name], files) for result, files in pairs])
     else:
-        for name in dict.fromkeys(result.config.dataset.name for result in results):
-            show([result for result in results if result.config.dataset.name == name], session.varying, console)
+        for own in by_dataset.values():
+            show(own, session.varying, console)
     for files in filter(None, written):
         console.note(f"rows with their clusters: {files.rows}")
         console.note(f"how fair the clusters are: {files.page.resolve().as_uri()}")
+    for figure in figures.values():
+        console.note(f"picture: {figure.files[0].with_suffix('')}.pdf, .svg and .png")
+    if results:
+        session.close()
     if failed:
         raise failed[0]
-    session.close()
     return 0
 
 
 def show(results: "Sequence[FairResult]", varying: Any, console: Console) -> None:
     """The trade-offs on one data set as a table."""
-    rows = []
-    for result in results:
-        others = varying(result.config, leave_out=("method", "dataset"))
-        for step in range(len(result.found.weights)):
-            rows.append({"method": short(result.config.method), **others, **_point(result, step)})
-    right = [name for name in dict.fromkeys(name for row in rows for name in row) if "\n" in name]
-    console.table(rows, title=_title(results), right=right)
+    from runs.tables.trade_off import footnote, rows, title
+
+    found = rows(results, varying)
+    right = [name for name in dict.fromkeys(name for row in found for name in row) if "\n" in name]
+    console.table(found, title=title(results), right=right)
+    if marks := footnote(results):
+        console.write(marks)
 
 
-def _point(result: "FairResult", step: int) -> dict[str, str]:
-    """One weight in the table."""
-    found = result.found
-    chosen = "*" if step == found.chosen and len(found.weights) > 1 else ""
-    lost = result.n_clusters - int(found.clusters[step])
-    return {
-        "\nweight": _number(found.weights[step], ".4g"),
-        "\n\u2009": chosen,
-        "\nobjective": _number(found.objective[step], ".6g"),
-        "\nprice": _number(found.price[step], ".3f"),
-        "fairness\nerror": _number(found.fairness_error[step], ".4f"),
-        "balance\nleast": _number(found.balance_min[step], ".3f"),
-        "\nmean": _number(found.balance_mean[step], ".3f"),
-        "lost\nclusters": str(lost) if lost else "",
-        "absent\ngroups": str(found.absent[step]) if found.absent[step] else "",
-        "con-\nverged": "yes" if found.converged[step] else "no",
-        "\ns": _number(found.seconds[step], ".3g"),
-        "": "reused" if result.reused else "new",
-    }
+def _figure(name: str, results: "Sequence[FairResult]", session: "Session") -> "LoggedFigure":
+    """The picture of all results on a data set, drawn or taken from the record."""
+    from runs.figures.logged import logged_figure
+    from runs.figures.trade_off import DRAWING
+
+    where = session.store, session.tracker
+    return logged_figure(f"fair/{short_name(name)}", DRAWING, results, *where, say=session.console.note)
 
 
-def _number(value: float, form: str) -> str:
-    return "" if math.isnan(value) else f"{value:{form}}"
-
-
-def _title(results: "Sequence[FairResult]") -> str:
-    first = results[0]
-    found = first.found
-    sizes = found.group_sizes
-    names = ", ".join(f"{name} {count:,}" for name, count in zip(found.group_names, sizes, strict=True))
-    clusters = ", ".join(str(number) for number in dict.fromkeys(result.n_clusters for result in results))
-    points, dimensions = first.shape
-    return (
-        f"{first.config.dataset.name}: {points:,} points of {dimensions} values, {clusters} clusters; groups: {names}; "
-        f"balance of the data {found.data_balance:.3f}"
-    )
-
-
-def _record(result: "FairResult", files: "Written | None") -> dict[str, Any]:
+def _record(result: "FairResult", figure: "LoggedFigure", files: "Written | None") -> dict[str, Any]:
     """A result, for JSON."""
     found = result.found
     finite = [
@@ -146,6 +128,7 @@ def _record(result: "FairResult", files: "Written | None") -> dict[str, Any]:
         "points": result.shape[0],
         "identity": result.identity,
         "run": result.run_id,
+        "picture": str(figure.files[0]),
         "reused": result.reused,
         **({} if files is None else {"rows": str(files.rows), "page": str(files.page)}),
     }

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from clustering.errors import InputError
 from runs.clustering_results import Clustered
 from runs.clusterings import points_of, recorded_clustering
-from runs.config import ClusterConfig
+from runs.config import ClusterConfig, FairConfig
 from runs.lineage import short
 from runs.locks import Say
 from runs.overrides import write
@@ -81,7 +81,7 @@ def of_one_dataset(configs: Sequence[ClusterConfig]) -> None:
         raise InputError(f"the figure is of one data set, not of {', '.join(names)}; give one")
 
 
-def method_titles(configs: Sequence[ClusterConfig], leave_out: Sequence[str] = ()) -> list[str]:
+def method_titles(configs: Sequence[ClusterConfig | FairConfig], leave_out: Sequence[str] = ()) -> list[str]:
     """What tells clusterings apart: the method, and its parameters that differ between those of one name."""
     names = [_title(short(config.method)) for config in configs]
     found = []

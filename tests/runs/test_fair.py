@@ -1,18 +1,27 @@
 """Fair clustering as a stage: a path of weights is one run, tracked, reused, redone; and the verb on top of it."""
 
 import json
+import signal
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 
+from clustering.protocol import random_state
 from fairness.datasets import DATASETS
+from fairness.trade_off import GRID, pareto_front
 from runs.cli import main
 from runs.config import FairConfig, parse
 from runs.fair_results import PATH, TradeOff
-from runs.fairness_stage import Job, fair_clustering, plan
+from runs.fair_series import series_of
+from runs.fairness_stage import Job, estimator, fair_clustering, plan
+from runs.figures.trade_off import draw, trade_off_figure
+from runs.tables.trade_off import rows, title
+from tests.runs.children import interrupted
 from tests.runs.records import runs_of
 
-SMALL = ["dataset=synthetic", "fairness_weight=0,60,500", "n_init=1"]
+SMALL = ["dataset=synthetic", "fairness_weight=0,60,500", "n_init=1"]  # seconds
 
 
 @pytest.fixture
@@ -47,8 +56,6 @@ def test_a_path_of_weights_is_one_run_and_what_the_estimator_gives(asked, one, t
         assert [point.value for point in points] == pytest.approx(getattr(found, name))
     assert run.data.metrics["best_fairness_weight"] == found.weights[found.chosen] == 500
     assert run.data.params["fairness_weight"] == "[0.0, 60.0, 500.0]"
-    from clustering.protocol import random_state
-
     method = result.config.method.build().set_params(n_clusters=2, random_state=random_state(0, 0))
     for step, model in enumerate(method.path(data.values, [0, 60, 500], sensitive_features=data.sensitive)):
         np.testing.assert_array_equal(model.labels_, found.labels[step])
@@ -103,9 +110,156 @@ def test_several_methods_stand_side_by_side(store, capsys):
     typed = ["fair", *SMALL, f"results={store.root}", "method=fair_kmeans,bera", "delta=0.1,0.5"]
     assert main(typed) == 0
     shown = capsys.readouterr().out
-    assert shown.count("fair_kmeans") == 3
+    assert shown.count("fair_kmeans") == 1
     assert shown.count("bera") == 2
+    assert "* the smallest weight" in shown
     assert main([*typed, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert [len(record["weights"]) for record in found] == [3, 1, 1]
     assert all(record["reused"] for record in found)
+
+
+def test_seeds_of_one_recipe_are_one_row_each_weight(one, asked):
+    results = one(asked("seed=0,1", "method=fair_kmeans,bera"))
+    first, second = series_of(results)
+    assert [len(series.results) for series in (first, second)] == [2, 2]
+    assert first.mean("objective") == pytest.approx(first.values("objective").mean(axis=0))
+    assert first.values("objective").shape == (2, 3)
+    shown = rows(results, lambda config, leave_out: {})
+    assert [row["method"] for row in shown] == ["fair_kmeans", "", "", "bera"]
+    assert [row["weight\n"].endswith("*") for row in shown] == [False, False, True, False]
+    on_front = [row["Pareto\nfront"] == "yes" for row in shown]
+    kept = set(pareto_front(*(np.r_[first.mean(name), second.mean(name)] for name in ("objective", "fairness_error"))))
+    assert on_front == [i in kept for i in range(4)]
+    assert "over 2 seeds" in title(results)
+
+
+def test_only_what_means_the_same_is_compared(one, asked):
+    results = one(asked("method=bera", "n_clusters=2,3", "kind=kmeans,kmedian", "preprocess=null"))
+    series = series_of(results)
+    assert len({one.comparable for one in series}) == len(series)
+    assert all("Pareto\nfront" not in row for row in rows(results, lambda config, leave_out: {}))
+    assert len(series) == 4
+    assert len(trade_off_figure(series).axes) == 6, "two rows of three, the last two empty"
+
+
+def test_the_picture_shows_the_numbers_of_the_runs_and_is_kept(store, tracker, one, asked, capsys):
+    results = one(asked("method=fair_kmeans,bera"))
+    (axes,) = draw(results).axes
+    lines = {line.get_label(): line for line in axes.get_lines()}
+    found = results[0].found
+    np.testing.assert_allclose(lines["fair_kmeans"].get_xydata(), np.c_[found.objective, found.fairness_error])
+    assert len(lines["bera"].get_xydata()) == 1
+    assert "Pareto front" in lines
+    typed = ["fair", *SMALL, f"results={store.root}", "method=fair_kmeans,bera"]
+    assert main([*typed, "--json"]) == 0
+    record = json.loads(capsys.readouterr().out)[0]
+    assert all((store.figures / f"fair-synthetic.{kind}").stat().st_size > 0 for kind in ("pdf", "svg", "png"))
+    assert record["picture"] == str(store.figures / "fair-synthetic.pdf")
+    (run,) = runs_of(tracker, "figure/fair/synthetic")
+    assert run.data.tags["source_runs"].split() == [result.run_id for result in results]
+
+
+def test_where_one_method_fails_the_others_are_shown_and_kept(store, tracker, capsys):
+    typed = ["fair", f"results={store.root}", "method=backurs,bera", "dataset=tiny_fair:ThreeGroups"]
+    assert main(typed) == 2
+    seen = capsys.readouterr()
+    assert "bera" in seen.out
+    assert "Backurs is for two groups, and there are 3" in seen.err
+    assert sorted(run.info.status for run in runs_of(tracker, "fair/ThreeGroups")) == ["FAILED", "FINISHED"]
+
+
+def test_a_clusterer_that_knows_of_no_groups_shows_how_fair_it_is(one, asked):
+    (result,) = one(asked("method=sklearn.cluster:KMeans", "n_init=auto"))
+    assert result.found.fairness_error[0] > 10
+    assert result.found.group_counts.sum() == 400
+    assert np.isnan(result.found.price).all(), "nobody knows what its objective is"
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        (["method=fair_kmean"], "did you mean 'fair_kmeans'"),
+        (["dataset=adlut"], "did you mean 'adult'"),
+        (["dataset=adult"], "root=FOLDER"),
+        (["dataset=digits"], "known: adult"),
+        (["fairness_weight=-1"], "number at least 0"),
+        (["fairness_weight=much"], "number at least 0 or null, not 'much'"),
+        (["fairness_weight=inf"], "number at least 0"),
+        (["fairness_weight=[]"], "a weight at least"),
+        (["fairness_weight=0,,1"], "empty value"),
+        (["n_clusters=0"], "n_clusters must be"),
+        (["n_clusters=201"], "group 'lower' has 200 points, fewer than n_clusters=201"),
+        (["n_clusters=401"], "n_samples=400"),
+        (["target=[0.5, 0.6]"], "sum to 1.1"),
+        (["target=[lower: 1.0]"], "target lacks group 'upper'"),
+        (["target=[lower: 0.5, uper: 0.5]"], "target lacks group 'upper'"),
+        (["target=[lower, 0.5]"], "name: share"),
+        (["target=half"], "target must be shares"),
+        (["starts=3"], "transduce cluster"),
+        (["method=sklearn.svm:SVC"], "SVC fits X and y"),
+        (["method=sklearn.cluster:HDBSCAN"], "labels_ 0..n_clusters-1"),
+        (["dataset=tiny_fair:Nameless", "n_clusters=null"], "does not say how many clusters"),
+    ],
+)
+def test_mistakes_are_told_in_words(typed, words, store, capsys):
+    given = {item.partition("=")[0]: item for item in [*SMALL[:2], f"results={store.root}", *typed]}
+    code = main(["fair", *given.values()])
+    told = capsys.readouterr().err
+    assert code == 2, told
+    assert words in told
+    assert told.count(words) == 1, "once"
+
+
+def test_shares_are_given_by_the_names_of_the_groups(asked):
+    (by_name,) = asked("target=[upper: 0.25, lower: 0.75]")
+    assert estimator(by_name).target == {"upper": 0.25, "lower": 0.75}
+    (in_order,) = asked("target=[0.75, 0.25]")
+    assert estimator(in_order).target == [0.75, 0.25]
+    (numbers,) = asked("target=[0: 0.5, 1: 0.5]")
+    assert estimator(numbers).target == {0: 0.5, 1: 0.5}
+
+
+def test_without_weights_a_grid_that_fits_the_data(asked, one):
+    (result,) = one(asked("fairness_weight=null", "rungs=0"))
+    weights = result.found.weights
+    assert len(weights) == 14
+    assert weights[1:] / weights[1] == pytest.approx(np.array(GRID[1:]) / GRID[1])
+
+
+CHILD = """
+import sys, time
+
+def stand(*_, **__):
+    print("reached", flush=True)
+    time.sleep(120)
+
+import runs.fair_results
+runs.fair_results.np.savez_compressed = stand
+
+from runs.cli import main
+
+sys.exit(main(["fair", *sys.argv[1:]]))
+"""
+
+
+def test_what_was_interrupted_is_redone(asked, one, store, tracker, child_environment):
+    code, _ = interrupted(["-c", CHILD, *SMALL, f"results={store.root}"], child_environment, signal.SIGKILL)
+    assert code == -signal.SIGKILL
+    (result,) = one(asked())
+    assert not result.reused
+    assert sorted(run.info.status for run in runs_of(tracker, "fair/synthetic")) == ["FINISHED", "KILLED"]
+
+
+@pytest.mark.slow
+def test_two_processes_at_once_do_it_once(store, tracker, child_environment):
+    typed = [sys.executable, "-m", "runs.cli", "fair", *SMALL, f"results={store.root}", "--json"]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    both = [subprocess.Popen(typed, env=child_environment, **pipes) for _ in range(2)]
+    outs = [process.communicate(timeout=300)[0] for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    one, other = (json.loads(out)[0] for out in outs)
+    assert one["weights"] == other["weights"]
+    assert sorted([one["reused"], other["reused"]]) == [False, True]
+    (run,) = runs_of(tracker, "fair/synthetic")
+    assert run.info.status == "FINISHED"

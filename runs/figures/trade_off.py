@@ -1,0 +1,126 @@
+"""What fairness costs: objective by fairness error along weights, all methods, and the front that nothing beats."""
+
+import math
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from runs.config import FairConfig
+from runs.fair_results import FairResult
+from runs.fair_series import Series, fronts, series_of
+from runs.fairness_stage import recorded_fair
+from runs.figures.clustered import method_titles
+from runs.figures.drawing import Drawing
+from runs.figures.style import PAGE, new_grid, series, styled
+from runs.lineage import short
+from runs.overrides import spell
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+OBJECTIVES = {"kmeans": "K-means objective", "kmedian": "K-median objective", "ncut": "normalised cut"}
+LINEAR = 1e-3
+"""Errors below this are drawn on a linear scale, so that 0 has a place."""
+
+_BESIDE = 3
+"""Plots in a row."""
+
+
+@styled
+def trade_off_figure(found: Sequence[Series]) -> "Figure":
+    """A plot for each objective: a line along the weights of each method, a mark for one without a weight, the chosen
+    weights encircled, and the Pareto front behind."""
+    keys = list(dict.fromkeys(one.comparable for one in found))
+    titles = method_titles([one.first.config for one in found])
+    on_front = fronts(found)
+    columns = min(_BESIDE, len(keys))
+    height = math.ceil(len(keys) / columns)
+    figure, plots = new_grid(height, columns, PAGE, 2.9 * height)
+    for axes, key in zip(chain.from_iterable(plots), keys, strict=False):
+        own = [position for position, one in enumerate(found) if one.comparable == key]
+        _front(axes, [(found[position], on_front[position]) for position in own])
+        for position in own:
+            _line(axes, found[position], titles[position], position)
+        first = found[own[0]].first
+        axes.set_yscale("symlog", linthresh=LINEAR)
+        axes.set_ylim(bottom=-LINEAR / 4)
+        axes.set_xlabel(f"{OBJECTIVES.get(first.kind, first.kind)}, K = {first.n_clusters}")
+        axes.set_title(_rows(first, found))
+        axes.grid(axis="y", alpha=0.3)
+        axes.legend(loc="best")
+    for axes in list(chain.from_iterable(plots))[len(keys) :]:
+        axes.set_axis_off()
+    for row in plots:
+        row[0].set_ylabel("fairness error")
+    return figure
+
+
+def _rows(one: FairResult, found: Sequence[Series]) -> str:
+    """What tells the points of a plot from those of the others."""
+    others = [other.first.config.dataset.options for other in found]
+    options = one.config.dataset.options
+    return spell({name: value for name, value in options.items() if any(other.get(name) != value for other in others)})
+
+
+def _line(axes: "Axes", one: Series, title: str, position: int) -> None:
+    objective, error = one.mean("objective"), one.mean("fairness_error")
+    look = series(position)
+    if len(one.weights) == 1:  # hollow, so that one below it is seen
+        look |= {"linestyle": "", "markerfacecolor": "none", "markersize": 6}
+    axes.plot(objective, error, label=title, **look)
+    faint: dict[str, Any] = look | {"linestyle": "", "alpha": 0.25}
+    for result in one.results if len(one.results) > 1 else ():
+        axes.plot(result.found.objective, result.found.fairness_error, **faint)
+    if len(one.weights) > 1:
+        ring: dict[str, Any] = {"color": look["color"], "markerfacecolor": "none", "marker": "o", "markersize": 9}
+        axes.plot(objective[one.chosen], error[one.chosen], linestyle="", **ring)
+
+
+def _front(axes: "Axes", own: Sequence[tuple[Series, set[int]]]) -> None:
+    points = sorted(
+        (one.mean("objective")[step], one.mean("fairness_error")[step]) for one, steps in own for step in steps
+    )
+    if len(own) > 1 and points:
+        axes.plot(*zip(*points, strict=True), color="0.85", linewidth=4, drawstyle="steps-post", label="Pareto front")
+
+
+def draw(results: Sequence[FairResult]) -> "Figure":
+    """One picture of all results on a data set."""
+    return trade_off_figure(series_of(results))
+
+
+def caption(results: Sequence[FairResult]) -> str:
+    """What is drawn, of how many seeds, and which method is at the fair end of each front."""
+    found = series_of(results)
+    on_front = fronts(found)
+    ends = []
+    for key in dict.fromkeys(one.comparable for one in found):
+        end = [
+            (one.mean("fairness_error")[step], one.mean("objective")[step], one.first)
+            for position, one in enumerate(found)
+            for step in on_front[position]
+            if one.comparable == key
+        ]
+        if end:
+            error, objective, first = min(end, key=lambda point: point[:2])
+            name = OBJECTIVES.get(first.kind, first.kind)
+            ends.append(f"{name} of the fairest, {short(first.config.method)}: {objective:.6g} with error {error:.4g}")
+    seeds = max(len(one.results) for one in found)
+    over = f", mean over {seeds} seeds" if seeds > 1 else ""
+    return (
+        f"Objective and fairness error (sum over clusters of KL(target || proportions)) of fair clusterings of "
+        f"{short(results[0].config.dataset)}{over}; a circle is at the smallest weight that reaches the least error. "
+        f"{'; '.join(ends)}."
+    )
+
+
+DRAWING = Drawing(
+    schema=FairConfig,
+    settings={},
+    elsewhere=lambda name: {"dataset": name},
+    read=recorded_fair,
+    run_ids=lambda result: [result.run_id],
+    draw=draw,
+    caption=caption,
+)

@@ -1,0 +1,119 @@
+"""The table of fair clusterings: what each weight costs, and how fair it is."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runs.fair_results import FairResult
+from runs.fair_series import Series, fronts, series_of
+from runs.lineage import short
+
+Varying = Callable[..., Mapping[str, str]]
+KINDS = {"kmeans": "K-means", "kmedian": "K-median", "ncut": "normalised cut"}
+GROUPS_SHOWN = 6
+
+
+def rows(results: Sequence[FairResult], varying: Varying) -> list[dict[str, str]]:
+    """A row for each weight of each method, mean and deviation where there are several seeds.
+
+    Args:
+        varying: which settings of a config differ from the others', but those left out.
+    """
+    series = series_of(results)
+    several = any(len(one.results) > 1 for one in series)
+    kinds = {one.first.kind for one in series}
+    on_front = fronts(series)
+    held = len({one.comparable for one in series}) < len(series)
+    left_out = ("method", "dataset", "fairness_weight", *(["seed"] if several else []))
+    found = []
+    for position, one in enumerate(series):
+        names = {"method": short(one.first.config.method), **varying(one.first.config, leave_out=left_out)}
+        if len(kinds) > 1:
+            names["objective of"] = KINDS.get(one.first.kind, one.first.kind)
+        columns = _columns(one)
+        if held:
+            columns["Pareto\nfront"] = ["yes" if step in on_front[position] else "" for step in range(len(one.weights))]
+        columns |= _ends(one)
+        for step in range(len(one.weights)):
+            mark = " *" if step == one.chosen and len(one.weights) > 1 else "  "
+            row = {
+                "weight\n": f"{_number(one.weights[step], '.4g')} {mark:1}" if mark or one.weights[step] >= 0 else ""
+            }
+            row |= {name: texts[step] for name, texts in columns.items()}
+            found.append((names if step == 0 else dict.fromkeys(names, "")) | row)
+    empty = [name for name in LOST if all(not row[name] for row in found)]
+    for row in found:
+        for name in empty:
+            del row[name]
+    return found
+
+
+LOST = ("clusters\nlost", "groups\nabsent", "not con-\nverged")
+"""Columns that are there only where they say something."""
+
+
+def title(results: Sequence[FairResult]) -> str:
+    """The data set, its groups, and what the star means."""
+    first, found = results[0], results[0].found
+    sizes = [f"{name} {count:,}" for name, count in zip(found.group_names, found.group_sizes, strict=True)]
+    if len(sizes) > GROUPS_SHOWN:
+        sizes = [*sizes[: GROUPS_SHOWN - 1], f"and {len(sizes) - GROUPS_SHOWN + 1} more"]
+    clusters = ", ".join(str(number) for number in dict.fromkeys(result.n_clusters for result in results))
+    points, dimensions = first.shape
+    seeds = sorted({len(one.results) for one in series_of(results)} - {1})
+    over = f"; mean and standard deviation over {' or '.join(map(str, seeds))} seeds" if seeds else ""
+    return (
+        f"{first.config.dataset.name}: {points:,} points of {dimensions} values, {clusters} clusters; groups: "
+        f"{', '.join(sizes)}; balance of the data {found.data_balance:.3f}{over}"
+    )
+
+
+def footnote(results: Sequence[FairResult]) -> str:
+    """What the marks mean; empty where there are none."""
+    if all(len(result.found.weights) == 1 for result in results):
+        return ""
+    return "* the smallest weight that reaches the least fairness error, up to 1 % of it or 1e-4"
+
+
+def _columns(one: Series) -> dict[str, list[str]]:
+    shown = {
+        "objective\n": ("objective", ".6g", ".2g"),
+        "price\n": ("price", ".3f", ".3f"),
+        "fairness\nerror": ("fairness_error", ".4f", ".4f"),
+        "balance\nleast": ("balance_min", ".3f", ".3f"),
+        "\nmean": ("balance_mean", ".3f", ".3f"),
+    }
+    return {title: _spread(one, *how) for title, how in shown.items()}
+
+
+def _ends(one: Series) -> dict[str, list[str]]:
+    lost = one.first.n_clusters - one.values("clusters").min(axis=0)
+    unsettled = (one.values("converged") == 0).sum(axis=0)
+    seconds = one.values("seconds").sum(axis=1).mean()
+    state = "reused" if all(result.reused for result in one.results) else "new"
+    rest = [""] * (len(one.weights) - 1)
+    return {
+        LOST[0]: _counts(lost),
+        LOST[1]: _counts(one.values("absent").max(axis=0)),
+        LOST[2]: _counts(unsettled) if len(one.results) > 1 else ["" if count == 0 else "so" for count in unsettled],
+        "s\n": [f"{seconds:.3g}", *rest],
+        "": [state, *rest],
+    }
+
+
+def _counts(values: NDArray[np.float64]) -> list[str]:
+    return [f"{value:.0f}" if value else "" for value in values]
+
+
+def _spread(one: Series, name: str, form: str, deviation_form: str) -> list[str]:
+    pairs = zip(one.mean(name), one.deviation(name), strict=True)
+    return [
+        _number(mean, form) + ("" if math.isnan(deviation) else f" ± {deviation:{deviation_form}}")
+        for mean, deviation in pairs
+    ]
+
+
+def _number(value: float, form: str) -> str:
+    return "" if math.isnan(value) else f"{value:{form}}"
