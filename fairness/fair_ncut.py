@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -160,7 +160,13 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def path(
-        self, X: ArrayLike, weights: Sequence[float] | None = None, *, sensitive_features: Any = None, graph: Any = None
+        self,
+        X: ArrayLike,
+        weights: Sequence[float] | None = None,
+        *,
+        sensitive_features: Any = None,
+        graph: Any = None,
+        done: Callable[[int, int], None] | None = None,
     ) -> list[Self]:
         """Fitted clones at several weights, from one fit: the same graph and starts, and each weight begun where the
         one below it ended.
@@ -170,13 +176,14 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             weights: values of fairness_weight, in any order, the order of the result. None: `fairness.trade_off.GRID`.
             sensitive_features: as of `fit`.
             graph: as of `fit`.
+            done: told how many weights are finished, and how many there are.
 
         Raises:
             InputError: as of `fit`; weights that are none.
         """
         watch, asked = Stopwatch(), path_weights(weights)
         problem = self._problem(*fit_input(self, X, sensitive_features), graph)
-        ends = self._ends(problem, asked)
+        ends = self._ends(problem, asked, done)
         seconds = problem.seconds(watch.lap(), len(asked))
         models = [clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in asked]
         for model, end in zip(models, ends, strict=True):
@@ -191,12 +198,19 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         W, _ = graph_and_variance(graph, rows, self.n_neighbors, "average", 1.0)
         return _Problem(values, groups, labels, W, seeding, watch.lap())
 
-    def _ends(self, problem: "_Problem", weights: Sequence[Any]) -> list["_End"]:
+    def _ends(
+        self, problem: "_Problem", weights: Sequence[Any], done: Callable[[int, int], None] | None = None
+    ) -> list["_End"]:
         """Where the best start ended at each of the weights."""
         asked = [_AUTOMATIC if weight is None else float(weight) for weight in weights]
         if problem.groups.trivial:
             asked = [0.0 for _ in asked]
-        ends = {end.weight: end for end in self._descents(problem, sorted(set(asked)))}
+        ends: dict[float, _End] = {}
+        rising = sorted(set(asked))
+        for end in self._descents(problem, rising):
+            ends[end.weight] = end
+            if done is not None:
+                done(len(ends), len(rising))
         return [ends[weight] for weight in asked]
 
     def _searched(self, problem: "_Problem", goal: Goal) -> Found["_End"]:

@@ -1,6 +1,6 @@
 """What FairKMeans and FairKMedian share: one fit along weights, its result in scikit-learn's words, and prediction."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -138,7 +138,12 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def path(
-        self, X: ArrayLike, weights: Sequence[float] | None = None, *, sensitive_features: Any = None
+        self,
+        X: ArrayLike,
+        weights: Sequence[float] | None = None,
+        *,
+        sensitive_features: Any = None,
+        done: Callable[[int, int], None] | None = None,
     ) -> list[Self]:
         """Fitted clones at several weights, from one fit: the same seeds and unfair solution, and each weight begun
         where the one below it ended.
@@ -148,6 +153,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             weights: values of fairness_weight, in any order, the order of the result. None: `fairness.trade_off.GRID`,
                 in units of what all points pay for one prototype, over K.
             sensitive_features: as of `fit`.
+            done: told how many weights of all starts are finished, and how many there are.
 
         Raises:
             InputError: as of `fit`; weights that are none.
@@ -156,7 +162,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         problem = self._begun(X, sensitive_features)
         if weights is None:
             asked = [problem.starts.unit * weight for weight in asked]
-        stages, share = self._stages(problem, asked), 1 / len(asked)
+        stages, share = self._stages(problem, asked, done), 1 / len(asked)
         seconds = Seconds(0.0, problem.seconds * share, (watch.lap() - problem.seconds) * share)
         models = [clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in asked]
         for model, stage in zip(models, stages, strict=True):
@@ -226,14 +232,17 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         course = Course(self.max_iter, self.tol, self.max_sweeps, self.sweep_tol, self.gap_tol, self.rungs, self.mixing)
         return Starts(points, some, self._rule, penalty, seeds, course, self._rule.scatter(points) / self._K)
 
-    def _stages(self, problem: _Problem, weights: Sequence[Any]) -> list[Stage]:
+    def _stages(
+        self, problem: _Problem, weights: Sequence[Any], done: Callable[[int, int], None] | None = None
+    ) -> list[Stage]:
         """Where the best start ended at each of the weights."""
         starts = problem.starts
         asked = [starts.unit * _AUTOMATIC if weight is None else float(weight) for weight in weights]
         if problem.groups.trivial:
             asked = [0.0 for _ in asked]
         rising = sorted(set(asked))
-        best = dict(zip(rising, starts.best(rising, partial(self._rounded, starts.points)), strict=True))
+        stages = starts.best(rising, partial(self._rounded, starts.points), done)
+        best = dict(zip(rising, stages, strict=True))
         return [best[weight] for weight in asked]
 
     def _searched(self, problem: _Problem, goal: Goal) -> Found[Stage]:

@@ -9,6 +9,7 @@ prices of the groups stay what they are.
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -78,19 +79,25 @@ class Starts:
         for stage in self._followed(seed, weights):
             yield stage if self.some is None else self._with_all(stage)
 
-    def best(self, weights: Sequence[float], keep: Callable[[Stage], Stage]) -> list[Stage]:
+    def best(
+        self, weights: Sequence[float], keep: Callable[[Stage], Stage], done: Callable[[int, int], None] | None = None
+    ) -> list[Stage]:
         """Of all starts the stage of lowest E at each weight.
 
         Args:
             weights: >= 0, rising.
             keep: what is kept of a stage, at once: the fit goes on and overwrites its assignments.
+            done: told how many stages of all starts are finished, and how many there are.
         """
         best: dict[float, Stage] = {}
+        counted = count(1)
         for seed in self.seeds:
             for weight, stage in zip(weights, self._followed(seed, weights), strict=True):
                 lowest = best[weight].objective if weight in best else math.inf
                 if stage.objective < lowest - _ROUNDING * abs(stage.objective):
                     best[weight] = keep(stage) if self.some is None else stage._replace(logs=[])
+                if done is not None:
+                    done(next(counted), len(self.seeds) * len(weights))
         if self.some is None:
             return [best[weight] for weight in weights]
         return [keep(self._with_all(best[weight])) for weight in weights]

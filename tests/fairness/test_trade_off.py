@@ -66,3 +66,13 @@ def test_default_weights_fit_the_units_of_the_points():
         np.testing.assert_array_equal(one.labels_, other.labels_)
     cut = FairNcut(2, n_init=1, rungs=0, max_iter=3, random_state=0).path(X, sensitive_features=groups)
     assert [model.fairness_weight for model in cut] == list(GRID)
+
+
+@pytest.mark.parametrize(
+    ("method", "stages"), [(FairKMeans(2, n_init=2, random_state=0), 6), (FairNcut(2, n_init=2), 3)]
+)
+def test_a_path_tells_how_far_it_is(method, stages):
+    generator, told = np.random.default_rng(0), []
+    X, groups = generator.normal(size=(40, 2)), generator.integers(0, 2, 40)
+    method.path(X, [0, 1, 2], sensitive_features=groups, done=lambda finished, of: told.append((finished, of)))
+    assert told == [(i, stages) for i in range(1, stages + 1)]
