@@ -23,11 +23,8 @@ METHODS = Plugins(
     },
     group="transduce.methods",
 )
-SET = (
-    *("n_clusters", "random_state", "device"),
-    *("fairness_weight", "max_error", "min_balance", "numeric_bins", "missing"),
-)
-"""Parameters that are no part of a method: whoever runs it decides, or the data set, which says what its groups are."""
+SET = ("n_clusters", "random_state", "device", "fairness_weight", "max_error", "min_balance")
+"""Parameters that whoever runs a method decides, and that are no part of it."""
 
 _WRITTEN = (type(None), bool, int, float, str, tuple, list)
 
