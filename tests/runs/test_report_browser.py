@@ -53,6 +53,21 @@ def test_no_page_fetches_complains_or_overflows(report, browser):
     assert browser.value("document.title").endswith("transduce")
 
 
+def test_pages_about_a_table_of_ones_own(tmp_path, browser):
+    wide = "w" * 60
+    frame = pd.DataFrame({wide: [1, 2, 3, 5] * 2, "sex": [*"ffff", *[wide] * 4]})
+    page = tmp_path / "page.html"
+    page.write_text(fair_page(found(tmp_path, frame, [APART, MIXED], output=f"{wide}.csv")))
+    browser.requests.clear()
+    browser.complaints.clear()
+    for width, dark in [(PHONE, True), (DESK, False)]:
+        browser.open(page.as_uri(), width=width, dark=dark)
+        assert browser.value("document.scrollingElement.scrollWidth - document.documentElement.clientWidth") <= 0
+        assert browser.value("document.querySelectorAll('.bars rect.after').length") == 4
+    assert browser.complaints == []
+    assert set(browser.requests) == {page.as_uri()}
+
+
 class Quiet(http.server.SimpleHTTPRequestHandler):
     """Says nothing on the terminal."""
 
@@ -131,18 +146,3 @@ def test_text_stands_out_from_its_background(report, browser, dark):
         for element, front, behind in {tuple(row) for row in browser.value(script)}:
             bright, dim = sorted((luminance(front), luminance(behind)), reverse=True)
             assert (bright + 0.05) / (dim + 0.05) >= 4.5, (name, element, front, behind)
-
-
-def test_pages_about_a_table_of_ones_own(tmp_path, browser):
-    wide = "w" * 60
-    frame = pd.DataFrame({wide: [1, 2, 3, 5] * 2, "sex": [*"ffff", *[wide] * 4]})
-    page = tmp_path / "page.html"
-    page.write_text(fair_page(found(tmp_path, frame, [APART, MIXED], output=f"{wide}.csv")))
-    browser.requests.clear()
-    browser.complaints.clear()
-    for width, dark in [(PHONE, True), (DESK, False)]:
-        browser.open(page.as_uri(), width=width, dark=dark)
-        assert browser.value("document.scrollingElement.scrollWidth - document.documentElement.clientWidth") <= 0
-        assert browser.value("document.querySelectorAll('.bars rect.after').length") == 4
-    assert browser.complaints == []
-    assert set(browser.requests) == {page.as_uri()}
