@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from clustering.errors import InputError
 from runs.cli.flags import Flags
-from runs.config import ClusterConfig, EvaluateConfig
+from runs.config import ClusterConfig, EvaluateConfig, FairConfig
 from runs.console import Console
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ SHOWN = 12  # jobs named in a plan
 
 
 def run_missing(
-    configs: Sequence[EvaluateConfig | ClusterConfig],
+    configs: Sequence[EvaluateConfig | ClusterConfig | FairConfig],
     store: "Store",
     tracker: "Tracker",
     console: Console,
@@ -35,7 +35,7 @@ def run_missing(
     Raises:
         InputError: there is nobody to ask, and no -y.
     """
-    clusterings = [config for config in configs if isinstance(config, ClusterConfig)]
+    clusterings = [config for config in configs if isinstance(config, (ClusterConfig, FairConfig))]
     if clusterings:
         return _cluster_missing(clusterings, store, tracker, console, flags)
     evaluations = [config for config in configs if isinstance(config, EvaluateConfig)]
@@ -61,20 +61,25 @@ def _evaluate_missing(
 
 
 def _cluster_missing(
-    configs: Sequence[ClusterConfig], store: "Store", tracker: "Tracker", console: Console, flags: Flags
+    configs: Sequence[ClusterConfig | FairConfig],
+    store: "Store",
+    tracker: "Tracker",
+    console: Console,
+    flags: Flags,
 ) -> int:
     """One after the other in this process: each uses every core, and those on one data set share its graph."""
-    from runs.clusterings import Job, clustering
+    from runs import clusterings, fairness_stage
     from runs.jobs import Failure
 
     if flags.executor != "local":
         raise InputError("clusterings are run one after the other, each on every core; leave --executor out")
-    waiting: dict[str, Job] = {}
+    waiting: dict[str, clusterings.Job | fairness_stage.Job] = {}
     blocked: dict[str, list[str]] = {}
     finished: set[str] = set()
     for config in configs:
+        job: clusterings.Job | fairness_stage.Job
         try:
-            job = Job.of(config)
+            job = fairness_stage.Job.of(config) if isinstance(config, FairConfig) else clusterings.Job.of(config)
         except InputError as error:
             blocked.setdefault(str(error), []).append(f"{config.method.name} on {config.dataset.name}")
             continue
@@ -88,7 +93,7 @@ def _cluster_missing(
         return 0
     for job in list(waiting.values())[:SHOWN]:
         console.note(f"  {job.name}")
-    console.note(f"{_count(len(waiting), 'clustering')}, of each so many trials as its selection says")
+    console.note(f"{_count(len(waiting), 'clustering')}, of each all its trials or weights")
     if not agreed(console, flags):
         return 0
     console.note(f"reused {len(finished)}, running {len(waiting)}")
@@ -96,7 +101,12 @@ def _cluster_missing(
     while left and not (flags.limit_minutes and time.monotonic() - since > 60 * flags.limit_minutes):
         job = left.pop(0)
         try:
-            clustering([job.config], store, tracker, progress=console)
+            if isinstance(job, fairness_stage.Job):
+                _, failed = fairness_stage.fair_clustering([job.config], store, tracker, progress=console)
+                if failed:
+                    raise failed[0]
+            else:
+                clusterings.clustering([job.config], store, tracker, progress=console)
         except Exception as error:  # the others are run all the same
             failure = Failure.of(job.name, error)
             console.error(f"failed: {failure}")

@@ -15,8 +15,9 @@ from runs.tables.claims import Finding, PerTask
 from runs.tables.evidence import look_up
 from runs.tables.filling import Record
 from runs.tables.grid import table_of
-from runs.tables.paper import paper_table, recipe_of
+from runs.tables.paper import paper_table
 from runs.tables.published import published_names, works
+from runs.tables.recipe import recipe_of
 from runs.tables.table import Table
 from runs.tables.verdicts import STATUSES
 from runs.tracking import Tracker
@@ -112,11 +113,12 @@ class Reader:
 
     Args:
         evaluations: the finished ones, and clusterings, newest first.
+        tracker: their record.
     """
 
     def __init__(self, evaluations: Sequence[RunRow], tracker: Tracker) -> None:
         self._tracker = tracker
-        self._record = Record(evaluations)
+        self._record = Record(evaluations, tracker)
         self._read = PerTask(tracker)
         known = groups.names("benchmark")
         used_data = dict.fromkeys(run.tags.get("dataset", "") for run in evaluations)

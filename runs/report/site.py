@@ -97,9 +97,8 @@ def _pages(
 ) -> Iterator[tuple[str, str]]:
     """(path, text) of every page."""
     provenance = Provenance(rows, without_password(tracker.uri) if tracker.is_server else None)
-    evaluations = [
-        row for row in rows if row.status == "FINISHED" and row.experiment.startswith(("evaluate/", "cluster/"))
-    ]
+    results = ("evaluate/", "cluster/", "fair/")
+    evaluations = [row for row in rows if row.status == "FINISHED" and row.experiment.startswith(results)]
     reader = Reader(evaluations, tracker)
     papers, experiments, known = reader.papers(), reader.experiments(asked), methods(rows)
     site = Site(

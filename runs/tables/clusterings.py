@@ -2,32 +2,32 @@
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from clustering.errors import InputError
-from runs.config import ClusterConfig
+from runs.config import ClusterConfig, FairConfig
 from runs.record import RunRow
 from runs.tables.table import SeedResult
 
-CLUSTERING = "clustering"  # the stage
+STAGES = {"clustering": "cluster/", "fair": "fair/"}
+"""The stages of clusterings, and how their experiments begin."""
 
 
 class Clusterings:
-    """Finished clusterings of the record. To be given newest first."""
+    """Finished clusterings of the record, fair ones among them. To be given newest first."""
 
     def __init__(self) -> None:
-        self._by_dataset: dict[str, list[RunRow]] = {}
+        self._by_dataset: dict[tuple[str, str], list[RunRow]] = {}
         self._recipes: dict[tuple[str, str], str] = {}
 
     def add(self, run: RunRow) -> None:
         """One more, older than those before."""
-        self._by_dataset.setdefault(run.tags.get("dataset", ""), []).append(run)
+        self._by_dataset.setdefault((run.tags.get("stage", ""), run.tags.get("dataset", "")), []).append(run)
 
     def results(
         self,
-        config: ClusterConfig,
-        metric: str,
-        scored: str,
+        config: ClusterConfig | FairConfig,
+        values: Callable[[RunRow], tuple[float, float]],
         seeds: Sequence[str],
         where: str,
         notes: list[str],
@@ -35,8 +35,7 @@ class Clusterings:
         """One result a seed, of the newest run.
 
         Args:
-            metric: what stands in the cell.
-            scored: what the print is of, where that is another one.
+            values: what a run has of what stands in the cell, and of what the print is of, where that is another.
             seeds: that are asked for; all where there are none.
             where: the cell, in words.
             notes: takes what is left aside, and why.
@@ -44,7 +43,8 @@ class Clusterings:
         chosen: dict[int, SeedResult] = {}
         points = ""
         stale: list[str] = []
-        for run in self._by_dataset.get(config.dataset.name, []):
+        stage = "fair" if isinstance(config, FairConfig) else "clustering"
+        for run in self._by_dataset.get((stage, config.dataset.name), []):
             seed, data = run.params.get("seed", ""), run.tags.get("data", "")
             if not seed.isdecimal() or (seeds and seed not in seeds):
                 continue
@@ -52,13 +52,14 @@ class Clusterings:
                 stale += [run.run_id] if _same_keys(config, run) else []
                 continue
             points = points or data
-            value = run.metrics.get(metric, math.nan)
-            if int(seed) in chosen or not abs(value) < sys.float_info.max:
+            if int(seed) in chosen:
+                continue
+            value, printed = values(run)
+            if not abs(value) < sys.float_info.max:
                 continue
             if data != points:
                 notes.append(f"{where}: run {run.run_id} left aside, on other points than the newest run")
                 continue
-            printed = run.metrics.get(scored, math.nan)
             result = SeedResult(int(seed), value, math.nan, 0, run.run_id, run.artifact_uri, as_printed=printed)
             chosen[result.seed] = result
         if stale and not chosen:
@@ -66,20 +67,23 @@ class Clusterings:
             notes.append(f"{where}: run {stale[0]} left aside, {why}")
         return tuple(chosen[seed] for seed in sorted(chosen))
 
-    def _recipe(self, config: ClusterConfig, data: str) -> str:
+    def _recipe(self, config: ClusterConfig | FairConfig, data: str) -> str:
         """What runs of a config on these points have in common; nothing fits one that cannot be built here."""
-        from runs.clusterings import Job
+        from runs import clusterings, fairness_stage
 
         key = (config.to_yaml(), data)
         if key not in self._recipes:
             try:
-                self._recipes[key] = Job.on(config, data).recipe
+                if isinstance(config, FairConfig):
+                    self._recipes[key] = fairness_stage.Job.on(config, data).recipe
+                else:
+                    self._recipes[key] = clusterings.Job.on(config, data).recipe
             except InputError:
                 self._recipes[key] = "?"
         return self._recipes[key]
 
 
-def _same_keys(config: ClusterConfig, run: RunRow) -> bool:
+def _same_keys(config: ClusterConfig | FairConfig, run: RunRow) -> bool:
     """Whether a run is of that config, whatever computed it."""
     counting = config.result_keys()
     keys = {name: str(value) for name, value in config.flat().items() if name in counting and name != "seed"}

@@ -16,7 +16,8 @@ from runs.config import CROSSING, PLACES, TASKS, EvaluateConfig, top_level
 from runs.groups import SAME
 from runs.lineage import recipe
 from runs.record import RunRow, read_runs
-from runs.tables.clusterings import CLUSTERING, Clusterings
+from runs.tables.clusterings import STAGES, Clusterings
+from runs.tables.paths import Paths
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 
 if TYPE_CHECKING:
@@ -36,14 +37,15 @@ class Record:
 
     Args:
         runs: newest first.
+        tracker: their record.
     """
 
-    def __init__(self, runs: Iterable[RunRow]) -> None:
-        self._clusterings = Clusterings()
+    def __init__(self, runs: Iterable[RunRow], tracker: "Tracker") -> None:
+        self._clusterings, self._paths = Clusterings(), Paths(tracker)
         self._by_keys: dict[str, list[RunRow]] = {}
         self._alike: dict[tuple[str, ...], list[tuple[Mapping[str, str], RunRow]]] = {}
         for run in runs:
-            if run.tags.get("stage") == CLUSTERING:
+            if run.tags.get("stage") in STAGES:
                 self._clusterings.add(run)
                 continue
             keys = _of_run(run)
@@ -54,14 +56,16 @@ class Record:
     def of(cls, table: Table, tracker: "Tracker") -> "Record":
         """The runs of the benchmarks that a table is about."""
         benchmarks = {cell.few_shot.benchmark.name for cell in table.cells.values() if cell.few_shot}
-        datasets = {cell.clustering.dataset.name for cell in table.cells.values() if cell.clustering}
+        clustered = [cell.clustering or cell.fair for cell in table.cells.values()]
+        datasets = {config.dataset.name for config in clustered if config}
         runs: list[RunRow] = []
         if benchmarks and tracker.exists():
             tags = {"stage": ["evaluation"], "benchmark": sorted(benchmarks)}
             runs += read_runs(tracker, "evaluate/", tags=tags)
         if datasets and tracker.exists():
-            runs += read_runs(tracker, "cluster/", tags={"stage": [CLUSTERING], "dataset": sorted(datasets)})
-        return cls(runs)
+            for stage, begin in STAGES.items():
+                runs += read_runs(tracker, begin, tags={"stage": [stage], "dataset": sorted(datasets)})
+        return cls(runs, tracker)
 
     def filled(self, table: Table) -> Table:
         """The table with these runs in its cells, and with notes of those left aside."""
@@ -79,12 +83,20 @@ class Record:
             near = None if results else self._near(found, column.metric)
             cells[place] = dataclasses.replace(cells[place], results=results, near=near)
         for place, cell in table.cells.items():
-            if cell.clustering:
+            clustered = cell.clustering or cell.fair
+            if clustered:
                 row, column = place
-                where = f"{row.name}, {cell.clustering.dataset.name}"  # the cells of one run have one note
-                results = self._clusterings.results(cell.clustering, column.metric, cell.scored, asked, where, notes)
+                where = f"{row.name}, {clustered.dataset.name}"  # the cells of one run have one note
+                values = functools.partial(self._values, cell, column.metric)
+                results = self._clusterings.results(clustered, values, asked, where, notes)
                 cells[place] = dataclasses.replace(cell, results=results)
         return dataclasses.replace(table, cells=cells, notes=tuple(dict.fromkeys(notes)))
+
+    def _values(self, cell: Cell, metric: str, run: RunRow) -> tuple[float, float]:
+        """What a clustering has for a cell, and by what the print is of."""
+        if cell.fair:
+            return self._paths.values(run, metric, cell.on_path)
+        return run.metrics.get(metric, math.nan), run.metrics.get(cell.scored, math.nan)
 
     def _near(self, keys: Mapping[str, str], metric: str) -> Near | None:
         """The run of the same method, data and network that differs in the fewest keys; of equals the newest."""

@@ -1,82 +1,28 @@
 """A paper's table, with the config that fills each of its cells.
 
-What is printed is in `runs/published/`; how a cell is run here is in `configs/table/<work>/<number>.yaml`:
-
-    all: {way: 5, tasks: 10000}               # of every cell
-    columns:
-      miniImageNet: {benchmark: mini}         # of the columns of that group, or of that name
-    rows:
-      ResNet-18: {backbone: resnet18}         # of the rows of that group, or of that name
-      SimpleShot: {strategy: simpleshot}
-    metrics: {Per Class: accuracy_per_class}  # by column or metric, where the runs call it otherwise than the print
-    scored: {LaplacianShot (ours): audit_best_permutation}  # by row or metric, where the print is not of that metric
-    tolerance: {accuracy: 0.3}                # by metric or column, in the printed unit; x10 is a factor
-
-The settings of a cell go over each other in this order. A row without a strategy, or in a table of clusterings without
-a method, is one that nothing here runs. `thesis/4.4@omniglot` is the table on another benchmark, with a small network,
-and `thesis/2.2@digits` on another data set; cells that become equal are one.
+What is printed is in `runs/published/`; how a cell is run here is in `configs/table/`, see `runs.tables.recipe`.
+`thesis/4.4@omniglot` is the table on another benchmark, with a small network, and `thesis/2.2@digits` on another data
+set; cells that become equal are one.
 """
 
 import dataclasses
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from clustering.errors import InputError, unknown
-from runs import groups, overrides
-from runs.config import ClusterConfig, EvaluateConfig, parse
+from runs import groups
+from runs.config import EvaluateConfig, parse
 from runs.lineage import weights_name
 from runs.tables.filling import differences, result_keys
 from runs.tables.published import PublishedColumn, PublishedRow, PublishedTable, Value, errata
 from runs.tables.published import published_table as read_published
-from runs.tables.table import Cell, Column, Config, Row, Table
-from runs.tables.verdicts import Tolerance, judge
+from runs.tables.recipe import WEIGHT, Recipe, Settings, recipe_of
+from runs.tables.table import Cell, Column, Config, OnPath, Row, Table
+from runs.tables.verdicts import judge
 
 SMALL = "conv4"  # the network of a table on another benchmark
-GROUP = "table"  # folder of configs/
-
-Settings = dict[str, str]
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """How a table's cells are run: the content of its file."""
-
-    all: Settings = field(default_factory=dict)
-    columns: Mapping[str, Settings] = field(default_factory=dict)
-    rows: Mapping[str, Settings] = field(default_factory=dict)
-    metrics: Mapping[str, str] = field(default_factory=dict)
-    scored: Mapping[str, str] = field(default_factory=dict)
-    tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
-
-    def settings(self, row: PublishedRow, column: PublishedColumn) -> Settings:
-        """Of one cell, the later over the earlier."""
-        found = dict(self.all)
-        for part, heading in ((self.columns, column), (self.rows, row)):
-            for name in (heading.group, heading.name):
-                found |= part.get(name, {})
-        return found
-
-    def metric(self, column: PublishedColumn) -> str:
-        """What the runs call what stands in a column."""
-        return self.metrics.get(column.name, self.metrics.get(column.metric, column.metric))
-
-    def scoring(self, row: PublishedRow, column: PublishedColumn) -> str:
-        """What the runs call what is printed, where that is not what stands in the column; else nothing."""
-        return self.scored.get(row.name, self.scored.get(column.metric, ""))
-
-    def of_data(self, heading: PublishedRow | PublishedColumn, part: Mapping[str, Settings]) -> bool:
-        """Whether a heading says which data set."""
-        return any("dataset" in part.get(name, {}) for name in (heading.group, heading.name))
-
-    @property
-    def clusters(self) -> bool:
-        """Whether its cells are clusterings, and no evaluations."""
-        return any("method" in settings for settings in (*self.rows.values(), *self.columns.values()))
-
-    def tolerated(self, column: PublishedColumn) -> Tolerance:
-        return self.tolerance.get(column.name, self.tolerance.get(column.metric, Tolerance()))
 
 
 def is_paper(name: str) -> bool:
@@ -110,10 +56,9 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
     name, at, variant = name.partition("@")
     printed = read_published(name)
     recipe = recipe_of(name)
-    data = "dataset" if recipe.clusters else "benchmark"
-    if at and variant not in groups.names(data):
-        raise unknown(data, variant, groups.names(data))
-    parsed = _Parsed(printed.name, ClusterConfig if recipe.clusters else EvaluateConfig)
+    if at and variant not in groups.names(recipe.data):
+        raise unknown("dataset" if recipe.clusters else "benchmark", variant, groups.names(recipe.data))
+    parsed = _Parsed(printed.name, recipe.schema)
     places = {
         (row, column): _place(printed, recipe, i, j, variant, settings, parsed)
         for i, row in enumerate(printed.rows)
@@ -182,6 +127,7 @@ class _Place:
     obstacle: str = ""
     differs: tuple[str, ...] = ()
     scored: str = ""
+    on_path: OnPath | None = None
     refusal: InputError | None = None
 
     @functools.cached_property
@@ -197,6 +143,7 @@ class _Place:
             published=self.value,
             differs=self.differs,
             scored=self.scored,
+            on_path=self.on_path,
         )
 
 
@@ -213,9 +160,11 @@ def _place(
     wanted = recipe.settings(row, column)
     if "strategy" not in wanted and "method" not in wanted:
         return _Place(value, obstacle=_no_method(value))
-    asked = _on(wanted, variant) if variant else wanted
-    data = "dataset" if recipe.clusters else "benchmark"
-    typed = [text for text in map(_of_data(data, asked.get(data, "")), settings) if text]
+    if not variant and (why := recipe.cannot.get(row.name, {}).get(column.name)):
+        return _Place(value, obstacle=why)
+    asked = _on(wanted, variant, recipe.data) if variant else wanted
+    key = "dataset" if recipe.clusters else "benchmark"
+    typed = [text for text in map(_of_data(recipe.data, key, asked.get(key, "")), settings) if text]
     plain, configs = parsed((), asked), parsed(tuple(typed), asked)
     if isinstance(configs, InputError):
         if isinstance(plain, InputError):  # what is typed is not to blame
@@ -234,8 +183,16 @@ def _place(
         differs += tuple(f"{key}={text}" for key, text in pairs if asked.get(key) != text)
     else:
         differs += differences(keys_of(configs[0]), keys_of(plain[0]))
-    scored = recipe.scoring(row, column)
-    return _Place(value, tuple(configs), obstacle=_needs(configs[0]), differs=differs, scored=scored)
+    on_path = None if variant else recipe.on_path(row, column, configs[0])
+    scored = _in_words(on_path, recipe.metric(column)) if on_path else recipe.scoring(row, column)
+    return _Place(value, tuple(configs), obstacle=_needs(configs[0]), differs=differs, scored=scored, on_path=on_path)
+
+
+def _in_words(on_path: OnPath, metric: str) -> str:
+    """What the print is held against, other than what the column shows."""
+    named = "" if on_path.metric == metric else on_path.metric.replace("_", " ")
+    at = "" if on_path.weight is None else f"weight {on_path.weight:g}"
+    return " at ".join(filter(None, (named, at)))
 
 
 class _Parsed:
@@ -283,16 +240,17 @@ def _needs(config: Config) -> str:
     return f"needs {' and '.join(lacking)}" if lacking else ""
 
 
-def _on(wanted: Settings, benchmark: str) -> Settings:
-    """The settings of a cell on another benchmark, or another data set."""
+def _on(wanted: Settings, benchmark: str, data: str) -> Settings:
+    """The settings of a cell on another benchmark, or another data set of that group, whose weights are its own."""
     if "method" in wanted:
-        options = groups.option("dataset", wanted["dataset"]).options if "dataset" in wanted else {}
-        return {key: text for key, text in wanted.items() if key not in options} | {"dataset": benchmark}
+        options = groups.option(data, wanted["dataset"]).options if "dataset" in wanted else {}
+        kept = {key: text for key, text in wanted.items() if key not in options and key != WEIGHT}
+        return kept | {"dataset": benchmark}
     kept = {key: text for key, text in wanted.items() if key not in ("target", "training")}
     return kept | {"benchmark": benchmark, "backbone": SMALL}
 
 
-def _of_data(group: str, chosen: str) -> Any:
+def _of_data(group: str, name: str, chosen: str) -> Any:
     """What a setting is for the cells of a benchmark or data set: `mini.root=X` is `benchmark.root=X` for those of
     mini."""
     known = set(groups.names(group))
@@ -301,49 +259,6 @@ def _of_data(group: str, chosen: str) -> Any:
         first, dot, rest = setting.partition("=")[0].partition(".")
         if not dot or first not in known:
             return setting
-        return f"{group}.{rest}={setting.partition('=')[2]}" if first == chosen else ""
+        return f"{name}.{rest}={setting.partition('=')[2]}" if first == chosen else ""
 
     return translate
-
-
-@functools.cache
-def recipe_of(name: str) -> Recipe:
-    """How the cells of a paper's table are run; of a table without a file, that none is.
-
-    Raises:
-        InputError: names the file and the key that is wrong in it.
-    """
-    path = groups.folder() / GROUP / f"{name}.yaml"
-    if not path.is_file():
-        return Recipe()
-    content = groups.read(path)
-    names = {item.name for item in dataclasses.fields(Recipe)}
-    for key in content:
-        if key not in names:
-            raise InputError(f"{path}: {unknown('key', key, sorted(names))}")
-    printed = read_published(name)
-    metrics = {column.metric for column in printed.columns}
-    for part, headings in (("columns", printed.columns), ("rows", printed.rows), ("scored", printed.rows)):
-        right = {word for heading in headings for word in (heading.group, heading.name)}
-        right |= metrics if part == "scored" else set()
-        for key in content.get(part) or {}:
-            if key not in right:
-                raise InputError(f"{path}: {part}: {unknown('heading', key, sorted(right))}")
-    return Recipe(
-        _texts(content.get("all")),
-        {key: _texts(value) for key, value in (content.get("columns") or {}).items()},
-        {key: _texts(value) for key, value in (content.get("rows") or {}).items()},
-        _texts(content.get("metrics")),
-        _texts(content.get("scored")),
-        {key: _tolerance(value) for key, value in (content.get("tolerance") or {}).items()},
-    )
-
-
-def _texts(values: Mapping[str, Any] | None) -> Settings:
-    return {key: value if isinstance(value, str) else overrides.write(value) for key, value in (values or {}).items()}
-
-
-def _tolerance(value: Any) -> Tolerance:
-    if isinstance(value, str) and value.startswith("x"):
-        return Tolerance(factor=float(value[1:]))
-    return Tolerance(absolute=float(value))

@@ -1,5 +1,6 @@
 """What a paper prints, as facts: numbers, the tables and figures that they stand in, and what is wrong with them."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
@@ -37,6 +38,12 @@ class Value:
     corrected_half_width: float | None = None
     corrected_source: str = ""
     target: bool = True
+
+    @property
+    def resolution(self) -> float:
+        """Half a unit of the last digit that is printed."""
+        digits = re.search(r"\d+(?:\.(\d+))?(?:e([-+]?\d+))?", self.printed)
+        return 0.5 * 10.0 ** (int(digits[2] or 0) - len(digits[1] or "")) if digits else 0.0
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from runs.config import ClusterConfig, EvaluateConfig
+from runs.config import ClusterConfig, EvaluateConfig, FairConfig
 from runs.tables.published import Erratum, Value
 from runs.tables.verdicts import Verdict
 
-Config = EvaluateConfig | ClusterConfig
-"""What fills a cell: few-shot tasks, or a clustering."""
+Config = EvaluateConfig | ClusterConfig | FairConfig
+"""What fills a cell: few-shot tasks, a clustering, or a fair one along weights."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +90,19 @@ class SeedResult:
 
 
 @dataclass(frozen=True)
+class OnPath:
+    """What of a fair clustering along weights a print is held against.
+
+    Attributes:
+        weight: of the path; None of a method without one.
+        metric: the runs' name of what is printed.
+    """
+
+    weight: float | None
+    metric: str
+
+
+@dataclass(frozen=True)
 class Near:
     """The newest run that is like a cell's, but for a few keys.
 
@@ -113,7 +126,9 @@ class Cell:
         obstacle: why `config` is None, or what is missing before it can be run.
         results: the runs that fill it, one for each seed; none where it was not run.
         published: what the paper prints, in the printed unit; None where it prints nothing.
-        scored: the runs' name of what the paper printed, where that is not the metric of the column.
+        scored: the runs' name of what the paper printed, where that is not the metric of the column; of a fair
+            clustering, `on_path` in words.
+        on_path: of a fair clustering, where on its path of weights the print is, if that is known.
         differs: keys in which `config` is not the paper's protocol, as in "tasks=1000, not 10000".
         near: a run that does not fill it, but nearly does.
         verdict: of what was found against what was printed; None where nothing is printed.
@@ -125,6 +140,7 @@ class Cell:
     results: tuple[SeedResult, ...] = ()
     published: Value | None = None
     scored: str = ""
+    on_path: OnPath | None = None
     differs: tuple[str, ...] = ()
     near: Near | None = None
     verdict: Verdict | None = None
@@ -139,6 +155,11 @@ class Cell:
     def clustering(self) -> ClusterConfig | None:
         """The config, where it is of a clustering."""
         return self.config if isinstance(self.config, ClusterConfig) else None
+
+    @property
+    def fair(self) -> FairConfig | None:
+        """The config, where it is of a fair clustering."""
+        return self.config if isinstance(self.config, FairConfig) else None
 
     @property
     def value(self) -> float:

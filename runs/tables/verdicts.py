@@ -1,8 +1,9 @@
 """The one rule by which a cell is judged: what was found here against what the paper prints.
 
-A number is reproduced where the two 95 % intervals overlap, or where the two differ by no more than the tolerance that
-is given with the table. A mean over tasks that is printed without an interval gets the one that its number of tasks
-implies: the spread between tasks is that of the run it is compared with, since both are of the same kind of tasks.
+A number is reproduced where the two 95 % intervals overlap, or where the two differ by no more than the printed digits
+could show, or than the tolerance that is given with the table. A mean over tasks that is printed without an interval
+gets the one that its number of tasks implies: the spread between tasks is that of the run it is compared with, since
+both are of the same kind of tasks.
 Where the print is known to be wrong, and what is right is known, the right number is the target, a mean over the tasks
 of the table that prints it. Where only what was done is known (LaplacianShot of 2020 was scored by the best permutation
 of labels), the print is held against what the run gives when it is scored in that way.
@@ -75,7 +76,7 @@ def judge(cell: "Cell", column: "Column", table: "PublishedTable", tolerance: To
         return Verdict("not printed")
     as_printed = printed.corrected is None and cell.scored != ""
     found = column.scale * (cell.as_printed if as_printed else cell.value)
-    width = column.scale * _own_half_width(cell)
+    width = column.scale * _own_half_width(cell, as_printed)
     target = printed.value if printed.corrected is None else printed.corrected
     difference = found - target
     if cell.differs:
@@ -93,6 +94,8 @@ def judge(cell: "Cell", column: "Column", table: "PublishedTable", tolerance: To
     reach = theirs + (0 if math.isnan(width) else width)
     if abs(difference) <= reach:
         return Verdict("reproduced", f"{by}the intervals overlap ({source})", difference)
+    if printed.corrected is None and abs(difference) <= printed.resolution * (1 + 1e-9):
+        return Verdict("reproduced", f"{by}no difference that the printed digits could show", difference)
     if tolerance.holds(found, target):
         return Verdict("reproduced", f"{by}within the tolerance of this table", difference)
     status: Status = "above" if difference > 0 else "below"
@@ -107,15 +110,18 @@ def _not_found(cell: "Cell") -> Verdict:
     return Verdict("not run", cell.obstacle)
 
 
-def _own_half_width(cell: "Cell") -> float:
-    """Half of the 95 % interval of what was found, in the unit of the runs: over tasks, and over seeds where there are
-    several, the normal one. (Student's, which the cell shows, is so wide for two seeds that all would be within.)"""
+def _own_half_width(cell: "Cell", as_printed: bool) -> float:
+    """Half of the 95 % interval of what is compared, in the unit of the runs: over tasks, and over seeds where there
+    are several, the normal one. (Student's, which the cell shows, is so wide for two seeds that all would be within.)
+    """
     widths = [result.half_width for result in cell.results]
     count = len(widths)
     over_tasks = math.sqrt(sum(width**2 for width in widths)) / count
     if count == 1:
         return over_tasks
-    spread = math.sqrt(sum((result.value - cell.value) ** 2 for result in cell.results) / (count - 1))
+    values = [result.as_printed if as_printed else result.value for result in cell.results]
+    mean = sum(values) / count
+    spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
     over_seeds = Z * spread / math.sqrt(count)
     return over_seeds if math.isnan(over_tasks) else max(over_seeds, over_tasks)
 

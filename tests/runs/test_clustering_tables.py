@@ -13,8 +13,9 @@ from runs.clusterings import clustering
 from runs.config import ClusterConfig, parse
 from runs.tables.clustering_claims import check
 from runs.tables.evidence import look_up
-from runs.tables.paper import paper_table, recipe_of
+from runs.tables.paper import paper_table
 from runs.tables.published import published_names
+from runs.tables.recipe import recipe_of
 from runs.tables.table import SeedResult
 
 TABLES = [name for name in published_names() if recipe_of(name).clusters]

@@ -17,8 +17,9 @@ from runs.stages import evaluation
 from runs.tables.best import with_best
 from runs.tables.claims import PerTask, check
 from runs.tables.filling import differences, filled
-from runs.tables.paper import judged, paper_table, recipe_of
+from runs.tables.paper import judged, paper_table
 from runs.tables.published import Value, published_names, published_table
+from runs.tables.recipe import recipe_of
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 from runs.tables.verdicts import STATUSES, Tolerance, judge
 

@@ -72,7 +72,7 @@ def records(table: Table) -> list[Record]:
 
 def _record(table: Table, row: Row, column: Column, cell: Cell) -> Record:
     verdict, near = cell.verdict, cell.near
-    tasks, clustering = cell.few_shot, cell.clustering
+    tasks, clustering = cell.few_shot, cell.clustering or cell.fair
     printed = cell.published if wording.compares(table) else None
     return Record(
         table=table.name,
