@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from runs.tables import clustering_claims
+from runs.tables import clustering_claims, fair_claims
 from runs.tables.best import with_best
 from runs.tables.claims import Finding, PerTask, check
 from runs.tables.filling import Record
@@ -27,4 +27,5 @@ def look_up(
         table = judged(table)
     read = read or PerTask(tracker)
     findings = [*check(table, read), *clustering_claims.check(table, tracker)]
+    findings += fair_claims.check(table, tracker)
     return with_best(table, read), findings

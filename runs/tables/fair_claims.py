@@ -1,0 +1,255 @@
+"""What the thesis claims of fair clustering, checked on the results of a table.
+
+Paths are compared at equal fairness error, along straight lines between neighbouring weights: a method that has the
+lower objective where it is less fair has shown nothing. An error that two printed digits could not tell from another is
+equal to it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from runs.fair_results import Floats, TradeOff
+from runs.tables.claims import Finding, Status
+from runs.tables.paths import Paths
+from runs.tables.table import Cell, SeedResult, Table
+
+if TYPE_CHECKING:
+    from runs.tables.printed import Value
+    from runs.tracking import Tracker
+
+SHOWN = 0.005
+"""Errors that differ by no more are equal, and so are objectives, relative to each other."""
+MONOTONE = 0.7
+"""Rank correlation from which on something is said to rise with the weight: starts end in local minima."""
+ROUNDING = 1e-9
+"""Of E: a rise below this is none."""
+
+OURS = ("fair_kmedian", "fair_ncut")
+Check = Callable[["Results"], Iterator[tuple[Status, str]]]
+
+
+@dataclass(frozen=True)
+class Results:
+    """The filled cells of one data set.
+
+    Attributes:
+        cells: by metric and method.
+        read: the trade-off of a run.
+    """
+
+    cells: Mapping[str, Mapping[str, Cell]]
+    read: Callable[[SeedResult], TradeOff | None]
+
+    def paths(self, method: str) -> list[TradeOff]:
+        """Of every seed, where the record has them."""
+        cell = self.cells.get("objective", {}).get(method)
+        found = [self.read(result) for result in (cell.results if cell else ())]
+        return [path for path in found if path is not None]
+
+    def printed(self, metric: str, method: str) -> "Value | None":
+        """The number of the paper."""
+        cell = self.cells.get(metric, {}).get(method)
+        return cell.published if cell else None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim and its check.
+
+    Attributes:
+        text: in a sentence.
+        source: where it is made.
+        methods: what it is about.
+        check: gives (status, evidence) where the results allow it.
+        datasets: those it is made of; of any without.
+    """
+
+    text: str
+    source: str
+    methods: tuple[str, ...]
+    check: Check
+    datasets: tuple[str, ...] = ()
+
+
+def check(table: Table, tracker: "Tracker") -> list[Finding]:
+    """Every claim on every data set for which the table has the runs; those it has the methods for, but no runs, as not
+    run."""
+    read, findings = Paths(tracker).of_result, []
+    asked, filled = _cells(table), _cells(table, filled=True)
+    for claim in CLAIMS:
+        found: list[Finding] = []
+        meant = [name for name in asked if not claim.datasets or name in claim.datasets]
+        for dataset in meant:
+            results = claim.check(Results(filled.get(dataset, {}), read))
+            found += [Finding(claim.text, claim.source, dataset, status, evidence) for status, evidence in results]
+        if not found and any({*claim.methods} <= methods.keys() for name in meant for methods in asked[name].values()):
+            found = [Finding(claim.text, claim.source, "", "not run", "")]
+        findings += found
+    return findings
+
+
+def _cells(table: Table, *, filled: bool = False) -> dict[str, dict[str, dict[str, Cell]]]:
+    """Cells by data set, metric and method; of several of a kind the first counts."""
+    found: dict[str, dict[str, dict[str, Cell]]] = {}
+    for (_, column), cell in table.cells.items():
+        if cell.fair is not None and (cell.results or not filled):
+            of_metric = found.setdefault(cell.fair.dataset.name, {}).setdefault(column.metric, {})
+            of_metric.setdefault(cell.fair.method.name, cell)
+    return found
+
+
+def objective_at(path: TradeOff, error: float) -> float | None:
+    """The least objective of a path at an error, between neighbouring weights in proportion; None where the path is
+    nowhere that fair."""
+    errors, objectives = path.fairness_error, path.objective
+    found = objectives[errors <= error + SHOWN].tolist()
+    for i in range(len(errors) - 1):
+        pair = errors[i : i + 2]
+        if pair.min() <= error < pair.max():
+            share = (error - pair[0]) / (pair[1] - pair[0])
+            found.append(float((1 - share) * objectives[i] + share * objectives[i + 1]))
+    return min(found) if found else None
+
+
+def _with_weight(method: str, values: Callable[[TradeOff], Floats], sign: int) -> Check:
+    def look(results: Results) -> Iterator[tuple[Status, str]]:
+        paths = [path for path in results.paths(method) if len(path.weights) > 2]
+        if paths:
+            found = [_rank_correlation(path.weights, values(path)) for path in paths]
+            means = [np.mean([values(path)[end] for path in paths]) for end in (0, -1)]
+            evidence = (
+                f"rank correlation {_range(found)}; {means[0]:.4g} at the least weight, {means[1]:.4g} at the largest"
+            )
+            yield "holds" if min(sign * one for one in found) >= MONOTONE else "fails", evidence
+
+    return look
+
+
+def _rank_correlation(first: Floats, second: Floats) -> float:
+    """Spearman's; of values that are all equal 0."""
+    from scipy.stats import rankdata
+
+    ranks = rankdata(first), rankdata(second)
+    if any(np.ptp(of) == 0 for of in ranks):
+        return 0.0
+    return float(np.corrcoef(*ranks)[0, 1])
+
+
+def _never_rises(method: str) -> Check:
+    def look(results: Results) -> Iterator[tuple[Status, str]]:
+        rises = [_largest_rise(path) for path in results.paths(method)]
+        if rises:
+            evidence = f"largest rise {max(rises):.1e} of E from one update to the next at one weight"
+            yield "holds" if max(rises) <= ROUNDING else "fails", evidence
+
+    return look
+
+
+def _largest_rise(path: TradeOff) -> float:
+    """From one update to the next at one weight, relative to E."""
+    E, weight, step = path.history_objective, path.history_weight, path.history_step
+    same = (weight[1:] == weight[:-1]) & (step[1:] == step[:-1])
+    rises = (np.diff(E) / np.maximum(np.abs(E[:-1]), 1e-12))[same]
+    return float(max(rises.max(initial=0.0), 0.0))
+
+
+def _as_fair_as_printed(method: str) -> Check:
+    def look(results: Results) -> Iterator[tuple[Status, str]]:
+        printed, paths = results.printed("fairness_error", method), results.paths(method)
+        if printed is not None and paths:
+            errors = [float(path.fairness_error.min()) for path in paths]
+            evidence = f"error {_range(errors)}, printed {printed.printed}"
+            yield "holds" if max(errors) <= printed.value + printed.resolution else "fails", evidence
+
+    return look
+
+
+def _no_dearer_than_printed(method: str) -> Check:
+    def look(results: Results) -> Iterator[tuple[Status, str]]:
+        error, objective = results.printed("fairness_error", method), results.printed("objective", method)
+        if error is not None and objective is not None:
+            found = [objective_at(path, error.value) for path in results.paths(method)]
+            if found:
+                evidence = f"{objective.printed} printed, at error {error.printed}"
+                yield _no_dearer(found, objective.value, evidence, objective.resolution)
+
+    return look
+
+
+def _no_dearer_than(method: str, rival: str) -> Check:
+    def look(results: Results) -> Iterator[tuple[Status, str]]:
+        ours, theirs = results.paths(method), results.paths(rival)
+        if ours and theirs:
+            error = float(np.mean([path.fairness_error[path.chosen] for path in theirs]))
+            objective = float(np.mean([path.objective[path.chosen] for path in theirs]))
+            found = [objective_at(path, error) for path in ours]
+            yield _no_dearer(found, objective, f"{rival} {objective:.4g} at error {error:.4g}")
+
+    return look
+
+
+def _no_dearer(
+    found: Sequence[float | None], other: float, evidence: str, resolution: float = 0.0
+) -> tuple[Status, str]:
+    known = [value for value in found if value is not None]
+    if len(known) < len(found):
+        return "fails", f"{evidence}, which {len(found) - len(known)} of {len(found)} paths do not reach"
+    mean = float(np.mean(known))
+    evidence = f"{mean:.4g} against {evidence}"
+    if abs(mean - other) <= max(SHOWN * abs(other), resolution):
+        return "tie", evidence
+    return "holds" if mean < other else "fails", evidence
+
+
+def _range(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.3g}", f"{max(values):.3g}"
+    return low if low == high else f"{low} to {high}"
+
+
+_RIVALS = {"fair_kmedian": ("backurs", "thesis Table 3.2"), "fair_ncut": ("kleindessner", "thesis Table 3.3")}
+CLAIMS: tuple[Claim, ...] = (
+    *(
+        Claim(
+            f"the fairness error of {ours} falls as the weight grows",
+            "thesis Figure 3.1",
+            (ours,),
+            _with_weight(ours, lambda path: path.fairness_error, -1),
+        )
+        for ours in OURS
+    ),
+    *(
+        Claim(
+            f"the objective of {ours} rises as the weight grows",
+            "thesis Figure 3.1",
+            (ours,),
+            _with_weight(ours, lambda path: path.objective, 1),
+        )
+        for ours in OURS
+    ),
+    *(Claim(f"E of {ours} never rises", "thesis Figure 3.2", (ours,), _never_rises(ours)) for ours in OURS),
+    *(
+        Claim(f"{ours} is as fair as is printed", source, (ours,), _as_fair_as_printed(ours))
+        for ours, (_, source) in _RIVALS.items()
+    ),
+    *(
+        Claim(
+            f"at the printed error {ours} has no larger an objective than is printed",
+            source,
+            (ours,),
+            _no_dearer_than_printed(ours),
+        )
+        for ours, (_, source) in _RIVALS.items()
+    ),
+    *(
+        Claim(
+            f"at the error of {rival} {ours} has no larger an objective",
+            source,
+            (ours, rival),
+            _no_dearer_than(ours, rival),
+        )
+        for ours, (rival, source) in _RIVALS.items()
+    ),
+)
