@@ -8,7 +8,7 @@ from clustering.errors import InputError
 from runs.cli.flags import Flags, describe
 from runs.cli.missing import agreed
 from runs.cli.usage import WIDTH
-from runs.config import ClusterConfig, EvaluateConfig, TuneConfig
+from runs.config import ClusterConfig, EvaluateConfig, FairConfig, TuneConfig
 from runs.console import Console
 from runs.lineage import cluster_name, evaluate_name
 from runs.locks import silent
@@ -111,7 +111,9 @@ def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", fla
     failures: list[Exception] = []
     for config in missing:
         try:
-            if isinstance(config, ClusterConfig):
+            if isinstance(config, FairConfig):
+                failures += session.fair([config], force=False)[1]
+            elif isinstance(config, ClusterConfig):
                 session.clustering([config], force=False)
             elif isinstance(config, TuneConfig):
                 session.tuning(config, force=False)
@@ -123,8 +125,8 @@ def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", fla
     return failures
 
 
-def _name(config: EvaluateConfig | TuneConfig | ClusterConfig) -> str:
-    return cluster_name(config) if isinstance(config, ClusterConfig) else evaluate_name(config)
+def _name(config: EvaluateConfig | TuneConfig | ClusterConfig | FairConfig) -> str:
+    return cluster_name(config) if isinstance(config, (ClusterConfig, FairConfig)) else evaluate_name(config)
 
 
 def _read(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session") -> list[Any]:

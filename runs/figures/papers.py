@@ -18,6 +18,9 @@ DRAWN: Mapping[str, str] = {
     "thesis/2.1": "runs.figures.mode_images:DRAWING",
     "thesis/2.2": "runs.figures.energy_by_weight:DRAWING",
     "thesis/2.3": "runs.figures.mode_movements:DRAWING",
+    "thesis/3.1": "runs.figures.fair_trade_off:DRAWING",
+    "thesis/3.2": "runs.figures.fair_convergence:DRAWING",
+    "thesis/3.3": "runs.figures.fair_partitions:DRAWING",
     "thesis/4.1": "runs.figures.tuned_weight:DRAWING",
     "thesis/4.2": "runs.figures.objective_trace:DRAWING",
     "slk/1": "runs.figures.mode_images:DRAWING",
@@ -25,7 +28,6 @@ DRAWN: Mapping[str, str] = {
     "slk_fewshot/1": "runs.figures.energy_by_weight:DRAWING",
 }
 WAITS_FOR: Mapping[str, str] = {  # by how the names begin
-    "thesis/3.": "fair clustering",
     "xsdc/": "XSDC",
     "entropy/": "entropy clustering",
 }
