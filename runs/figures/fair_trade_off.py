@@ -109,7 +109,7 @@ def on_dataset(name: str) -> dict[str, str]:
     return {"dataset": name, "method": "fair_ncut,fair_kmeans"}
 
 
-_CUT = {"method": "fair_ncut"}
+_CUT = {"method": "fair_ncut", "n_neighbors": "20"}
 _MEANS = {"method": "fair_kmeans"}
 _LARGE = {"n_init": "1", "max_iter": "60"}  # 30,000 points and more
 DRAWING = Drawing(

@@ -104,8 +104,9 @@ def _headings(
     rows = {}
     for row, configs in by_row.items():
         same = all(configs == other for r, other in by_row.items() if r.name == row.name)
-        name = renamed if renamed and recipe.of_data(row, recipe.rows) else row.name
-        rows[row] = Row(name, "" if variant and same else row.group, row.kind or "", row.note)
+        moved = bool(renamed) and recipe.of_data(row, recipe.rows)
+        name, note = (renamed, "") if moved else (row.name, row.note)  # notes there are of the paper's data
+        rows[row] = Row(name, "" if variant and same else row.group, row.kind or "", note)
     columns = {}
     for column, configs in by_column.items():
         same = all(configs == other for c, other in by_column.items() if c.name == column.name)
@@ -157,7 +158,7 @@ def _place(
     parsed: "_Parsed",
 ) -> _Place:
     row, column, value = printed.rows[i], printed.columns[j], printed.values.get((i, j))
-    wanted = recipe.settings(row, column)
+    wanted = recipe.settings(row, column, elsewhere=bool(variant))
     if "strategy" not in wanted and "method" not in wanted:
         return _Place(value, obstacle=_no_method(value))
     if not variant and (why := recipe.cannot.get(row.name, {}).get(column.name)):

@@ -56,13 +56,13 @@ class Recipe:
     cells: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
     cannot: Mapping[str, Settings] = field(default_factory=dict)
 
-    def settings(self, row: PublishedRow, column: PublishedColumn) -> Settings:
-        """Of one cell, the later over the earlier."""
+    def settings(self, row: PublishedRow, column: PublishedColumn, *, elsewhere: bool = False) -> Settings:
+        """Of one cell, the later over the earlier; `elsewhere`, on other data, without what is for that cell alone."""
         found = dict(self.all)
         for part, heading in ((self.columns, column), (self.rows, row)):
             for name in (heading.group, heading.name):
                 found |= part.get(name, {})
-        return found | self.cells.get(row.name, {}).get(column.name, {})
+        return found if elsewhere else found | self.cells.get(row.name, {}).get(column.name, {})
 
     def metric(self, column: PublishedColumn) -> str:
         """What the runs call what stands in a column."""

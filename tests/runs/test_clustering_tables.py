@@ -18,7 +18,7 @@ from runs.tables.published import published_names
 from runs.tables.recipe import recipe_of
 from runs.tables.table import SeedResult
 
-TABLES = [name for name in published_names() if recipe_of(name).clusters]
+TABLES = [name for name in published_names() if recipe_of(name).schema is ClusterConfig]
 
 
 @pytest.fixture

@@ -1,0 +1,96 @@
+"""Figures of fair clustering: what is drawn are the numbers of the runs, and what cannot be drawn says why."""
+
+import json
+
+import numpy as np
+import pytest
+
+from clustering.errors import InputError
+from runs.cli import main
+from runs.config import FairConfig, parse
+from runs.fairness_stage import fair_clustering, points_of
+from runs.figures import fair_convergence, fair_partitions, fair_trade_off
+
+SMALL = ["dataset=synthetic", "fairness_weight=0,10,500", "n_init=1", "max_iter=20"]
+
+
+@pytest.fixture
+def run(store, tracker):
+    def make(*settings):
+        results, failed = fair_clustering(parse(FairConfig, [*SMALL, *settings]), store, tracker)
+        assert not failed
+        return results
+
+    return make
+
+
+def test_lines_are_the_paths_of_the_runs(run):
+    results = run("method=fair_kmeans,fair_kmedian")
+    figure = fair_trade_off.trade_off_figure(results)
+    left, right = figure.axes[:2], figure.axes[2:]
+    for result, objectives, errors in zip(results, left, right, strict=True):
+        found = result.found
+        for axes, values in ((objectives, found.objective), (errors, found.fairness_error)):
+            (line,) = axes.lines
+            np.testing.assert_array_equal(line.get_xdata(), found.weights)
+            np.testing.assert_array_equal(line.get_ydata(), values)
+        assert f"F {found.objective[0]:.4g} to {found.objective[-1]:.4g}" in fair_trade_off.caption(results)
+    with pytest.raises(InputError, match="one path for each method and data set"):
+        fair_trade_off.trade_off_figure([results[0], results[0]])
+
+
+def test_a_method_without_a_weight_has_no_curve():
+    with pytest.raises(InputError, match="bera has no weight"):
+        fair_trade_off.check(parse(FairConfig, ["method=fair_kmeans,bera"]))
+
+
+def test_convergence_is_that_of_the_largest_weight(run):
+    results = run("method=fair_kmeans,fair_ncut")
+    figure = fair_convergence.convergence_figure(results)
+    for result, axes in zip(results, figure.axes, strict=True):
+        found = result.found
+        E = found.history_objective[(found.history_step == 2) & (found.history_weight == 500)]
+        (line,) = axes.lines
+        np.testing.assert_array_equal(line.get_ydata(), E)
+        assert (np.diff(E) <= 1e-9 * np.abs(E[:-1])).all()
+    assert "Largest rise from one update to the next: 0 of E" in fair_convergence.caption(results)
+
+
+def test_points_are_in_their_own_units_and_shaped_by_group(run, tracker, notes):
+    (result,) = run("method=fair_kmeans")
+    one = fair_partitions.drawn(result.config, tracker, notes.note)
+    assert np.linalg.norm(one.plane, axis=1).max() > 2, "not the angles that the method sees"
+    rows = points_of(result.config).values
+    np.testing.assert_allclose(one.plane / np.linalg.norm(one.plane, axis=1, keepdims=True), rows)
+    figure = fair_partitions.partitions_figure([one])
+    groups, *plots = figure.axes
+    assert len(plots) == 3
+    for axes, step in zip(plots, range(3), strict=True):
+        assert sum(len(dots.get_offsets()) for dots in axes.collections) == 400
+        assert f"error {result.found.fairness_error[step]:.2g}" in axes.get_title()
+        for group, dots in enumerate(axes.collections):
+            labels = result.found.labels[step][one.groups == group]
+            colours = [tuple(colour) for colour in dots.get_facecolor()]
+            for cluster in range(2):
+                assert len({colours[i] for i in np.flatnonzero(labels == cluster)}) <= 1
+    assert groups.get_title().startswith("Synthetic")
+
+
+def test_of_a_long_path_some_weights_are_drawn():
+    assert fair_partitions._shown(2) == [0, 1]
+    assert fair_partitions._shown(14) == [0, 4, 9, 13]
+    with pytest.raises(InputError, match="one path for each data set"):
+        fair_partitions.of_points(parse(FairConfig, ["method=fair_kmeans", "seed=0,1"]))
+
+
+def test_the_verb_runs_what_is_missing_and_reuses_it(store, capsys):
+    ask = ["figure", "thesis/3.3", "fairness_weight=0,500", "n_init=1", f"results={store.root}"]
+    assert main(ask) == 2
+    assert "--run-missing" in capsys.readouterr().err
+    assert main([*ask, "--run-missing", "-y", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["sources"]) == 2
+    assert main(ask) == 0
+    assert "reused" in capsys.readouterr().err
+    assert main(["figure", "thesis/3.1@synthetic", "method=bera", f"results={store.root}"]) == 2
+    assert "no weight" in capsys.readouterr().err

@@ -1,0 +1,229 @@
+"""Tables of fair clustering: which weight fills a cell, which the print is held against, and what is claimed."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from runs import groups
+from runs.cli import main
+from runs.fair_results import PATH, TradeOff
+from runs.fairness_stage import fair_clustering
+from runs.tables import recipe as recipes
+from runs.tables.evidence import look_up
+from runs.tables.fair_claims import SHOWN, check, objective_at
+from runs.tables.paper import paper_table
+from runs.tables.paths import Paths
+from runs.tables.printed import Value
+from runs.tables.table import SeedResult
+
+ROW = "Synthetic-unequal"
+
+
+def cells_of(table, row, columns):
+    return {column.metric: cell for (r, column), cell in table.cells.items() if (r.name, column.name) == (row, columns)}
+
+
+@pytest.fixture
+def filled(store, tracker):
+    """The row of a synthetic set of Table 3.2, run: by method."""
+    table = paper_table("thesis/3.2")
+    configs = [cell.fair for (row, _), cell in table.cells.items() if row.name == ROW]
+    results, failed = fair_clustering(configs, store, tracker)
+    assert not failed
+    return {result.config.method.name: result for result in results}
+
+
+@pytest.mark.parametrize(("name", "needy"), [("thesis/3.2", 15), ("thesis/3.3", 18)])
+def test_what_can_be_run_of_the_tables(name, needy):
+    table = paper_table(name)
+    for (row, _), cell in table.cells.items():
+        if cell.fair:
+            cell.fair.method.build()
+            assert bool(cell.obstacle) == (not row.name.startswith("Synthetic"))
+    needs = [cell for cell in table.cells.values() if cell.obstacle.startswith("needs ")]
+    assert len(needs) == needy
+
+
+def test_a_rival_for_two_groups_is_not_run_on_three():
+    table = paper_table("thesis/3.2", ["bank_thesis.root=here", "adult_thesis.root=here", "census.root=here"])
+    ran = {(config.method.name, config.dataset.name) for config in table.configs}
+    assert ("backurs", "bank_thesis") not in ran
+    assert {("fair_kmedian", "bank_thesis"), ("backurs", "adult_thesis")} <= ran
+
+
+def test_the_printed_row_is_found_at_its_weight_and_the_fairest_beside_it(filled, tracker):
+    table, findings = look_up(paper_table("thesis/3.2"), tracker)
+    found = filled["fair_kmedian"].found
+    at = found.weights.tolist().index(60)
+    ours = cells_of(table, ROW, "Ours")
+    for metric, printed, of in (
+        ("objective", found.objective[at], found.objective),
+        ("fairness_error", found.fairness_error[at], found.fairness_error),
+        ("balance", found.balance_mean[at], found.balance_min),
+    ):
+        cell = ours[metric]
+        assert cell.value == pytest.approx(of[found.chosen])
+        assert cell.as_printed == pytest.approx(printed)
+        assert cell.verdict.status == "reproduced"
+        assert cell.verdict.difference == pytest.approx(printed - cell.published.value)
+    assert ours["objective"].scored == "weight 60"
+    assert ours["balance"].scored == "balance mean at weight 60"
+    assert ours["objective"].value > ours["objective"].as_printed + 5, "full fairness costs more than the print says"
+    rival = cells_of(table, ROW, "Backurs et. al.")
+    assert rival["fairness_error"].value == pytest.approx(filled["backurs"].found.fairness_error[0])
+    assert rival["fairness_error"].verdict.status == "below"
+    assert rival["objective"].scored == ""
+    assert rival["balance"].scored == "balance mean"
+    claims = {finding.claim: finding.status for finding in findings if finding.setting == "synthetic_unequal"}
+    assert set(claims.values()) <= {"holds", "tie"}
+    assert len(claims) == 6
+
+
+def test_other_weights_are_another_protocol(filled, tracker):
+    table, _ = look_up(paper_table("thesis/3.2", ["fairness_weight=0,60"]), tracker)
+    ours, rival = cells_of(table, ROW, "Ours"), cells_of(table, ROW, "Backurs et. al.")
+    assert not ours["objective"].results
+    assert rival["objective"].results, "a rival has no weight, and its runs count whatever weights are asked for"
+
+
+def made_up(**changes):
+    values = {
+        "weights": np.array([0.0, 1.0, 10.0]),
+        "labels": np.zeros((3, 4), dtype=np.int64),
+        "objective": np.array([1.0, 2.0, 4.0]),
+        "fairness_error": np.array([3.0, 1.0, 0.0]),
+        "soft_error": np.full(3, np.nan),
+        "balance_min": np.zeros(3),
+        "balance_mean": np.zeros(3),
+        "group_counts": np.ones((3, 2, 2), dtype=np.int64),
+        "group_names": np.array(["a", "b"]),
+        "attributes": np.zeros(2, dtype=np.int64),
+        "target": np.full(2, 0.5),
+        "seconds": np.zeros(3),
+        "iterations": np.ones(3, dtype=np.int64),
+        "converged": np.ones(3, dtype=bool),
+        "unfair_objective": np.array(1.0),
+        "history_objective": np.array([5.0, 4.0, 9.0, 8.0]),
+        "history_weight": np.array([1.0, 1.0, 10.0, 10.0]),
+        "history_step": np.array([1, 1, 2, 2]),
+    }
+    return TradeOff(**(values | changes))
+
+
+def judged(monkeypatch, paths):
+    """The claims on Synthetic of Table 3.2, of made-up paths by method."""
+    empty, cells = paper_table("thesis/3.2"), {}
+    for place, cell in empty.cells.items():
+        known = cell.fair is not None and cell.fair.dataset.name == "synthetic" and cell.fair.method.name in paths
+        results = (SeedResult(0, 1.0, math.nan, 0, cell.fair.method.name),) if known else ()
+        cells[place] = dataclasses.replace(cell, results=results)
+    monkeypatch.setattr(Paths, "of", lambda self, run_id, artifacts: paths[run_id])
+    findings = check(dataclasses.replace(empty, cells=cells), None)
+    return {finding.claim: finding for finding in findings if finding.setting in ("synthetic", "")}
+
+
+@pytest.mark.parametrize(
+    ("change", "claim"),
+    [
+        ({"fairness_error": np.array([0.0, 1.0, 3.0])}, "the fairness error of fair_kmedian falls as the weight grows"),
+        ({"objective": np.array([4.0, 2.0, 1.0])}, "the objective of fair_kmedian rises as the weight grows"),
+        ({"history_objective": np.array([5.0, 6.0, 9.0, 8.0])}, "E of fair_kmedian never rises"),
+        ({"fairness_error": np.array([3.0, 1.0, 0.5])}, "fair_kmedian is as fair as is printed"),
+        (
+            {"objective": np.array([100.0, 200.0, 400.0])},
+            "at the printed error fair_kmedian has no larger an objective than is printed",
+        ),
+        (
+            {"objective": np.array([30.0, 40.0, 50.0])},
+            "at the error of backurs fair_kmedian has no larger an objective",
+        ),
+    ],
+)
+def test_a_claim_that_does_not_hold_fails(monkeypatch, change, claim):
+    rival = made_up(weights=np.array([math.nan]), objective=np.array([20.0]), fairness_error=np.array([0.5]))
+    assert judged(monkeypatch, {"fair_kmedian": made_up(), "backurs": rival})[claim].status == "holds"
+    assert judged(monkeypatch, {"fair_kmedian": made_up(**change), "backurs": rival})[claim].status == "fails"
+    assert judged(monkeypatch, {})[claim].status == "not run"
+
+
+@given(
+    st.lists(st.tuples(st.floats(0, 9), st.floats(0, 9)), min_size=1, max_size=6), st.floats(0, 10), st.floats(0, 10)
+)
+def test_paths_at_equal_error(points, first, second):
+    errors, objectives = map(np.array, zip(*points, strict=True))
+    path = made_up(fairness_error=errors, objective=objectives)
+    low, high = (objective_at(path, error) for error in sorted((first, second)))
+    if low is None:
+        assert errors.min() > min(first, second) + SHOWN
+    else:
+        assert high is not None
+        assert high <= low + 1e-9, "more error allowed costs no more"
+        assert low >= objectives.min()
+    for error, objective in points:
+        assert objective_at(path, error) <= objective
+
+
+def test_between_two_weights_a_path_is_straight():
+    assert objective_at(made_up(), 2.0) == pytest.approx(1.5)
+    assert objective_at(made_up(), 0.5) == pytest.approx(3.0)
+    assert objective_at(made_up(fairness_error=np.array([3.0, 1.0, 0.2])), 0.1) is None
+
+
+@pytest.mark.parametrize(("printed", "half"), [("0.0", 0.05), ("86.03", 0.005), ("1", 0.5), ("-1.80777e3", 0.005)])
+def test_what_the_printed_digits_could_show(printed, half):
+    assert Value(float(printed), printed, None, "own").resolution == pytest.approx(half)
+
+
+def test_a_path_that_is_gone_fills_no_cell(filled, store, tracker, notes):
+    run_id = filled["fair_kmedian"].run_id
+    (path,) = [path for path in store.root.rglob(PATH) if run_id in str(path)]
+    path.write_bytes(b"half a file")
+    table, _ = look_up(paper_table("thesis/3.2"), tracker)
+    assert not cells_of(table, ROW, "Ours")["objective"].results
+    assert cells_of(table, ROW, "Backurs et. al.")["objective"].results
+    assert "fills no cell" in notes
+
+
+def test_on_another_data_set_its_rows_become_one_with_weights_of_its_own(store):
+    table = paper_table("thesis/3.2@synthetic")
+    assert [row.name for row in table.rows] == ["synthetic"]
+    assert {config.fairness_weight for config in table.configs} == {None}
+    with pytest.raises(InputError, match="unknown dataset"):
+        paper_table("thesis/3.2@digits")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("verb: fare", "unknown verb 'fare'"),
+        ("at: {Synthetik: {fairness_weight: 85}}", "at: unknown row 'Synthetik'; did you mean 'Synthetic'"),
+        ("cannot: {Bark: {Ours: no}}", "cannot: unknown row 'Bark'"),
+    ],
+)
+def test_recipes_that_make_no_sense(tmp_path, monkeypatch, text, words):
+    (tmp_path / "table" / "thesis").mkdir(parents=True)
+    (tmp_path / "table" / "thesis" / "3.2.yaml").write_text(text + "\n")
+    monkeypatch.setattr(groups, "folder", lambda: tmp_path)
+    with pytest.raises(InputError, match=words):
+        recipes.recipe_of.__wrapped__("thesis/3.2")
+
+
+def test_what_is_missing_is_run_and_shown(store, capsys):
+    typed = ["table", "thesis/3.2", f"results={store.root}", "fairness_weight=0,60", "max_iter=3"]
+    assert main([*typed, "--run-missing"]) == 2, "nobody to ask"
+    assert main([*typed, "--run-missing", "-y"]) == 0
+    told = capsys.readouterr().err
+    assert "fair_kmedian synthetic s0" in told
+    assert "adult_thesis" in told
+    assert "root=FOLDER" in told
+    assert main([*typed, "--json"]) == 0
+    records = json.loads(capsys.readouterr().out)["cells"]
+    ran = {(record["row"], record["column"]) for record in records if record["runs"]}
+    assert ran == {(row, column) for row in ("Synthetic", ROW) for column in ("Ours", "Backurs et. al.")}
+    assert {record["verdict"] for record in records if record["runs"]} == {"other protocol"}
