@@ -121,10 +121,7 @@ class Reader:
         self._record = Record(evaluations, tracker)
         self._read = PerTask(tracker)
         known = groups.names("benchmark")
-        used_data = dict.fromkeys(run.tags.get("dataset", "") for run in evaluations)
-        self._datasets: list[tuple[str, list[str]]] = [
-            (name, []) for name in used_data if name in groups.names("dataset")
-        ]
+        self._datasets = list(dict.fromkeys(run.tags.get("dataset", "") for run in evaluations))
         # A network that was given as a file is named by it, where that is still there.
         used = dict.fromkeys(
             (run.params.get("benchmark", ""), run.params.get("checkpoint", "None")) for run in evaluations
@@ -165,7 +162,9 @@ class Reader:
         """The table on the other benchmarks that the record has runs of, where they fill a cell."""
         recipe = recipe_of(name)
         if recipe.rows:
-            for benchmark, settings in self._datasets if recipe.clusters else self._networks:
+            known = groups.names(recipe.data)
+            datasets: list[tuple[str, list[str]]] = [(name, []) for name in self._datasets if name in known]
+            for benchmark, settings in datasets if recipe.clusters else self._networks:
                 shown = self._shown(paper_table(f"{name}@{benchmark}", settings))
                 if _has_runs(shown):
                     yield shown
