@@ -41,6 +41,8 @@ class FairKMeans(PrototypeClustering):
     n_init : starts, of which that of lowest E is the result.
     rungs : weights between the unfair solution and the weight, at most.
     mixing : share of a point's assignment that is spread over all clusters when S begins from labels.
+    prototypes : of S ("soft", thesis Table 3.1), under which E never rises, or of its labels ("hard"), as in the public
+        code.
     pseudo_count : e of the term, in points: it stays finite where a group leaves a cluster.
     rounding : labels are the largest assignments ("argmax", papers), or those of points between clusters are chosen so
         that each cluster has as many of each group as S has, within one ("flow").

@@ -78,6 +78,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         n_init: Annotated[int, AtLeast(1)] = 3,
         rungs: Annotated[int, AtLeast(0)] = 10,
         mixing: Annotated[float, Within(0, 1)] = 0.1,
+        prototypes: Literal["soft", "hard"] = "soft",
         pseudo_count: Annotated[float, Above(0)] = 1e-3,
         rounding: Literal["argmax", "flow"] = "argmax",
         normalize: Literal["l2"] | None = None,
@@ -102,6 +103,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_init = n_init
         self.rungs = rungs
         self.mixing = mixing
+        self.prototypes = prototypes
         self.pseudo_count = pseudo_count
         self.rounding = rounding
         self.normalize = normalize
@@ -229,7 +231,8 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _starts(self, groups: Groups, points: Store, some: Points | None, seeds: Tensor) -> Starts:
         penalty = Penalty.of(groups, 1.0, self.pseudo_count)
-        course = Course(self.max_iter, self.tol, self.max_sweeps, self.sweep_tol, self.gap_tol, self.rungs, self.mixing)
+        ends = self.max_iter, self.tol, self.max_sweeps, self.sweep_tol, self.gap_tol
+        course = Course(*ends, self.rungs, self.mixing, self.prototypes == "hard")
         return Starts(points, some, self._rule, penalty, seeds, course, self._rule.scatter(points) / self._K)
 
     def _stages(

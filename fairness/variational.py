@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
 
 from clustering.descent import Status
@@ -85,6 +86,8 @@ class Course:
         gap_tolerance: of E, a gap that is small.
         rungs: between weights, at most.
         mixing: share of a point's assignment that is spread evenly over clusters where S begins from labels.
+        hard: prototypes are those of argmax S, not of S: E may rise when they are updated, and ends where it changes
+            little in either direction.
     """
 
     max_iterations: int = 100
@@ -94,6 +97,7 @@ class Course:
     gap_tolerance: float = 1e-3
     rungs: int = 10
     mixing: float = 0.1
+    hard: bool = False
 
 
 _STEEP = 4.0
@@ -104,6 +108,9 @@ _ON_A_RUNG = 4
 
 _SWEEPS_ON_A_RUNG = 15
 """sweeps at each."""
+
+_LOST = 0.5
+"""Points: a cluster that has less of S is hardly the first of any."""
 
 
 def follow(
@@ -200,6 +207,7 @@ class _Climb:
         self._moments: Moments | None = None
         self._spread = rule.spread(points)
         self._kappa = 2.0
+        self._reseeds = 2 * points.clusters  # left
 
     def end_at(self, weight: float) -> Stage:
         """Lower E at this weight until it ends; the history is that since the last such end."""
@@ -225,27 +233,64 @@ class _Climb:
         for _ in range(updates):
             watch = Stopwatch()
             if self._moments is not None:
-                self.prototypes = self.rule.update(self.points, self.logs, self.prototypes, self._moments)
+                self._update(self._moments)
+            settled = self._settle(penalty, self.logs, self.prototypes, sweeps)
+            spent, rejected = settled.sweeps + 1, settled.rejected
             cost = self.rule.cost(self.prototypes)
-            settled = settle(
-                partial(self.points.sweep, self.logs, cost),
-                penalty,
-                self.points.clusters,
-                spread=self._spread,
-                dtype=self.points.dtype,
-                kappa=self._kappa,
-                max_iterations=sweeps,
-                tolerance=course.sweep_tolerance,
-                gap_tolerance=course.gap_tolerance,
-            )
             self.logs, self._moments = self.points.take(self.logs, cost, settled.scale, settled.shift)
             self._kappa = min(2.0, settled.kappa)
+            other = self._reseeded(penalty, settled, sweeps)
+            if other is not None:
+                spent, rejected, settled = spent + other.sweeps + 2, rejected + other.rejected, other
             E, value = settled.objective, float(settled.reading.value)
-            seen = (settled.gap, settled.sweeps + 1, settled.rejected, watch.lap())
+            seen = (settled.gap, spent, rejected, watch.lap())
             self.history.append(Progress(weight, E, E - value, value / weight, *seen))
-            calm = calm + 1 if last - E <= course.tolerance * abs(E) else 0
+            fell = abs(last - E) if course.hard else last - E
+            calm = calm + 1 if fell <= course.tolerance * abs(E) else 0
             stationary = settled.status == Status.ROUNDING or settled.gap <= course.gap_tolerance * abs(E)
             if calm >= 2 and stationary:
                 return settled, True
             last = E
         return settled, False
+
+    def _settle(self, penalty: Penalty, logs: Logs, prototypes: Tensor, sweeps: int) -> Settled:
+        return settle(
+            partial(self.points.sweep, logs, self.rule.cost(prototypes)),
+            penalty,
+            self.points.clusters,
+            spread=self._spread,
+            dtype=self.points.dtype,
+            kappa=self._kappa,
+            max_iterations=sweeps,
+            tolerance=self.course.sweep_tolerance,
+            gap_tolerance=self.course.gap_tolerance,
+        )
+
+    def _update(self, moments: Moments) -> None:
+        """Prototypes of S, or of its labels."""
+        logs = self.logs
+        if self.course.hard:
+            still = moments.counts.new_zeros(len(moments.counts)), torch.zeros_like(moments.counts)
+            certain = self.points.begin(self.points.labels(logs), 0.0)
+            logs, moments = self.points.take(certain, self.rule.cost(self.prototypes), *still)
+        self.prototypes = self.rule.update(self.points, logs, self.prototypes, moments)
+
+    def _reseeded(self, penalty: Penalty, settled: Settled, sweeps: int) -> Settled | None:
+        """Where assignments settle when clusters that have lost their points begin again at those that pay most, if E
+        is lower there. Tried twice a cluster at most."""
+        assert self._moments is not None
+        lost = self._moments.counts.sum(dim=0) < _LOST
+        if not lost.any() or self._reseeds <= 0:
+            return None
+        self._reseeds -= 1
+        prototypes = self.prototypes.clone()
+        prototypes[lost] = self.points.farthest(self.rule.cost(prototypes), int(lost.sum())).to(prototypes)
+        cost = self.rule.cost(prototypes)
+        labels, _ = self.points.assign(cost, settled.reading.prices)
+        logs = self.points.begin(labels, self.course.mixing)
+        other = self._settle(penalty, logs, prototypes, sweeps)
+        if not other.objective < settled.objective:
+            return None
+        self.prototypes = prototypes
+        self.logs, self._moments = self.points.take(logs, cost, other.scale, other.shift)
+        return other

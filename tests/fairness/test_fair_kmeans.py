@@ -15,7 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 from clustering.errors import InputError
-from fairness import FairKMeans
+from fairness import FairKMeans, FairKMedian
+from fairness.groups import groups_of
+from fairness.penalty import Penalty
+from fairness.points import Points
+from fairness.prototypes import Means
+from fairness.variational import Course, _Climb
 from tests.oracles.fair_clustering import fair_programme
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -288,3 +293,33 @@ def test_what_cannot_be_fitted_is_said(options, X, groups, words):
 def test_weights_that_are_none_are_refused(weights):
     with pytest.raises(InputError, match="weights must be"):
         FairKMeans(2).path(np.eye(4), weights)
+
+
+@quiet
+@pytest.mark.parametrize("kind", [FairKMeans, FairKMedian])
+def test_prototypes_of_labels_as_the_public_code_has_them(kind):
+    X, groups = unequal()
+    options = {"fairness_weight": 30.0, "n_init": 1, "random_state": 0, "tol": 1e-9}
+    soft, hard = (kind(3, prototypes=how, **options).fit(X, sensitive_features=groups) for how in ("soft", "hard"))
+    if kind is FairKMeans:
+        means = np.stack([X[hard.labels_ == k].mean(axis=0) for k in range(3)])
+        np.testing.assert_allclose(hard.cluster_centers_, means, atol=1e-9)
+        assert np.abs(soft.cluster_centers_ - means).max() > 1e-5
+    assert hard.relaxed_objective_ == pytest.approx(soft.relaxed_objective_, rel=1e-3)
+    assert soft.relaxed_objective_ <= hard.relaxed_objective_ * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("weight", [0.01, 1e6])
+def test_clusters_that_lose_their_points_begin_again_where_that_lowers_the_objective(weight):
+    drawn = np.random.default_rng(0)
+    X = torch.from_numpy(np.repeat([[0.0], [1.0], [9.0]], 20, axis=0) + drawn.normal(0, 0.1, (60, 1)))
+    groups = groups_of(np.repeat([0, 1], 30), 60)  # so that the far cluster cannot have both
+    points = Points(X - X.mean(), torch.from_numpy(groups.cells), 2, 3)
+    penalty, centres = Penalty.of(groups, 1.0), torch.tensor([[-3.0], [5.0], [50.0]], dtype=torch.float64)
+    logs = points.begin(torch.from_numpy(np.repeat([0, 0, 1], 20)), 0.0)
+    climb = _Climb(points, Means(), penalty, Course(), centres, logs)
+    climb.reach(weight, 20, 30)
+    E = np.array([step.objective for step in climb.history])
+    assert (np.diff(E) <= 1e-9 * (E[0] + weight)).all()
+    found = len(torch.unique(points.labels(climb.logs)))
+    assert found == (3 if weight < 1 else 2)
