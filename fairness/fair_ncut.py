@@ -9,6 +9,8 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin, clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
@@ -22,7 +24,9 @@ from clustering.row_graph import graph_and_variance, scipy_graph
 from clustering.seeding import first_seeds
 from clustering.sparse_graph import SharedGraph, SparseGraph
 from clustering.starts import best_start, cluster_sizes
+from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
+from fairness.fair_spectrum import embedded_labels, fair_embedding, linked_points
 from fairness.fit_input import SmallGroups, fit_input
 from fairness.flow_rounding import rounded_assignments
 from fairness.groups import Groups, Missing
@@ -66,7 +70,9 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     target, intersectional, numeric_bins, missing, small_groups : of the groups, as of `FairKMeans`.
     n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others. 19 in the papers'
         code, which counts the point itself among its 20.
-    init : first labels: of the nearest "k-means++" seed (papers), or (N,) labels 0..K-1, then one start only.
+    init : first labels: of the nearest "k-means++" seed (papers); "spectral": of such and, above weight 0, one start
+        more of fair spectral clustering (`fairness.fair_spectrum`), which often leads to lower cuts; or (N,) labels
+        0..K-1, then one start only.
     n_init : starts, of which that of most clusters and lowest E is the result.
     rungs, mixing, pseudo_count, rounding, normalize : as of `FairKMeans`.
     max_iter, tol : steps at most, at each weight; relative change of E at which they end, the gap being small.
@@ -193,10 +199,10 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _problem(self, values: Tensor, groups: Groups, graph: Any) -> "_Problem":
         watch, rows = Stopwatch(), Rows.of(values)
-        labels = self._first_labels(rows)
-        seeding = watch.lap()
         W, _ = graph_and_variance(graph, rows, self.n_neighbors, "average", 1.0)
-        return _Problem(values, groups, labels, W, seeding, watch.lap())
+        building = watch.lap()
+        labels, fair = self._first_labels(rows), self._spectral_labels(rows, groups, W)
+        return _Problem(values, groups, labels, fair, W, watch.lap(), building)
 
     def _ends(
         self, problem: "_Problem", weights: Sequence[Any], done: Callable[[int, int], None] | None = None
@@ -226,15 +232,29 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         return goal.search(follow, problem.groups, self.n_clusters, first=_LOWEST_RUNG, last=_HIGHEST)
 
+    def _spectral_labels(self, rows: Rows, groups: Groups, W: SparseGraph) -> Tensor | None:
+        """(1, N) labels of fair spectral clustering, where they are wanted and the graph has them."""
+        affinities, K = scipy_graph(W), self.n_clusters
+        if not isinstance(self.init, str) or self.init != "spectral" or groups.trivial:
+            return None
+        if not len(linked_points(affinities)) >= K > 1:
+            return None
+        generator = stream(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)), "fair start")
+        embedding, _ = fair_embedding(affinities, groups, K, generator)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # of clusters that an embedding cannot tell apart
+            labels = embedded_labels(embedding, affinities, rows.values, K, self.n_init, generator)
+        return torch.from_numpy(labels[None]).to(rows.values.device)
+
     def _first_labels(self, rows: Rows) -> Tensor:
         """(T, N) labels that the starts begin from."""
-        if isinstance(self.init, str):
-            seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state)
+        if isinstance(self.init, str) and self.init in ("spectral", "k-means++"):
+            seeds = first_seeds("k-means++", rows, self.n_clusters, self.n_init, self.random_state)
             return rows.squared_distances(seeds).min(dim=1).indices
         given = np.asarray(self.init)
         whole = np.issubdtype(given.dtype, np.integer)
         if given.shape != (len(rows.values),) or not whole or given.min() < 0 or given.max() >= self.n_clusters:
-            raise InputError(f"init must be k-means++ or {len(rows.values)} labels 0..{self.n_clusters - 1}")
+            raise InputError(f"init must be spectral, k-means++ or {len(rows.values)} labels 0..{self.n_clusters - 1}")
         return torch.from_numpy(given.astype(np.int64)).to(rows.values.device)[None]
 
     def _descents(self, problem: "_Problem", weights: Iterable[float]) -> Iterator["_End"]:
@@ -247,7 +267,11 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         attributes = [np.flatnonzero(groups.attribute_of == t).tolist() for t in range(len(groups.attributes))]
         S = self._smoothed(labels, values)
         cost, reached, steps = torch.zeros_like(S), 0.0, 0
+        joining = problem.fair_labels
         for weight in weights:
+            if weight > 0 and joining is not None:
+                S, joining = torch.cat([S, self._smoothed(joining, values)]), None
+                cost = torch.zeros_like(S)
             for rung in [*rungs(max(reached, _LOWEST_RUNG), weight, self.rungs), weight]:
                 fair = [GroupProportions(indicators[:, j], target[j], rung, self.pseudo_count) for j in attributes]
                 found = descend(
@@ -320,6 +344,7 @@ class _Problem(NamedTuple):
     values: Tensor
     groups: Groups
     labels: Tensor  # (T, N)
+    fair_labels: Tensor | None  # (1, N), of a start that joins above weight 0
     graph: SparseGraph
     seeding: float  # seconds
     building: float  # seconds

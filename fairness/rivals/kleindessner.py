@@ -4,26 +4,20 @@ import warnings
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import sklearn.cluster
 import torch
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from clustering.centres import Rows
-from clustering.errors import InputError
-from clustering.knn import nearest_among
 from clustering.metrics import graph_objectives
 from clustering.parameters import AtLeast
 from clustering.row_graph import graph_and_variance, scipy_graph
-from clustering.spectrum import leading_eigenvectors
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
+from fairness.fair_spectrum import embedded_labels, fair_embedding
 from fairness.fit_input import SmallGroups
-from fairness.groups import Groups
 from fairness.reporting import keep_labels
-from fairness.rivals.given import Floats, Ints, given
+from fairness.rivals.given import given
 
 
 class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -92,54 +86,22 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X, groups or a graph that cannot be; fewer points with arcs than clusters.
         """
         data, watch = given(self, X, sensitive_features), Stopwatch()
-        points, K = len(data.values), self.n_clusters
+        K = self.n_clusters
         rows = Rows.of(torch.from_numpy(data.values))
         self.graph_, _ = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, bandwidth=1.0)
         affinities = scipy_graph(self.graph_)
         graph_seconds = watch.lap()
-        linked = np.flatnonzero(affinities.sum(axis=1) > 0)
-        if len(linked) < K and K > 1:
-            raise InputError(f"{len(linked)} points have arcs, too few for {K} clusters; give a graph with more arcs")
-        part = affinities if len(linked) == points else affinities[linked][:, linked]
-        self.embedding_ = np.zeros((points, K))
-        labels: Ints = np.zeros(points, dtype=np.int64)
+        generator = stream(data.seed, "fair eigenvectors")
+        self.embedding_, arbitrary = np.zeros((len(data.values), K)), False
         if K > 1:
-            generator = stream(data.seed, "fair eigenvectors")
-            self.embedding_[linked] = fair_embedding(part, data.groups, linked, K, generator)
-            means = sklearn.cluster.KMeans(K, n_init=self.n_init, random_state=int(generator.integers(2**31)))
-            labels[linked] = means.fit_predict(self.embedding_[linked])
-            if len(linked) < points:
-                isolated = np.setdiff1d(np.arange(points), linked)
-                near = nearest_among(rows.values[linked], rows.values[isolated], 1)[:, 0].numpy()
-                labels[isolated] = labels[linked[near]]
+            self.embedding_, arbitrary = fair_embedding(affinities, data.groups, K, generator)
+        if arbitrary:
+            warnings.warn(
+                f"the graph has so many components that more than {K} vectors cost nothing: which are taken is "
+                "arbitrary; set a larger n_neighbors",
+                stacklevel=2,
+            )
+        labels = embedded_labels(self.embedding_, affinities, rows.values, K, self.n_init, generator)
         cut = graph_objectives(labels, affinities).normalised_cut
         keep_labels(self, labels, data.groups, cut, [cut], Seconds(graph_seconds, 0.0, watch.lap()))
         return self
-
-
-def fair_embedding(
-    graph: csr_array, groups: Groups, linked: NDArray[np.intp], count: int, generator: np.random.Generator
-) -> Floats:
-    """(n, count) vectors H of least normalised cut with F^T H = 0.
-
-    Args:
-        graph: (n, n) symmetric W >= 0, every row with an arc.
-        groups: of all points.
-        linked: (n,) which of them are in the graph.
-        count: K.
-        generator: of the first vector.
-    """
-    inside = groups.membership[groups.cells[linked]]
-    excess = inside - inside.mean(axis=0)
-    scale = graph.sum(axis=1) ** -0.5
-    components, _ = connected_components(graph, directed=False)
-    if components - np.linalg.matrix_rank(excess) > count:
-        warnings.warn(
-            f"the graph has {components} components, so that more than {count} vectors cost nothing: which are taken "
-            "is arbitrary; set a larger n_neighbors",
-            stacklevel=4,
-        )
-    constraints = scale[:, None] * excess
-    found = leading_eigenvectors(graph, count, 0.0, generator, orthogonal_to=constraints)
-    embedding: Floats = scale[:, None] * found
-    return embedding

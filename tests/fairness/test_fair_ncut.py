@@ -111,7 +111,7 @@ def test_points_without_arcs_are_told():
     [
         ({"n_clusters": 7}, None, "n_samples=6"),
         ({"init": [0, 1]}, None, "init must be"),
-        ({"init": "spectral"}, None, "init must be"),
+        ({"init": "random"}, None, "init must be"),
         ({"n_neighbors": 0}, None, "n_neighbors"),
         ({}, list("aaaaab"), "'b' has 1 points"),
     ],
@@ -121,3 +121,17 @@ def test_what_cannot_be_fitted_is_said(options, groups, words):
         FairNcut(**{"n_clusters": 2, **options}).fit(np.arange(6.0)[:, None], sensitive_features=groups)
     with pytest.raises(InputError, match="weights must be"):
         FairNcut(2).path(np.eye(6), [])
+
+
+@quiet
+@pytest.mark.parametrize(("made", "cut"), [(synthetic, 0.0104), (unequal, 0.01)])
+def test_a_start_of_fair_spectral_clustering_joins_above_weight_zero(made, cut):
+    """On the graphs of Table 3.3, cuts no higher than those of pairs of blobs, at the balance of the data."""
+    X, groups = made()
+    options = {"normalize": "l2", "n_init": 1, "random_state": 0}
+    both = FairNcut(2, init="spectral", **options).path(X, [0, 10], sensitive_features=groups)
+    seeds = FairNcut(2, **options).path(X, [0, 10], sensitive_features=groups)
+    np.testing.assert_array_equal(both[0].labels_, seeds[0].labels_)  # weight 0 is the unfair method
+    assert both[1].relaxed_objective_ <= seeds[1].relaxed_objective_
+    assert both[1].objective_ <= cut
+    assert both[1].fairness_error_ <= 1e-3
