@@ -2,7 +2,7 @@
 
 import numbers
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -201,6 +201,10 @@ def _columns(given: Any, points: int) -> dict[str, Any]:
 
 def _array(given: Any) -> NDArray[Any]:
     """Values of a list as they are: numpy alone would write None and NaN among strings as text."""
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise InputError(
+            f"sensitive_features must be N values, a table or a mapping from names to N values, not {given!r}"
+        )
     rows = list(given)
     wide = bool(rows) and all(isinstance(row, (list, tuple, np.ndarray)) for row in rows)
     if wide and len({len(row) for row in rows}) > 1:

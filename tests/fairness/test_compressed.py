@@ -138,6 +138,26 @@ def test_prices_are_the_slope_of_the_term(seed, exponent):
             assert float(slope) == pytest.approx(float(there.prices[c, k]), rel=1e-5, abs=1e-7 * penalty.weight)
 
 
+@given(seed=st.integers(0, 10_000), exponent=st.floats(-2, 3))
+def test_a_small_step_goes_down_and_with_the_sign_that_is_printed_up(seed, exponent):
+    """s exp(-(a + price) / tau): the thesis (3.10) prints a plus."""
+    _, _, groups, costs, penalty = problem(seed, 20, 3, 2, 10.0**exponent)
+    S = torch.from_numpy(np.random.default_rng(seed).dirichlet(np.ones(3), 20))
+    counts = torch.zeros(2, 3, dtype=torch.float64).index_add_(0, torch.from_numpy(groups.cells), S)
+    slope = costs.T + penalty.at(counts).prices[torch.from_numpy(groups.cells)]
+    paid = [
+        objective(
+            (S.log() + sign * slope * 1e-4 / (1 + penalty.weight)).softmax(dim=1).numpy(),
+            costs.T.numpy(),
+            groups.cells,
+            penalty.weight,
+            e=1e-3,
+        )
+        for sign in (-1, 0, 1)
+    ]
+    assert paid[0] < paid[1] < paid[2]
+
+
 @given(seed=st.integers(0, 10_000), split=st.floats(0.1, 0.9))
 def test_splitting_a_group_evenly_changes_nothing(seed, split):
     drawn = np.random.default_rng(seed)

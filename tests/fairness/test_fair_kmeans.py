@@ -107,8 +107,26 @@ def test_the_objective_never_rises(seed, exponent, K, J, dtype, several):
 @pytest.mark.parametrize(
     ("made", "rows"),
     [
-        (synthetic, {1: (2.69, 0.01, 8.73), 10: (0.915, 0.095, 15.4), 60: (0.084, 0.525, 34.0)}),
-        (unequal, {10: (0.30, 0.055, 12.8), 60: (0.034, 0.206, 19.0), 500: (0.001, 0.314, 22.9)}),
+        (
+            synthetic,
+            {
+                1: (2.69, 0.01, 8.73),
+                10: (0.915, 0.095, 15.4),
+                60: (0.084, 0.525, 34.0),
+                500: (0.001, 0.94, 42.3),
+                5000: (0.0, 0.99, 43.1),
+            },
+        ),
+        (
+            unequal,
+            {
+                1: (0.965, 0.006, 10.5),
+                10: (0.30, 0.055, 12.8),
+                60: (0.034, 0.206, 19.0),
+                500: (0.001, 0.314, 22.9),
+                5000: (0.0, 0.331, 23.6),
+            },
+        ),
     ],
 )
 def test_the_curve_of_error_and_objective(made, rows):
@@ -274,6 +292,8 @@ def test_labels_that_part_from_the_assignments_are_told():
         ({}, np.array([[0.0], [np.inf]]), None, "row 1"),
         ({}, np.eye(4), ["a", "b", None, "a"], "no value in 1 of 4 rows"),
         ({}, np.eye(4), ["a", "b"], "X has 4 rows"),
+        ({}, np.eye(4), "sex", "N values, a table or a mapping"),
+        ({}, np.eye(4), 3, "N values, a table or a mapping"),
         ({}, np.eye(4), ["a", "a", "a", "b"], "group 'b' has 1 points"),
         ({"target": {"a": 1.0}}, np.eye(4), ["a", "b", "a", "b"], "lacks group 'b'"),
         ({"target": [0.5, 0.4]}, np.eye(4), ["a", "b", "a", "b"], "sum to 0.9"),
@@ -323,3 +343,26 @@ def test_clusters_that_lose_their_points_begin_again_where_that_lowers_the_objec
     assert (np.diff(E) <= 1e-9 * (E[0] + weight)).all()
     found = len(torch.unique(points.labels(climb.logs)))
     assert found == (3 if weight < 1 else 2)
+
+
+@quiet
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_group_of_one_percent_at_any_weight(dtype):
+    """Counts of nearly nothing overflow no logarithm, and rows add up to what there is."""
+    drawn = np.random.default_rng(0)
+    X, groups = drawn.normal(size=(1000, 3)).astype(dtype), np.r_[np.zeros(10), np.ones(990)]
+    model = FairKMeans(20, n_init=1, max_iter=2, max_sweeps=10, random_state=0, small_groups="keep")
+    for found in model.path(X, [1e-8, 1e-3, 1.0, 1e3, 1e6], sensitive_features=groups):
+        assert np.isfinite([step.objective for step in found.history_]).all()
+        assert np.isfinite(found.group_prices_).all()
+        assert found.group_counts_.sum() == 1000
+
+
+def test_few_points_lie_between_clusters_at_the_end():
+    """At a stationary S a point of a group is where cost and price are least: at most K - 1 of each group have two."""
+    X, groups = unequal()
+    tight = {"gap_tol": 1e-6, "tol": 1e-8, "sweep_tol": 1e-10, "max_sweeps": 300}
+    model = FairKMeans(3, fairness_weight=200.0, n_init=1, random_state=0, **tight).fit(X, sensitive_features=groups)
+    squared = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
+    paid = np.sort(squared + model.group_prices_[(groups == "low").astype(int)], axis=1)
+    assert (paid[:, 1] - paid[:, 0] < 1e-3 * np.median(paid[:, 1] - paid[:, 0])).sum() <= 2 * 2

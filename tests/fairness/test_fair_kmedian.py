@@ -44,8 +44,25 @@ def test_the_printed_rows(made, weight, error, balance, objective):
 @pytest.mark.parametrize(
     ("made", "rows"),
     [
-        (synthetic, {10: (1.15, 0.05, 58.6), 60: (0.262, 0.261, 80.2), 500: (0.014, 0.760, 115.6)}),
-        (unequal, {10: (0.37, 0.034, 53.2), 60: (0.067, 0.156, 60.4), 500: (0.001, 0.305, 68.1)}),
+        (
+            synthetic,
+            {
+                1: (2.63, 0.005, 52.8),
+                10: (1.15, 0.05, 58.6),
+                60: (0.262, 0.261, 80.2),
+                500: (0.014, 0.760, 115.6),
+                5000: (0.0, 0.989, 130.0),
+            },
+        ),
+        (
+            unequal,
+            {
+                10: (0.37, 0.034, 53.2),
+                60: (0.067, 0.156, 60.4),
+                500: (0.001, 0.305, 68.1),
+                5000: (0.0, 0.325, 69.1),
+            },
+        ),
     ],
 )
 def test_the_curve_of_error_and_objective(made, rows):
@@ -58,6 +75,18 @@ def test_the_curve_of_error_and_objective(made, rows):
         assert found.fairness_error_ == pytest.approx(error, rel=0.1, abs=0.02)
         assert found.balance_min_ == pytest.approx(balance, rel=0.1, abs=0.02)
         assert found.objective_ == pytest.approx(objective, rel=0.05)
+
+
+@quiet
+def test_the_foot_of_the_curve_where_one_point_is_the_error():
+    """At weight 1 one cluster has a single point of the rarer group, which is in it only where S has converged."""
+    X, groups = unequal()
+    close = {"gap_tol": 1e-6, "tol": 1e-8, "sweep_tol": 1e-10, "max_sweeps": 300}
+    model = FairKMedian(2, fairness_weight=1.0, init=by_group(X, groups), normalize="l2", **close)
+    model.fit(X, sensitive_features=groups)
+    assert model.fairness_error_ == pytest.approx(0.79, abs=0.02)
+    assert model.balance_min_ == pytest.approx(0.006, abs=0.001)
+    assert model.objective_ == pytest.approx(51.4, rel=0.01)
 
 
 @quiet
