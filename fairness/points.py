@@ -105,13 +105,10 @@ class Points:
             counts = s @ share
             return counts, lowest.sum(), (s.mul_(a) @ share).sum(), log_norms, least
 
-        device = self.rows.device
-        counts = torch.zeros(self.cells, self.clusters, dtype=torch.float64, device=device)
-        totals = Totals(counts, *torch.zeros(4, self.cells, dtype=torch.float64, device=device))
-        for block, found in self._each(swept):
-            for total, part in zip(totals, found, strict=True):
-                total[block.cell] += part
-        return Totals(*(total.cpu() for total in totals))
+        cells = torch.tensor([block.cell for block in self.blocks], device=self.rows.device)
+        parts = zip(*(found for _, found in self._each(swept)), strict=True)
+        found = (torch.stack(part).double() for part in parts)
+        return Totals(*(part.new_zeros(self.cells, *part.shape[1:]).index_add_(0, cells, part).cpu() for part in found))
 
     def take(self, logs: list[Tensor], cost: Cost, scale: Tensor, shift: Tensor) -> tuple[list[Tensor], Moments]:
         """S at T and B, floored, as the new S0, written over the old one; its moments."""
