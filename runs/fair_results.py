@@ -61,7 +61,13 @@ class TradeOff:
     @cached_property
     def chosen(self) -> int:
         """The smallest weight that reaches the least fairness error, see `fairness.trade_off.smallest_best`."""
-        return smallest_best(self.weights, self.fairness_error)
+        return smallest_best(self.weights, self.error_of_all)
+
+    @property
+    def error_of_all(self) -> Floats:
+        """(W,) fairness error where no more clusters are lost than at other weights, else NaN: the error is a sum over
+        clusters, and one that has no points would only make it smaller."""
+        return np.where(self.clusters == self.clusters.max(), self.fairness_error, np.nan)
 
     @cached_property
     def price(self) -> Floats:

@@ -45,7 +45,7 @@ class Series:
     @cached_property
     def chosen(self) -> int:
         """The smallest weight that reaches the least mean fairness error."""
-        return smallest_best(self.weights, self.mean("fairness_error"))
+        return smallest_best(self.weights, self.mean("error_of_all"))
 
     @property
     def comparable(self) -> tuple[object, ...]:
@@ -87,7 +87,7 @@ def fronts(series: Sequence[Series]) -> dict[int, set[int]]:
             for step in range(len(one.weights))
         ]
         objectives = [series[position].mean("objective")[step] for position, step in points]
-        errors = [series[position].mean("fairness_error")[step] for position, step in points]
+        errors = [series[position].mean("error_of_all")[step] for position, step in points]
         for i in pareto_front(objectives, errors):
             position, step = points[i]
             found[position].add(step)

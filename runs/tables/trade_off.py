@@ -13,6 +13,8 @@ from runs.lineage import short
 Varying = Callable[..., Mapping[str, str]]
 KINDS = {"kmeans": "K-means", "kmedian": "K-median", "ncut": "normalised cut"}
 GROUPS_SHOWN = 6
+_ROUNDING = 1e-12
+"""Of a mean, a deviation that is none."""
 
 
 def rows(results: Sequence[FairResult], varying: Varying) -> list[dict[str, str]]:
@@ -63,7 +65,7 @@ def title(results: Sequence[FairResult]) -> str:
     clusters = ", ".join(str(number) for number in dict.fromkeys(result.n_clusters for result in results))
     points, dimensions = first.shape
     seeds = sorted({len(one.results) for one in series_of(results)} - {1})
-    over = f"; mean and standard deviation over {' or '.join(map(str, seeds))} seeds" if seeds else ""
+    over = f"; mean (and standard deviation) over {' or '.join(map(str, seeds))} seeds" if seeds else ""
     return (
         f"{first.config.dataset.name}: {points:,} points of {dimensions} values, {clusters} clusters; groups: "
         f"{', '.join(sizes)}; balance of the data {found.data_balance:.3f}{over}"
@@ -80,10 +82,10 @@ def footnote(results: Sequence[FairResult]) -> str:
 def _columns(one: Series) -> dict[str, list[str]]:
     shown = {
         "objective\n": ("objective", ".6g", ".2g"),
-        "price\n": ("price", ".3f", ".3f"),
+        "price\n": ("price", ".3f", ""),
         "fairness\nerror": ("fairness_error", ".4f", ".4f"),
-        "balance\nleast": ("balance_min", ".3f", ".3f"),
-        "\nmean": ("balance_mean", ".3f", ".3f"),
+        "balance\nleast": ("balance_min", ".3f", ""),
+        "\nmean": ("balance_mean", ".3f", ""),
     }
     return {title: _spread(one, *how) for title, how in shown.items()}
 
@@ -108,9 +110,11 @@ def _counts(values: NDArray[np.float64]) -> list[str]:
 
 
 def _spread(one: Series, name: str, form: str, deviation_form: str) -> list[str]:
-    pairs = zip(one.mean(name), one.deviation(name), strict=True)
+    means, deviations = one.mean(name), one.deviation(name)
+    deviations[deviations < _ROUNDING * abs(means)] = 0
+    pairs = zip(means, deviations, strict=True)
     return [
-        _number(mean, form) + ("" if math.isnan(deviation) else f" ± {deviation:{deviation_form}}")
+        _number(mean, form) + (f" ± {deviation:{deviation_form}}" if deviation_form and deviation >= 0 else "")
         for mean, deviation in pairs
     ]
 

@@ -1,5 +1,6 @@
 """Fair clustering as a stage: a path of weights is one run, tracked, reused, redone; and the verb on top of it."""
 
+import dataclasses
 import json
 import signal
 import subprocess
@@ -14,7 +15,7 @@ from fairness.trade_off import GRID, pareto_front
 from runs.cli import main
 from runs.config import FairConfig, parse
 from runs.fair_results import PATH, TradeOff
-from runs.fair_series import series_of
+from runs.fair_series import fronts, series_of
 from runs.fairness_stage import Job, estimator, fair_clustering, plan
 from runs.figures.trade_off import draw, trade_off_figure
 from runs.tables.trade_off import rows, title
@@ -263,3 +264,15 @@ def test_two_processes_at_once_do_it_once(store, tracker, child_environment):
     assert sorted([one["reused"], other["reused"]]) == [False, True]
     (run,) = runs_of(tracker, "fair/synthetic")
     assert run.info.status == "FINISHED"
+
+
+def test_a_weight_at_which_a_cluster_is_lost_is_not_the_fairest(asked, one):
+    (result,) = one(asked())
+    counts, error = result.found.group_counts.copy(), result.found.fairness_error.copy()
+    counts[2, :, 0], counts[2, :, 1], error[2] = counts[2].sum(axis=1), 0, 0.0
+    lost = dataclasses.replace(result.found, group_counts=counts, fairness_error=error)
+    assert lost.clusters.tolist() == [2, 2, 1]
+    assert lost.chosen == 1
+    (series,) = series_of([dataclasses.replace(result, found=lost)])
+    assert series.chosen == 1
+    assert 2 not in fronts([series])[0]
