@@ -141,6 +141,7 @@ def test_only_what_means_the_same_is_compared(one, asked):
     assert len({one.comparable for one in series}) == len(series)
     assert all("Pareto\nfront" not in row for row in rows(results, lambda config, leave_out: {}))
     assert len(series) == 4
+    assert list(fronts(series).values()) == [{0}] * 4, "each is alone on a front of its own"
     assert len(trade_off_figure(series).axes) == 6, "two rows of three, the last two empty"
 
 
