@@ -4,12 +4,10 @@ against."""
 import math
 from typing import TYPE_CHECKING
 
-import numpy as np
-
-from runs.fair_results import PATH, TradeOff, recorded_trade_off
 from runs.tables.table import OnPath, SeedResult
 
 if TYPE_CHECKING:
+    from runs.fair_results import TradeOff
     from runs.record import RunRow
     from runs.tracking import Tracker
 
@@ -21,8 +19,10 @@ class Paths:
         self._tracker = tracker
         self._known: dict[str, TradeOff | None] = {}
 
-    def of(self, run_id: str, artifacts: str) -> TradeOff | None:
+    def of(self, run_id: str, artifacts: str) -> "TradeOff | None":
         """The trade-off of a run; None where it is not whole."""
+        from runs.fair_results import PATH, recorded_trade_off
+
         if run_id not in self._known:
             try:
                 self._known[run_id] = recorded_trade_off(self._tracker, run_id, artifacts)
@@ -31,7 +31,7 @@ class Paths:
                 self._tracker.say(f"{PATH} of run {run_id} is no longer whole ({error}): it fills no cell")
         return self._known[run_id]
 
-    def of_result(self, result: SeedResult) -> TradeOff | None:
+    def of_result(self, result: SeedResult) -> "TradeOff | None":
         """Of the run that a cell's result is of."""
         return self.of(result.run_id, result.artifacts)
 
@@ -48,7 +48,7 @@ class Paths:
         return value, math.nan if step is None else found.metrics(step).get(on_path.metric, math.nan)
 
 
-def step_at(found: TradeOff, weight: float) -> int | None:
+def step_at(found: "TradeOff", weight: float) -> int | None:
     """Which of the weights of a path one is; None where it is none of them."""
-    there = np.flatnonzero(np.isclose(found.weights, weight, rtol=1e-9, atol=0))
-    return int(there[0]) if len(there) else None
+    there = (step for step, other in enumerate(found.weights) if math.isclose(other, weight))
+    return next(there, None)

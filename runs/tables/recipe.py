@@ -10,8 +10,8 @@
     scored: {LaplacianShot (ours): audit_best_permutation}  # by row or metric, where the print is not of that metric
     tolerance: {accuracy: 0.3}                # by metric or column, in the printed unit; x10 is a factor
     verb: fair                                # makes the runs, where strategies and methods do not tell
-    at:                                       # by row, what of a path of weights the print is held against
-      Synthetic: {fairness_weight: 85, balance: balance_mean}
+    at:                                       # by row and column, what of a path of weights the print is held against
+      Synthetic: {Ours: {fairness_weight: 85, balance: balance_mean}}
     cells:                                    # of one cell, by row and column
       Adult: {Ours: {max_iter: 20}}
     cannot:                                   # by row and column, what is not run, and why
@@ -52,7 +52,7 @@ class Recipe:
     scored: Mapping[str, str] = field(default_factory=dict)
     tolerance: Mapping[str, Tolerance] = field(default_factory=dict)
     verb: str = ""
-    at: Mapping[str, Settings] = field(default_factory=dict)
+    at: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
     cells: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
     cannot: Mapping[str, Settings] = field(default_factory=dict)
 
@@ -80,8 +80,8 @@ class Recipe:
         """Where on the path of a fair clustering the print is; None where it is what the column shows."""
         if not isinstance(config, FairConfig):
             return None
-        at, metric = self.at.get(row.name, {}), self.metric(column)
-        weight = float(at[WEIGHT]) if WEIGHT in at and hasattr(config.method.kind, "path") else None
+        at, metric = self.at.get(row.name, {}).get(column.name, {}), self.metric(column)
+        weight = float(at[WEIGHT]) if WEIGHT in at else None
         printed = at.get(metric, metric)
         return None if weight is None and printed == metric else OnPath(weight, printed)
 
@@ -145,13 +145,14 @@ def recipe_of(name: str) -> Recipe:
         _texts(content.get("scored")),
         {key: _tolerance(value) for key, value in (content.get("tolerance") or {}).items()},
         verb,
-        {key: _texts(value) for key, value in (content.get("at") or {}).items()},
-        {
-            row: {column: _texts(value) for column, value in of_row.items()}
-            for row, of_row in (content.get("cells") or {}).items()
-        },
+        _by_cell(content.get("at")),
+        _by_cell(content.get("cells")),
         {key: _texts(value) for key, value in (content.get("cannot") or {}).items()},
     )
+
+
+def _by_cell(rows: Mapping[str, Any] | None) -> dict[str, dict[str, Settings]]:
+    return {row: {column: _texts(value) for column, value in cells.items()} for row, cells in (rows or {}).items()}
 
 
 def _texts(values: Mapping[str, Any] | None) -> Settings:

@@ -202,7 +202,7 @@ def test_on_another_data_set_its_rows_become_one_with_weights_of_its_own(store):
     ("text", "words"),
     [
         ("verb: fare", "unknown verb 'fare'"),
-        ("at: {Synthetik: {fairness_weight: 85}}", "at: unknown row 'Synthetik'; did you mean 'Synthetic'"),
+        ("at: {Synthetik: {Ours: {fairness_weight: 85}}}", "at: unknown row 'Synthetik'; did you mean 'Synthetic'"),
         ("cannot: {Bark: {Ours: no}}", "cannot: unknown row 'Bark'"),
     ],
 )
