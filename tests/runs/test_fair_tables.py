@@ -146,7 +146,13 @@ def judged(monkeypatch, paths):
     ],
 )
 def test_a_claim_that_does_not_hold_fails(monkeypatch, change, claim):
-    rival = made_up(weights=np.array([math.nan]), objective=np.array([20.0]), fairness_error=np.array([0.5]))
+    counts = np.ones((1, 2, 2), dtype=np.int64)
+    rival = made_up(
+        weights=np.array([math.nan]),
+        objective=np.array([20.0]),
+        fairness_error=np.array([0.5]),
+        group_counts=counts,
+    )
     assert judged(monkeypatch, {"fair_kmedian": made_up(), "backurs": rival})[claim].status == "holds"
     assert judged(monkeypatch, {"fair_kmedian": made_up(**change), "backurs": rival})[claim].status == "fails"
     assert judged(monkeypatch, {})[claim].status == "not run"
