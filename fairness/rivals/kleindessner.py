@@ -37,8 +37,8 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_clusters : K.
-    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others. 20 in the thesis, 19
-        in its code.
+    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others. 20 in the thesis; 19
+        in its code, as of `fairness.FairNcut`.
     symmetry : how arcs become W: "average" (W + W^T) / 2, "union" or "mutual".
     n_init : starts of K-means on the rows of H, of which its lowest objective is the result.
     normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
@@ -60,7 +60,7 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_clusters: Annotated[int, AtLeast(1)] = 8,
         *,
-        n_neighbors: Annotated[int, AtLeast(1)] = 20,
+        n_neighbors: Annotated[int, AtLeast(1)] = 19,
         symmetry: Literal["average", "union", "mutual"] = "average",
         n_init: Annotated[int, AtLeast(1)] = 10,
         normalize: Literal["l2"] | None = None,
