@@ -15,13 +15,14 @@ from fairness.metrics import Fairness
 def keep_fairness(
     estimator: Any, labels: Any, groups: Groups, group_counts: NDArray[np.int64] | None = None
 ) -> Fairness:
-    """Set the fitted attributes that tell how fair labels (N,) are; clusters without points are worth a warning.
+    """Set the fitted attributes that tell how fair labels (N,) are; clusters without points are worth a warning. Of an
+    estimator without `n_clusters` there are as many as have points.
 
     They are labels_, fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_ (J,),
     n_empty_ and absent_groups_, of which `fairness.fair_kmeans.FairKMeans` says what they hold, and group_labels_ (J,),
     the names as text, and group_attributes_ (J,), the number of the attribute that each group is of.
     """
-    clusters = int(estimator.n_clusters)
+    clusters = int(getattr(estimator, "n_clusters", 1 + labels.max()))
     found = Fairness.of(groups.counts(labels, clusters) if group_counts is None else group_counts, groups)
     estimator.labels_ = labels
     estimator.fairness_error_ = found.error

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from clustering.protocol import SCORES, lowest
 from runs.cluster_config import ClusterConfig
+from runs.clustering_jobs import ClusteringResult
 
 if TYPE_CHECKING:
     from runs.tracking import Tracker
@@ -131,25 +132,13 @@ def recorded_trials(tracker: "Tracker", run_id: str, artifacts: str = "") -> Tri
 
 
 @dataclass(frozen=True, eq=False)
-class Clustered:
+class Clustered(ClusteringResult[ClusterConfig]):
     """One config with its trials.
 
     Attributes:
-        config: what was asked for.
-        identity: of the result.
-        run_id: the MLflow run that holds it.
-        reused: it was there already.
-        shape: (N, D).
-        n_clusters: K that was looked for.
         trials: what was found.
     """
 
-    config: ClusterConfig
-    identity: str
-    run_id: str
-    reused: bool
-    shape: tuple[int, int]
-    n_clusters: int
     trials: Trials
 
 

@@ -18,8 +18,9 @@ from clustering.methods import with_known
 from clustering.protocol import SCORES, Selection, Trial, chooses, random_state, schedule, scores
 from fsl.progress import Progress, quiet
 from runs.cluster_config import ClusterConfig
-from runs.clustering_results import TRIALS, Clustered, Trials, recorded_trials
-from runs.lineage import cluster_name, short
+from runs.clustering_jobs import ClusteringJob
+from runs.clustering_results import TRIALS, Clustered, Trials
+from runs.lineage import short
 from runs.locks import Say, silent
 from runs.overrides import write
 from runs.planning import Plan
@@ -27,7 +28,6 @@ from runs.run_config import identity
 from runs.selections import selection_of
 from runs.stage_jobs import JobStage, plan_jobs, run_jobs
 from runs.store import Store
-from runs.tracked_run import TrackedRun
 from runs.tracking import Tracker
 
 if TYPE_CHECKING:
@@ -39,18 +39,17 @@ AT_ONCE = 20  # trials of a method that makes several of them together
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(ClusteringJob[ClusterConfig]):
     """One config, and what it stands on.
 
     Attributes:
         source: the built data set.
-        data: identity of its points.
         selection: what labels choose from.
     """
 
-    config: ClusterConfig
+    stage, verb = STAGE, "cluster"
+
     source: "Source"
-    data: str
     selection: Selection | None
 
     @classmethod
@@ -61,32 +60,19 @@ class Job:
             InputError: a wrong value, or files that are not there.
         """
         config.method.build()
-        return cls.on(config, cast("Source", config.dataset.build()).source())
+        source = cast("Source", config.dataset.build())
+        return cls(config, source.source(), source, selection_of(config))
 
     @classmethod
     def on(cls, config: ClusterConfig, data: str) -> "Job":
         """The job on points of that identity, which need not be here."""
-        return cls(config, cast("Source", config.dataset.build()), data, selection_of(config))
+        return cls(config, data, cast("Source", config.dataset.build()), selection_of(config))
 
     @property
     def identity(self) -> str:
         return identity(
             STAGE, config=self.config.result_keys(), data=self.data, selection=self._chosen_from, code=self._code
         )
-
-    @property
-    def recipe(self) -> str:
-        """What runs have in common that differ by their seed alone."""
-        return dataclasses.replace(self, config=self.config.replace(seed=0)).identity
-
-    @property
-    def experiment(self) -> str:
-        return f"cluster/{short(self.config.dataset)}"
-
-    @property
-    def name(self) -> str:
-        """What a person calls it."""
-        return cluster_name(self.config)
 
     @property
     def _chosen_from(self) -> list[Any] | None:
@@ -129,7 +115,7 @@ def clustering(
     stage = JobStage(
         STAGE,
         "the clustering",
-        lambda job, say: _finished(job, job.identity, tracker, say),
+        lambda job, say: _finished(job, tracker, say),
         lambda job: (job.config.dataset, job.data),
         read,
         lambda job, shared: _run(job, *shared, store, tracker, progress),
@@ -146,8 +132,7 @@ def recorded_clustering(config: ClusterConfig, tracker: Tracker, say: Say = sile
     Args:
         say: told of a run that is no longer whole.
     """
-    job = Job.of(config)
-    return _finished(job, job.identity, tracker, say)
+    return _finished(Job.of(config), tracker, say)
 
 
 def points_of(config: ClusterConfig) -> "Dataset":
@@ -179,15 +164,17 @@ def _graphs(data: "Dataset", store: Store, progress: Progress) -> "SharedGraphs"
 def _run(
     job: Job, data: "Dataset", graphs: "SharedGraphs", store: Store, tracker: Tracker, progress: Progress
 ) -> Clustered:
-    name = job.identity
     clusters = job.config.n_clusters or len(data.class_names)
     if not clusters:
         where = f"dataset {short(job.config.dataset)}"
         raise InputError(f"{where} has no classes that say how many clusters to find; add n_clusters=3, say")
-    with _start(job, name, data, clusters, tracker).guarded() as run:
+    points, dimensions = data.values.shape
+    shape = (points, dimensions)
+    tried = "" if job.selection is None else write(tuple(map(str, map(dict, job.selection.settings))))
+    with job.start(shape, clusters, tracker, selected_from=tried).guarded() as run:
         since = time.perf_counter()
         trials = _cluster(job, data, graphs, clusters, progress)
-        result = Clustered(job.config, name, run.run_id, False, tuple(data.values.shape), clusters, trials)
+        result = Clustered(job.config, job.identity, run.run_id, False, shape, clusters, trials)
         with store.watched(), tempfile.TemporaryDirectory() as folder:
             trials.save(Path(folder) / TRIALS)
             run.artifact(Path(folder) / TRIALS)
@@ -318,41 +305,6 @@ def _together(
             yield graph_of(trials[0]), trials[first : first + at_once]
 
 
-def _start(job: Job, name: str, data: "Dataset", clusters: int, tracker: Tracker) -> TrackedRun:
-    config = job.config
-    points, dimensions = data.values.shape
-    tags = {
-        "recipe": job.recipe,
-        "dataset": config.dataset.name,
-        "method": config.method.name,
-        "seed": config.seed,
-        "data": job.data,
-        "points": points,
-        "dimensions": dimensions,
-        "clusters": clusters,
-        "selected_from": "" if job.selection is None else write(tuple(map(str, map(dict, job.selection.settings)))),
-    }
-    return tracker.start(
-        job.experiment,
-        job.name,
-        stage=STAGE,
-        identity=name,
-        params=config.flat(),
-        config=config.to_yaml(),
-        tags=tags,
-    )
-
-
-def _finished(job: Job, name: str, tracker: Tracker, say: Say) -> Clustered | None:
-    """The clustering as the record has it; None where it is missing or not whole."""
-    run = tracker.find(job.experiment, name) if tracker.exists() else None
-    if run is None:
-        return None
-    tags = run.data.tags
-    try:
-        trials = recorded_trials(tracker, run.info.run_id)
-        shape, clusters = (int(tags["points"]), int(tags["dimensions"])), int(tags["clusters"])
-    except (ValueError, KeyError) as error:
-        say(f"{job.name}: {TRIALS} of run {run.info.run_id} is no longer whole ({error}): done again")
-        return None
-    return Clustered(job.config, name, run.info.run_id, True, shape, clusters, trials)
+def _finished(job: Job, tracker: Tracker, say: Say) -> Clustered | None:
+    there = job.recorded(tracker, TRIALS, Trials.load, say)
+    return there and Clustered(job.config, job.identity, there.run_id, True, there.shape, there.clusters, there.found)

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from fairness.metrics import price_of_fairness
 from fairness.trade_off import smallest_best
+from runs.clustering_jobs import ClusteringResult
 from runs.fair_config import FairConfig
 
 if TYPE_CHECKING:
@@ -159,25 +160,13 @@ def recorded_trade_off(tracker: "Tracker", run_id: str, artifacts: str = "") -> 
 
 
 @dataclass(frozen=True, eq=False)
-class FairResult:
+class FairResult(ClusteringResult[FairConfig]):
     """One config with its trade-off.
 
     Attributes:
-        config: what was asked for.
-        identity: of the result.
-        run_id: the MLflow run that holds it.
-        reused: it was there already.
-        shape: (N, D).
-        n_clusters: K that was looked for.
         kind: what the objective is, see `fairness.methods.objective_of`.
         found: at each weight.
     """
 
-    config: FairConfig
-    identity: str
-    run_id: str
-    reused: bool
-    shape: tuple[int, int]
-    n_clusters: int
     kind: str
     found: TradeOff

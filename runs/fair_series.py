@@ -53,7 +53,8 @@ class Series:
         graph of them), into how many clusters, with which target for which groups."""
         config, found = self.first.config, self.first.found
         options = config.method.options
-        graph = options.get("n_neighbors") if self.first.kind == "ncut" else None
+        cut = self.first.kind == "ncut"
+        graph = (options.get("n_neighbors"), options.get("symmetry", "average")) if cut else None
         groups = (*found.group_names.tolist(), *found.target.tolist())
         return (self.first.kind, self.first.n_clusters, repr(config.dataset), options.get("normalize"), graph, groups)
 

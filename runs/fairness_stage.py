@@ -12,9 +12,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
 from clustering.code import code_fingerprint
 from clustering.errors import InputError
 from clustering.methods import with_known
@@ -22,18 +19,20 @@ from clustering.protocol import random_state
 from fairness.methods import METHODS, UNFAIR, objective_of
 from fairness.trade_off import path_weights
 from fsl.progress import Progress, quiet
+from runs.clustering_jobs import ClusteringJob
 from runs.fair_config import FairConfig
-from runs.fair_results import PATH, FairResult, TradeOff, recorded_trade_off
-from runs.lineage import cluster_name, short
+from runs.fair_report import trade_off_of
+from runs.fair_results import PATH, FairResult, TradeOff
+from runs.lineage import short
 from runs.locks import Say, silent
 from runs.planning import Plan
 from runs.run_config import identity
 from runs.stage_jobs import JobStage, plan_jobs, run_jobs
 from runs.store import Store
-from runs.tracked_run import TrackedRun
 from runs.tracking import Tracker
 
 if TYPE_CHECKING:
+    from clustering.neighbours import NeighbourGraph
     from fairness.datasets.dataset import FairDataset, FairSource
     from runs.shared_graphs import SharedGraphs
 
@@ -41,18 +40,17 @@ STAGE = "fair"
 
 
 @dataclass(frozen=True)
-class Job:
+class Job(ClusteringJob[FairConfig]):
     """One config, and what it stands on.
 
     Attributes:
         source: the built data set.
-        data: identity of its points.
         clusters: K.
     """
 
-    config: FairConfig
+    stage = verb = STAGE
+
     source: "FairSource"
-    data: str
     clusters: int
 
     @classmethod
@@ -62,19 +60,15 @@ class Job:
         Raises:
             InputError: a wrong value, or files that are not there.
         """
-        estimator(config)
         source = cast("FairSource", config.dataset.build())
-        return cls.on(config, source.source())
+        estimator(config)
+        return cls(config, source.source(), source, _clusters(config, source))
 
     @classmethod
     def on(cls, config: FairConfig, data: str) -> "Job":
         """The job on points of that identity, which need not be here."""
         source = cast("FairSource", config.dataset.build())
-        clusters = config.n_clusters or getattr(source, "clusters", None)
-        if not clusters:
-            where = f"dataset {short(config.dataset)}"
-            raise InputError(f"{where} does not say how many clusters to find; add n_clusters=3, say")
-        return cls(config, source, data, clusters)
+        return cls(config, data, source, _clusters(config, source))
 
     @property
     def identity(self) -> str:
@@ -89,24 +83,18 @@ class Job:
         return hasattr(self.config.method.kind, "path")
 
     @property
-    def recipe(self) -> str:
-        """What runs have in common that differ by their seed alone."""
-        return dataclasses.replace(self, config=self.config.replace(seed=0)).identity
-
-    @property
-    def experiment(self) -> str:
-        return f"fair/{short(self.config.dataset)}"
-
-    @property
-    def name(self) -> str:
-        """What a person calls it."""
-        return cluster_name(self.config)
-
-    @property
     def _code(self) -> str:
         """Fingerprint of what computes the labels, and of what makes the points."""
         modules = {self.config.method.kind.__module__, type(self.source).__module__}
         return code_fingerprint("fairness.trade_off", "fairness.methods", *sorted(modules))
+
+
+def _clusters(config: FairConfig, source: "FairSource") -> int:
+    found = config.n_clusters or getattr(source, "clusters", None)
+    if not found:
+        where = f"dataset {short(config.dataset)}"
+        raise InputError(f"{where} does not say how many clusters to find; add n_clusters=3, say")
+    return int(found)
 
 
 def fair_clustering(
@@ -202,22 +190,16 @@ def _shares(target: Any) -> Any:
 def _run(
     job: Job, data: "FairDataset", graphs: "SharedGraphs", store: Store, tracker: Tracker, progress: Progress
 ) -> FairResult:
-    with _start(job, data, tracker).guarded() as run:
+    points, dimensions = data.values.shape
+    shape, sensitive = (points, dimensions), ", ".join(data.sensitive)
+    with job.start(shape, job.clusters, tracker, sensitive=sensitive).guarded() as run:
         since = time.perf_counter()
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            found = _trade_off(job, data, graphs, progress)
+            method, found = _trade_off(job, data, graphs, progress)
         _pass_on(said, job, progress)
-        result = FairResult(
-            job.config,
-            job.identity,
-            run.run_id,
-            False,
-            data.values.shape,
-            job.clusters,
-            objective_of(estimator(job.config)),
-            found,
-        )
+        kind, clusters = objective_of(method), found.group_counts.shape[2]
+        result = FairResult(job.config, job.identity, run.run_id, False, shape, clusters, kind, found)
         with store.watched(), tempfile.TemporaryDirectory() as folder:
             found.save(Path(folder) / PATH)
             run.artifact(Path(folder) / PATH)
@@ -228,8 +210,8 @@ def _run(
     return result
 
 
-def _trade_off(job: Job, data: "FairDataset", graphs: "SharedGraphs", progress: Progress) -> TradeOff:
-    """The method along its weights, and the objective of the unfair one from the same seeds."""
+def _trade_off(job: Job, data: "FairDataset", graphs: "SharedGraphs", progress: Progress) -> tuple[Any, TradeOff]:
+    """The method, what it found along its weights, and the objective of the unfair one from the same seeds."""
     groups: Mapping[str, Any] = data.sensitive
     method = _prepared(estimator(job.config), job)
     graph = graphs.of(method, job.config.device)
@@ -250,9 +232,9 @@ def _trade_off(job: Job, data: "FairDataset", graphs: "SharedGraphs", progress: 
             since = time.perf_counter()
             kept = [method.fit(data.values, **own)]
             method.seconds_ = getattr(method, "seconds_", (time.perf_counter() - since,))
-            unfair = _unfair(method, job, data, graphs)
+            unfair = _unfair(method, job, data, graphs, graph)
         done(1, 1)
-    return _as_arrays(kept, unfair, groups)
+    return method, trade_off_of(kept, unfair, groups)
 
 
 @contextmanager
@@ -275,88 +257,19 @@ def _prepared(method: Any, job: Job) -> Any:
     return with_known(method, n_clusters=job.clusters, device=device, random_state=seed)
 
 
-def _unfair(method: Any, job: Job, data: "FairDataset", graphs: "SharedGraphs") -> float:
-    """The objective of the unfair method from the same seeds; NaN of an objective that only this method knows."""
+def _unfair(
+    method: Any, job: Job, data: "FairDataset", graphs: "SharedGraphs", graph: "NeighbourGraph | None"
+) -> float:
+    """The objective of the unfair method from the same seeds, on the graph of the method where that has one; NaN of an
+    objective that only this method knows."""
     kind = objective_of(method)
     if kind not in UNFAIR:
         return math.nan
     shared = ("n_init", "init", "normalize", "n_neighbors")
     same = {name: value for name, value in method.get_params().items() if name in shared}
     base = with_known(_prepared(METHODS.load(UNFAIR[kind])(), job), **same, fairness_weight=0.0)
-    graph = graphs.of(base, job.config.device)
+    graph = graph if graph is not None else graphs.of(base, job.config.device)
     return float(base.fit(data.values, **({} if graph is None else {"graph": graph})).objective_)
-
-
-def _as_arrays(fitted: Sequence[Any], unfair: float, groups: Mapping[str, Any]) -> TradeOff:
-    for model in fitted:
-        _require_report(model, groups)
-    labels = np.stack([np.asarray(model.labels_) for model in fitted])
-    first = fitted[0]
-    history = [_history(model, step) for step, model in enumerate(fitted)]
-    return TradeOff(
-        weights=np.array([getattr(model, "fairness_weight_", np.nan) for model in fitted], dtype=np.float64),
-        labels=labels.astype(np.min_scalar_type(int(labels.max()))),
-        objective=np.array([_objective(model) for model in fitted], dtype=np.float64),
-        fairness_error=np.array([model.fairness_error_ for model in fitted]),
-        soft_error=np.array([getattr(model, "soft_fairness_error_", np.nan) for model in fitted]),
-        balance_min=np.array([model.balance_min_ for model in fitted]),
-        balance_mean=np.array([model.balance_mean_ for model in fitted]),
-        group_counts=np.stack([model.group_counts_ for model in fitted]),
-        group_names=np.array(first.group_labels_, dtype=np.str_),
-        attributes=first.group_attributes_,
-        target=np.asarray(first.target_, dtype=np.float64),
-        seconds=np.array([float(sum(model.seconds_)) for model in fitted]),
-        iterations=np.array([getattr(model, "n_iter_", 0) for model in fitted]),
-        converged=np.array([_converged(model) for model in fitted]),
-        unfair_objective=np.array(unfair),
-        history_objective=np.concatenate([rows[:, 0] for rows in history]),
-        history_weight=np.concatenate([rows[:, 1] for rows in history]),
-        history_step=np.concatenate([rows[:, 2] for rows in history]).astype(np.int64),
-    )
-
-
-def _require_report(model: Any, groups: Mapping[str, Any]) -> None:
-    """Of an estimator that tells no more than its labels, what every method reports.
-
-    Raises:
-        InputError: it has no labels 0..K-1.
-    """
-    if hasattr(model, "group_labels_"):
-        return
-    from fairness.groups import groups_of
-    from fairness.reporting import keep_fairness
-
-    labels = np.asarray(getattr(model, "labels_", ()))
-    if labels.ndim != 1 or not len(labels) or labels.min() < 0 or labels.max() >= model.n_clusters:
-        kind = type(model)
-        raise InputError(
-            f"method {kind.__module__}:{kind.__qualname__} must have labels_ 0..n_clusters-1 after fit; give a class "
-            "whose fit sets them"
-        )
-    keep_fairness(model, labels, groups_of(groups, len(labels)))
-
-
-def _objective(model: Any) -> float:
-    return float(getattr(model, "objective_", getattr(model, "inertia_", math.nan)))
-
-
-def _history(model: Any, step: int) -> NDArray[np.float64]:
-    """(U, 3) what was lowered, weight and step, at each update."""
-    rows: Any = getattr(model, "history_", ())
-    if len(rows) and hasattr(rows[0], "objective"):
-        found = [(row.objective, row.weight) for row in rows]
-    else:
-        weight = getattr(model, "fairness_weight_", np.nan)
-        found = [(value, weight) for value in np.asarray(rows, dtype=np.float64).ravel()]
-    return np.array([(*pair, step) for pair in found], dtype=np.float64).reshape(-1, 3)
-
-
-def _converged(model: Any) -> bool:
-    """Whether it ended before the last iteration that was allowed; a method without iterations always does."""
-    if hasattr(model, "converged_"):
-        return bool(model.converged_)
-    most = getattr(model, "max_iter", None)
-    return most is None or getattr(model, "n_iter_", 0) < most
 
 
 def _pass_on(said: Sequence[warnings.WarningMessage], job: Job, progress: Progress) -> None:
@@ -369,42 +282,9 @@ def _pass_on(said: Sequence[warnings.WarningMessage], job: Job, progress: Progre
         progress.note(f"{job.name}: {text}")
 
 
-def _start(job: Job, data: "FairDataset", tracker: Tracker) -> TrackedRun:
-    config = job.config
-    points, dimensions = data.values.shape
-    tags = {
-        "recipe": job.recipe,
-        "dataset": config.dataset.name,
-        "method": config.method.name,
-        "seed": config.seed,
-        "data": job.data,
-        "points": points,
-        "dimensions": dimensions,
-        "clusters": job.clusters,
-        "sensitive": ", ".join(data.sensitive),
-    }
-    return tracker.start(
-        job.experiment,
-        job.name,
-        stage=STAGE,
-        identity=job.identity,
-        params=config.flat(),
-        config=config.to_yaml(),
-        tags=tags,
-    )
-
-
 def _finished(job: Job, tracker: Tracker, say: Say) -> FairResult | None:
-    """The fair clustering as the record has it; None where it is missing or not whole."""
-    run = tracker.find(job.experiment, job.identity) if tracker.exists() else None
-    if run is None:
+    there = job.recorded(tracker, PATH, TradeOff.load, say)
+    if there is None:
         return None
-    tags = run.data.tags
-    try:
-        found = recorded_trade_off(tracker, run.info.run_id)
-        shape, clusters = (int(tags["points"]), int(tags["dimensions"])), int(tags["clusters"])
-    except (ValueError, KeyError) as error:
-        say(f"{job.name}: {PATH} of run {run.info.run_id} is no longer whole ({error}): done again")
-        return None
-    kind = objective_of(estimator(job.config))
-    return FairResult(job.config, job.identity, run.info.run_id, True, shape, clusters, kind, found)
+    kind, clusters = objective_of(estimator(job.config)), there.found.group_counts.shape[2]
+    return FairResult(job.config, job.identity, there.run_id, True, there.shape, clusters, kind, there.found)

@@ -8,8 +8,11 @@ import sys
 
 import numpy as np
 import pytest
+import torch
 
+from clustering.neighbours import neighbours
 from clustering.protocol import random_state
+from fairness import FairNcut
 from fairness.datasets import DATASETS
 from fairness.trade_off import GRID, pareto_front
 from runs.cli import main
@@ -176,6 +179,29 @@ def test_a_clusterer_that_knows_of_no_groups_shows_how_fair_it_is(one, asked):
     assert result.found.fairness_error[0] > 10
     assert result.found.group_counts.sum() == 400
     assert np.isnan(result.found.price).all(), "nobody knows what its objective is"
+
+
+def test_a_clusterer_that_finds_out_how_many_clusters_there_are(one):
+    configs = parse(FairConfig, ["dataset=synthetic", "method=sklearn.cluster:MeanShift"])
+    (result,) = one(configs)
+    found = result.found
+    assert result.n_clusters == found.clusters[0] == len(np.unique(found.labels))
+    (again,) = one(configs)
+    assert again.reused
+    assert again.n_clusters == result.n_clusters
+
+
+def test_cuts_of_graphs_that_differ_are_not_compared(one, asked):
+    results = one(asked("method=kleindessner", "symmetry=average,mutual", "n_neighbors=10"))
+    series = series_of(results)
+    assert series[0].comparable != series[1].comparable
+    data = DATASETS.load("synthetic")().read()
+    for result in results:
+        options = result.config.method.options
+        graph = neighbours(torch.from_numpy(data.values), 10, symmetry=options["symmetry"])
+        unfair = FairNcut(2, fairness_weight=0.0, n_init=1, random_state=random_state(0, 0))
+        unfair.fit(data.values, graph=graph, sensitive_features=data.sensitive)
+        assert result.found.unfair_objective == pytest.approx(unfair.objective_)
 
 
 @pytest.mark.parametrize(
