@@ -5,7 +5,7 @@ what they have without labels as evidence beside it. A difference that two print
 """
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ import numpy as np
 
 from runs.clustering_results import TRIALS, Trials, recorded_trials
 from runs.tables.claims import Finding, Status
+from runs.tables.clustering_claim import Cells, Claim, checked
 from runs.tables.table import Cell, SeedResult, Table
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class Results:
     """
 
     dataset: str
-    cells: Mapping[str, Mapping[str, Cell]]
+    cells: Cells
     read: Callable[[SeedResult], Trials | None]
 
     def value(self, metric: str, method: str) -> float | None:
@@ -67,33 +68,8 @@ class Results:
         return [trials for trials in read if trials is not None]
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim and its check.
-
-    Attributes:
-        text: in a sentence.
-        source: where it is made.
-        methods: what it is about.
-        check: gives (status, evidence) where the results allow it.
-        datasets: those it is made of; of any without.
-        metric: what the table must be about; any without.
-    """
-
-    text: str
-    source: str
-    methods: tuple[str, ...]
-    check: Check
-    datasets: tuple[str, ...] = ()
-    metric: str = ""
-
-    def is_about(self, dataset: str) -> bool:
-        return not self.datasets or dataset in self.datasets
-
-
 def check(table: Table, tracker: "Tracker") -> list[Finding]:
-    """Every claim on every data set for which the table has the runs; those it has the methods for, but no runs, as not
-    run."""
+    """The claims on the clusterings of a table, see `clustering_claim.checked`."""
     known: dict[str, Trials | None] = {}
 
     def read(result: SeedResult) -> Trials | None:
@@ -105,39 +81,18 @@ def check(table: Table, tracker: "Tracker") -> list[Finding]:
                 tracker.say(f"{TRIALS} of run {result.run_id} is no longer whole ({error}): no claim is checked on it")
         return known[result.run_id]
 
-    findings = []
-    asked, filled = _cells(table), _cells(table, filled=True)
-    for claim in CLAIMS:
-        found = []
-        for dataset, cells in filled.items():
-            if claim.is_about(dataset):
-                results = claim.check(Results(dataset, cells, read))
-                found += [Finding(claim.text, claim.source, dataset, status, evidence) for status, evidence in results]
-        if not found and any(claim.is_about(name) and _has(claim, cells) for name, cells in asked.items()):
-            found = [Finding(claim.text, claim.source, "", "not run", "")]
-        findings += found
-    return findings
+    return checked(table, CLAIMS, _place, lambda dataset, cells: Results(dataset, cells, read))
 
 
-def _cells(table: Table, *, filled: bool = False) -> dict[str, dict[str, dict[str, Cell]]]:
-    """Cells by data set, metric and method; of several of a kind the first counts."""
-    found: dict[str, dict[str, dict[str, Cell]]] = {}
-    for (_, column), cell in table.cells.items():
-        config = cell.clustering
-        if config is not None and (cell.results or not filled):
-            of_metric = found.setdefault(_name(config.dataset), {}).setdefault(column.metric, {})
-            of_metric.setdefault(config.method.name, cell)
-    return found
+def _place(cell: Cell) -> tuple[str, str] | None:
+    config = cell.clustering
+    return (_name(config.dataset), config.method.name) if config is not None else None
 
 
 def _name(dataset: object) -> str:
     """A data set, with what tells its variants apart."""
     features = getattr(dataset, "options", {}).get("features")
     return f"{getattr(dataset, 'name', '')}{f' ({features})' if features else ''}"
-
-
-def _has(claim: Claim, cells: Mapping[str, Mapping[str, Cell]]) -> bool:
-    return any({*claim.methods} <= methods.keys() and claim.metric in ("", metric) for metric, methods in cells.items())
 
 
 def _judge(difference: float, margin: float = 0.0) -> Status:
@@ -200,14 +155,14 @@ def _alike(results: Results) -> Iterator[tuple[Status, str]]:
         yield "holds" if spread <= AGREE else "fails", f"NMI {evidence}"
 
 
-def _ordered(better: str, than: str) -> Claim:
+def _ordered(better: str, than: str) -> Claim[Results]:
     """That one method has the higher NMI on MNIST."""
     text = f"on MNIST the NMI of {better} is above that of {than}"
     return Claim(text, "thesis Table 2.2", (better, than), _higher("nmi", better, than), ("mnist",), "nmi")
 
 
 _TABLE = "thesis Table 2.2"
-CLAIMS: tuple[Claim, ...] = (
+CLAIMS: tuple[Claim[Results], ...] = (
     *(_ordered(slk, "ncut") for slk in SLK[:2]),
     *(_ordered(better, than) for better, than in itertools.pairwise(("ncut", "kmodes", "kmeans"))),
     *(

@@ -22,10 +22,11 @@ def look_up(
         record: the runs, where they were read before.
         read: what reads them task by task, where other tables share them.
     """
-    table = (record or Record.of(table, tracker)).filled(table)
+    record = record or Record.of(table, tracker)
+    table = record.filled(table)
     if is_paper(table.name):
         table = judged(table)
     read = read or PerTask(tracker)
     findings = [*check(table, read), *clustering_claims.check(table, tracker)]
-    findings += fair_claims.check(table, tracker)
+    findings += fair_claims.check(table, record.paths.of_result)
     return with_best(table, read), findings

@@ -5,7 +5,7 @@ lower objective where it is less fair has shown nothing. An error that two print
 equal to it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,11 @@ import numpy as np
 
 from runs.fair_results import Floats, TradeOff
 from runs.tables.claims import Finding, Status
-from runs.tables.paths import Paths
+from runs.tables.clustering_claim import Cells, Claim, checked
 from runs.tables.table import Cell, SeedResult, Table
 
 if TYPE_CHECKING:
     from runs.tables.printed import Value
-    from runs.tracking import Tracker
 
 SHOWN = 0.005
 """Errors that differ by no more are equal, and so are objectives, relative to each other."""
@@ -27,7 +26,6 @@ MONOTONE = 0.7
 ROUNDING = 1e-9
 """Of E: a rise below this is none."""
 
-OURS = ("fair_kmedian", "fair_ncut")
 Check = Callable[["Results"], Iterator[tuple[Status, str]]]
 
 
@@ -40,7 +38,7 @@ class Results:
         read: the trade-off of a run.
     """
 
-    cells: Mapping[str, Mapping[str, Cell]]
+    cells: Cells
     read: Callable[[SeedResult], TradeOff | None]
 
     def paths(self, method: str) -> list[TradeOff]:
@@ -55,60 +53,28 @@ class Results:
         return cell.published if cell else None
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A claim and its check.
+def check(table: Table, read: Callable[[SeedResult], TradeOff | None]) -> list[Finding]:
+    """The claims on the fair clusterings of a table, see `clustering_claim.checked`.
 
-    Attributes:
-        text: in a sentence.
-        source: where it is made.
-        methods: what it is about.
-        check: gives (status, evidence) where the results allow it.
-        datasets: those it is made of; of any without.
+    Args:
+        read: the trade-off of a run; None where it is not whole.
     """
-
-    text: str
-    source: str
-    methods: tuple[str, ...]
-    check: Check
-    datasets: tuple[str, ...] = ()
+    return checked(table, CLAIMS, _place, lambda _, cells: Results(cells, read))
 
 
-def check(table: Table, tracker: "Tracker") -> list[Finding]:
-    """Every claim on every data set for which the table has the runs; those it has the methods for, but no runs, as not
-    run."""
-    read, findings = Paths(tracker).of_result, []
-    asked, filled = _cells(table), _cells(table, filled=True)
-    for claim in CLAIMS:
-        found: list[Finding] = []
-        meant = [name for name in asked if not claim.datasets or name in claim.datasets]
-        for dataset in meant:
-            results = claim.check(Results(filled.get(dataset, {}), read))
-            found += [Finding(claim.text, claim.source, dataset, status, evidence) for status, evidence in results]
-        if not found and any({*claim.methods} <= methods.keys() for name in meant for methods in asked[name].values()):
-            found = [Finding(claim.text, claim.source, "", "not run", "")]
-        findings += found
-    return findings
-
-
-def _cells(table: Table, *, filled: bool = False) -> dict[str, dict[str, dict[str, Cell]]]:
-    """Cells by data set, metric and method; of several of a kind the first counts."""
-    found: dict[str, dict[str, dict[str, Cell]]] = {}
-    for (_, column), cell in table.cells.items():
-        if cell.fair is not None and (cell.results or not filled):
-            of_metric = found.setdefault(cell.fair.dataset.name, {}).setdefault(column.metric, {})
-            of_metric.setdefault(cell.fair.method.name, cell)
-    return found
+def _place(cell: Cell) -> tuple[str, str] | None:
+    return (cell.fair.dataset.name, cell.fair.method.name) if cell.fair is not None else None
 
 
 def objective_at(path: TradeOff, error: float) -> float | None:
-    """The least objective of a path at an error, between neighbouring weights in proportion; None where the path is
-    nowhere that fair."""
+    """The least objective of a path at an error of up to SHOWN more, between neighbouring weights in proportion; None
+    where the path is nowhere that fair. Where a cluster lacks a group the floor of the error decides, and nothing lies
+    between."""
     errors, objectives = path.fairness_error, path.objective
     found = objectives[errors <= error + SHOWN].tolist()
     for i in range(len(errors) - 1):
         pair = errors[i : i + 2]
-        if pair.min() <= error < pair.max():
+        if pair.min() <= error < pair.max() and not path.absent[i : i + 2].any():
             share = (error - pair[0]) / (pair[1] - pair[0])
             found.append(float((1 - share) * objectives[i] + share * objectives[i + 1]))
     return min(found) if found else None
@@ -173,7 +139,7 @@ def _no_dearer_than_printed(method: str) -> Check:
         if error is not None and objective is not None:
             found = [objective_at(path, error.value) for path in results.paths(method)]
             if found:
-                evidence = f"{objective.printed} printed, at error {error.printed}"
+                evidence = f"{objective.printed} printed, at error up to {error.value + SHOWN:.4g}"
                 yield _no_dearer(found, objective.value, evidence, objective.resolution)
 
     return look
@@ -186,7 +152,7 @@ def _no_dearer_than(method: str, rival: str) -> Check:
             error = float(np.mean([path.fairness_error[path.chosen] for path in theirs]))
             objective = float(np.mean([path.objective[path.chosen] for path in theirs]))
             found = [objective_at(path, error) for path in ours]
-            yield _no_dearer(found, objective, f"{rival} {objective:.4g} at error {error:.4g}")
+            yield _no_dearer(found, objective, f"{rival} {objective:.4g}, at error up to {error + SHOWN:.4g}")
 
     return look
 
@@ -210,26 +176,33 @@ def _range(values: Sequence[float]) -> str:
 
 
 _RIVALS = {"fair_kmedian": ("backurs", "thesis Table 3.2"), "fair_ncut": ("kleindessner", "thesis Table 3.3")}
-CLAIMS: tuple[Claim, ...] = (
+_CURVES = {"fair_kmedian": "thesis Figure 3.1, of Fair K-means", "fair_ncut": "thesis Figure 3.1"}
+_DRAWN = ("synthetic_unequal", "adult_thesis", "bank_thesis")
+CLAIMS: tuple[Claim[Results], ...] = (
     *(
         Claim(
             f"the fairness error of {ours} falls as the weight grows",
-            "thesis Figure 3.1",
+            source,
             (ours,),
             _with_weight(ours, lambda path: path.fairness_error, -1),
+            _DRAWN,
         )
-        for ours in OURS
+        for ours, source in _CURVES.items()
     ),
     *(
         Claim(
             f"the objective of {ours} rises as the weight grows",
-            "thesis Figure 3.1",
+            source,
             (ours,),
             _with_weight(ours, lambda path: path.objective, 1),
+            _DRAWN,
         )
-        for ours in OURS
+        for ours, source in _CURVES.items()
     ),
-    *(Claim(f"E of {ours} never rises", "thesis Figure 3.2", (ours,), _never_rises(ours)) for ours in OURS),
+    *(
+        Claim(f"E of {ours} never rises", "thesis Figure 3.2", (ours,), _never_rises(ours), ("synthetic",))
+        for ours in _CURVES
+    ),
     *(
         Claim(f"{ours} is as fair as is printed", source, (ours,), _as_fair_as_printed(ours))
         for ours, (_, source) in _RIVALS.items()

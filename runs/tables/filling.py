@@ -1,8 +1,8 @@
 """Which runs fill which cells.
 
 A run fills a cell only if every key that can change its result agrees with the cell's config, whatever the seed where
-none is asked for, and only
-if this code would compute the same again; tags only pre-filter. Of several such runs of a seed the newest counts.
+none is asked for, and only if this code would compute the same again; tags only pre-filter. Of several such runs of a
+seed the newest counts.
 """
 
 import dataclasses
@@ -38,10 +38,13 @@ class Record:
     Args:
         runs: newest first.
         tracker: their record.
+
+    Attributes:
+        paths: of the fair clusterings, each read once.
     """
 
     def __init__(self, runs: Iterable[RunRow], tracker: "Tracker") -> None:
-        self._clusterings, self._paths = Clusterings(), Paths(tracker)
+        self._clusterings, self.paths = Clusterings(), Paths(tracker)
         self._by_keys: dict[str, list[RunRow]] = {}
         self._alike: dict[tuple[str, ...], list[tuple[Mapping[str, str], RunRow]]] = {}
         for run in runs:
@@ -95,7 +98,7 @@ class Record:
     def _values(self, cell: Cell, metric: str, run: RunRow) -> tuple[float, float]:
         """What a clustering has for a cell, and by what the print is of."""
         if cell.fair:
-            return self._paths.values(run, metric, cell.on_path)
+            return self.paths.values(run, metric, cell.on_path)
         return run.metrics.get(metric, math.nan), run.metrics.get(cell.scored, math.nan)
 
     def _near(self, keys: Mapping[str, str], metric: str) -> Near | None:
