@@ -20,8 +20,8 @@ class FairKMeans(PrototypeClustering):
     by mirror steps for S that are guarded, so that E never rises at any weight, and the means in turn. It begins at
     the unfair solution, which is the result at weight 0, and comes to the weight in rungs. Between two updates of the
     means, S is known by C + C K numbers (`fairness.compressed`), C the combinations of groups that occur; a sweep over
-    N points costs little more than an iteration of Lloyd. Memory: besides X, two copies of it and N K numbers. Of
-    200,000 points or more, starts and rungs see a sample of 100,000, and one start goes on with all points.
+    N points takes about twice the time of an iteration of Lloyd. Memory: besides X, two copies of it and N K numbers.
+    Of 200,000 points or more, starts and rungs see a sample of 100,000, and one start goes on with all points.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class FairKMeans(PrototypeClustering):
         code.
     pseudo_count : e of the term, in points: it stays finite where a group leaves a cluster.
     rounding : labels are the largest assignments ("argmax", papers), or those of points between clusters are chosen so
-        that each cluster has as many of each group as S has, within one ("flow").
+        that each cluster has as many of each group as S has, within one, which may be none ("flow").
     normalize : "l2": rows are divided by their length; zero rows stay.
     max_iter, tol : updates of the means at most, at each weight; relative change of E at which they end.
     max_sweeps, sweep_tol : likewise of S between two updates.
@@ -58,9 +58,10 @@ class FairKMeans(PrototypeClustering):
     labels_ : (N,) int.
     cluster_centers_ : (K, D) means of S, on normalised rows if `normalize`.
     fairness_weight_ : the weight, where the parameter was None or "auto" or there is one group, for which it is 0.
-    weight_path_ : of "auto", `fairness.weight_search.Trial` of the weights that were tried: a trade-off curve.
+    weight_path_ : of "auto", `fairness.weight_search.Trial` of the weights that were tried, by every start.
     objective_ : sum of squared distances of the points to the means of their labels.
-    fairness_error_ : sum over clusters of KL(U || P_k) of the labels, in nats; soft_fairness_error_ : of S.
+    fairness_error_ : sum over clusters of KL(U || P_k) of the labels, in nats; soft_fairness_error_ : of S. Of both a
+        share below 1e-20 counts as that.
     balance_min_, balance_mean_ : least over largest group of a cluster, over the clusters.
     group_counts_ : (J, K) points. group_names_, target_ : (J,). absent_groups_ : (group, cluster) without a point.
     n_empty_ : clusters without points.

@@ -1,13 +1,15 @@
 """Fair normalised cut (Ziko, Yuan, Granger and Ben Ayed, AAAI 2021; thesis chapter 3) as a scikit-learn estimator."""
 
-import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClusterMixin, clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -30,6 +32,7 @@ from fairness.fair_spectrum import embedded_labels, fair_embedding, linked_point
 from fairness.fit_input import SmallGroups, fit_input
 from fairness.flow_rounding import rounded_assignments
 from fairness.groups import Groups, Missing
+from fairness.metrics import soft_fairness_error
 from fairness.reporting import keep_fairness, warn_if_parted
 from fairness.terms import GroupProportions, NormalizedCut
 from fairness.trade_off import path_weights
@@ -71,8 +74,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others. 19 in the papers'
         code, which counts the point itself among its 20.
     init : first labels: of the nearest "k-means++" seed (papers); "spectral": of such and, above weight 0, one start
-        more of fair spectral clustering (`fairness.fair_spectrum`), which often leads to lower cuts; or (N,) labels
-        0..K-1, then one start only.
+        more of fair spectral clustering (`fairness.fair_spectrum`), which often leads to far lower cuts, for K
+        eigenvectors of the graph; or (N,) labels 0..K-1, then one start only.
     n_init : starts, of which that of most clusters and lowest E is the result.
     rungs, mixing, pseudo_count, rounding, normalize : as of `FairKMeans`.
     max_iter, tol : steps at most, at each weight; relative change of E at which they end, the gap being small.
@@ -104,7 +107,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         missing: Missing = "error",
         small_groups: SmallGroups = "error",
         n_neighbors: Annotated[int, AtLeast(1)] = 19,
-        init: str | ArrayLike = "k-means++",
+        init: str | ArrayLike = "spectral",
         n_init: Annotated[int, AtLeast(1)] = 3,
         rungs: Annotated[int, AtLeast(0)] = 10,
         mixing: Annotated[float, Within(0, 1)] = 0.1,
@@ -161,7 +164,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         else:
             found = self._searched(problem, goal)
             end, self.weight_path_ = found.end, found.path
-            goal.warn_if_missed(found)
+            goal.warn_if_missed(found, self.rounding)
         self._keep(end, problem, problem.seconds(watch.lap(), 1))
         return self
 
@@ -201,8 +204,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         watch, rows = Stopwatch(), Rows.of(values)
         W, _ = graph_and_variance(graph, rows, self.n_neighbors, "average", 1.0)
         building = watch.lap()
-        labels, fair = self._first_labels(rows), self._spectral_labels(rows, groups, W)
-        return _Problem(values, groups, labels, fair, W, watch.lap(), building)
+        labels = self._first_labels(rows)
+        return _Problem(values, groups, labels, W, watch.lap(), building)
 
     def _ends(
         self, problem: "_Problem", weights: Sequence[Any], done: Callable[[int, int], None] | None = None
@@ -221,30 +224,28 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _searched(self, problem: "_Problem", goal: Goal) -> Found["_End"]:
         """Where the best start ended at the least weight that reaches the goal."""
-        affinities = scipy_graph(problem.graph)
 
         def follow(weights: Iterable[float]) -> Iterator[Ended["_End"]]:
             steps = 0
             for end in self._descents(problem, weights):
                 steps += end.steps
-                cut = graph_objectives(end.labels, affinities).normalised_cut
+                cut = graph_objectives(end.labels, problem.affinities).normalised_cut
                 yield Ended(end.weight, end.labels, cut, end._replace(steps=steps))
 
         return goal.search(follow, problem.groups, self.n_clusters, first=_LOWEST_RUNG, last=_HIGHEST)
 
-    def _spectral_labels(self, rows: Rows, groups: Groups, W: SparseGraph) -> Tensor | None:
-        """(1, N) labels of fair spectral clustering, where they are wanted and the graph has them."""
-        affinities, K = scipy_graph(W), self.n_clusters
-        if not isinstance(self.init, str) or self.init != "spectral" or groups.trivial:
-            return None
-        if not len(linked_points(affinities)) >= K > 1:
-            return None
+    def _spectral_labels(self, problem: "_Problem") -> Tensor:
+        """(T, N) labels of the start of fair spectral clustering: none where unwanted, or the graph has no such."""
+        groups, K = problem.groups, self.n_clusters
+        wanted = isinstance(self.init, str) and self.init == "spectral" and not groups.trivial
+        if not wanted or not len(linked_points(problem.affinities)) >= K > 1:
+            return problem.labels[:0]
         generator = stream(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)), "fair start")
-        embedding, _ = fair_embedding(affinities, groups, K, generator)
+        embedding, _ = fair_embedding(problem.affinities, groups, K, generator)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # of clusters that an embedding cannot tell apart
-            labels = embedded_labels(embedding, affinities, rows.values, K, self.n_init, generator)
-        return torch.from_numpy(labels[None]).to(rows.values.device)
+            labels = embedded_labels(embedding, problem.affinities, problem.values, K, self.n_init, generator)
+        return torch.from_numpy(labels[None]).to(problem.values.device)
 
     def _first_labels(self, rows: Rows) -> Tensor:
         """(T, N) labels that the starts begin from."""
@@ -262,15 +263,15 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Those above the one before are reached in rungs."""
         values, groups, labels, W = problem.values, problem.groups, problem.labels, problem.graph
         cut = NormalizedCut(SharedGraph(W), W.degrees)
-        indicators = torch.from_numpy(groups.membership[groups.cells]).to(values)
+        cells = torch.from_numpy(groups.cells).to(values.device)
+        indicators = torch.from_numpy(groups.membership).to(values)[cells]
         target = torch.from_numpy(groups.target).to(values)
         attributes = [np.flatnonzero(groups.attribute_of == t).tolist() for t in range(len(groups.attributes))]
         S = self._smoothed(labels, values)
         cost, reached, steps = torch.zeros_like(S), 0.0, 0
-        joining = problem.fair_labels
         for weight in weights:
-            if weight > 0 and joining is not None:
-                S, joining = torch.cat([S, self._smoothed(joining, values)]), None
+            if weight > 0 and reached == 0:  # nobody who asks for weight 0 alone waits for eigenvectors
+                S = torch.cat([S, self._smoothed(self._spectral_labels(problem), values)])
                 cost = torch.zeros_like(S)
             for rung in [*rungs(max(reached, _LOWEST_RUNG), weight, self.rungs), weight]:
                 fair = [GroupProportions(indicators[:, j], target[j], rung, self.pseudo_count) for j in attributes]
@@ -289,12 +290,13 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             sizes = cluster_sizes(S.mT.max(dim=1).indices, self.n_clusters)
             best = best_start(found.objective, sizes, S.dtype)
             trace = found.trace[:, best]
-            soft = [replaced.value_and_gradient(S[best][None])[0] for replaced in fair] if weight > 0 else []
+            counts = S.new_zeros(len(groups.membership), self.n_clusters, dtype=torch.float64)
+            counts.index_add_(0, cells, S[best].double())
             yield _End(
                 weight,
                 self._labels(S[best], groups),
                 float(found.objective[best]),
-                float(sum(soft, torch.zeros(1))) / weight if weight > 0 else math.nan,
+                soft_fairness_error(counts.cpu().numpy(), groups),
                 float(found.gap[best]),
                 int(found.status[best]) != Status.MAX_ITERATIONS,
                 trace[~torch.isnan(trace)].cpu().numpy(),
@@ -320,13 +322,12 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return labels
 
     def _keep(self, end: "_End", problem: "_Problem", seconds: Seconds) -> None:
-        weight, groups, W = end.weight, problem.groups, problem.graph
-        fair = keep_fairness(self, end.labels, groups)
-        if weight > 0:
-            warn_if_parted(fair, end.error)
-        self.objective_ = graph_objectives(end.labels, scipy_graph(W)).normalised_cut
-        self.fairness_weight_ = weight
-        self.soft_fairness_error_ = end.error if weight > 0 else fair.error
+        W = problem.graph
+        fair = keep_fairness(self, end.labels, problem.groups)
+        if end.weight > 0:
+            warn_if_parted(fair, end.error, self.rounding)
+        self.objective_ = graph_objectives(end.labels, problem.affinities).normalised_cut
+        self.fairness_weight_, self.soft_fairness_error_ = end.weight, end.error
         self.relaxed_objective_, self.gap_ = end.objective, end.gap
         self.history_, self.n_iter_, self.converged_ = end.history, max(1, end.steps), end.converged
         self.graph_, self.seconds_ = W, seconds
@@ -338,16 +339,21 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             )
 
 
-class _Problem(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class _Problem:
     """What starts begin from."""
 
     values: Tensor
     groups: Groups
     labels: Tensor  # (T, N)
-    fair_labels: Tensor | None  # (1, N), of a start that joins above weight 0
     graph: SparseGraph
     seeding: float  # seconds
     building: float  # seconds
+
+    @cached_property
+    def affinities(self) -> csr_array:
+        """The graph, float64, as scipy has it."""
+        return scipy_graph(self.graph)
 
     def seconds(self, all_in_all: float, models: int) -> Seconds:
         """Of a fit of several models that took so long, the share of each."""

@@ -58,14 +58,21 @@ class Fairness(NamedTuple):
         )
 
 
-def shares_of(counts: NDArray[np.int64], groups: Groups) -> NDArray[np.float64]:
+def shares_of(counts: NDArray[Any], groups: Groups) -> NDArray[np.float64]:
     """(J, K) share of each group in each cluster, P(j|k), among the groups of its attribute; 0 in an empty cluster."""
     sizes = counts[groups.attribute_of == 0].sum(axis=0)
-    found: NDArray[np.float64] = counts / np.maximum(sizes, 1)
+    found: NDArray[np.float64] = counts / np.where(sizes > 0, sizes, 1)
     return found
 
 
-def cluster_errors(counts: NDArray[np.int64], groups: Groups, floor: float | None = FLOOR) -> NDArray[np.float64]:
+def soft_fairness_error(counts: NDArray[np.float64], groups: Groups) -> float:
+    """Sum over clusters of KL(U || P_k) of assignments, whose sums by cell and cluster are counts (C, K): what the
+    fairness error of labels is, where assignments are certain."""
+    by_group: NDArray[np.float64] = groups.membership.T @ counts
+    return float(cluster_errors(by_group, groups)[by_group.sum(axis=0) > 0].sum())
+
+
+def cluster_errors(counts: NDArray[Any], groups: Groups, floor: float | None = FLOOR) -> NDArray[np.float64]:
     """(K,) KL(U || P_k) in nats, summed over attributes; infinite where a group is absent and there is no floor."""
     shares, target = shares_of(counts, groups), groups.target[:, None]
     with np.errstate(divide="ignore"):

@@ -21,6 +21,7 @@ from clustering.timing import Seconds, Stopwatch
 from fairness.fit_input import SmallGroups, fit_input
 from fairness.flow_rounding import rounded_assignments
 from fairness.groups import Groups, Missing
+from fairness.metrics import soft_fairness_error
 from fairness.objectives import Kind, objective_of
 from fairness.penalty import Penalty
 from fairness.points import Points
@@ -135,7 +136,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         else:
             found = self._searched(problem, goal)
             stage, self.weight_path_ = found.end, found.path
-            goal.warn_if_missed(found)
+            goal.warn_if_missed(found, self.rounding)
         self._keep(stage, problem, Seconds(0.0, problem.seconds, watch.lap() - problem.seconds))
         return self
 
@@ -293,11 +294,12 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             labels = stage.labels.cpu().numpy()
             fair = keep_fairness(self, labels, groups)
             self._score(problem.values.cpu().numpy(), labels)
+        self.soft_fairness_error_ = soft_fairness_error(stage.counts.numpy(), groups)
         if stage.weight > 0:
-            warn_if_parted(fair, stage.error)
+            warn_if_parted(fair, self.soft_fairness_error_, self.rounding)
         self._groups, self._origin, self._prototypes = groups, origin, stage.prototypes
         self.cluster_centers_ = (stage.prototypes.to(origin) + origin).cpu().numpy()
-        self.fairness_weight_, self.soft_fairness_error_ = stage.weight, stage.error
+        self.fairness_weight_ = stage.weight
         self.relaxed_objective_, self.gap_ = stage.objective, stage.gap
         self.group_prices_ = stage.group_prices.numpy()
         self.history_, self.n_iter_, self.converged_ = stage.history, len(stage.history), stage.converged

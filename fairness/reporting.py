@@ -11,6 +11,12 @@ from clustering.timing import Seconds
 from fairness.groups import Groups
 from fairness.metrics import Fairness
 
+_REMEDIES = {
+    "argmax": "points lie between clusters; set rounding='flow' to keep counts of groups within one, or lower gap_tol",
+    "flow": "counts are kept within one, which may be none where clusters are small; set fewer n_clusters",
+}
+"""Of labels that are less fair than the assignments, by how they were rounded."""
+
 
 def keep_fairness(
     estimator: Any, labels: Any, groups: Groups, group_counts: NDArray[np.int64] | None = None
@@ -59,13 +65,13 @@ def keep_labels(
     estimator.n_iter_, estimator.seconds_ = max(1, len(estimator.history_)), seconds
 
 
-def warn_if_parted(found: Fairness, soft_error: float) -> None:
-    """Warn where labels are less fair than the assignments that they are the largest of."""
+def warn_if_parted(found: Fairness, soft_error: float, rounding: str) -> None:
+    """Warn where labels are less fair than the assignments that they were rounded from, by "argmax" or "flow"."""
     if found.error - soft_error > 0.25 * soft_error + 0.01:
         lacking = f", of which {len(found.absent)} absent groups" if found.absent else ""
         warnings.warn(
-            f"the labels' fairness error {found.error:.4g}{lacking} is above the assignments' {soft_error:.4g}: points "
-            "lie between clusters; set rounding='flow' to keep the groups' counts, or lower gap_tol",
+            f"the labels' fairness error {found.error:.4g}{lacking} is above the assignments' {soft_error:.4g}: "
+            f"{_REMEDIES[rounding]}",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -14,8 +14,8 @@ class GroupProportions:
 
     Computed on pseudo-counts, m_jk = n_jk + mu_j e and m_k = n_k + e, so that it and its gradient stay finite when a
     group leaves a cluster; it is still 0 exactly where every cluster has the target proportions. Minimise it at
-    temperature 0, where it needs the proximal step: it is convex, and the bound printed in the thesis (3.10) is not
-    one.
+    temperature 0, where it needs the proximal step: log m_k is concave and -mu_j log m_jk convex, so that the term is
+    neither, and its tangent, the bound printed in the thesis (3.10), is none.
 
     Attributes:
         groups: (N, J) one-hot group of each point.

@@ -57,7 +57,7 @@ class Found(NamedTuple, Generic[End]):
 
     Attributes:
         end: what was kept of the weight that is chosen, with its fairness and trial.
-        path: all trials, by weight.
+        path: all trials, by weight; of several searches those of each.
     """
 
     end: End
@@ -149,22 +149,25 @@ class Goal:
         return best._replace(path=tuple(sorted(path)))
 
     def nearest(self, found: Iterable[Found[End]]) -> Found[End]:
-        """Of several searches the one of the lowest objective, or, where none reached this, the one least far off."""
+        """Of several searches the one of the least weight, of equal ones that of the lower objective; where none
+        reached this, the one least far off. Its path is that of all of them."""
         every = list(found)
         reached = [one for one in every if one.trial.reached]
         if reached:
-            return min(reached, key=lambda one: one.trial.objective)
-        return min(every, key=lambda one: self.missed(one.fairness))
+            best = min(reached, key=lambda one: (one.trial.weight, one.trial.objective))
+        else:
+            best = min(every, key=lambda one: self.missed(one.fairness))
+        return best._replace(path=tuple(sorted(trial for one in every for trial in one.path)))
 
-    def warn_if_missed(self, found: Found[Any]) -> None:
-        """Warn where the best is not as fair as this."""
+    def warn_if_missed(self, found: Found[Any], rounding: str) -> None:
+        """Warn where the best is not as fair as this, of labels that were rounded so."""
         if not found.trial.reached:
             goals = {"max_error": self.max_error, "min_balance": self.min_balance}
+            others = " or more n_init" if rounding == "flow" else ", more n_init or rounding='flow'"
             asked = " and ".join(f"{name}={value:g}" for name, value in goals.items() if value is not None)
             warnings.warn(
                 f"no weight reached {asked}: the nearest labels have an error of {found.trial.fairness_error:.4g} and "
-                f"a least balance of {found.trial.balance_min:.4g}; ask for less, or set fewer n_clusters, more n_init "
-                "or rounding='flow'",
+                f"a least balance of {found.trial.balance_min:.4g}; ask for less, or set fewer n_clusters{others}",
                 ConvergenceWarning,
                 stacklevel=3,
             )

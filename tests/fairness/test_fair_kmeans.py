@@ -15,8 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 from clustering.errors import InputError
-from fairness import FairKMeans, FairKMedian
+from fairness import FairKMeans, FairKMedian, FairNcut
 from fairness.groups import groups_of
+from fairness.metrics import soft_fairness_error
 from fairness.penalty import Penalty
 from fairness.points import Points
 from fairness.prototypes import Means
@@ -275,6 +276,31 @@ def test_flow_keeps_the_counts_of_the_assignments():
     assert by_flow.soft_fairness_error_ == by_argmax.soft_fairness_error_ < 0.1
     assert by_argmax.fairness_error_ > 1  # duplicates go to one cluster together
     assert by_flow.fairness_error_ < 0.1
+
+
+@quiet
+@pytest.mark.parametrize("kind", [FairKMeans, FairKMedian, FairNcut])
+def test_the_error_of_certain_assignments_is_that_of_their_labels(kind):
+    """Pseudo-counts are the optimiser's alone: of a group that a cluster lacks, both have the same floor."""
+    X, groups = synthetic()
+    model = kind(2, fairness_weight=0, random_state=0).fit(X, sensitive_features=groups)
+    assert model.fairness_error_ > 10
+    assert model.soft_fairness_error_ == pytest.approx(model.fairness_error_)
+    soft = np.array([[0.25, 0.5], [0.25, 1.5]])  # shares of less than a point
+    assert soft_fairness_error(soft, groups_of([0, 1], 2)) == pytest.approx(np.log(4 / 3) / 2)
+
+
+def test_labels_that_flow_leaves_less_fair_are_not_told_to_use_it():
+    X, groups = np.repeat([[0.0], [1.0], [2.0]], 4, axis=0), [0, 0, 0, 1] * 3
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        FairKMeans(6, fairness_weight=300.0, rounding="flow", small_groups="keep", random_state=0).fit(
+            X + np.linspace(0, 0.1, 12)[:, None], sensitive_features=groups
+        )
+    texts = [str(one.message) for one in said if "above the assignments" in str(one.message)]
+    assert texts
+    assert not any("rounding" in text for text in texts)
+    assert "fewer n_clusters" in texts[0]
 
 
 def test_labels_that_part_from_the_assignments_are_told():

@@ -129,9 +129,25 @@ def test_a_start_of_fair_spectral_clustering_joins_above_weight_zero(made, cut):
     """On the graphs of Table 3.3, cuts no higher than those of pairs of blobs, at the balance of the data."""
     X, groups = made()
     options = {"normalize": "l2", "n_init": 1, "random_state": 0}
-    both = FairNcut(2, init="spectral", **options).path(X, [0, 10], sensitive_features=groups)
-    seeds = FairNcut(2, **options).path(X, [0, 10], sensitive_features=groups)
+    both = FairNcut(2, **options).path(X, [0, 10], sensitive_features=groups)
+    seeds = FairNcut(2, init="k-means++", **options).path(X, [0, 10], sensitive_features=groups)
     np.testing.assert_array_equal(both[0].labels_, seeds[0].labels_)  # weight 0 is the unfair method
     assert both[1].relaxed_objective_ <= seeds[1].relaxed_objective_
     assert both[1].objective_ <= cut
     assert both[1].fairness_error_ <= 1e-3
+
+
+@quiet
+def test_weight_zero_asks_for_no_eigenvectors(monkeypatch):
+    def asked(*_):
+        raise AssertionError
+
+    monkeypatch.setattr("fairness.fair_ncut.fair_embedding", asked)
+    X, groups = draw(0, 60)
+    options = {"n_init": 1, "random_state": 0}
+    model = FairNcut(3, fairness_weight=0, **options).fit(X, sensitive_features=groups)
+    alone = FairNcut(3, **options).fit(X)
+    np.testing.assert_array_equal(model.labels_, alone.labels_)
+    FairNcut(3, init="k-means++", **options).fit(X, sensitive_features=groups)
+    with pytest.raises(AssertionError):
+        FairNcut(3, **options).fit(X, sensitive_features=groups)

@@ -62,7 +62,7 @@ def test_what_is_nearest_where_nothing_reaches_it():
     strangers[1.0] = 3
     other = Goal(None, 0.5).search(follow, groups_of(GROUPS, 100), 2, first=1.0, last=4.0)
     assert other.end == 4.0
-    assert Goal(None, 0.5).nearest([other, found]) is found
+    assert Goal(None, 0.5).nearest([other, found]).trial == found.trial
 
 
 @quiet
@@ -96,27 +96,44 @@ def test_a_goal_that_the_unfair_clustering_reaches_is_free():
     X, _ = unequal()
     every_other = np.arange(len(X)) % 2
     model = FairKMeans(2, fairness_weight="auto", max_error=0.2, random_state=0).fit(X, sensitive_features=every_other)
-    assert (model.fairness_weight_, len(model.weight_path_)) == (0, 1)
+    assert (model.fairness_weight_, {trial.weight for trial in model.weight_path_}) == (0, {0})
     alone = FairKMeans(2, fairness_weight="auto", max_error=0, random_state=0).fit(X)
     assert (alone.fairness_weight_, alone.fairness_error_) == (0, 0)
 
 
 @quiet
-def test_the_cheapest_of_the_starts_that_reach_it_is_taken():
+def test_of_the_starts_that_reach_it_the_least_weight_is_taken():
     X, groups = draw(0, 60)
-    options = {"fairness_weight": "auto", "max_error": 0.1, "random_state": 3}
-    one, some = (FairKMeans(3, n_init=starts, **options).fit(X, sensitive_features=groups) for starts in (1, 4))
+    options = {"fairness_weight": "auto", "max_error": 0.1, "random_state": 0}
+    one, some = (FairKMeans(3, n_init=starts, **options).fit(X, sensitive_features=groups) for starts in (1, 3))
     assert some.fairness_error_ <= 0.1
-    assert some.objective_ <= one.objective_
+    reached = [trial for trial in some.weight_path_ if trial.reached]
+    assert (some.fairness_weight_, some.objective_) == pytest.approx(min(reached)[:2])
+    assert len({trial.weight for trial in reached}) > 1  # else every start took the same
+    assert set(one.weight_path_) < set(some.weight_path_)
+
+
+def test_of_starts_at_one_weight_the_cheapest_is_taken():
+    def found(weight, objective):
+        follow = lambda weights: (Ended(one, labelled(25 * (one >= weight)), objective, objective) for one in weights)  # noqa: E731
+        return Goal(None, 0.9).search(follow, groups_of(GROUPS, 100), 2, first=1.0, last=4.0)
+
+    dear, cheap, late = found(1.0, 3.0), found(1.0, 2.0), found(4.0, 1.0)
+    best = Goal(None, 0.9).nearest([dear, late, cheap])
+    assert best.end == 2.0
+    assert len(best.path) == len(dear.path) + len(cheap.path) + len(late.path)
 
 
 @pytest.mark.filterwarnings("ignore:the labels' fairness error")
 def test_a_goal_that_no_weight_reaches_is_told():
     X, groups = np.repeat([[0.0], [1.0]], 10, axis=0), np.repeat([0, 1], 10)
-    with pytest.warns(ConvergenceWarning, match=r"no weight reached min_balance=0.9: the nearest labels .* of 0; ask"):
-        FairKMeans(2, fairness_weight="auto", min_balance=0.9, random_state=0, n_init=1).fit(
-            X, sensitive_features=groups
-        )
+    options = {"fairness_weight": "auto", "min_balance": 0.9, "random_state": 0, "n_init": 1}
+    with pytest.warns(ConvergenceWarning, match=r"reached min_balance=0.9: the nearest labels .* of 0; ask.*='flow'$"):
+        FairKMeans(2, **options).fit(X, sensitive_features=groups)
+    unfair = (Ended(weight, labelled(0), weight, weight) for weight in (0.0,))
+    missed = Goal(None, 0.9).search(lambda _: unfair, groups_of(GROUPS, 100), 2, first=1.0, last=4.0)
+    with pytest.warns(ConvergenceWarning, match="or more n_init$"):  # not what is set already
+        Goal(None, 0.9).warn_if_missed(missed, "flow")
 
 
 @pytest.mark.parametrize("kind", [FairKMeans, FairKMedian, FairNcut])
