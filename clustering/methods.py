@@ -4,7 +4,7 @@ A method is an estimator of scikit-learn's kind: it takes parameters by name, an
 """
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, get_type_hints
 
 from clustering.errors import InputError
@@ -23,17 +23,21 @@ METHODS = Plugins(
     },
     group="transduce.methods",
 )
-SET = ("n_clusters", "random_state", "device", "fairness_weight", "max_error", "min_balance")
+DECIDED = ("n_clusters", "random_state", "device")
 """Parameters that whoever runs a method decides, and that are no part of it."""
 
 _WRITTEN = (type(None), bool, int, float, str, tuple, list)
 
 
-def parameters(kind: Any) -> dict[str, Any]:
+def parameters(kind: Any, decided: Collection[str] = DECIDED) -> dict[str, Any]:
     """Parameters of an estimator class that are part of the method, with their defaults, as far as these can be
-    written down."""
+    written down.
+
+    Args:
+        decided: parameters that are no part of it.
+    """
     found = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
-    return {name: value for name, value in found.items() if name not in SET and isinstance(value, _WRITTEN)}
+    return {name: value for name, value in found.items() if name not in decided and isinstance(value, _WRITTEN)}
 
 
 def configured(kind: Any, values: Mapping[str, Any]) -> Any:

@@ -7,6 +7,7 @@ One with `path(X, weights, *, sensitive_features=...)` gives a fitted estimator 
 
 from typing import Any
 
+import clustering.methods
 from clustering.plugins import Plugins
 
 METHODS = Plugins(
@@ -24,6 +25,8 @@ METHODS = Plugins(
     },
     group="transduce.fair_methods",
 )
+DECIDED = (*clustering.methods.DECIDED, "fairness_weight", "max_error", "min_balance")
+"""Parameters that whoever runs a method decides, and that are no part of it."""
 UNFAIR = {"kmeans": "fair_kmeans", "kmedian": "fair_kmedian", "ncut": "fair_ncut"}
 """Objectives, and the method that lowers each of them without fairness where its weight is 0."""
 

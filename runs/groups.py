@@ -21,9 +21,10 @@ from typing import Any
 
 from clustering.datasets import DATASETS
 from clustering.errors import InputError, unknown
-from clustering.methods import METHODS, configured, parameters
+from clustering.methods import DECIDED, METHODS, configured, parameters
 from clustering.plugins import Plugins
 from fairness.datasets import DATASETS as FAIR_DATASETS
+from fairness.methods import DECIDED as FAIR_DECIDED
 from fairness.methods import METHODS as FAIR_METHODS
 from fsl.benchmarks import BENCHMARKS
 from fsl.samplers import SAMPLERS
@@ -47,6 +48,7 @@ class Group:
         files: the folder of its options in `configs/`, where it is not named like the group.
         nothing: the option that stands for no choice, if there is one; it builds None.
         estimators: whether the classes are scikit-learn's kind of estimators, and no dataclasses.
+        decided: parameters of estimators that whoever runs them decides, and that cannot be set as fields.
     """
 
     name: str
@@ -57,6 +59,7 @@ class Group:
     files: str = ""
     nothing: str = ""
     estimators: bool = False
+    decided: tuple[str, ...] = DECIDED
     key: str = ""
 
     def __post_init__(self) -> None:
@@ -107,6 +110,7 @@ GROUPS: dict[str, Group] = {
             "fair_kmeans",
             plugins=FAIR_METHODS,
             estimators=True,
+            decided=FAIR_DECIDED,
             key="method",
         ),
     )
@@ -258,7 +262,7 @@ def _option(group: str, name: str) -> Choice:
 def fields_of(group: Group, built: Any) -> dict[str, Any]:
     """What may be set of a class, with the defaults."""
     if group.estimators:
-        return {name: freeze(value) for name, value in parameters(built).items()}
+        return {name: freeze(value) for name, value in parameters(built, group.decided).items()}
     found = {}
     for item in dataclasses.fields(built):
         if item.default is not dataclasses.MISSING:

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -91,3 +92,11 @@ def test_no_path_of_one_machine_and_no_unfinished_mark() -> None:
         if path.suffix in (".py", ".md", ".yaml", ".toml", "") and path.is_file() and not os.path.islink(path):
             text = path.read_text(errors="ignore")
             assert not [mark for mark in marks if mark in text], name
+
+
+def test_a_shell_leaves_the_lists_in_documented_commands_whole() -> None:
+    for path in (PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))):
+        for line in path.read_text().replace("\\\n", "").splitlines():
+            if line.startswith("    transduce "):
+                lists = [word for word in shlex.split(line, comments=True) if "=[" in word]
+                assert all(word.endswith("]") for word in lists), f"{path.name}: {line}"

@@ -26,7 +26,7 @@ EXAMPLES = (
     "",
     "dataset=table path=people.csv sensitive=sex n_clusters=3     (a table of your own)",
     "dataset=adult root=FOLDER method=fair_kmeans,fair_lloyd fairness_weight=0,10,100 n_clusters=10",
-    "dataset=adult root=FOLDER sensitive=race target=[0.2, 0.2, 0.2, 0.2, 0.2]",
+    "dataset=adult root=FOLDER sensitive=race 'target=[0.2, 0.2, 0.2, 0.2, 0.2]'",
     "method=fair_kmedian,backurs,bera kind=kmedian delta=0.1,0.2 seed=0,1,2",
     "method=fair_ncut --help             (the parameters of that method)",
     "dataset=mypackage.mymodule:MyPoints method=mypackage.mymodule:MyMethod",

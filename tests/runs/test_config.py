@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from clustering.errors import InputError
 from clustering.parameters import mismatch
 from runs import groups, networks, overrides
-from runs.config import SCHEMAS, Choice, ClusterConfig, EvaluateConfig, TrainConfig, identity, parse
+from runs.config import SCHEMAS, Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, identity, parse
 from runs.networks import check_backbone
 
 FILES = [(group, path.stem) for group in groups.GROUPS for path in sorted((groups.folder() / group).glob("*.yaml"))]
@@ -399,6 +399,15 @@ def test_an_estimator_of_another_package_is_a_method():
     assert config.method.build().min_cluster_size == 7
     with pytest.raises(InputError, match="must name an estimator"):
         parse(ClusterConfig, ["method=json:JSONDecoder"])
+
+
+def test_each_verb_decides_its_own_parameters_and_no_others():
+    typed = ["method=fairness.fair_kmeans:FairKMeans"]
+    (config,) = parse(ClusterConfig, [*typed, "fairness_weight=3.0"])
+    assert config.method.build().fairness_weight == 3
+    (config,) = parse(FairConfig, [*typed, "fairness_weight=3.0"])
+    assert config.fairness_weight == (3,)
+    assert "fairness_weight" not in config.method.options
 
 
 @pytest.mark.parametrize("name", groups.names("experiment"))
