@@ -9,6 +9,22 @@ from clustering.parameters import AtLeast
 from runs.groups import Choice
 from runs.run_config import RunConfig, key
 
+METRICS = (
+    "fairness_weight",
+    "objective",
+    "price_of_fairness",
+    "fairness_error",
+    "soft_fairness_error",
+    "balance",
+    "balance_mean",
+    "clusters_found",
+    "absent_groups",
+    "converged",
+    "iterations",
+    "seconds_fit",
+)
+"""What the record of a run says of each weight, see `runs.fair_results.TradeOff.metrics`."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class FairConfig(RunConfig):

@@ -18,7 +18,8 @@ from runs.lineage import weights_name
 from runs.tables.filling import differences, result_keys
 from runs.tables.published import PublishedColumn, PublishedRow, PublishedTable, Value, errata
 from runs.tables.published import published_table as read_published
-from runs.tables.recipe import WEIGHT, Recipe, Settings, recipe_of
+from runs.tables.recipe import Recipe, Settings, recipe_of
+from runs.tables.recipe_checks import WEIGHT
 from runs.tables.table import Cell, Column, Config, OnPath, Row, Table
 from runs.tables.verdicts import judge
 

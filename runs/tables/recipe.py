@@ -27,16 +27,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from clustering.errors import InputError, unknown
+from clustering.errors import InputError
 from runs import groups, overrides
 from runs.config import SCHEMAS, ClusterConfig, EvaluateConfig, FairConfig, group_of
 from runs.tables.printed import PublishedColumn, PublishedRow
 from runs.tables.published import published_table as read_published
+from runs.tables.recipe_checks import WEIGHT, check_paths, check_words
 from runs.tables.table import Config, OnPath
 from runs.tables.verdicts import Tolerance
 
 GROUP = "table"  # folder of configs/
-WEIGHT = "fairness_weight"
 
 Settings = dict[str, str]
 
@@ -118,25 +118,17 @@ def recipe_of(name: str) -> Recipe:
     if not path.is_file():
         return Recipe()
     content = groups.read(path)
-    names = {item.name for item in dataclasses.fields(Recipe)}
-    for key in content:
-        if key not in names:
-            raise InputError(f"{path}: {unknown('key', key, sorted(names))}")
     printed = read_published(name)
-    metrics = {column.metric for column in printed.columns}
-    for part, headings in (("columns", printed.columns), ("rows", printed.rows), ("scored", printed.rows)):
-        right = {word for heading in headings for word in (heading.group, heading.name)}
-        right |= metrics if part == "scored" else set()
-        for key in content.get(part) or {}:
-            if key not in right:
-                raise InputError(f"{path}: {part}: {unknown('heading', key, sorted(right))}")
-    for part in ("at", "cells", "cannot"):
-        right = {row.name for row in printed.rows}
-        for key in content.get(part) or {}:
-            if key not in right:
-                raise InputError(f"{path}: {part}: {unknown('row', key, sorted(right))}")
-    if (verb := content.get("verb", "")) and verb not in SCHEMAS:
-        raise InputError(f"{path}: {unknown('verb', verb, SCHEMAS)}")
+    try:
+        check_words(content, [item.name for item in dataclasses.fields(Recipe)], printed)
+        recipe = _recipe(content)
+        check_paths(recipe, printed)
+    except InputError as error:
+        raise InputError(f"{path}: {error}") from None
+    return recipe
+
+
+def _recipe(content: Mapping[str, Any]) -> Recipe:
     return Recipe(
         _texts(content.get("all")),
         {key: _texts(value) for key, value in (content.get("columns") or {}).items()},
@@ -144,7 +136,7 @@ def recipe_of(name: str) -> Recipe:
         _texts(content.get("metrics")),
         _texts(content.get("scored")),
         {key: _tolerance(value) for key, value in (content.get("tolerance") or {}).items()},
-        verb,
+        content.get("verb", ""),
         _by_cell(content.get("at")),
         _by_cell(content.get("cells")),
         {key: _texts(value) for key, value in (content.get("cannot") or {}).items()},
@@ -152,7 +144,7 @@ def recipe_of(name: str) -> Recipe:
 
 
 def _by_cell(rows: Mapping[str, Any] | None) -> dict[str, dict[str, Settings]]:
-    return {row: {column: _texts(value) for column, value in cells.items()} for row, cells in (rows or {}).items()}
+    return {row: {column: _texts(of) for column, of in (cells or {}).items()} for row, cells in (rows or {}).items()}
 
 
 def _texts(values: Mapping[str, Any] | None) -> Settings:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from clustering.errors import InputError
 from runs import groups
 from runs.cli import main
+from runs.fair_config import METRICS
 from runs.fair_results import PATH, TradeOff
 from runs.fairness_stage import fair_clustering
 from runs.tables import recipe as recipes
@@ -220,12 +221,41 @@ def test_on_another_data_set_its_rows_become_one_with_weights_of_its_own(store):
         paper_table("thesis/3.2@digits")
 
 
+def test_every_metric_of_a_path_has_its_name():
+    assert set(made_up(soft_error=np.ones(3)).metrics(0)) == set(METRICS)
+
+
+FAIR = "verb: fair\nrows: {Synthetic: {fairness_weight: [0, 85]}}\n"
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
         ("verb: fare", "unknown verb 'fare'"),
         ("at: {Synthetik: {Ours: {fairness_weight: 85}}}", "at: unknown row 'Synthetik'; did you mean 'Synthetic'"),
         ("cannot: {Bark: {Ours: no}}", "cannot: unknown row 'Bark'"),
+        ("cannot: {Bank: {Ours: no}}", "cannot: Bank: Ours: say why, in quotes, not false"),
+        ("cells: {Adult: {Ourz: {max_iter: 20}}}", "cells: Adult: unknown column 'Ourz'; did you mean 'Ours'"),
+        ("cells: {Adult: {Ours: 20}}", "cells: Adult: Ours: must hold KEY: VALUE, not 20"),
+        ("at: {Synthetic: {Ours: {fairness_weight: 85}}}", "at: only fair clusterings .* set verb: fair"),
+        (f"{FAIR}at: {{Synthetic: {{Ourz: {{fairness_weight: 85}}}}}}", "at: Synthetic: unknown column 'Ourz'"),
+        (f"{FAIR}at: {{Synthetic: {{Ours: {{fairnes_weight: 85}}}}}}", "unknown key 'fairnes_weight'; did you mean"),
+        (
+            f"{FAIR}at: {{Synthetic: {{Ours: {{balnce: balance_mean}}}}}}",
+            "unknown key 'balnce'; did you mean",
+        ),
+        (
+            f"{FAIR}at: {{Synthetic: {{Ours: {{balance: balance_maen}}}}}}",
+            "unknown metric 'balance_maen'",
+        ),
+        (f"{FAIR}at: {{Synthetic: {{Ours: {{fairness_weight: some}}}}}}", "must be a number, not some"),
+        (
+            f"{FAIR}at: {{Synthetic: {{Ours: {{fairness_weight: 84}}}}}}",
+            r"84 is not on the path .*, \[0, 85\]",
+        ),
+        (f"{FAIR}at: {{Bank: {{Ours: {{fairness_weight: 84}}}}}}", r"its weights, as fairness_weight: \[0, 84\]"),
+        ("tolerance: {objektive: 0.1}", "tolerance: unknown column or metric 'objektive'; did you mean 'objective'"),
+        ("metrics: {Backurs: objective}", "metrics: unknown column or metric 'Backurs'"),
     ],
 )
 def test_recipes_that_make_no_sense(tmp_path, monkeypatch, text, words):
