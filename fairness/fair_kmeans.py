@@ -1,13 +1,7 @@
 """Fair K-means (Ziko, Yuan, Granger and Ben Ayed, AAAI 2021; thesis chapter 3) as a scikit-learn estimator."""
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from fairness.objectives import Kind, kmeans_objective
+from fairness.objectives import Kind
 from fairness.prototype_clustering import PrototypeClustering
-from fairness.prototypes import Means, Rule
 
 
 class FairKMeans(PrototypeClustering):
@@ -55,8 +49,8 @@ class FairKMeans(PrototypeClustering):
 
     Attributes
     ----------
-    labels_ : (N,) int.
-    cluster_centers_ : (K, D) means of S, on normalised rows if `normalize`.
+    labels_ : (N,) int; a `dask.array` of a `dask.array`.
+    cluster_centers_ : (K, D) means of S, or of its labels if `prototypes` is "hard"; of normalised rows if `normalize`.
     fairness_weight_ : the weight, where the parameter was None or "auto" or there is one group, for which it is 0.
     weight_path_ : of "auto", `fairness.weight_search.Trial` of the weights that were tried, by every start.
     objective_ : sum of squared distances of the points to the means of their labels.
@@ -81,8 +75,4 @@ class FairKMeans(PrototypeClustering):
     1.0
     """
 
-    _kind: Kind = "kmeans"
-    _rule: Rule = Means()
-
-    def _score(self, values: NDArray[Any], labels: NDArray[np.int64]) -> None:
-        self.objective_ = kmeans_objective(values, labels)
+    kind: Kind = "kmeans"

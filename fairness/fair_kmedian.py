@@ -1,13 +1,7 @@
 """Fair K-median (Ziko, Yuan, Granger and Ben Ayed, AAAI 2021; thesis chapter 3) as a scikit-learn estimator."""
 
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
-
-from fairness.objectives import Kind, Medoids, medoids
+from fairness.objectives import Kind
 from fairness.prototype_clustering import PrototypeClustering
-from fairness.prototypes import GeometricMedians, Rule
 
 
 class FairKMedian(PrototypeClustering):
@@ -30,10 +24,10 @@ class FairKMedian(PrototypeClustering):
     Attributes
     ----------
     Those of `FairKMeans`, but
-    cluster_centers_ : (K, D) geometric medians of S.
+    cluster_centers_ : (K, D) geometric medians of S, or of its labels if `prototypes` is "hard".
     objective_ : sum of distances of the points to the medoids of their labels, as the papers report it.
     medoid_indices_ : (K,) rows of X that are the medoids, -1 of a cluster without points: exact in clusters of up to
-        4,096 points, else the best of the 64 points nearest to the geometric median.
+        4,096 points, else, and always of a `dask.array`, the best of the 64 points nearest to the geometric median.
     medoid_excess_ : by how much of itself objective_ is at most too large for that, 0 where exact.
 
     Examples
@@ -45,13 +39,4 @@ class FairKMedian(PrototypeClustering):
     1.0
     """
 
-    _kind: Kind = "kmedian"
-    _rule: Rule = GeometricMedians()
-
-    def _score(self, values: NDArray[Any], labels: NDArray[np.int64]) -> None:
-        self._keep_medoids(medoids(values, labels))
-
-    def _keep_medoids(self, found: Medoids) -> None:
-        self.objective_, self.medoid_excess_ = float(found.costs.sum()), found.excess
-        self.medoid_indices_ = np.full(self._K, -1)
-        self.medoid_indices_[: len(found.indices)] = found.indices
+    kind: Kind = "kmedian"

@@ -94,6 +94,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     group_names_, target_, absent_groups_, n_empty_, seconds_, n_features_in_, feature_names_in_ : as of `FairKMeans`.
     """
 
+    kind = "ncut"
+
     def __init__(
         self,
         n_clusters: Annotated[int, AtLeast(1)] = 8,

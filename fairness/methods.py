@@ -2,7 +2,8 @@
 
 A method is an estimator of scikit-learn's kind with `fit(X, *, sensitive_features=...)`, after which it has `labels_`.
 One with `path(X, weights, *, sensitive_features=...)` gives a fitted estimator for each weight; where `fit` takes no
-`sensitive_features`, it is seen how fair a method is that knows of no groups.
+`sensitive_features`, it is seen how fair a method is that knows of no groups. Its attribute or parameter `kind` says
+what its `objective_` is, see `kind_of`.
 """
 
 from typing import Any
@@ -30,17 +31,8 @@ DECIDED = (*clustering.methods.DECIDED, "fairness_weight", "max_error", "min_bal
 UNFAIR = {"kmeans": "fair_kmeans", "kmedian": "fair_kmedian", "ncut": "fair_ncut"}
 """Objectives, and the method that lowers each of them without fairness where its weight is 0."""
 
-_OBJECTIVES = {
-    "FairKMeans": "kmeans",
-    "FairKMedian": "kmedian",
-    "FairNcut": "ncut",
-    "FairAlignment": "kmeans",
-    "Kleindessner": "ncut",
-}
 
-
-def objective_of(estimator: Any) -> str:
-    """What an estimator's `objective_` is: "kmeans", "kmedian" or "ncut"; of one of your own its parameter or attribute
-    `kind` says so, else it is its own name, which nothing else is compared with."""
-    name = type(estimator).__name__
-    return str(getattr(estimator, "kind", None) or _OBJECTIVES.get(name, name))
+def kind_of(estimator: Any) -> str:
+    """What an estimator's `objective_` is, as its parameter or attribute `kind` says: "kmeans", "kmedian" or "ncut".
+    Without one it is its own name, which nothing else is compared with."""
+    return str(getattr(estimator, "kind", None) or type(estimator).__name__)

@@ -22,10 +22,10 @@ from fairness.fit_input import SmallGroups, fit_input
 from fairness.flow_rounding import rounded_assignments
 from fairness.groups import Groups, Missing
 from fairness.metrics import soft_fairness_error
-from fairness.objectives import Kind, objective_of
+from fairness.objectives import Kind, Medoids, kmeans_objective, medoids, objective_of
 from fairness.penalty import Penalty
 from fairness.points import Points
-from fairness.prototypes import Rule
+from fairness.prototypes import RULES, Rule
 from fairness.reporting import keep_fairness, warn_if_parted
 from fairness.starts import LOWEST_RUNG, Starts, sample
 from fairness.store import Store
@@ -60,8 +60,8 @@ class _Problem(NamedTuple):
 class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Clusters around prototypes, with the groups' proportions in each near their target."""
 
-    _rule: Rule
-    _kind: Kind
+    kind: Kind
+    """What `objective_` is, and the prototypes with it."""
 
     def __init__(
         self,
@@ -120,10 +120,11 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X.
 
         Args:
-            X: (N, D) float32 or float64, other numbers become float32. Finite.
+            X: (N, D) float32 or float64, other numbers become float32. Finite. Or a `dask.array` of such, which stays
+                on its workers.
             y: ignored.
-            sensitive_features: N values of an attribute, or several attributes, see `fairness.groups.groups_of`. None:
-                there is one group, and the method is the unfair one.
+            sensitive_features: N values of an attribute, or several attributes, see `fairness.groups.groups_of`; with a
+                `dask.array`, one of N values too. None: there is one group, and the method is the unfair one.
 
         Raises:
             InputError: a parameter, X, groups, a target or a goal that cannot be; fewer distinct points than clusters.
@@ -201,6 +202,10 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return labels.cpu().numpy()
 
     @property
+    def _rule(self) -> Rule:
+        return RULES[self.kind]
+
+    @property
     def _K(self) -> int:
         return int(self.n_clusters)
 
@@ -259,7 +264,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             for stage in starts.along(seed, weights):
                 whole = self._rounded(starts.points, stage)
                 labels, history = whole.labels.cpu().numpy(), history + whole.history
-                objective = objective_of(self._kind, rows, labels)
+                objective = objective_of(self.kind, rows, labels)
                 yield Ended(stage.weight, labels, objective, whole._replace(history=history))
 
         first, last = starts.unit * LOWEST_RUNG, starts.unit * _HIGHEST
@@ -293,7 +298,8 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         else:
             labels = stage.labels.cpu().numpy()
             fair = keep_fairness(self, labels, groups)
-            self._score(problem.values.cpu().numpy(), labels)
+            rows = problem.values.cpu().numpy()
+            self._score(kmeans_objective(rows, labels) if self.kind == "kmeans" else medoids(rows, labels))
         self.soft_fairness_error_ = soft_fairness_error(stage.counts.numpy(), groups)
         if stage.weight > 0:
             warn_if_parted(fair, self.soft_fairness_error_, self.rounding)
@@ -305,6 +311,11 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.history_, self.n_iter_, self.converged_ = stage.history, len(stage.history), stage.converged
         self.seconds_ = seconds
 
-    def _score(self, values: NDArray[Any], labels: NDArray[np.int64]) -> None:
-        """Set objective_ of the labels (N,) of rows (N, D)."""
-        raise NotImplementedError
+    def _score(self, found: float | Medoids) -> None:
+        """Set objective_, and what there is of medoids."""
+        if not isinstance(found, Medoids):
+            self.objective_ = found
+            return
+        self.objective_, self.medoid_excess_ = float(found.costs.sum()), found.excess
+        self.medoid_indices_ = np.full(self._K, -1)
+        self.medoid_indices_[: len(found.indices)] = found.indices

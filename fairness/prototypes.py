@@ -7,6 +7,7 @@ from typing import ClassVar, Protocol
 import torch
 from torch import Tensor
 
+from fairness.objectives import Kind
 from fairness.store import Cost, Logs, Moments, Store
 
 _EMPTY = 1e-8
@@ -123,6 +124,10 @@ class GeometricMedians:
 
     def scatter(self, points: Store) -> float:
         return points.lengths
+
+
+RULES: dict[Kind, Rule] = {"kmeans": Means(), "kmedian": GeometricMedians()}
+"""By the objective that they lower."""
 
 
 def weiszfeld(points: Store, logs: Logs, medians: Tensor) -> tuple[Tensor, Tensor]:

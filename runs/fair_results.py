@@ -164,7 +164,7 @@ class FairResult(ClusteringResult[FairConfig]):
     """One config with its trade-off.
 
     Attributes:
-        kind: what the objective is, see `fairness.methods.objective_of`.
+        kind: what the objective is, see `fairness.methods.kind_of`.
         found: at each weight.
     """
 

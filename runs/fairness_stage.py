@@ -16,7 +16,7 @@ from clustering.code import code_fingerprint
 from clustering.errors import InputError
 from clustering.methods import with_known
 from clustering.protocol import random_state
-from fairness.methods import METHODS, UNFAIR, objective_of
+from fairness.methods import METHODS, UNFAIR, kind_of
 from fairness.trade_off import path_weights
 from fsl.progress import Progress, quiet
 from runs.clustering_jobs import ClusteringJob
@@ -198,7 +198,7 @@ def _run(
             warnings.simplefilter("always")
             method, found = _trade_off(job, data, graphs, progress)
         _pass_on(said, job, progress)
-        kind, clusters = objective_of(method), found.group_counts.shape[2]
+        kind, clusters = kind_of(method), found.group_counts.shape[2]
         result = FairResult(job.config, job.identity, run.run_id, False, shape, clusters, kind, found)
         with store.watched(), tempfile.TemporaryDirectory() as folder:
             found.save(Path(folder) / PATH)
@@ -262,7 +262,7 @@ def _unfair(
 ) -> float:
     """The objective of the unfair method from the same seeds, on the graph of the method where that has one; NaN of an
     objective that only this method knows."""
-    kind = objective_of(method)
+    kind = kind_of(method)
     if kind not in UNFAIR:
         return math.nan
     shared = ("n_init", "init", "normalize", "n_neighbors")
@@ -286,5 +286,5 @@ def _finished(job: Job, tracker: Tracker, say: Say) -> FairResult | None:
     there = job.recorded(tracker, PATH, TradeOff.load, say)
     if there is None:
         return None
-    kind, clusters = objective_of(estimator(job.config)), there.found.group_counts.shape[2]
+    kind, clusters = kind_of(estimator(job.config)), there.found.group_counts.shape[2]
     return FairResult(job.config, job.identity, there.run_id, True, there.shape, clusters, kind, there.found)

@@ -19,7 +19,6 @@ from fairness.fit_input import fit_groups
 from fairness.groups import Groups
 from fairness.metrics import Fairness
 from fairness.points import Points
-from fairness.prototypes import Means
 from fairness.reporting import keep_fairness
 from fairness.starts import sample
 from fairness.store import Labels
@@ -76,8 +75,5 @@ def keep_blocks(model: Any, points: Any, labels: Labels, groups: Groups) -> Fair
     """Set the fitted attributes that labels have, which become a dask array, and `objective_`."""
     counts = (groups.membership.T @ points.counts(labels).numpy()).round().astype(np.int64)
     fair = keep_fairness(model, points.as_dask_array(labels), groups, counts)
-    if isinstance(model._rule, Means):
-        model.objective_ = kmeans_objective(points, labels)
-    else:
-        model._keep_medoids(medoids(points, labels))
+    model._score(kmeans_objective(points, labels) if model.kind == "kmeans" else medoids(points, labels))
     return fair

@@ -72,6 +72,8 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
+    kind = "kmeans"
+
     def __init__(
         self,
         n_clusters: Annotated[int, AtLeast(1)] = 8,

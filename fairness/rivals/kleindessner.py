@@ -56,6 +56,8 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     seconds_ : `clustering.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
+    kind = "ncut"
+
     def __init__(
         self,
         n_clusters: Annotated[int, AtLeast(1)] = 8,

@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 import fairness.rivals
 from clustering.errors import InputError
+from fairness.methods import METHODS, UNFAIR, kind_of
 from fairness.metrics import balance, fairness_error
-from fairness.rivals import RIVALS
+from fairness.rivals import RIVALS, FairLloyd
 
 TWO_GROUPS = {"Backurs", "Chierichetti"}
 
@@ -135,3 +137,12 @@ def test_rows_that_cannot_be(name):
         made(name, 3).fit(X, sensitive_features=sensitive)
     with pytest.raises(InputError, match=r"n_samples=2 should be >= n_clusters=3"):
         made(name, 3).fit(X[:2])
+
+
+def test_every_method_says_what_its_objective_is_and_so_does_one_made_of_it():
+    for name in METHODS.table:
+        method = METHODS.load(name)
+        mine = type("Mine", (method,), {})
+        assert kind_of(mine()) == kind_of(method()) in UNFAIR
+    assert kind_of(FairLloyd(kind="kmedian")) == "kmedian"
+    assert kind_of(KMeans()) == "KMeans"
