@@ -44,9 +44,9 @@ class Fairness(NamedTuple):
     @classmethod
     def of(cls, counts: NDArray[np.int64], groups: Groups) -> "Fairness":
         """Of the counts (J, K) of each group in each cluster."""
-        used = counts.sum(axis=0) > 0
-        balances = cluster_balances(counts, groups)[used]
-        rows, columns = np.nonzero((counts == 0) & used)
+        used = occupied(counts)
+        balances = cluster_balances(counts, groups.attribute_of)[used]
+        rows, columns = np.nonzero(absent_groups(counts))
         names = groups.labels()
         return cls(
             float(cluster_errors(counts, groups)[used].sum()),
@@ -56,6 +56,18 @@ class Fairness(NamedTuple):
             int((~used).sum()),
             tuple((names[j], int(k)) for j, k in zip(rows, columns, strict=True)),
         )
+
+
+def occupied(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(..., K) whether clusters have points, of counts (..., J, K)."""
+    found: NDArray[np.bool_] = counts.sum(axis=-2) > 0
+    return found
+
+
+def absent_groups(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """(..., J, K) whether a cluster has points, and none of them of the group, of counts (..., J, K)."""
+    found: NDArray[np.bool_] = (counts == 0) & occupied(counts)[..., None, :]
+    return found
 
 
 def shares_of(counts: NDArray[Any], groups: Groups) -> NDArray[np.float64]:
@@ -81,11 +93,12 @@ def cluster_errors(counts: NDArray[Any], groups: Groups, floor: float | None = F
     return found
 
 
-def cluster_balances(counts: NDArray[np.int64], groups: Groups) -> NDArray[np.float64]:
-    """(K,) least count of a group over the largest, of the attribute where that is least; 0 in an empty cluster."""
+def cluster_balances(counts: NDArray[np.int64], attribute_of: NDArray[np.int64]) -> NDArray[np.float64]:
+    """(K,) least count of a group over the largest, of the attribute where that is least; 0 in an empty cluster. The
+    groups (J,) are of these attributes."""
     found = np.full(counts.shape[1], np.inf)
-    for attribute in range(len(groups.attributes)):
-        own = counts[groups.attribute_of == attribute]
+    for attribute in np.unique(attribute_of):
+        own = counts[attribute_of == attribute]
         found = np.minimum(found, own.min(axis=0) / np.maximum(own.max(axis=0), 1))
     return found
 
@@ -121,9 +134,9 @@ def balance(labels: ArrayLike, sensitive_features: Any, *, reduce: Reduce = "min
         relative: over the balance of the data, which no minimum exceeds.
     """
     counts, groups = _counted(labels, sensitive_features)
-    found = cluster_balances(counts, groups)
+    found = cluster_balances(counts, groups.attribute_of)
     if relative:
-        found = found / cluster_balances(counts.sum(axis=1, keepdims=True), groups)
+        found = found / cluster_balances(counts.sum(axis=1, keepdims=True), groups.attribute_of)
     return _reduced(found, reduce)
 
 

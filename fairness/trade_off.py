@@ -32,8 +32,9 @@ def path_weights(weights: Sequence[float] | None) -> list[float]:
     return [float(weight) for weight in asked]
 
 
-def smallest_best(weights: ArrayLike, errors: ArrayLike) -> int:
-    """Which of W points has the smallest weight that reaches the least fairness error, up to 1 % of it or 1e-4.
+def smallest_best(weights: ArrayLike, errors: ArrayLike) -> int | None:
+    """Which of W points has the smallest weight that reaches the least fairness error, up to 1 % of it or 1e-4; None
+    where no error is known.
 
     Args:
         weights: (W,), NaN of a method without one.
@@ -41,7 +42,7 @@ def smallest_best(weights: ArrayLike, errors: ArrayLike) -> int:
     """
     found = np.asarray(errors, dtype=np.float64)
     if np.isnan(found).all():
-        return 0
+        return None
     least = np.nanmin(found)
     good = np.flatnonzero(found <= least + max(_RELATIVE * least, _ABSOLUTE))
     return int(good[np.argmin(np.nan_to_num(np.asarray(weights, dtype=np.float64)[good]))])

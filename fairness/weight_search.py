@@ -94,7 +94,7 @@ class Goal:
             return None
         if goal == cls(None, None):
             raise InputError(f"{name}: fairness_weight='auto' needs a goal; set max_error, min_balance or both")
-        most = float(cluster_balances(groups.sizes[:, None], groups)[0])
+        most = float(cluster_balances(groups.sizes[:, None], groups.attribute_of)[0])
         if goal.min_balance is not None and goal.min_balance > most * (1 + _ROUNDING):
             raise InputError(
                 f"{name}: min_balance={goal.min_balance:g} cannot be: the balance of the data is {most:.6g}, and some "

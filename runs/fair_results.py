@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fairness.metrics import price_of_fairness
+from fairness.metrics import absent_groups, cluster_balances, occupied, price_of_fairness
 from fairness.trade_off import smallest_best
 from runs.clustering_jobs import ClusteringResult
 from runs.fair_config import FairConfig
@@ -60,15 +60,24 @@ class TradeOff:
     history_step: NDArray[np.int64]
 
     @cached_property
-    def chosen(self) -> int:
-        """The smallest weight that reaches the least fairness error, see `fairness.trade_off.smallest_best`."""
+    def fairest(self) -> int | None:
+        """The smallest weight that reaches the least fairness error, see `fairness.trade_off.smallest_best`; None where
+        clusters are lost at every weight."""
         return smallest_best(self.weights, self.error_of_all)
 
-    @property
+    @cached_property
+    def chosen(self) -> int:
+        """The fairest weight; where clusters are lost at every weight, of those at which the fewest are."""
+        if self.fairest is not None:
+            return self.fairest
+        most = self.clusters == self.clusters.max()
+        return smallest_best(self.weights, np.where(most, self.fairness_error, np.nan)) or 0
+
+    @cached_property
     def error_of_all(self) -> Floats:
-        """(W,) fairness error where no more clusters are lost than at other weights, else NaN: the error is a sum over
-        clusters, and one that has no points would only make it smaller."""
-        return np.where(self.clusters == self.clusters.max(), self.fairness_error, np.nan)
+        """(W,) fairness error where no cluster is lost, else NaN: it is a sum over clusters, and one that has no points
+        would only make it smaller."""
+        return np.where(self.clusters == self.group_counts.shape[2], self.fairness_error, np.nan)
 
     @cached_property
     def price(self) -> Floats:
@@ -81,13 +90,13 @@ class TradeOff:
     @property
     def clusters(self) -> NDArray[np.int64]:
         """(W,) clusters that have points."""
-        found: NDArray[np.int64] = (self._sizes > 0).sum(axis=1)
+        found: NDArray[np.int64] = occupied(self.group_counts).sum(axis=1)
         return found
 
     @property
     def absent(self) -> NDArray[np.int64]:
         """(W,) pairs of a group and a cluster with points, none of them of that group."""
-        found: NDArray[np.int64] = ((self.group_counts == 0) & (self._sizes > 0)[:, None]).sum(axis=(1, 2))
+        found: NDArray[np.int64] = absent_groups(self.group_counts).sum(axis=(1, 2))
         return found
 
     @property
@@ -99,9 +108,7 @@ class TradeOff:
     @property
     def data_balance(self) -> float:
         """Least over largest group of all points, which no least balance of clusters exceeds."""
-        sizes = self.group_sizes
-        own = [sizes[self.attributes == attribute] for attribute in np.unique(self.attributes)]
-        return float(min(some.min() / some.max() for some in own))
+        return float(cluster_balances(self.group_sizes[:, None], self.attributes)[0])
 
     def metrics(self, step: int) -> dict[str, float]:
         """What the record says of one weight."""
@@ -123,13 +130,10 @@ class TradeOff:
         return {name: value for name, value in found.items() if not math.isnan(value)}
 
     def best(self) -> dict[str, float]:
-        """What the record says of the chosen weight."""
-        return {f"best_{name}": value for name, value in self.metrics(self.chosen).items()}
-
-    @property
-    def _sizes(self) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = self.group_counts[:, self.attributes == self.attributes[0]].sum(axis=1)
-        return found
+        """What the record says of the fairest weight; nothing where there is none."""
+        if self.fairest is None:
+            return {}
+        return {f"best_{name}": value for name, value in self.metrics(self.fairest).items()}
 
     def save(self, path: Path) -> None:
         """Write it to a compressed .npz file."""

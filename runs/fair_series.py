@@ -42,10 +42,17 @@ class Series:
         found = self.values(name)
         return found.std(axis=0, ddof=1) if len(found) > 1 else np.full(found.shape[1], np.nan)
 
+    def mean_of_whole(self, name: str) -> Floats:
+        """(W,) over the seeds that lost no cluster at a weight; NaN where all did."""
+        whole = np.isfinite(self.values("error_of_all"))
+        sums = np.where(whole, self.values(name), 0.0).sum(axis=0)
+        found: Floats = np.where(whole.any(axis=0), sums / np.maximum(whole.sum(axis=0), 1), np.nan)
+        return found
+
     @cached_property
-    def chosen(self) -> int:
-        """The smallest weight that reaches the least mean fairness error."""
-        return smallest_best(self.weights, self.mean("error_of_all"))
+    def chosen(self) -> int | None:
+        """The smallest weight that reaches the least mean fairness error; None where clusters are lost at every one."""
+        return smallest_best(self.weights, self.mean_of_whole("fairness_error"))
 
     @property
     def comparable(self) -> tuple[object, ...]:
@@ -87,8 +94,8 @@ def fronts(series: Sequence[Series]) -> dict[int, set[int]]:
             if one.comparable == key
             for step in range(len(one.weights))
         ]
-        objectives = [series[position].mean("objective")[step] for position, step in points]
-        errors = [series[position].mean("error_of_all")[step] for position, step in points]
+        objectives = [series[position].mean_of_whole("objective")[step] for position, step in points]
+        errors = [series[position].mean_of_whole("fairness_error")[step] for position, step in points]
         for i in pareto_front(objectives, errors):
             position, step = points[i]
             found[position].add(step)

@@ -119,7 +119,7 @@ def _record(result: "FairResult", figure: "LoggedFigure", files: "Written | None
     return {
         "config": result.config.flat(),
         "weights": finite,
-        "best": found.chosen,
+        "best": found.fairest,
         "groups": dict(zip(found.group_names.tolist(), found.group_sizes.tolist(), strict=True)),
         "target": found.target.tolist(),
         "data_balance": found.data_balance,

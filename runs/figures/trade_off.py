@@ -72,7 +72,7 @@ def _line(axes: "Axes", one: Series, title: str, position: int) -> None:
     faint: dict[str, Any] = look | {"linestyle": "", "alpha": 0.25}
     for result in one.results if len(one.results) > 1 else ():
         axes.plot(result.found.objective, result.found.fairness_error, **faint)
-    if len(one.weights) > 1:
+    if len(one.weights) > 1 and one.chosen is not None:
         ring: dict[str, Any] = {"color": look["color"], "markerfacecolor": "none", "marker": "o", "markersize": 9}
         axes.plot(objective[one.chosen], error[one.chosen], linestyle="", **ring)
 

@@ -2,7 +2,7 @@
 
 Paths are compared at equal fairness error, along straight lines between neighbouring weights: a method that has the
 lower objective where it is less fair has shown nothing. An error that two printed digits could not tell from another is
-equal to it.
+equal to it. Weights at which clusters are lost count nowhere: the error is a sum over clusters.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -70,7 +70,7 @@ def objective_at(path: TradeOff, error: float) -> float | None:
     """The least objective of a path at an error of up to SHOWN more, between neighbouring weights in proportion; None
     where the path is nowhere that fair. Where a cluster lacks a group the floor of the error decides, and nothing lies
     between."""
-    errors, objectives = path.fairness_error, path.objective
+    errors, objectives = path.error_of_all, path.objective
     found = objectives[errors <= error + SHOWN].tolist()
     for i in range(len(errors) - 1):
         pair = errors[i : i + 2]
@@ -82,10 +82,11 @@ def objective_at(path: TradeOff, error: float) -> float | None:
 
 def _with_weight(method: str, values: Callable[[TradeOff], Floats], sign: int) -> Check:
     def look(results: Results) -> Iterator[tuple[Status, str]]:
-        paths = [path for path in results.paths(method) if len(path.weights) > 2]
-        if paths:
-            found = [_rank_correlation(path.weights, values(path)) for path in paths]
-            means = [np.mean([values(path)[end] for path in paths]) for end in (0, -1)]
+        whole = [(path, np.isfinite(path.error_of_all)) for path in results.paths(method)]
+        pairs = [(path.weights[there], values(path)[there]) for path, there in whole if there.sum() > 2]
+        if pairs:
+            found = [_rank_correlation(*pair) for pair in pairs]
+            means = [np.mean([of[end] for _, of in pairs]) for end in (0, -1)]
             evidence = (
                 f"rank correlation {_range(found)}; {means[0]:.4g} at the least weight, {means[1]:.4g} at the largest"
             )
@@ -126,7 +127,7 @@ def _as_fair_as_printed(method: str) -> Check:
     def look(results: Results) -> Iterator[tuple[Status, str]]:
         printed, paths = results.printed("fairness_error", method), results.paths(method)
         if printed is not None and paths:
-            errors = [float(path.fairness_error.min()) for path in paths]
+            errors = [float(np.nanmin([*path.error_of_all, np.inf])) for path in paths]
             evidence = f"error {_range(errors)}, printed {printed.printed}"
             yield "holds" if max(errors) <= printed.value + printed.resolution else "fails", evidence
 
@@ -148,8 +149,8 @@ def _no_dearer_than_printed(method: str) -> Check:
 def _no_dearer_than(method: str, rival: str) -> Check:
     def look(results: Results) -> Iterator[tuple[Status, str]]:
         ours, theirs = results.paths(method), results.paths(rival)
-        if ours and theirs:
-            error = float(np.mean([path.fairness_error[path.chosen] for path in theirs]))
+        if ours and theirs and all(path.fairest is not None for path in theirs):
+            error = float(np.mean([path.error_of_all[path.chosen] for path in theirs]))
             objective = float(np.mean([path.objective[path.chosen] for path in theirs]))
             found = [objective_at(path, error) for path in ours]
             yield _no_dearer(found, objective, f"{rival} {objective:.4g}, at error up to {error + SHOWN:.4g}")

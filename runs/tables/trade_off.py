@@ -74,7 +74,7 @@ def title(results: Sequence[FairResult]) -> str:
 
 def footnote(results: Sequence[FairResult]) -> str:
     """What the marks mean; empty where there are none."""
-    if all(len(result.found.weights) == 1 for result in results):
+    if all(len(one.weights) == 1 or one.chosen is None for one in series_of(results)):
         return ""
     return "* the smallest weight that reaches the least fairness error, up to 1 % of it or 1e-4"
 

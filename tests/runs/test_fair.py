@@ -21,7 +21,7 @@ from runs.fair_results import PATH, TradeOff
 from runs.fair_series import fronts, series_of
 from runs.fairness_stage import Job, estimator, fair_clustering, plan
 from runs.figures.trade_off import draw, trade_off_figure
-from runs.tables.trade_off import rows, title
+from runs.tables.trade_off import footnote, rows, title
 from tests.runs.children import interrupted
 from tests.runs.records import runs_of
 
@@ -303,3 +303,21 @@ def test_a_weight_at_which_a_cluster_is_lost_is_not_the_fairest(asked, one):
     (series,) = series_of([dataclasses.replace(result, found=lost)])
     assert series.chosen == 1
     assert 2 not in fronts([series])[0]
+    (both,) = series_of([result, dataclasses.replace(result, found=lost, config=result.config.replace(seed=1))])
+    assert both.chosen == 2, "the seed that lost none is known"
+    assert both.mean_of_whole("fairness_error")[2] == result.found.fairness_error[2]
+
+
+def test_where_every_weight_loses_a_cluster_there_is_no_star_and_no_front(asked, one):
+    (result,) = one(asked())
+    counts = result.found.group_counts.copy()
+    counts[:, :, 0], counts[:, :, 1] = counts.sum(axis=2), 0
+    lost = dataclasses.replace(result, found=dataclasses.replace(result.found, group_counts=counts))
+    assert lost.found.fairest is None
+    assert lost.found.best() == {}
+    shown = rows([lost], lambda config, leave_out: {})
+    assert not [row for row in shown if "*" in row["weight\n"]]
+    assert footnote([lost]) == ""
+    assert draw([lost])
+    rival = dataclasses.replace(lost, config=lost.config.replace(fairness_weight=(0.0, 60.0)))
+    assert fronts(series_of([rival, result]))[0] == set()

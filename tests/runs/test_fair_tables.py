@@ -125,6 +125,9 @@ def made_up(**changes):
     return TradeOff(**(values | changes))
 
 
+ONE_POINT = {"weights": np.array([math.nan]), "objective": np.array([20.0]), "fairness_error": np.array([0.5])}
+
+
 def judged(paths):
     """The claims on the synthetic sets of Table 3.2, of made-up paths by method."""
     empty, cells = paper_table("thesis/3.2"), {}
@@ -154,13 +157,7 @@ def judged(paths):
     ],
 )
 def test_a_claim_that_does_not_hold_fails(change, claim):
-    counts = np.ones((1, 2, 2), dtype=np.int64)
-    rival = made_up(
-        weights=np.array([math.nan]),
-        objective=np.array([20.0]),
-        fairness_error=np.array([0.5]),
-        group_counts=counts,
-    )
+    rival = made_up(**ONE_POINT, group_counts=np.ones((1, 2, 2), dtype=np.int64))
     assert judged({"fair_kmedian": made_up(), "backurs": rival})[claim].status == "holds"
     assert judged({"fair_kmedian": made_up(**change), "backurs": rival})[claim].status == "fails"
     assert judged({})[claim].status == "not run"
@@ -171,7 +168,7 @@ def test_a_claim_that_does_not_hold_fails(change, claim):
 )
 def test_paths_at_equal_error(points, first, second):
     errors, objectives = map(np.array, zip(*points, strict=True))
-    path = made_up(fairness_error=errors, objective=objectives)
+    path = made_up(fairness_error=errors, objective=objectives, group_counts=np.ones((len(points), 2, 2), dtype=int))
     low, high = (objective_at(path, error) for error in sorted((first, second)))
     if low is None:
         assert errors.min() > min(first, second) + SHOWN
@@ -196,6 +193,18 @@ def test_nothing_is_known_between_weights_at_one_of_which_a_cluster_lacks_a_grou
     assert objective_at(path, 2.0) == 2.0, "not between 1 and 2, by the floor of the error"
     assert objective_at(path, 23.0) == 1.0
     assert objective_at(path, 0.5) == pytest.approx(3.0)
+
+
+def test_a_weight_that_loses_a_cluster_supports_no_claim():
+    counts = np.ones((3, 2, 2), dtype=np.int64)
+    counts[2, :, 0] = 0
+    lost = made_up(group_counts=counts)
+    assert objective_at(lost, 0.0) is None
+    assert judged({"fair_kmedian": lost})["fair_kmedian is as fair as is printed"].status == "fails"
+    rival = made_up(**ONE_POINT, group_counts=counts[2:])
+    assert rival.fairest is None
+    about = "at the error of backurs fair_kmedian has no larger an objective"
+    assert judged({"fair_kmedian": made_up(), "backurs": rival})[about].status == "not run"
 
 
 @pytest.mark.parametrize(("printed", "half"), [("0.0", 0.05), ("86.03", 0.005), ("1", 0.5), ("-1.80777e3", 0.005)])
