@@ -10,7 +10,7 @@ from torch import Tensor
 from clustering.points import Features, Gram, Points
 from fsl.episodes import Episodes
 
-Centring = Literal["apart", "together", "none"]
+Centring = Literal["apart", "together"] | None
 """What is taken off before points get unit length: from support and query each its own mean, from both the mean of
 all, or nothing."""
 
@@ -32,11 +32,11 @@ def centred(episodes: Episodes, points: Points, centring: Centring) -> Points:
     before = points.squared_norms
     if isinstance(points, Features):
         values = points.values
-        if centring != "none":
+        if centring is not None:
             values = torch.baddbmm(values, groups, torch.bmm(means, values), alpha=-1)
         return Features(values * _unit(values.square().sum(2), before, valid[..., 0])[..., None])
     products = points.pairwise()
-    if centring != "none":
+    if centring is not None:
         # (I - U H) G (I - U H)^T for groups U and means H: G less V U^T and its transpose, with this V.
         along = torch.bmm(products, means.mT)
         along = along - 0.5 * torch.bmm(groups, torch.bmm(means, along))

@@ -45,7 +45,7 @@ class Table:
         columns: names of those to cluster by; empty: all that have numbers, less the label, those that are the same in
             every row, and those that count the rows.
         label: name of a column with known classes, which are only compared with what is found.
-        scale: "standard": columns less their mean, over their standard deviation; "none": as they are.
+        scale: "standard": columns less their mean, over their standard deviation; None: as they are.
     """
 
     name: ClassVar[str] = "table"
@@ -53,7 +53,7 @@ class Table:
     path: str | None = None
     columns: tuple[str, ...] = ()
     label: str | None = None
-    scale: Literal["standard", "none"] = "standard"
+    scale: Literal["standard"] | None = "standard"
 
     def __post_init__(self) -> None:
         if isinstance(self.columns, (tuple, list)):  # a name such as 2024 comes as a number
@@ -77,7 +77,7 @@ class Table:
     def points(self, contents: Contents) -> NDArray[np.float64]:
         """(N, D) values of its contents, scaled."""
         values = contents.values
-        return values if self.scale == "none" else (values - values.mean(axis=0)) / values.std(axis=0)
+        return values if self.scale is None else (values - values.mean(axis=0)) / values.std(axis=0)
 
     def contents(self, without: Mapping[str, str] | None = None) -> Contents:
         """The table's rows in their own units.

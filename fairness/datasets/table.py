@@ -51,7 +51,7 @@ class Table:
         bins: of sensitive columns with more different numbers than that: one number, so many groups of about
             equally many rows; several, the numbers that groups reach up to. Empty: each value is a group.
         blanks: rows without a sensitive value are an "error", or a group of their own ("own_group").
-        scale: "standard": columns less their mean, over their standard deviation; "none": as they are.
+        scale: "standard": columns less their mean, over their standard deviation; None: as they are.
     """
 
     name: ClassVar[str] = "table"
@@ -61,7 +61,7 @@ class Table:
     sensitive: tuple[str, ...] = ()
     bins: tuple[float, ...] = ()
     blanks: Literal["error", "own_group"] = "error"
-    scale: Literal["standard", "none"] = "standard"
+    scale: Literal["standard"] | None = "standard"
 
     def __post_init__(self) -> None:
         for name in ("columns", "sensitive"):

@@ -37,7 +37,7 @@ class ILPC:
 
     Attributes:
         transform: per-feature transform; PT is published for WRN features.
-        centring: "together" as published, "apart" or "none", see `fsl.centring`; then unit length.
+        centring: "together" as published, "apart" or None, see `fsl.centring`; then unit length.
         neighbours: k of the graph; 20 published for WRN, 15 for ResNet-12, other numbers for other settings.
         alpha: share of the neighbours in the propagation, 0.8 in most published commands.
         power: sharpens the labels before the transport.

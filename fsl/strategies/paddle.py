@@ -15,7 +15,7 @@ from fsl.episodes import Episodes, Predictions
 from fsl.scaling import min_max_points
 from fsl.transforms import Transform
 
-Scaling = Literal["min-max", "none"]
+Scaling = Literal["min-max"] | None
 
 PUBLISHED_WIDTH = 640
 """D of the features that the papers' tables are about (WRN; 512 of ResNet-18)."""
@@ -39,7 +39,7 @@ class PADDLE:
 
     Attributes:
         transform: per-feature transform; UN in the public code.
-        scaling: "none", or "min-max", which maps every channel so that the task's queries span 0 to 1 (public code).
+        scaling: None, or "min-max", which maps every channel so that the task's queries span 0 to 1 (public code).
         beta: factor of the squared distances. They are sums over D channels, so that after min-max scaling D is a
             hidden inverse temperature: None is 640 / D, as 1 is in the public code for its 640 channels.
         weight: of the entropy of the proportions, times Q: the published lambda over the number of queries, 75 / 75.
@@ -52,7 +52,7 @@ class PADDLE:
     assumes_balance: ClassVar[bool] = False
 
     transform: Transform = "CL2N"
-    scaling: Scaling = "none"
+    scaling: Scaling = None
     beta: Annotated[float, Above(0)] | None = 50.0
     weight: Annotated[float, AtLeast(0)] = 1.0
     rounds: Annotated[int, AtLeast(1)] = 100

@@ -30,7 +30,7 @@ class ProtoLP:
     Attributes:
         transform: per-feature transform; PT as published for most features.
         dimensions: leading singular directions that are kept.
-        centring: "together" as published, "apart" or "none", see `fsl.centring`; then unit length.
+        centring: "together" as published, "apart" or None, see `fsl.centring`; then unit length.
         beta: sharpness of the transport.
         laplacian: "random_walk", or "graph", Z^T Z - Z^T Z diag(Z^T 1)^-1 Z^T Z, symmetric.
         gamma: weight of the Laplacian.

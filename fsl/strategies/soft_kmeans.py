@@ -19,7 +19,7 @@ class SoftKMeans:
 
     Attributes:
         transform: per-feature transform; UN in the public code.
-        scaling: "none", or "min-max", which maps every channel so that the task's queries span 0 to 1 (public code).
+        scaling: None, or "min-max", which maps every channel so that the task's queries span 0 to 1 (public code).
         beta: factor of the squared distances; 20 to 50 did well on validation classes of mini-ImageNet (Conv-4,
             Conv-6). None is 640 / D, as 1 is in the public code for its 640 channels.
         rounds: at most; 20 in the public configurations.
@@ -30,7 +30,7 @@ class SoftKMeans:
     assumes_balance: ClassVar[bool] = False
 
     transform: Transform = "CL2N"
-    scaling: Scaling = "none"
+    scaling: Scaling = None
     beta: Annotated[float, Above(0)] | None = 50.0
     rounds: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] = 1e-6

@@ -37,7 +37,7 @@ def test_columns_of_numbers_that_tell_something_are_used(table):
 
 
 def test_columns_by_name_and_as_they_are(table):
-    found = Table(path=table(), columns=("income", "number"), scale="none").read()
+    found = Table(path=table(), columns=("income", "number"), scale=None).read()
     assert found.values.tolist() == [[5e4, 1], [3e4, 2], [4e4, 3]]
     assert found.labels is None
     named = table(ROWS.replace("age", "2024"))

@@ -59,7 +59,7 @@ def test_the_objective_never_rises(seed: int, single: bool, **options: float) ->
 def test_without_priors_it_is_soft_kmeans() -> None:
     episodes = draw(3, queries=20)
     found = BAVARDAGE(beta=8.0, prior=1e-9, concentration=1e9, rounds=7, start_beta=8.0, start_rounds=1)
-    expected = SoftKMeans(transform="CL2N", scaling="none", beta=8.0, rounds=8, tolerance=0).predict(episodes)
+    expected = SoftKMeans(transform="CL2N", scaling=None, beta=8.0, rounds=8, tolerance=0).predict(episodes)
     # But for what is left of the variance of a mean.
     torch.testing.assert_close(found.predict(episodes).probabilities, expected.probabilities, atol=0.05, rtol=0)
 

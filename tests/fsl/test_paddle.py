@@ -31,7 +31,7 @@ draw = functools.partial(small_tasks.draw, batch=2, queries=7, dim=4)
 )
 def test_it_agrees_with_loops(seed: int, weight: float, rounds: int, scale: bool) -> None:
     episodes = draw(seed)
-    options: dict[str, Any] = {"transform": "UN", "scaling": "min-max" if scale else "none", "beta": 1.0}
+    options: dict[str, Any] = {"transform": "UN", "scaling": "min-max" if scale else None, "beta": 1.0}
     strategy = PADDLE(weight=weight, rounds=rounds, tolerance=0, **options)
     found = strategy.predict(episodes)
     assert found.trace is not None

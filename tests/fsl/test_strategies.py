@@ -114,7 +114,7 @@ def test_a_rotation_of_the_features_changes_no_prediction(strategy: Strategy) ->
     """Turned after the transform, for a power of the channels goes by the channels too."""
     episodes = draw(9, spread=2.0).transformed(strategy.transform)
     first, second = strategy.predict(episodes).probabilities, strategy.predict(turned(episodes)).probabilities
-    if type(strategy).__name__ not in BY_CHANNELS and getattr(strategy, "scaling", "none") == "none":
+    if type(strategy).__name__ not in BY_CHANNELS and getattr(strategy, "scaling", None) is None:
         assert same_predictions(first, second)
         torch.testing.assert_close(first, second, atol=2e-3, rtol=0)  # an iteration may stop a step earlier or later
     else:  # or the list would name too many
