@@ -76,9 +76,12 @@ def beyond_duplicates(squared: Tensor, rows: Rows) -> Tensor:
     return torch.where(squared <= same, 0.0, squared)
 
 
-def too_few(distinct: int, clusters: int) -> InputError:
+class TooFewDistinct(InputError):
     """Fewer distinct points than clusters."""
-    return InputError(f"{distinct} distinct points for {clusters} clusters: set n_clusters to at most {distinct}")
+
+
+def too_few(distinct: int, clusters: int) -> TooFewDistinct:
+    return TooFewDistinct(f"{distinct} distinct points for {clusters} clusters: set n_clusters to at most {distinct}")
 
 
 def first_seeds(

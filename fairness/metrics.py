@@ -160,7 +160,11 @@ def additive_violation(labels: ArrayLike, sensitive_features: Any, *, target: An
     """
     if not 0 <= delta < 1:
         raise InputError(f"delta must be at least 0 and below 1, not {delta}")
-    counts, groups = _counted(labels, sensitive_features, target)
+    return largest_violation(*_counted(labels, sensitive_features, target), delta)
+
+
+def largest_violation(counts: NDArray[np.int64], groups: Groups, delta: float) -> float:
+    """`additive_violation` of counts (J, K) of each group in each cluster."""
     wanted = groups.target[:, None] * counts[groups.attribute_of == 0].sum(axis=0)
     return max(0.0, float((counts - wanted / (1 - delta)).max()), float((wanted * (1 - delta) - counts).max()))
 

@@ -1,6 +1,7 @@
 """What FairKMeans and FairKMedian share: one fit along weights, its result in scikit-learn's words, and prediction."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -13,10 +14,9 @@ from torch import Tensor
 
 from clustering.blocks import is_dask_array
 from clustering.centres import Rows
-from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
 from clustering.parameters import Above, AtLeast, Within
-from clustering.seeding import first_seeds
+from clustering.seeding import TooFewDistinct, first_seeds
 from clustering.timing import Seconds, Stopwatch
 from fairness.fit_input import SmallGroups, fit_input
 from fairness.flow_rounding import rounded_assignments
@@ -226,11 +226,9 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         seeds: Tensor | None = None
         if chosen is not None:
             at = torch.from_numpy(chosen).to(values.device)
-            try:
+            with suppress(TooFewDistinct):  # all points may have more
                 seeds = self._seeds(values[at]) - origin
                 few = Points(values[at] - origin, cells[at], len(groups.membership), self._K)
-            except InputError:  # all points have more distinct ones
-                pass
         if seeds is None:
             seeds = self._seeds(values) - origin
         return _Problem(values, origin, groups, self._starts(groups, here, few, seeds), watch.lap())

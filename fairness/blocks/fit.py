@@ -1,5 +1,6 @@
 """`FairKMeans` and `FairKMedian` of a `dask.array`, at both ends: what a fit begins from, and what is kept of it."""
 
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -12,7 +13,7 @@ from clustering.blocks.rows import BlockRows
 from clustering.blocks.seeding import plus_plus_blocks
 from clustering.errors import InputError
 from clustering.parameters import validate_signature
-from clustering.seeding import first_seeds
+from clustering.seeding import TooFewDistinct, first_seeds
 from fairness.blocks.objectives import kmeans_objective, medoids
 from fairness.blocks.points import BlockPoints
 from fairness.fit_input import fit_groups
@@ -57,10 +58,8 @@ def points_and_seeds(model: Any, rows: BlockRows, groups: Groups) -> tuple[Tenso
     chosen = sample(groups.cells, K, model.random_state)
     if chosen is not None:
         values, cells = rows.values_at(torch.from_numpy(chosen)), torch.from_numpy(groups.cells[chosen])
-        try:
+        with suppress(TooFewDistinct):  # all points may have more
             return origin, points, Points(values - origin, cells, C, K), model._seeds(values) - origin
-        except InputError:  # all points have more distinct ones
-            pass
     draw = partial(plus_plus_blocks, rows, K)
     seeds = first_seeds(model.init, rows.template, K, model.n_init, model.random_state, draw=draw)
     return origin, points, None, seeds - origin if rows.origin is None else seeds + rows.origin - origin

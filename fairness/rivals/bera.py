@@ -12,7 +12,7 @@ from clustering.timing import Seconds, Stopwatch
 from fairness.assignment import bounds_about, fair_assignment
 from fairness.fit_input import SmallGroups
 from fairness.flow_rounding import rounded
-from fairness.metrics import additive_violation
+from fairness.metrics import largest_violation
 from fairness.objectives import Kind, objective_of
 from fairness.reporting import keep_labels
 from fairness.rivals.given import given
@@ -102,7 +102,7 @@ class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.cluster_centers_, self.unfair_objective_, self.lp_value_ = unfair.values, unfair.objective, found.value
         self.assignment_cost_ = float(cost[np.arange(len(cost)), labels].sum())
         self.n_fractional_ = int((np.diff(found.shares.indptr) > 1).sum())
-        self.violation_ = additive_violation(labels, sensitive_features, target=self.target, delta=self.delta)
+        self.violation_ = largest_violation(groups.counts(labels, self.n_clusters), groups, self.delta)
         objective = objective_of(self.kind, values, labels)
         keep_labels(self, labels, groups, objective, [found.value], Seconds(0.0, seeding, watch.lap()))
         return self

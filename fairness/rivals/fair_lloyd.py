@@ -14,7 +14,7 @@ from clustering.timing import Seconds, Stopwatch
 from fairness.assignment import FairAssignment, bounds_about, fair_assignment
 from fairness.fit_input import SmallGroups
 from fairness.flow_rounding import rounded
-from fairness.metrics import additive_violation
+from fairness.metrics import largest_violation
 from fairness.objectives import Kind, geometric_median, objective_of
 from fairness.reporting import keep_labels
 from fairness.rivals.given import Floats, Given, Ints, given
@@ -107,7 +107,8 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         best = min(courses, key=lambda course: course.objective)
         self.cluster_centers_ = best.centres
         self.start_objectives_ = np.array([course.objective for course in courses])
-        self.violation_ = additive_violation(best.labels, sensitive_features, target=self.target, delta=self.delta)
+        counts = data.groups.counts(best.labels, self.n_clusters)
+        self.violation_ = largest_violation(counts, data.groups, self.delta)
         keep_labels(self, best.labels, data.groups, best.objective, best.history, Seconds(0.0, seeding, watch.lap()))
         return self
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
 from clustering.errors import InputError
+from fairness.metrics import additive_violation
 from fairness.rivals import Bera, FairLloyd
 from fairness.rivals.unfair import costs, unfair_centres
 from tests.fairness.test_rivals import blobs
@@ -58,6 +59,17 @@ def test_a_target_that_no_assignment_can_reach_is_refused():
         pytest.raises(InputError, match=r"group '0' is .* of the points: no assignment can keep its share"),
     ):
         Bera(3, delta=0.0, target={0: 0.1, 1: 0.9}).fit(X, sensitive_features=sensitive)
+
+
+@pytest.mark.parametrize("kind", [Bera, FairLloyd])
+def test_a_target_that_is_not_the_data_s_is_told_once(kind):
+    X, sensitive = blobs(2)
+    target = {0: 0.4, 1: 0.6}
+    with pytest.warns(UserWarning, match="the target of") as told:
+        model = kind(3, delta=0.6, target=target, random_state=0).fit(X, sensitive_features=sensitive)
+    assert len(told) == 1
+    with pytest.warns(UserWarning, match="the target of"):
+        assert model.violation_ == additive_violation(model.labels_, sensitive, target=target, delta=0.6)
 
 
 @settings(max_examples=15)
