@@ -35,7 +35,7 @@ class Groups:
     Attributes:
         cells: (N,) int64, 0..C-1, none empty.
         membership: (C, J) float64, 1 for the groups of a cell: one of every attribute.
-        names: J values as they were given, sorted within each attribute.
+        names: J values as they were given, sorted within each attribute; ordered categories of pandas in their order.
         attributes: A names of attributes.
         attribute_of: (J,) int64, which attribute each group is from.
         target: (J,) float64, positive; sums to one over the groups of each attribute.
@@ -114,6 +114,7 @@ def groups_of(
     Args:
         sensitive_features: N values of one attribute, or several attributes as the columns of an (N, A) array or data
             frame, or as a mapping from names to N values. Values are any that can be told apart. None: one group.
+            Groups are sorted; ordered categories of pandas are in their own order.
         points: N.
         target: proportions that each cluster should have: J shares in the order of the sorted groups or {group:
             share}, of several attributes {attribute: either}. None: those of the data.
@@ -216,7 +217,8 @@ def _array(given: Any) -> NDArray[Any]:
 
 
 def _coded(name: str, values: Any, bins: Any, missing: Missing) -> _Coded:
-    series = pd.Series(np.asarray(values) if not isinstance(values, pd.Series) else values).reset_index(drop=True)
+    as_they_are = isinstance(values, (pd.Series, pd.Categorical))
+    series = pd.Series(values if as_they_are else np.asarray(values)).reset_index(drop=True)
     if series.dtype == object:
         series = series.infer_objects()
     own, edges = bins.get(name) if isinstance(bins, Mapping) else bins, None
@@ -227,15 +229,13 @@ def _coded(name: str, values: Any, bins: Any, missing: Missing) -> _Coded:
             f"{int(gaps.argmax())}; fill them in, leave such rows out, or set missing='own_group'"
         )
     if own is not None and pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series):
-        edges = _edges(name, series.to_numpy(dtype=np.float64, na_value=np.nan), own)
-        codes, names = _binned(name, series.to_numpy(dtype=np.float64, na_value=np.nan), edges)
+        known = series.to_numpy(dtype=np.float64, na_value=np.nan)
+        codes, edges = binned(name, known, own)
+        codes, names = _named(name, codes, ~gaps, edges)
     else:
         codes, unique = pd.factorize(series)
         found = [value.item() if isinstance(value, np.generic) else value for value in unique]
-        try:
-            order = sorted(range(len(found)), key=found.__getitem__)
-        except TypeError:  # of several types
-            order = sorted(range(len(found)), key=lambda i: str(found[i]))
+        order = _order(found, series.dtype)
         rank = np.empty(len(found) + 1, dtype=np.int64)
         rank[order], rank[-1] = np.arange(len(found)), -1
         codes, names = rank[codes], [found[i] for i in order]
@@ -247,6 +247,33 @@ def _coded(name: str, values: Any, bins: Any, missing: Missing) -> _Coded:
     if gaps.any():
         codes, names = np.where(gaps, len(names), codes), [*names, "missing"]
     return codes.astype(np.int64), names, edges
+
+
+def _order(names: list[Any], dtype: Any) -> list[int]:
+    """Positions of the names, sorted; of ordered categories by these."""
+    if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
+        places = dtype.categories.get_indexer(pd.Index(names))
+        return sorted(range(len(names)), key=places.__getitem__)
+    try:
+        return sorted(range(len(names)), key=names.__getitem__)
+    except TypeError:  # of several types
+        return sorted(range(len(names)), key=lambda i: str(names[i]))
+
+
+def binned(name: str, values: NDArray[np.float64], bins: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(N,) the right-closed bin of each number, 0..B-1, and the (B + 1,) edges, of which the lowest is in the first
+    bin. NaN, and what is beyond edges found before, are in the outer bins.
+
+    Args:
+        name: of the attribute.
+        values: (N,).
+        bins: so many of about equally many points, or rising edges.
+
+    Raises:
+        InputError: bins that are none, or that do not reach all values.
+    """
+    edges = _edges(name, values, bins)
+    return np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2), edges
 
 
 def _edges(name: str, values: NDArray[np.float64], bins: Any) -> NDArray[np.float64]:
@@ -268,12 +295,12 @@ def _edges(name: str, values: NDArray[np.float64], bins: Any) -> NDArray[np.floa
     return edges if len(edges) > 1 else np.repeat(edges, 2)
 
 
-def _binned(name: str, values: NDArray[np.float64], edges: NDArray[np.float64]) -> tuple[NDArray[np.int64], list[Any]]:
-    """Right-closed bins; the lowest edge is in the first."""
-    known = values[~np.isnan(values)]
-    codes = np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2)
-    counts = np.bincount(codes[~np.isnan(values)], minlength=len(edges) - 1)
-    small = (counts > 0) & (counts < 0.01 * len(known))
+def _named(
+    name: str, codes: NDArray[np.int64], known: NDArray[np.bool_], edges: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], list[Any]]:
+    """(N,) numbers of the bins that have points, and what these are called."""
+    counts = np.bincount(codes[known], minlength=len(edges) - 1)
+    small = (counts > 0) & (counts < 0.01 * known.sum())
     names = [f"{'[' if i == 0 else '('}{low:g}, {high:g}]" for i, (low, high) in enumerate(_pairs(edges))]
     if small.any():
         warnings.warn(f"{name!r}: bin {names[int(small.argmax())]} has less than 1 % of the points", stacklevel=5)

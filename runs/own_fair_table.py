@@ -135,18 +135,15 @@ def _attributes(config: FairConfig, table: "Table") -> "list[Attribute]":
         return own
     rows = list(zip(*(attribute.values.tolist() for attribute in own), strict=True))
     values = np.array([" / ".join(row) for row in rows])
-    return [Attribute(" / ".join(table.sensitive), values, tuple(" / ".join(row) for row in sorted(set(rows))))]
+    order = sorted(set(rows), key=lambda row: [of.names.index(name) for of, name in zip(own, row, strict=True)])
+    return [Attribute(" / ".join(table.sensitive), values, tuple(" / ".join(row) for row in order))]
 
 
 def _target(result: "FairResult", table: "Table") -> dict[tuple[str, str], float] | None:
     """The shares that were asked for, by attribute and group; None where they are those of the table."""
     if result.config.method.options.get("target") is None:
         return None
-    attributes = _attributes(result.config, table)
-    if len(attributes) < len(table.sensitive):  # combinations are in their order already
-        keys = [(own.column, group) for own in attributes for group in own.names]
-    else:
-        keys = [(own.column, group) for own in attributes for group in sorted(own.names)]
+    keys = [(own.column, group) for own in _attributes(result.config, table) for group in own.names]
     return dict(zip(keys, result.found.target.tolist(), strict=True))
 
 

@@ -1,5 +1,6 @@
 """What a data set with sensitive features is, and how the papers scale its columns."""
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 
 import numpy as np
@@ -18,12 +19,12 @@ class FairDataset(NamedTuple):
     Attributes:
         values: (N, D) float64, or float32 of the census; finite.
         columns: D names.
-        sensitive: (N,) values by the name of each attribute.
+        sensitive: (N,) values by the name of each attribute; ordered categories where groups have an order.
     """
 
     values: NDArray[Any]
     columns: tuple[str, ...]
-    sensitive: dict[str, NDArray[Any]]
+    sensitive: Mapping[str, Any]
 
 
 class FairSource(Protocol):

@@ -18,7 +18,7 @@ from clustering.parameters import validate
 from clustering.row_files import RowFile
 from fairness.datasets.dataset import FairDataset
 
-RECIPE = 1  # raised whenever the same file gives other points or groups
+RECIPE = 2  # raised whenever the same file gives other points or groups
 NUMBERS = 20  # different ones of a column that are groups by themselves, at most
 VALUES = 100  # likewise of text
 NOT_GIVEN = "not given"
@@ -83,12 +83,14 @@ class Table:
         return fingerprint_of("fair table", RECIPE, [self._rows.file()])
 
     def read(self) -> FairDataset:
+        import pandas as pd
+
         attributes = self.attributes()
         contents = self.contents()
         return FairDataset(
             self._rows.points(contents),
             contents.columns,
-            {attribute.column: attribute.values for attribute in attributes},
+            {own.column: pd.Categorical(own.values, categories=own.names, ordered=True) for own in attributes},
         )
 
     def contents(self) -> Contents:
@@ -130,7 +132,7 @@ class Table:
             (texts if numbers is None else numbers)[~gaps], return_index=True, return_inverse=True
         )
         if numbers is not None and len(names) > self._bins > 0:
-            names, codes = self._binned(numbers[~gaps])
+            names, codes = self._binned(name, numbers[~gaps])
         else:
             _check_few(file, name, len(names), numeric=numbers is not None)
             names = texts[~gaps][first]
@@ -163,14 +165,11 @@ class Table:
         asked = self.bins
         return int(asked[0]) if len(asked) == 1 else len(asked) + 1 if asked else 0
 
-    def _binned(self, numbers: NDArray[np.float64]) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
+    def _binned(self, name: str, numbers: NDArray[np.float64]) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
         """Names of the bins that have rows, in their order, and the bin of each number."""
-        from fairness.groups import groups_of
+        from fairness.groups import binned
 
-        asked = self.bins
-        bins = self._bins if len(asked) == 1 else [-np.inf, *asked, np.inf]
-        edges = groups_of({"": numbers}, len(numbers), numeric_bins=bins).edges[""]
-        found = np.clip(np.searchsorted(edges, numbers, side="left") - 1, 0, len(edges) - 2)
+        found, edges = binned(name, numbers, self._bins if len(self.bins) == 1 else [-np.inf, *self.bins, np.inf])
         kept, codes = np.unique(found, return_inverse=True)
         names = _interval_names(edges.tolist(), whole=bool((numbers % 1 == 0).all()))
         return np.array(names)[kept], codes

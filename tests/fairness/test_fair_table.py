@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from clustering.errors import InputError
 from fairness.datasets.table import NOT_GIVEN, Table, _interval_names
+from fairness.groups import groups_of
 
 TEXT = "who,age,income,sex\nann,20,1.5,f\nbob,30,2.5,m\ncid,40,3,m\ndee,50,9,f\n"
 
@@ -85,6 +86,23 @@ def test_other_kinds_of_file(tmp_path):
     with gzip.open(tmp_path / "t.csv.gz", "wt") as file:
         file.write(TEXT)
     assert Table(path=str(tmp_path / "t.csv.gz"), sensitive=("sex",)).read().values.shape == (4, 2)
+
+
+def test_groups_are_in_the_order_of_their_numbers(table):
+    """Not in that of their names, in which 10 comes before 2: shares without names follow the groups."""
+    rows = [(i * 0.7, age, debt) for i, (age, debt) in enumerate(zip([2, 10, 9] * 4, [-5, 200, 900, 300] * 3, strict=True))]
+    text = "a,age,debt\n" + "".join(f"{i},{age},{debt}\n" for i, age, debt in rows)
+    built = table(text, sensitive=("age", "debt"), bins=(0, 500))
+    found = built.read()
+    groups = groups_of(found.sensitive, 12)
+    assert groups.names == tuple(name for own in built.attributes() for name in own.names)
+    assert groups.names == ("2", "9", "10", "up to 0", "1 to 500", "over 500")
+    crossed = groups_of(found.sensitive, 12, intersectional=True)
+    assert [names[0] for names in crossed.names] == sorted((names[0] for names in crossed.names), key=int)
+    age = {"age": found.sensitive["age"]}
+    with pytest.warns(UserWarning, match="the target of"):
+        own = groups_of(age, 12, target=[0.2, 0.3, 0.5])
+    assert dict(zip(own.names, own.target, strict=True)) == pytest.approx({"2": 0.2, "9": 0.3, "10": 0.5})
 
 
 def test_identity_is_of_the_content(table, tmp_path):
