@@ -90,8 +90,8 @@ def test_other_kinds_of_file(tmp_path):
 
 def test_groups_are_in_the_order_of_their_numbers(table):
     """Not in that of their names, in which 10 comes before 2: shares without names follow the groups."""
-    rows = [(i * 0.7, age, debt) for i, (age, debt) in enumerate(zip([2, 10, 9] * 4, [-5, 200, 900, 300] * 3, strict=True))]
-    text = "a,age,debt\n" + "".join(f"{i},{age},{debt}\n" for i, age, debt in rows)
+    ages, debts = [2, 10, 9] * 4, [-5, 200, 900, 300] * 3
+    text = "a,age,debt\n" + "".join(f"{i * 0.7},{ages[i]},{debts[i]}\n" for i in range(12))
     built = table(text, sensitive=("age", "debt"), bins=(0, 500))
     found = built.read()
     groups = groups_of(found.sensitive, 12)
