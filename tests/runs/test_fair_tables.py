@@ -18,6 +18,7 @@ from runs.fairness_stage import fair_clustering
 from runs.tables import recipe as recipes
 from runs.tables.evidence import look_up
 from runs.tables.fair_claims import SHOWN, check, objective_at
+from runs.tables.formats.wording import legend
 from runs.tables.paper import paper_table
 from runs.tables.printed import Value
 from runs.tables.table import SeedResult
@@ -81,6 +82,9 @@ def test_the_printed_row_is_found_at_its_weight_and_the_fairest_beside_it(filled
     assert rival["fairness_error"].verdict.status == "below"
     assert rival["objective"].scored == ""
     assert rival["balance"].scored == "balance mean"
+    (held,) = [text for text in legend(table) if text.startswith("scored as printed")]
+    assert held.endswith(f"weight 60 ({ROW}); balance mean ({ROW}); balance mean at weight 60 ({ROW})")
+    assert "as the paper scored" not in held
     claims = {finding.claim: finding.status for finding in findings if finding.setting == "synthetic_unequal"}
     assert set(claims.values()) <= {"holds", "tie"}
     assert len(claims) == 5

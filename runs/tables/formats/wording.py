@@ -185,9 +185,17 @@ def legend(table: Table) -> list[str]:
     said += [f"corrected target: what is compared with instead, of {' and '.join(sorted(sources))}"] if sources else []
     if found:
         said.append("here: what the runs of this record give; difference: here less the target")
-    scorings = {numbers.scoring(cell) for (_, column), cell in table.cells.items() if numbers.scored(cell, column)}
+    other = {place: cell for place, cell in table.cells.items() if numbers.scored(cell, place[1])}
+    scorings = {numbers.scoring(cell) for cell in other.values() if cell.on_path is None}
     if scorings:
         said.append(f"scored as printed: as the paper scored, by {' and '.join(sorted(scorings))}; that is compared")
+    on_paths: dict[str, list[Row]] = {}
+    for (row, _), cell in other.items():
+        if cell.on_path is not None:
+            on_paths.setdefault(numbers.scoring(cell), []).append(row)
+    if on_paths:
+        places = "; ".join(f"{scoring} ({_rows(dict.fromkeys(rows))})" for scoring, rows in on_paths.items())
+        said.append(f"scored as printed: what of a path the print, which does not tell, is held against: {places}")
     if any(cell.best for cell in cells):
         said.append("bold: better than every other of its column, task by task, and not by chance")
     return said
