@@ -364,6 +364,8 @@ def _target(given: Any, groups: Groups, points: int) -> NDArray[np.float64]:
 def _shares(given: Any, names: list[Any]) -> NDArray[np.float64]:
     """J shares in the order of the names."""
     if isinstance(given, Mapping):
+        if all(isinstance(name, str) for name in names):
+            given = {str(name): share for name, share in given.items()}  # a group "10" may be called 10
         lacking = [name for name in names if name not in given]
         unknown = [name for name in given if name not in names]
         if lacking or unknown:

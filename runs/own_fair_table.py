@@ -48,6 +48,7 @@ def check_fair_tables(configs: Sequence[FairConfig]) -> None:
                 raise InputError(f"{name} of the method does nothing for a table, whose groups are text; add {instead}")
         table = _table(config)
         attributes = table.attributes()
+        _check_target(config, attributes)
         contents = table.contents()
         check_files(config, contents.file, ADDED)
         check_clusters(contents, config.n_clusters)
@@ -145,6 +146,17 @@ def _target(result: "FairResult", table: "Table") -> dict[tuple[str, str], float
         return None
     keys = [(own.column, group) for own in _attributes(result.config, table) for group in own.names]
     return dict(zip(keys, result.found.target.tolist(), strict=True))
+
+
+def _check_target(config: FairConfig, attributes: "Sequence[Attribute]") -> None:
+    """That shares without names are not taken for those of other groups: a person reads numbers as they rise."""
+    target = config.method.options.get("target")
+    if not isinstance(target, tuple) or any(isinstance(share, str) for share in target):
+        return
+    for own in attributes:
+        if list(own.names) != sorted(own.names):
+            named = ", ".join(f"{name}: {1 / len(own.names):.2g}" for name in own.names)
+            raise InputError(f"target: say which share is of which group of {own.column!r}, as 'target=[{named}]'")
 
 
 def _check_smallest(path: str, own: "Attribute", clusters: int) -> None:

@@ -53,6 +53,19 @@ def test_the_same_rows_come_out_with_clusters_and_a_page(fair, people, tmp_path)
     assert (tmp_path / "out.html").read_text() == page
 
 
+def test_shares_of_numbers_need_their_names(fair, tmp_path):
+    path = tmp_path / "ages.csv"
+    path.write_text("a,b,age\n" + "".join(f"{i % 7},{i % 5},{10 if i % 3 else 2}\n" for i in range(60)))
+    asked = ("sensitive=age", "columns=a,b", "n_clusters=2", "fairness_weight=10", "--json")
+    code, seen = fair(*asked, "target=[0.5, 0.5]", path=path)
+    assert code == 2
+    assert "say which share is of which group of 'age', as 'target=[2: 0.5, 10: 0.5]'" in seen.err
+    code, seen = fair(*asked, "target=[2: 0.6, 10: 0.4]", path=path)
+    assert code == 0, seen.err
+    (record,) = json.loads(seen.out)
+    assert dict(zip(record["groups"], record["target"], strict=True)) == {"10": 0.4, "2": 0.6}
+
+
 def test_one_weight_is_what_the_rows_come_with(fair, store):
     code, seen = fair("n_clusters=2", "columns=income,age", "fairness_weight=1e-6", "--json")
     assert code == 0, seen.err
