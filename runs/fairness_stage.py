@@ -1,5 +1,6 @@
 """Fair clustering as a stage: methods on data sets with groups, each config a run of its own along all its weights."""
 
+import copy
 import dataclasses
 import inspect
 import math
@@ -46,12 +47,14 @@ class Job(ClusteringJob[FairConfig]):
     Attributes:
         source: the built data set.
         clusters: K.
+        method: the built estimator, with the config's parameters.
     """
 
     stage = verb = STAGE
 
     source: "FairSource"
     clusters: int
+    method: Any
 
     @classmethod
     def of(cls, config: FairConfig) -> "Job":
@@ -60,15 +63,14 @@ class Job(ClusteringJob[FairConfig]):
         Raises:
             InputError: a wrong value, or files that are not there.
         """
-        source = cast("FairSource", config.dataset.build())
-        estimator(config)
-        return cls(config, source.source(), source, _clusters(config, source))
+        method, source = estimator(config), cast("FairSource", config.dataset.build())
+        return cls(config, source.source(), source, _clusters(config, source), method)
 
     @classmethod
     def on(cls, config: FairConfig, data: str) -> "Job":
         """The job on points of that identity, which need not be here."""
-        source = cast("FairSource", config.dataset.build())
-        return cls(config, data, source, _clusters(config, source))
+        method, source = estimator(config), cast("FairSource", config.dataset.build())
+        return cls(config, data, source, _clusters(config, source), method)
 
     @property
     def identity(self) -> str:
@@ -80,12 +82,12 @@ class Job(ClusteringJob[FairConfig]):
     @property
     def weighted(self) -> bool:
         """Whether the method has a path of weights."""
-        return hasattr(self.config.method.kind, "path")
+        return hasattr(self.method, "path")
 
     @property
     def _code(self) -> str:
         """Fingerprint of what computes the labels, and of what makes the points."""
-        modules = {self.config.method.kind.__module__, type(self.source).__module__}
+        modules = {type(self.method).__module__, type(self.source).__module__}
         return code_fingerprint("fairness.trade_off", "fairness.methods", *sorted(modules))
 
 
@@ -196,9 +198,9 @@ def _run(
         since = time.perf_counter()
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            method, found = _trade_off(job, data, graphs, progress)
+            found = _trade_off(job, data, graphs, progress)
         _pass_on(said, job, progress)
-        kind, clusters = kind_of(method), found.group_counts.shape[2]
+        kind, clusters = kind_of(job.method), found.group_counts.shape[2]
         result = FairResult(job.config, job.identity, run.run_id, False, shape, clusters, kind, found)
         with store.watched(), tempfile.TemporaryDirectory() as folder:
             found.save(Path(folder) / PATH)
@@ -210,10 +212,10 @@ def _run(
     return result
 
 
-def _trade_off(job: Job, data: "FairDataset", graphs: "SharedGraphs", progress: Progress) -> tuple[Any, TradeOff]:
-    """The method, what it found along its weights, and the objective of the unfair one from the same seeds."""
+def _trade_off(job: Job, data: "FairDataset", graphs: "SharedGraphs", progress: Progress) -> TradeOff:
+    """The method along its weights, and the objective of the unfair one from the same seeds."""
     groups: Mapping[str, Any] = data.sensitive
-    method = _prepared(estimator(job.config), job)
+    method = _prepared(copy.copy(job.method), job)
     graph = graphs.of(method, job.config.device)
     own: dict[str, Any] = {} if graph is None else {"graph": graph}
     if "sensitive_features" in inspect.signature(method.fit).parameters:  # else it knows of no groups
@@ -234,7 +236,7 @@ def _trade_off(job: Job, data: "FairDataset", graphs: "SharedGraphs", progress: 
             method.seconds_ = getattr(method, "seconds_", (time.perf_counter() - since,))
             unfair = _unfair(method, job, data, graphs, graph)
         done(1, 1)
-    return method, trade_off_of(kept, unfair, groups)
+    return trade_off_of(kept, unfair, groups)
 
 
 @contextmanager
@@ -286,5 +288,5 @@ def _finished(job: Job, tracker: Tracker, say: Say) -> FairResult | None:
     there = job.recorded(tracker, PATH, TradeOff.load, say)
     if there is None:
         return None
-    kind, clusters = kind_of(estimator(job.config)), there.found.group_counts.shape[2]
+    kind, clusters = kind_of(job.method), there.found.group_counts.shape[2]
     return FairResult(job.config, job.identity, there.run_id, True, there.shape, clusters, kind, there.found)
