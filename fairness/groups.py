@@ -64,9 +64,9 @@ class Groups:
         return len(self.names) == len(self.attributes)
 
     def labels(self) -> tuple[str, ...]:
-        """J names as text, with the attribute's where there are several attributes."""
+        """J names as text, with the attribute's where there are several attributes; combinations as "man / north"."""
         if len(self.attributes) == 1:
-            return tuple(str(name) for name in self.names)
+            return tuple(_text(name) for name in self.names)
         return tuple(f"{self.attributes[t]}={name}" for t, name in zip(self.attribute_of, self.names, strict=True))
 
     def of_others(self, sensitive_features: Any, points: int) -> NDArray[np.float64]:
@@ -88,7 +88,8 @@ class Groups:
             lacking = [name for name in names if name not in own]
             if lacking:
                 raise InputError(
-                    f"sensitive_features: {lacking[0]!r} is no group that was fitted; those are {list(own)}"
+                    f"sensitive_features: {_shown(lacking[0])!r} is no group that was fitted; those are "
+                    f"{[_shown(name) for name in own]}"
                 )
             found[np.arange(points), np.array([own[name] for name in names])[codes]] = 1
         return found
@@ -118,7 +119,8 @@ def groups_of(
         points: N.
         target: proportions that each cluster should have: J shares in the order of the sorted groups or {group:
             share}, of several attributes {attribute: either}. None: those of the data.
-        intersectional: groups are the combinations of the attributes that occur, named by tuples.
+        intersectional: groups are the combinations of the attributes that occur, named by tuples; a target may name
+            them by text such as "man / north", too.
         numeric_bins: of attributes that are numbers.
         missing: what becomes of None, NaN and the like.
 
@@ -366,18 +368,26 @@ def _shares(given: Any, names: list[Any]) -> NDArray[np.float64]:
     if isinstance(given, Mapping):
         if all(isinstance(name, str) for name in names):
             given = {str(name): share for name, share in given.items()}  # a group "10" may be called 10
+        by_text = {_text(name): name for name in names if isinstance(name, tuple)}
+        given = {by_text.get(name, name): share for name, share in given.items()}
         lacking = [name for name in names if name not in given]
         unknown = [name for name in given if name not in names]
         if lacking or unknown:
-            what = f"lacks group {lacking[0]!r}" if lacking else f"has {unknown[0]!r}, a group without points"
-            raise InputError(f"target {what}; the groups are {names}")
+            what = (
+                f"lacks group {_shown(lacking[0])!r}"
+                if lacking
+                else f"has {_shown(unknown[0])!r}, a group without points"
+            )
+            raise InputError(f"target {what}; the groups are {[_shown(name) for name in names]}")
         given = [given[name] for name in names]
     try:
         shares = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"target must be {len(names)} shares or {{group: share}}, not {given!r}") from None
     if shares.shape != (len(names),):
-        raise InputError(f"target has shape {shares.shape}; there are {len(names)} groups: {names}")
+        raise InputError(
+            f"target has shape {shares.shape}; there are {len(names)} groups: {[_shown(name) for name in names]}"
+        )
     if not (np.isfinite(shares) & (shares > 0)).all():
         raise InputError(
             f"target shares must be above 0, not {shares.tolist()}; leave out points of a group that no cluster is "
@@ -387,6 +397,15 @@ def _shares(given: Any, names: list[Any]) -> NDArray[np.float64]:
         raise InputError(f"target shares sum to {shares.sum():.6g}, not 1")
     exact: NDArray[np.float64] = shares / shares.sum()
     return exact
+
+
+def _text(name: Any) -> str:
+    return " / ".join(map(str, name)) if isinstance(name, tuple) else str(name)
+
+
+def _shown(name: Any) -> Any:
+    """A group's name for a message: combinations as text, others as they were given."""
+    return _text(name) if isinstance(name, tuple) else name
 
 
 def as_labels(labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[Any]]:

@@ -157,6 +157,12 @@ def _interrupted(given: Sequence[str]) -> str:
         "table",
         "figure",
     ):
+        if given[0] in ("cluster", "fair"):
+            whole = "all weights of a path" if given[0] == "fair" else "all starts and settings of a method"
+            return (
+                f"\ntransduce: interrupted. Finished runs are kept; {whole} are one run, and the one that was "
+                "interrupted begins anew.\nTo go on, give the same command again."
+            )
         return (
             "\ntransduce: interrupted. Finished runs, features and checkpoints are kept, and training up to "
             "its last finished epoch.\nTo go on, give the same command again."

@@ -21,7 +21,7 @@ Cluster people, or other things that belong to groups, so that every cluster has
 have in the data, as nearly as a weight asks for. All weights are one run: each begins where the one before it ended.
 Shown at each: the objective, its price over the unfair solution, the fairness error (sum over clusters of
 KL(target || proportions)), the least and mean balance of a cluster, and groups that a cluster lacks. The star is at the
-smallest weight that reaches the least error. A finished path is used again."""
+smallest weight that reaches the least error. A finished path is used again, an interrupted one begins anew."""
 EXAMPLES = (
     "",
     "dataset=table path=people.csv sensitive=sex n_clusters=3     (a table of your own)",

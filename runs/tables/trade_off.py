@@ -52,7 +52,7 @@ def rows(results: Sequence[FairResult], varying: Varying) -> list[dict[str, str]
     return found
 
 
-LOST = ("clusters\nlost", "groups\nabsent", "not con-\nverged")
+LOST = ("clusters\nlost", "groups\nabsent", "not\nconverged")
 """Columns that are there only where they say something."""
 
 
@@ -73,10 +73,22 @@ def title(results: Sequence[FairResult]) -> str:
 
 
 def footnote(results: Sequence[FairResult]) -> str:
-    """What the marks mean; empty where there are none."""
-    if all(len(one.weights) == 1 or one.chosen is None for one in series_of(results)):
-        return ""
-    return "* the smallest weight that reaches the least fairness error, up to 1 % of it or 1e-4"
+    """What the marks mean, and what is fair for want of clusters; empty where there is nothing to say."""
+    lines = []
+    if any(len(one.weights) > 1 and one.chosen is not None for one in series_of(results)):
+        lines.append("* the smallest weight that reaches the least fairness error, up to 1 % of it or 1e-4")
+    if not all(result.found.converged.all() for result in results):
+        lines.append(
+            "not converged: ended by the most iterations that are allowed, not by the tolerance (of several seeds, so "
+            "many); a larger max_iter lets it go on"
+        )
+    found = [result for result in results if result.config.n_clusters != 1 and (result.found.clusters == 1).any()]
+    if whole := [short(result.config.method) for result in found]:
+        lines.append(
+            f"{', '.join(dict.fromkeys(whole))}: all points in one cluster, which is as fair as the data whatever the "
+            "method does"
+        )
+    return "\n".join(lines)
 
 
 def _columns(one: Series) -> dict[str, list[str]]:
@@ -92,6 +104,7 @@ def _columns(one: Series) -> dict[str, list[str]]:
 
 def _ends(one: Series) -> dict[str, list[str]]:
     lost = one.first.n_clusters - one.values("clusters").min(axis=0)
+    runs = len(one.results)
     unsettled = (one.values("converged") == 0).sum(axis=0)
     seconds = one.values("seconds").sum(axis=1).mean()
     state = "reused" if all(result.reused for result in one.results) else "new"
@@ -99,7 +112,7 @@ def _ends(one: Series) -> dict[str, list[str]]:
     return {
         LOST[0]: _counts(lost),
         LOST[1]: _counts(one.values("absent").max(axis=0)),
-        LOST[2]: _counts(unsettled) if len(one.results) > 1 else ["" if count == 0 else "so" for count in unsettled],
+        LOST[2]: ["" if count == 0 else "yes" if runs == 1 else f"{count} of {runs}" for count in unsettled],
         "s\n": [f"{seconds:.3g}", *rest],
         "": [state, *rest],
     }

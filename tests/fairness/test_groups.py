@@ -46,6 +46,19 @@ def test_cells_tell_the_groups_of_every_attribute(rows):
     assert [crossed.names[cell] for cell in crossed.cells] == rows
 
 
+def test_combinations_are_called_as_people_write_them():
+    rows = {"sex": ["man", "woman", "man"], "region": ["north", "north", "south"]}
+    shares = {"man / north": 0.5, "man / south": 0.2, "woman / north": 0.3}
+    with pytest.warns(UserWarning, match="not the data's"):
+        groups = groups_of(rows, 3, intersectional=True, target=shares)
+    assert groups.labels() == tuple(shares)
+    assert groups.target.tolist() == list(shares.values())
+    with pytest.raises(InputError, match=r"lacks group 'woman / north'; the groups are \['man / north', "):
+        groups_of(rows, 3, intersectional=True, target={"man / north": 0.5, "man / south": 0.5})
+    with pytest.raises(InputError, match="'man / east' is no group"):
+        groups.of_others({"sex": ["man"], "region": ["east"]}, 1)
+
+
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=20), st.integers(1, 4))
 def test_counts_are_those_of_a_loop(codes, clusters):
     labels = np.arange(len(codes)) % clusters

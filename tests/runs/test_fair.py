@@ -181,6 +181,25 @@ def test_a_clusterer_that_knows_of_no_groups_shows_how_fair_it_is(one, asked):
     assert np.isnan(result.found.price).all(), "nobody knows what its objective is"
 
 
+def test_one_cluster_of_all_points_is_not_taken_for_fair_unsaid(store, capsys):
+    typed = ["fair", f"results={store.root}", "dataset=tiny_fair:ThreeGroups", "method=tiny_fair:Whole"]
+    for clusters, said in ((2, True), (2, True), (1, False)):  # new, reused, as asked
+        assert main([*typed, f"n_clusters={clusters}"]) == 0
+        seen = " ".join(capsys.readouterr().out.split())
+        assert ("Whole: all points in one cluster" in seen) is said
+
+
+def test_what_did_not_converge_is_counted_over_seeds_and_explained(one, asked):
+    settled, other = one(asked("seed=0,1"))
+    settled = dataclasses.replace(settled, found=dataclasses.replace(settled.found, converged=np.full(3, True)))
+    ended = dataclasses.replace(other.found, converged=np.array([True, False, True]))
+    other = dataclasses.replace(other, found=ended)
+    for results, cells in (([settled, other], ["", "1 of 2", ""]), ([other], ["", "yes", ""])):
+        assert [row["not\nconverged"] for row in rows(results, lambda config, leave_out: {})] == cells
+        assert "max_iter" in footnote(results)
+    assert "max_iter" not in footnote([settled])
+
+
 def test_a_clusterer_that_finds_out_how_many_clusters_there_are(one):
     configs = parse(FairConfig, ["dataset=synthetic", "method=sklearn.cluster:MeanShift"])
     (result,) = one(configs)
@@ -274,9 +293,12 @@ sys.exit(main(["fair", *sys.argv[1:]]))
 def test_what_was_interrupted_is_redone(asked, one, store, tracker, child_environment):
     code, _ = interrupted(["-c", CHILD, *SMALL, f"results={store.root}"], child_environment, signal.SIGKILL)
     assert code == -signal.SIGKILL
+    code, said = interrupted(["-c", CHILD, *SMALL, f"results={store.root}"], child_environment, signal.SIGINT)
+    assert code == 130
+    assert "all weights of a path are one run" in said
     (result,) = one(asked())
     assert not result.reused
-    assert sorted(run.info.status for run in runs_of(tracker, "fair/synthetic")) == ["FINISHED", "KILLED"]
+    assert sorted(run.info.status for run in runs_of(tracker, "fair/synthetic")) == ["FINISHED", "KILLED", "KILLED"]
 
 
 @pytest.mark.slow
