@@ -212,13 +212,18 @@ def _run(
     return result
 
 
+def knows_groups(kind: Any) -> bool:
+    """Whether a method is told of the groups; else it is seen how fair one is that is not."""
+    return "sensitive_features" in inspect.signature(kind.fit).parameters
+
+
 def _trade_off(job: Job, data: "FairDataset", graphs: "SharedGraphs", progress: Progress) -> TradeOff:
     """The method along its weights, and the objective of the unfair one from the same seeds."""
     groups: Mapping[str, Any] = data.sensitive
     method = _prepared(copy.copy(job.method), job)
     graph = graphs.of(method, job.config.device)
     own: dict[str, Any] = {} if graph is None else {"graph": graph}
-    if "sensitive_features" in inspect.signature(method.fit).parameters:  # else it knows of no groups
+    if knows_groups(type(method)):
         own["sensitive_features"] = groups
     weights = job.config.fairness_weight
     with _bar(job, progress) as done:

@@ -1,5 +1,6 @@
 """What a person gets for a table of their own that is clustered fairly: its rows with clusters, and a page about it."""
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, cast
 
@@ -66,6 +67,7 @@ def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str
         words: what makes this one result, as it was typed.
         fit: for the clusters without fairness, of a method that has no weight.
     """
+    from runs.fairness_stage import knows_groups
     from runs.report.fair_change import FairFound
     from runs.report.fair_page import fair_page
     from runs.report.fair_words import weight_name
@@ -75,7 +77,8 @@ def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str
     contents = table.contents()
     place = given_out(result)
     weights, labels, chosen = found.weights.tolist(), found.labels, place
-    if weights[0] != 0:
+    aware = knows_groups(config.method.kind)
+    if weights[0] != 0 and aware:
         unfair = fit(_unfair(result)).found.labels[:1]
         weights, labels, chosen = [0.0, *weights], np.concatenate([unfair, labels]), chosen + 1
     written = places(config, result.n_clusters, result.identity, contents.file, store)
@@ -95,6 +98,7 @@ def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str
             commands=[command("fair", words, {"fairness_weight": weight_name(weight)}) for weight in weights],
             more=command("fair", words, {"fairness_weight": weight_name(MORE * weights[-1])}),
             output=written.rows.name,
+            aware=aware,
             target=_target(result, table),
             facts={
                 "run in MLflow": result.run_id,
@@ -102,7 +106,7 @@ def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str
                 "seed": str(config.seed),
                 "columns": "in their standard deviations" if table.scale == "standard" else "as they are",
                 "fairness error": f"{found.fairness_error[place]:.4g} (sum of KL over clusters, in nats)",
-                "price of fairness": f"{found.price[place]:.4g} of the objective without",
+                **_price(float(found.price[place]) if aware else math.nan),
                 "least balance": f"{found.balance_min[place]:.3f} (whole table {found.data_balance:.3f})",
                 "settings": spell(config.method.options),
             },
@@ -116,6 +120,11 @@ def given_out(result: "FairResult") -> int:
     positive = np.flatnonzero(result.found.weights > 0)
     asked = result.config.fairness_weight is not None and len(positive) == 1
     return int(positive[0]) if asked else result.found.chosen
+
+
+def _price(price: float) -> dict[str, str]:
+    """What is said of it; nothing where it is not known."""
+    return {} if math.isnan(price) else {"price of fairness": f"{price:.4g} of the objective without"}
 
 
 def _unfair(result: "FairResult") -> FairConfig:

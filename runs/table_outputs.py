@@ -108,7 +108,8 @@ def places(config: TableConfig, clusters: int, identity: str, file: "RowFile", s
 
 def method_name(config: TableConfig) -> str:
     """What a person calls the method."""
-    return f"{short(config.method)}, {comment(config.method.group, config.method.name).rstrip('.')}"
+    said = comment(config.method.group, config.method.name).rstrip(".")
+    return f"{short(config.method)}, {said}" if said else short(config.method)
 
 
 def typed(config: TableConfig, configs: Sequence[TableConfig], settings: Sequence[str]) -> list[str]:

@@ -29,7 +29,8 @@ class FairFound:
         contents: the table.
         attributes: what the clusters are to be fair about.
         points: (N, D) the rows as they were clustered, such as in standard deviations.
-        weights: (W,) rising, the first 0: without fairness; (0, NaN) of a method without a weight.
+        weights: (W,) rising, the first 0: without fairness; (0, NaN) of a method without a weight, (NaN,) of one that
+            knows of no groups.
         labels: (W, N) clusters 0..K-1 at each of them.
         chosen: place of the weight that is given out.
         clusters: K.
@@ -38,6 +39,7 @@ class FairFound:
         commands: what to type for each weight alone.
         more: what to type for a larger weight than all of them.
         output: where the rows with their clusters are.
+        aware: whether the method knows of the groups.
         target: share of each (attribute, group) that clusters should have; None: that of the whole table.
         facts: what an expert wants to know, by its name.
     """
@@ -54,6 +56,7 @@ class FairFound:
     commands: Sequence[str]
     more: str
     output: str
+    aware: bool = True
     target: Mapping[tuple[str, str], float] | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
 

@@ -126,3 +126,13 @@ def test_mistakes_are_told_before_anything_is_written(fair, store, settings, wor
 def test_an_output_needs_a_table(tmp_path, capsys):
     assert main(["fair", "dataset=synthetic", "output=x.csv", f"results={tmp_path}"]) == 2
     assert "dataset=table" in capsys.readouterr().err
+
+
+def test_a_method_that_knows_of_no_groups_is_not_said_to_be_fair(fair, store):
+    code, seen = fair("n_clusters=2", "columns=income,age", "method=sklearn.cluster:KMeans", "n_init=auto", "--json")
+    assert code == 0, seen.err
+    page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
+    assert "This method does not look at sex" in page
+    assert "Method: KMeans." in page
+    for word in ("done twice", "Without fairness", "with fairness", "nan", "price"):
+        assert word not in page.lower()
