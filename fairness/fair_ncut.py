@@ -29,7 +29,7 @@ from clustering.starts import best_start, cluster_sizes
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 from fairness.fair_spectrum import embedded_labels, fair_embedding, linked_points
-from fairness.fit_input import SmallGroups, fit_input
+from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y
 from fairness.flow_rounding import rounded_assignments
 from fairness.groups import Groups, Missing
 from fairness.metrics import soft_fairness_error
@@ -157,6 +157,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: a parameter, X, groups, a target or a graph that cannot be.
         """
+        warn_if_groups_are_y(y, sensitive_features)
         watch = Stopwatch()
         values, groups = fit_input(self, X, sensitive_features)
         goal = Goal.of(self, groups)

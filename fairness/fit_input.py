@@ -1,5 +1,6 @@
 """What every method of fair clustering is given: rows, and groups that can be in its clusters."""
 
+import warnings
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
@@ -44,3 +45,9 @@ def fit_groups(estimator: Any, points: int, sensitive_features: Any, **how: Any)
     if getattr(estimator, "small_groups", "keep") == "error":
         smallest_group(groups, int(estimator.n_clusters), type(estimator).__name__)
     return groups
+
+
+def warn_if_groups_are_y(y: Any, sensitive_features: Any) -> None:
+    """Warn where a fit is given a y and no groups: it would be of one group, and perfectly fair whatever it finds."""
+    if y is not None and sensitive_features is None:
+        warnings.warn("y is ignored; if these are groups, give fit(X, sensitive_features=...)", stacklevel=3)

@@ -18,7 +18,7 @@ from clustering.estimator_input import Device, checked_rows
 from clustering.parameters import Above, AtLeast, Within
 from clustering.seeding import TooFewDistinct, first_seeds
 from clustering.timing import Seconds, Stopwatch
-from fairness.fit_input import SmallGroups, fit_input
+from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y
 from fairness.flow_rounding import rounded_assignments
 from fairness.groups import Groups, Missing
 from fairness.metrics import soft_fairness_error
@@ -129,6 +129,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: a parameter, X, groups, a target or a goal that cannot be; fewer distinct points than clusters.
         """
+        warn_if_groups_are_y(y, sensitive_features)
         watch = Stopwatch()
         problem = self._begun(X, sensitive_features)
         goal = Goal.of(self, problem.groups)

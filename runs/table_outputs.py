@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from runs.store import Store
 
 TABLE = "table"  # the data set
+_PAGE_MARK = b'<meta name="generator" content="transduce">'
+"""In every page that is written beside rows: what lacks it was written by somebody else."""
 
 
 class TableConfig(Protocol):
@@ -70,7 +72,12 @@ def check_files(config: TableConfig, file: "RowFile", added: Sequence[str]) -> N
         InputError: an output that cannot be written, or a table that has such a column.
     """
     if config.output is not None:
-        file.check_output(config.output, added)
+        page = _page_beside(file.check_output(config.output, added))
+        if page.exists() and _PAGE_MARK not in page.read_bytes():
+            raise InputError(
+                f"output={config.output}: the page about it would take the place of {page}, which is another; give "
+                "another name, or move that file"
+            )
     file.check_added(added)
 
 
@@ -100,7 +107,7 @@ def places(config: TableConfig, clusters: int, identity: str, file: "RowFile", s
     """Where the rows and the page are written: where the config says, or in the results."""
     if config.output is not None:
         rows = Path(config.output)
-        return Written(rows, rows.with_name(f"{_stem(rows)}.html"))
+        return Written(rows, _page_beside(rows))
     stem = f"{_stem(file.path)}-{short(config.method)}-{clusters}-{identity[:6]}"
     ending = file.path.name.removeprefix(_stem(file.path))
     return Written(store.root / "clusters" / f"{stem}{ending}", store.root / "clusters" / f"{stem}.html")
@@ -122,6 +129,10 @@ def command(verb: str, words: Sequence[str], changed: Mapping[str, str]) -> str:
     dropped = tuple(f"{name}=" for name in (*changed, *(["output"] if changed else [])))
     kept = [word for word in words if not word.startswith(dropped)]
     return shlex.join(["transduce", verb, *kept, *(f"{name}={value}" for name, value in changed.items())])
+
+
+def _page_beside(rows: Path) -> Path:
+    return rows.with_name(f"{_stem(rows)}.html")
 
 
 def _stem(path: Path) -> str:

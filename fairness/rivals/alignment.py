@@ -12,7 +12,7 @@ from clustering.parameters import AtLeast, Within
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 from fairness.assignment import FairAssignment, fair_assignment
-from fairness.fit_input import SmallGroups
+from fairness.fit_input import SmallGroups, warn_if_groups_are_y
 from fairness.flow_rounding import rounded
 from fairness.objectives import kmeans_objective
 from fairness.reporting import keep_labels
@@ -106,6 +106,7 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: a parameter, X or groups that cannot be.
         """
+        warn_if_groups_are_y(y, sensitive_features)
         data, watch = given(self, X, sensitive_features, intersectional=True), Stopwatch()
         seeds = data.seeds(self)
         seeding = watch.lap()

@@ -9,7 +9,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from clustering.parameters import AtLeast
 from clustering.streams import stream
 from clustering.timing import Stopwatch
-from fairness.fit_input import SmallGroups
+from fairness.fit_input import SmallGroups, warn_if_groups_are_y
 from fairness.objectives import Kind
 from fairness.rivals.fairlets import fit_fairlets, wanted_balance
 from fairness.rivals.given import Floats, Ints, given
@@ -85,6 +85,7 @@ class Backurs(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: a parameter, X or groups that cannot be; more than two groups; a balance that the data lacks.
         """
+        warn_if_groups_are_y(y, sensitive_features)
         data, watch = given(self, X, sensitive_features, two_groups=True), Stopwatch()
         if data.groups.trivial:
             self.balance_wanted_, fairlets = (1, 1), np.arange(len(data.values))

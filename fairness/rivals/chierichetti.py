@@ -13,7 +13,7 @@ from clustering.errors import InputError
 from clustering.parameters import AtLeast
 from clustering.streams import stream
 from clustering.timing import Stopwatch
-from fairness.fit_input import SmallGroups
+from fairness.fit_input import SmallGroups, warn_if_groups_are_y
 from fairness.objectives import Kind
 from fairness.rivals.fairlets import fit_fairlets, wanted_balance
 from fairness.rivals.given import Floats, Ints, given
@@ -103,6 +103,7 @@ class Chierichetti(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: a parameter, X or groups that cannot be; more than two groups; a balance that the data lacks.
         """
+        warn_if_groups_are_y(y, sensitive_features)
         data, watch = given(self, X, sensitive_features, two_groups=True), Stopwatch()
         points = len(data.values)
         fairlets, self.n_parts_ = np.arange(points), 1

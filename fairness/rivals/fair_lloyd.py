@@ -12,7 +12,7 @@ from clustering.parameters import AtLeast, Within
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 from fairness.assignment import FairAssignment, bounds_about, fair_assignment
-from fairness.fit_input import SmallGroups
+from fairness.fit_input import SmallGroups, warn_if_groups_are_y
 from fairness.flow_rounding import rounded
 from fairness.metrics import largest_violation
 from fairness.objectives import Kind, geometric_median, objective_of
@@ -99,6 +99,7 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: a parameter, X or groups that cannot be; bounds that no assignment can keep.
         """
+        warn_if_groups_are_y(y, sensitive_features)
         data, watch = given(self, X, sensitive_features), Stopwatch()
         seeds = data.seeds(self)
         seeding = watch.lap()

@@ -15,7 +15,7 @@ from clustering.row_graph import graph_and_variance, scipy_graph
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 from fairness.fair_spectrum import embedded_labels, fair_embedding
-from fairness.fit_input import SmallGroups
+from fairness.fit_input import SmallGroups, warn_if_groups_are_y
 from fairness.reporting import keep_labels
 from fairness.rivals.given import given
 
@@ -87,6 +87,7 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: a parameter, X, groups or a graph that cannot be; fewer points with arcs than clusters.
         """
+        warn_if_groups_are_y(y, sensitive_features)
         data, watch = given(self, X, sensitive_features), Stopwatch()
         K = self.n_clusters
         rows = Rows.of(torch.from_numpy(data.values))

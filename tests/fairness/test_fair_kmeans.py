@@ -58,6 +58,7 @@ def draw(seed, N=40, J=3):
 def test_the_contract_of_scikit_learn():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
+        warnings.filterwarnings("ignore", message="y is ignored")
         check_estimator(FairKMeans())
 
 
@@ -392,3 +393,10 @@ def test_few_points_lie_between_clusters_at_the_end():
     squared = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
     paid = np.sort(squared + model.group_prices_[(groups == "low").astype(int)], axis=1)
     assert (paid[:, 1] - paid[:, 0] < 1e-3 * np.median(paid[:, 1] - paid[:, 0])).sum() <= 2 * 2
+
+
+def test_groups_in_the_place_of_y_are_worth_a_warning():
+    """scikit-learn's habit; the clusters would be of one group, and perfectly fair."""
+    X, groups = draw(0, 20)
+    with pytest.warns(UserWarning, match="sensitive_features="):
+        FairKMeans(2, n_init=1).fit(X, groups)

@@ -21,6 +21,7 @@ quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarnin
 def test_the_contract_of_scikit_learn():
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
+        warnings.filterwarnings("ignore", message="y is ignored")
         check_estimator(FairKMedian())
 
 

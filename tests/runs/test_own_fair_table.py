@@ -66,6 +66,16 @@ def test_shares_of_numbers_need_their_names(fair, tmp_path):
     assert dict(zip(record["groups"], record["target"], strict=True)) == {"10": 0.4, "2": 0.6}
 
 
+def test_a_page_of_somebody_else_is_not_written_over(fair, tmp_path):
+    other = tmp_path / "out.html"
+    other.write_text("<p>my thesis</p>")
+    code, seen = fair("columns=income,age", "n_clusters=2", f"output={tmp_path / 'out.csv'}")
+    assert code == 2
+    assert str(other) in seen.err
+    assert other.read_text() == "<p>my thesis</p>"
+    assert not (tmp_path / "out.csv").exists()
+
+
 def test_one_weight_is_what_the_rows_come_with(fair, store):
     code, seen = fair("n_clusters=2", "columns=income,age", "fairness_weight=1e-6", "--json")
     assert code == 0, seen.err
