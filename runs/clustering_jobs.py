@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from runs.cluster_config import ClusterConfig
 from runs.fair_config import FairConfig
@@ -13,11 +13,23 @@ from runs.lineage import cluster_name, short
 from runs.locks import Say
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from runs.tracked_run import TrackedRun
     from runs.tracking import Tracker
 
 C = TypeVar("C", ClusterConfig, FairConfig)
-F = TypeVar("F")
+
+
+class Labelled(Protocol):
+    """What is found of points."""
+
+    @property
+    def labels(self) -> "NDArray[Any]":
+        """(several, N) clusters."""
+
+
+F = TypeVar("F", bound=Labelled)
 
 
 class Recorded(NamedTuple, Generic[F]):
@@ -106,6 +118,8 @@ class ClusteringJob(ABC, Generic[C]):
         try:
             found = tracker.read(run_id, file, load)
             shape = int(tags["points"]), int(tags["dimensions"])
+            if found.labels.shape[1] != shape[0]:
+                raise ValueError(f"it is of {found.labels.shape[1]} points, not {shape[0]}")
             return Recorded(run_id, shape, int(tags["clusters"]), found)
         except (ValueError, KeyError) as error:
             say(f"{self.name}: {file} of run {run_id} is no longer whole ({error}): done again")

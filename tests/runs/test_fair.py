@@ -100,11 +100,16 @@ def test_identity_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_p
     assert of("method=bera") == of("method=bera", "fairness_weight=1"), "it has no weight"
 
 
-@pytest.mark.parametrize("damage", ["cut", "gone"])
+@pytest.mark.parametrize("damage", ["cut", "gone", "of other points"])
 def test_a_damaged_result_is_made_again(asked, one, store, notes, damage):
     (first,) = one(asked())
     path = store.artifacts / "fair" / "synthetic" / first.run_id / "artifacts" / PATH
-    path.unlink() if damage == "gone" else path.write_bytes(path.read_bytes()[:1000])
+    if damage == "gone":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(path.read_bytes()[:1000])
+    else:
+        dataclasses.replace(first.found, labels=first.found.labels[:, :-1]).save(path)
     (again,) = one(asked(), progress=notes)
     assert not again.reused
     assert "no longer whole" in notes
