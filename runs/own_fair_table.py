@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from clustering.errors import InputError
 from runs.fair_config import FairConfig
-from runs.overrides import spell
+from runs.overrides import spell, write
 from runs.store import write_text
 from runs.table_outputs import (
     Written,
@@ -19,11 +20,12 @@ from runs.table_outputs import (
     is_table,
     method_name,
     places,
+    stem_and_ending,
 )
 
 if TYPE_CHECKING:
     from fairness.datasets.table import Attribute, Table
-    from runs.fair_results import FairResult
+    from runs.fair_results import FairResult, TradeOff
     from runs.store import Store
 
 ADDED = ("cluster",)
@@ -70,17 +72,18 @@ def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str
     from runs.fairness_stage import knows_groups
     from runs.report.fair_change import FairFound
     from runs.report.fair_page import fair_page
-    from runs.report.fair_words import weight_name
 
     config, found = result.config, result.found
     table = _table(config)
     contents = table.contents()
     place = given_out(result)
     weights, labels, chosen = found.weights.tolist(), found.labels, place
-    aware = knows_groups(config.method.kind)
+    settled = found.converged.tolist()
+    aware, target = knows_groups(config.method.kind), _target(result, table)
     if weights[0] != 0 and aware:
         unfair = fit(_unfair(result)).found.labels[:1]
         weights, labels, chosen = [0.0, *weights], np.concatenate([unfair, labels]), chosen + 1
+        settled = [True, *settled]
     written = places(config, result.n_clusters, result.identity, contents.file, store)
     with store.watched():
         written.rows.parent.mkdir(parents=True, exist_ok=True)
@@ -95,11 +98,12 @@ def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str
             clusters=result.n_clusters,
             method=method_name(config),
             command=command("fair", words, {}),
-            commands=[command("fair", words, {"fairness_weight": weight_name(weight)}) for weight in weights],
-            more=command("fair", words, {"fairness_weight": weight_name(MORE * weights[-1])}),
+            commands=[_at(weight, words, config) for weight in weights],
+            more=_at(MORE * weights[-1], words, config),
             output=written.rows.name,
             aware=aware,
-            target=_target(result, table),
+            settled=settled,
+            target=target,
             facts={
                 "run in MLflow": result.run_id,
                 "identity": result.identity,
@@ -107,6 +111,7 @@ def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str
                 "columns": "in their standard deviations" if table.scale == "standard" else "as they are",
                 "fairness error": f"{found.fairness_error[place]:.4g} (sum of KL over clusters, in nats)",
                 **_price(float(found.price[place]) if aware else math.nan),
+                **({} if target is None else {"least fairness error": f"{_least(found):.4g} (none is below)"}),
                 "least balance": f"{found.balance_min[place]:.3f} (whole table {found.data_balance:.3f})",
                 "settings": spell(config.method.options),
             },
@@ -120,6 +125,25 @@ def given_out(result: "FairResult") -> int:
     positive = np.flatnonzero(result.found.weights > 0)
     asked = result.config.fairness_weight is not None and len(positive) == 1
     return int(positive[0]) if asked else result.found.chosen
+
+
+def _at(weight: float, words: Sequence[str], config: FairConfig) -> str:
+    """What to type for one weight, and a file of its own where the rows were to go to one."""
+    from runs.report.fair_words import weight_name
+
+    changed = {"fairness_weight": weight_name(weight)}
+    if config.output is not None:
+        rows = Path(config.output)
+        stem, ending = stem_and_ending(rows)
+        changed["output"] = write(str(rows.with_name(f"{stem}-{weight_name(weight)}{ending}")))
+    return command("fair", words, changed)
+
+
+def _least(found: "TradeOff") -> float:
+    """Fairness error that no clusters are below: weighted by sizes they have the whole table's shares, and KL is
+    convex."""
+    shares = found.group_sizes / found.labels.shape[1]
+    return float((found.target * np.log(found.target / shares)).sum())
 
 
 def _price(price: float) -> dict[str, str]:

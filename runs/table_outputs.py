@@ -108,8 +108,8 @@ def places(config: TableConfig, clusters: int, identity: str, file: "RowFile", s
     if config.output is not None:
         rows = Path(config.output)
         return Written(rows, _page_beside(rows))
-    stem = f"{_stem(file.path)}-{short(config.method)}-{clusters}-{identity[:6]}"
-    ending = file.path.name.removeprefix(_stem(file.path))
+    own, ending = stem_and_ending(file.path)
+    stem = f"{own}-{short(config.method)}-{clusters}-{identity[:6]}"
     return Written(store.root / "clusters" / f"{stem}{ending}", store.root / "clusters" / f"{stem}.html")
 
 
@@ -132,9 +132,10 @@ def command(verb: str, words: Sequence[str], changed: Mapping[str, str]) -> str:
 
 
 def _page_beside(rows: Path) -> Path:
-    return rows.with_name(f"{_stem(rows)}.html")
+    return rows.with_name(f"{stem_and_ending(rows)[0]}.html")
 
 
-def _stem(path: Path) -> str:
-    """Its name without the ending, of which .csv.gz is one."""
-    return Path(path.name.removesuffix(".gz")).stem
+def stem_and_ending(path: Path) -> tuple[str, str]:
+    """Its name in two, of which .csv.gz is one ending."""
+    stem = Path(path.name.removesuffix(".gz")).stem
+    return stem, path.name.removeprefix(stem)

@@ -40,6 +40,7 @@ class FairFound:
         more: what to type for a larger weight than all of them.
         output: where the rows with their clusters are.
         aware: whether the method knows of the groups.
+        settled: whether the method ended by itself, at each weight; none: all did.
         target: share of each (attribute, group) that clusters should have; None: that of the whole table.
         facts: what an expert wants to know, by its name.
     """
@@ -57,6 +58,7 @@ class FairFound:
     more: str
     output: str
     aware: bool = True
+    settled: Sequence[bool] = ()
     target: Mapping[tuple[str, str], float] | None = None
     facts: Mapping[str, str] = field(default_factory=dict)
 
@@ -109,16 +111,24 @@ class Step:
     Attributes:
         farthest: of a group's share in a cluster from the one to be reached.
         lacking: groups that a cluster lacks.
+        lost: clusters without rows.
         distance: mean of the rows to their cluster's middle, over that without fairness.
         moved: rows in another cluster than without fairness.
+        settled: whether the method ended by itself.
     """
 
     weight: float
     farthest: float
     lacking: int
+    lost: int
     distance: float
     moved: int
+    settled: bool
     command: str
+
+    def whole_as(self, other: "Step") -> bool:
+        """Whether it has as many clusters as another one, and as many groups in them."""
+        return self.lost <= other.lost and self.lacking <= other.lacking
 
 
 class Change:
@@ -191,6 +201,18 @@ class Change:
         keys, report = self._keys(), self.reports[after]
         return [(*keys[j], cluster) for j, cluster in sorted(report.absent(), key=lambda pair: pair[1])]
 
+    def too_rare(self) -> dict[tuple[str, str], int]:
+        """Rows of groups that a cluster lacks with fairness, and that have too few rows for all clusters."""
+        sizes = dict(zip(self._keys(), self._groups.sizes.tolist(), strict=True))
+        clusters = int((self.reports[1].sizes > 0).sum())
+        lacking = [(attribute, group) for attribute, group, _ in self.lacking(after=True)]
+        return {key: sizes[key] for key in dict.fromkeys(lacking) if sizes[key] < clusters}
+
+    @property
+    def reachable(self) -> bool:
+        """Whether all clusters could have the shares to be reached: together they have those of the whole table."""
+        return bool(np.abs(self._groups.target - self._groups.sizes / self.rows).max() <= NOTICED)
+
     def clusters(self) -> list[Cluster]:
         """All that have rows, with fairness."""
         lines = {
@@ -220,8 +242,10 @@ class Change:
                     float(weight),
                     float(np.nanmax(np.abs(report.deviation))),
                     len(report.absent()),
+                    int((report.sizes == 0).sum()),
                     _ratio(self._distances[i], self._distances[0]),
                     self._moved(i),
+                    bool(found.settled[i]) if len(found.settled) else True,
                     found.commands[i],
                 )
             )
@@ -233,13 +257,28 @@ class Change:
         fewer = [step for step in steps[: self._found.chosen] if step.farthest > chosen.farthest + NOTICED]
         return fewer[-1] if fewer and fewer[-1].weight > 0 else None
 
+    def cheaper(self, steps: Sequence[Step]) -> Step | None:
+        """Of the smaller weights that are as near in the farthest group and noticeably cheaper, the nearest; None where
+        there are none. The chosen weight has the least error of all groups, of which that group is one."""
+        chosen = steps[self._found.chosen]
+        as_near = [
+            step
+            for step in steps[1 : self._found.chosen]
+            if step.whole_as(chosen) and step.farthest <= chosen.farthest and step.distance < chosen.distance - NOTICED
+        ]
+        return min(as_near, key=lambda step: (step.farthest, step.distance), default=None)
+
     def more(self, steps: Sequence[Step]) -> str | None:
-        """What to type for noticeably more fairness; None where there is no room for it."""
+        """What to type for noticeably more fairness; None where there is no room for it, or where larger weights were
+        tried and gave none without losing a cluster, or a group of one."""
         chosen = steps[self._found.chosen]
         if chosen.farthest <= NOTICED:
             return None
-        better = [s for s in steps[self._found.chosen + 1 :] if s.farthest < chosen.farthest - NOTICED]
-        return better[0].command if better else self._found.more
+        larger = steps[self._found.chosen + 1 :]
+        better = [step for step in larger if step.whole_as(chosen) and step.farthest < chosen.farthest - NOTICED]
+        if better:
+            return better[0].command
+        return None if larger else self._found.more
 
     def distances(self) -> list[tuple[str, str, float, float, str]]:
         """Attribute, group, mean distance to the middle of the cluster without and with fairness, and what it says."""

@@ -151,6 +151,48 @@ def test_other_shares_may_be_asked_for(tmp_path, people):
     assert "With fairness it is 75 of 100, which is still the largest difference from what was asked for." in seen
 
 
+def test_shares_that_no_clusters_can_have_are_said_to_be_so(tmp_path, people):
+    target = {("sex", "f"): 0.25, ("sex", "m"): 0.75}
+    seen = text(fair_page(found(tmp_path, people, [APART, HALF], target=target)))
+    assert "No clusters can all have what was asked for." in seen
+    assert "about the shares" not in seen
+    assert "No clusters can" not in text(fair_page(found(tmp_path, people, [APART, HALF])))
+
+
+def test_weights_that_lose_a_cluster_are_not_advised(tmp_path, people):
+    lost = text(fair_page(found(tmp_path, people, [APART, HALF, [0] * 8], chosen=1)))
+    assert "For more fairness" not in lost
+    assert "The larger weights that were tried give no more fairness without losing clusters or groups." in lost
+    assert "clusters without rows" in lost
+
+
+def test_a_smaller_weight_that_is_as_near_and_cheaper_is_named(tmp_path, people):
+    by_age = [0, 1, 0, 1, 0, 1, 0, 1]  # as fair as MIXED, of rows that are more alike
+    seen = text(fair_page(found(tmp_path, people, [APART, by_age, MIXED])))
+    assert "no farther: transduce fair fairness_weight=10" in seen
+    assert "no farther:" not in text(fair_page(found(tmp_path, people, [APART, MIXED, by_age])))
+
+
+def test_labels_that_had_not_settled_are_said_to_be_so(tmp_path, people):
+    seen = text(fair_page(found(tmp_path, people, [APART, HALF], settled=[True, False])))
+    assert "stopped at max_iter before it had settled" in seen
+    seen = text(fair_page(found(tmp_path, people, [APART, HALF], settled=[True, True])))
+    assert "settled" not in seen.lower()
+
+
+def test_a_group_of_fewer_rows_than_clusters_is_beyond_any_weight(tmp_path, people):
+    frame = people.assign(sex=list("ffffmmxx"))
+    labels = [0, 1, 2, 0, 1, 2, 0, 1]
+    seen = text(fair_page(found(tmp_path, frame, [labels, labels])))
+    assert "sex = x has 2 rows, which cannot be in each of 3 clusters, whatever the weight." in seen
+    assert "Fewer clusters may mend it, or joining a group with another." in seen
+    assert "A larger weight" not in seen
+    frame, labels = people.assign(sex=list("fffmmmxx")), [0, 0, 0, 1, 1, 2, 0, 1]
+    assert "A larger weight or fewer clusters may mend the rest." in text(
+        fair_page(found(tmp_path, frame, [labels] * 2))
+    )
+
+
 def test_a_method_without_a_weight(tmp_path, people):
     seen = text(fair_page(found(tmp_path, people, [APART, MIXED], weights=[0.0, np.nan], method="Backurs")))
     assert "has no fairness_weight" in seen

@@ -1,6 +1,7 @@
 """`transduce fair dataset=table`: rows in, the same rows with clusters and a page out; mistakes leave nothing."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -146,3 +147,13 @@ def test_a_method_that_knows_of_no_groups_is_not_said_to_be_fair(fair, store):
     assert "Method: KMeans." in page
     for word in ("done twice", "Without fairness", "with fairness", "nan", "price"):
         assert word not in page.lower()
+
+
+def test_what_to_type_next_writes_to_files_of_its_own(fair, tmp_path):
+    code, seen = fair("n_clusters=2", "columns=income,age", WEIGHTS, f"output={tmp_path / 'out.csv.gz'}")
+    assert code == 0, seen.err
+    page = text((tmp_path / "out.html").read_text())
+    advised = re.findall(r"(?:fairness|farther): (transduce fair .*?) fairness_weight=(\S+) output=(\S+)", page)
+    assert advised
+    for _, weight, output in advised:
+        assert output == str(tmp_path / f"out-{weight}.csv.gz")
