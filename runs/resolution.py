@@ -15,6 +15,7 @@ from runs.config import SCHEMAS, RunConfig, group_names, group_of, top_level
 from runs.groups import GROUPS, REQUIRED, Choice
 from runs.networks import check_backbone
 from runs.overrides import Value
+from runs.run_config import PLACES
 from runs.tuning_protocol import default_grids, grid_of
 
 
@@ -184,7 +185,9 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
         if other is not schema and first in {*group_names(other), *(f.name for f in top_level(other))}
     ]
     if verbs:
-        return _of_another_verb(item, verbs[0])
+        kind, _, name = item.origin.partition(" ")
+        whole = [verb for verb in verbs if kind == "experiment" and _takes(SCHEMAS[verb], experiment(name))]
+        return _of_another_verb(item, [*whole, *verbs][0], bool(whole))
     other_options = [
         choice
         for group in group_names(schema)
@@ -194,9 +197,12 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
     ]
     if other_options:
         owner = other_options[0]
+        own = [choice for choice in candidates if choice.key == owner.key]
+        files = any(field in choice.options for choice in own for field in (*PLACES, "path"))
+        needless = ", it needs no files" if item.key in PLACES and not files else ""
         return InputError(
-            f"unknown key {str(item)!r}: a field of {owner.key} {owner.name}, which is not chosen; "
-            f"add {owner.key}={owner.name}"
+            f"unknown key {str(item)!r}: {owner.key} {', '.join(choice.name for choice in own)} has no such "
+            f"field{needless}; leave it out, or add {owner.key}={owner.name}, which has it"
         )
     for verb, other in SCHEMAS.items():
         for group in _groups(other) - _groups(schema):
@@ -215,8 +221,29 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
     return InputError(f"unknown key {str(item)!r}; known: {', '.join(top)}, and fields of the groups (see --help)")
 
 
-def _of_another_verb(item: Assignment, verb: str) -> InputError:
-    remedy = f"`transduce {verb} {item.origin.replace(' ', '=')}` takes it" if item.origin else "leave it out here"
+def _takes(schema: type[RunConfig], lines: Sequence[Assignment]) -> bool:
+    """Whether a verb knows every key of an experiment, and the options that it chooses."""
+    try:
+        chosen = _chosen(schema, lines, [])
+        candidates = [groups.option(group_of(schema, key), name) for key, options in chosen.items() for name in options]
+    except InputError:
+        return False
+    known = {*group_names(schema), *(field.name for field in top_level(schema))}
+    known |= {name for choice in candidates for field in choice.options for name in (field, f"{choice.key}.{field}")}
+    return all(item.key in known for item in lines)
+
+
+def _of_another_verb(item: Assignment, verb: str, whole: bool = False) -> InputError:
+    """What to say of a key.
+
+    Args:
+        whole: the verb takes all of the experiment that the key stands in.
+    """
+    remedy = "leave it out here"
+    if item.origin.startswith("experiment "):
+        command = f"`transduce {verb} {item.origin.replace(' ', '=', 1)}`"
+        shows = " and prints its table" if verb in ("cluster", "fair") else ""
+        remedy = f"{command} takes it{shows}" if whole else f"try {command}"
     return InputError(f"{item} is a key of `transduce {verb}`, not of this verb; {remedy}")
 
 

@@ -1,7 +1,9 @@
 """`transduce fair`: fair clustering along weights, and what fairness costs."""
 
+import hashlib
 import math
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runs.cli.flags import Flags
@@ -66,16 +68,16 @@ def run(flags: Flags, console: Console) -> int:
         else None
         for result in results
     ]
-    by_dataset = {
-        name: [result for result in results if result.config.dataset.name == name]
-        for name in dict.fromkeys(result.config.dataset.name for result in results)
+    by_points = {
+        points: [result for result in results if _points(result.config) == points]
+        for points in dict.fromkeys(_points(result.config) for result in results)
     }
-    figures = {name: _figure(name, own, session) for name, own in by_dataset.items()}
+    figures = {points: _figure(points, own, session) for points, own in by_points.items()}
     if console.as_json:
         pairs = zip(results, written, strict=True)
-        console.json([_record(result, figures[result.config.dataset.name], files) for result, files in pairs])
+        console.json([_record(result, figures[_points(result.config)], files) for result, files in pairs])
     else:
-        for own in by_dataset.values():
+        for own in by_points.values():
             show(own, session.varying, console)
     for files in filter(None, written):
         console.note(f"rows with their clusters: {files.rows}")
@@ -100,13 +102,22 @@ def show(results: "Sequence[FairResult]", varying: Any, console: Console) -> Non
         console.write(marks)
 
 
-def _figure(name: str, results: "Sequence[FairResult]", session: "Session") -> "LoggedFigure":
+def _figure(points: str, results: "Sequence[FairResult]", session: "Session") -> "LoggedFigure":
     """The picture of all results on a data set, drawn or taken from the record."""
     from runs.figures.logged import logged_figure
     from runs.figures.trade_off import DRAWING
 
-    where = session.store, session.tracker
-    return logged_figure(f"fair/{short_name(name)}", DRAWING, results, *where, say=session.console.note)
+    shown = hashlib.sha256(" ".join(result.identity for result in results).encode()).hexdigest()[:6]
+    name, where = f"fair/{short_name(results[0].config.dataset.name)}", (session.store, session.tracker)
+    files = f"fair/{short_name(Path(points).stem)}-{shown}"  # other results leave this picture as it is
+    return logged_figure(name, DRAWING, results, *where, say=session.console.note, files_as=files)
+
+
+def _points(config: FairConfig) -> str:
+    """What tells the points of configs apart, for a person: the data set, or the file of a table of one's own."""
+    from runs.table_outputs import is_table
+
+    return str(config.dataset.options["path"]) if is_table(config) else config.dataset.name
 
 
 def _record(result: "FairResult", figure: "LoggedFigure", files: "Written | None") -> dict[str, Any]:

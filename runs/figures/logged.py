@@ -61,21 +61,23 @@ def logged_figure(
     *,
     say: Say = silent,
     force: bool = False,
+    files_as: str = "",
 ) -> LoggedFigure:
     """Draw a figure of what was read, or take it from the record where it was drawn from the same runs before.
 
     Args:
         found: what the drawing read, of at least one config.
         force: draw it again.
+        files_as: what its files are called, less their endings, where the name alone does not tell them from others.
 
     Raises:
         InputError: what was read makes no such figure.
     """
     sources = tuple(run_id for one in found for run_id in drawing.run_ids(one))
     code = code_fingerprint(drawing.draw.__module__, "runs.figures.drawing", "runs.figures.style", follow=False)
-    key = identity("figure", name=name, sources=sources, code=code)
+    key = identity("figure", name=files_as or name, sources=sources, code=code)
     experiment = f"figure/{name.partition('@')[0]}"
-    caption, stem = drawing.caption(found), file_stem(name)
+    caption, stem = drawing.caption(found), file_stem(files_as or name)
     with store.lock("figure", key, f"the figure {name}", say), store.watched():
         tracker.bury(experiment, key)
         run = None if force else tracker.find(experiment, key)

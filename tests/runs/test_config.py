@@ -2,6 +2,7 @@
 
 import dataclasses
 import itertools
+import re
 import typing
 
 import pytest
@@ -53,6 +54,41 @@ def config_folder(tmp_path, monkeypatch):
     groups._option.cache_clear()
     yield tmp_path
     groups._option.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments", "words"),
+    [
+        (FairConfig, ["dataset=synthetic", "root=F"], "dataset synthetic has no such field, it needs no files; leave"),
+        (FairConfig, ["dataset=table", "path=a.csv", "root=F"], "dataset table has no such field; leave it out"),
+        (EvaluateConfig, ["root=F"], "benchmark glyphs has no such field, it needs no files; leave it out, or add"),
+    ],
+)
+def test_a_folder_for_what_needs_no_files(schema, arguments, words):
+    with pytest.raises(InputError, match=words):
+        parse(schema, arguments)
+
+
+@pytest.mark.parametrize(
+    ("lines", "remedy"),
+    [
+        (
+            "dataset: synthetic\nmethod: fair_kmeans,bera\nseed: 0,1\n",
+            "`transduce fair {}` takes it and prints its table",
+        ),
+        (
+            "dataset: digits\nmethod: slk_means\nmethod.n_neighbors: 5\nstarts: 3\n",
+            "`transduce cluster {}` takes it and prints its table",
+        ),
+        ("dataset: synthetic\nfairness_weight: 0,10\n", "`transduce fair {}` takes it and prints its table"),
+        ("dataset: synthetic\nfairness_wait: 0,10\n", "try `transduce cluster {}`"),  # none takes it
+    ],
+)
+def test_an_experiment_of_another_verb_names_the_verb_that_takes_all_of_it(tmp_path, lines, remedy):
+    path = tmp_path / "own.yaml"
+    path.write_text(lines)
+    with pytest.raises(InputError, match=re.escape(remedy.format(f"experiment={path}"))):
+        parse(EvaluateConfig, [f"experiment={path}"])
 
 
 @pytest.mark.usefixtures("config_folder")

@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -164,10 +165,32 @@ def test_the_picture_shows_the_numbers_of_the_runs_and_is_kept(store, tracker, o
     typed = ["fair", *SMALL, f"results={store.root}", "method=fair_kmeans,bera"]
     assert main([*typed, "--json"]) == 0
     record = json.loads(capsys.readouterr().out)[0]
-    assert all((store.figures / f"fair-synthetic.{kind}").stat().st_size > 0 for kind in ("pdf", "svg", "png"))
-    assert record["picture"] == str(store.figures / "fair-synthetic.pdf")
+    picture = Path(record["picture"])
+    assert picture.parent == store.figures
+    assert all(picture.with_suffix(f".{kind}").stat().st_size > 0 for kind in ("pdf", "svg", "png"))
     (run,) = runs_of(tracker, "figure/fair/synthetic")
     assert run.data.tags["source_runs"].split() == [result.run_id for result in results]
+
+
+def test_each_picture_has_files_of_its_own(store, tmp_path, capsys):
+    for table, divisor in (("staff.csv", 7), ("patients.csv", 11)):
+        lines = [f"{i / divisor:.3f},{i % 5},{'ab'[i % 2]}" for i in range(30)]
+        (tmp_path / table).write_text("x,y,kind\n" + "\n".join(lines))
+    tables = f"path={tmp_path / 'staff.csv'},{tmp_path / 'patients.csv'}"
+    common = ["fair", f"results={store.root}", "n_clusters=2", "--json", "method=fair_lloyd", "n_init=1"]
+    drawn = []
+    for more in (
+        ["dataset=synthetic"],
+        ["dataset=synthetic", "delta=0.2"],
+        ["dataset=table", tables, "sensitive=kind"],
+    ):
+        assert main([*common, *more]) == 0
+        drawn += [record["picture"] for record in json.loads(capsys.readouterr().out)]
+    assert len(set(drawn)) == 4
+    assert all(Path(picture).stat().st_size > 0 for picture in drawn)
+    assert [Path(picture).name.partition("-")[2].rpartition("-")[0] for picture in drawn[2:]] == ["staff", "patients"]
+    assert main([*common, "dataset=synthetic"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["picture"] == drawn[0], "the same results, the same picture"
 
 
 def test_where_one_method_fails_the_others_are_shown_and_kept(store, tracker, capsys):
