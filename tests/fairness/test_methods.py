@@ -1,0 +1,57 @@
+"""Every fair method of the table, also one added tomorrow, keeps to what `transduce fair` and its tables need of it."""
+
+import inspect
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.exceptions import ConvergenceWarning
+
+from clustering.methods import with_known
+from fairness.methods import METHODS, UNFAIR, kind_of
+from fairness.metrics import fairness_error
+
+
+@pytest.fixture(autouse=True)
+def _few_points():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        yield
+
+
+def made(name, **given):
+    return with_known(METHODS.load(name)(), n_init=1, random_state=0, device="cpu", **given)
+
+
+def grouped():
+    rng = np.random.default_rng(0)
+    of = np.arange(48) % 3
+    return 4 * np.eye(3)[of] + rng.normal(size=(48, 3)), {"sex": np.where(rng.random(48) < 0.5, "f", "m")}
+
+
+@pytest.mark.parametrize("name", METHODS.table)
+def test_it_takes_groups_by_attribute_and_says_what_its_objective_is(name):
+    X, groups = grouped()
+    model = made(name, n_clusters=2).fit(X, sensitive_features=groups)
+    assert model.labels_.shape == (48,)
+    assert set(model.labels_) <= {0, 1}
+    assert np.isfinite(model.objective_)
+    assert kind_of(model) in UNFAIR, "else nothing can be compared with it: add `kind`"
+    if hasattr(model, "fairness_error_"):
+        assert model.fairness_error_ == pytest.approx(fairness_error(model.labels_, groups["sex"]))
+
+
+@pytest.mark.parametrize("name", METHODS.table)
+def test_one_with_a_weight_has_a_path_and_one_without_has_none(name):
+    kind = METHODS.load(name)
+    assert hasattr(kind, "path") == ("fairness_weight" in inspect.signature(kind).parameters)
+    if not hasattr(kind, "path"):
+        return
+    X, groups = grouped()
+    fitted = made(name, n_clusters=2).path(X, [0.0, 5.0], sensitive_features=groups)
+    assert [model.fairness_weight_ for model in fitted] == [0, 5]
+
+
+def test_the_unfair_methods_are_of_the_objective_that_they_stand_for():
+    for objective, name in UNFAIR.items():
+        assert kind_of(METHODS.load(name)()) == objective
