@@ -44,7 +44,7 @@ def configured(kind: Any, values: Mapping[str, Any]) -> Any:
     """The estimator with these parameters, checked against their annotations where it has some.
 
     A class whose `fit` asks for more than the points is no clusterer. A number that came as text, because the default
-    is a word ("estimate", say), is a number again.
+    is a word ("estimate", say), is a number again, unless the annotation wants text.
 
     Raises:
         InputError: no clusterer; or names the parameter, what it may hold and the value it got.
@@ -59,7 +59,7 @@ def configured(kind: Any, values: Mapping[str, Any]) -> Any:
         return kind(**values)
     taken = dict(values)
     for name, value in values.items():
-        if isinstance(value, str) and name in hints and mismatch(value, hints[name]):
+        if isinstance(value, str) and (name not in hints or mismatch(value, hints[name])):
             taken[name] = _number(value)
     built = kind(**taken)
     validate_signature(built)

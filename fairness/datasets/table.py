@@ -167,7 +167,7 @@ class Table:
 
     def _binned(self, name: str, numbers: NDArray[np.float64]) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
         """Names of the bins that have rows, in their order, and the bin of each number."""
-        from fairness.groups import binned
+        from fairness.bins import binned
 
         found, edges = binned(name, numbers, self._bins if len(self.bins) == 1 else [-np.inf, *self.bins, np.inf])
         kept, codes = np.unique(found, return_inverse=True)

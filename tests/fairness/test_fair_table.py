@@ -31,7 +31,7 @@ def test_rows_are_clustered_by_numbers_and_fair_about_the_others(table):
     assert found.values.mean(axis=0) == pytest.approx(0)
     assert found.values.std(axis=0) == pytest.approx(1)
     assert {name: values.tolist() for name, values in found.sensitive.items()} == {"sex": ["f", "m", "m", "f"]}
-    assert table(scale="none").read().values[:, 0].tolist() == [20, 30, 40, 50]
+    assert table(scale=None).read().values[:, 0].tolist() == [20, 30, 40, 50]
 
 
 def test_a_sensitive_column_is_clustered_by_where_it_is_named(table):

@@ -139,3 +139,8 @@ def test_a_group_smaller_than_the_number_of_clusters_is_named():
     with pytest.raises(InputError, match=r"SomeMethod: group 'b' has 1 points.*small_groups='keep'"):
         smallest_group(groups_of(list("aaab"), 4), 2, "SomeMethod")
     smallest_group(groups_of(None, 1), 2, "SomeMethod")
+
+
+def test_infinite_numbers_are_in_no_bin():
+    with pytest.raises(InputError, match="'age' is infinite in row 2"):
+        groups_of({"age": [1.0, 2.0, np.inf, 4.0]}, 4, numeric_bins=2)

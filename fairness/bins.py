@@ -1,0 +1,71 @@
+"""Sensitive attributes that are numbers, in bins."""
+
+import numbers
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.errors import InputError
+
+Bins = int | Sequence[float] | Mapping[str, Any] | None
+"""Of attributes that are numbers: so many bins of about equally many points, or the edges of right-closed bins, or
+either of them by the attribute's name; None: every value is a group."""
+
+
+def binned(name: str, values: NDArray[np.float64], bins: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """(N,) the right-closed bin of each number, 0..B-1, and the (B + 1,) edges, of which the lowest is in the first
+    bin. NaN, and what is beyond edges found before, are in the outer bins.
+
+    Args:
+        name: of the attribute.
+        values: (N,).
+        bins: so many of about equally many points, or rising edges.
+
+    Raises:
+        InputError: an infinite value; bins that are none, or that do not reach all values.
+    """
+    if np.isinf(values).any():
+        raise InputError(f"sensitive_features: {name!r} is infinite in row {int(np.isinf(values).argmax())}; mend it")
+    edges = _edges(name, values, bins)
+    return np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2), edges
+
+
+def _edges(name: str, values: NDArray[np.float64], bins: Any) -> NDArray[np.float64]:
+    if isinstance(bins, np.ndarray):  # found before, of other points
+        return bins
+    known = values[~np.isnan(values)]
+    if isinstance(bins, (int, np.integer)) and bins >= 2:
+        edges = np.unique(np.quantile(known, np.linspace(0, 1, int(bins) + 1)))
+    else:
+        edges = np.asarray([] if isinstance(bins, (numbers.Number, str)) else bins, dtype=np.float64)
+        if edges.ndim != 1 or len(edges) < 2 or not np.all(np.diff(edges) > 0):
+            raise InputError(f"numeric_bins of {name!r} must be 2 or more, or two or more rising edges, not {bins!r}")
+        outside = (known < edges[0]) | (known > edges[-1])
+        if outside.any():
+            raise InputError(
+                f"numeric_bins of {name!r} reach from {edges[0]:g} to {edges[-1]:g}, but there is "
+                f"{known[outside][0]:g}; add an edge (inf will do)"
+            )
+    return edges if len(edges) > 1 else np.repeat(edges, 2)
+
+
+def bin_names(
+    name: str, codes: NDArray[np.int64], known: NDArray[np.bool_], edges: NDArray[np.float64]
+) -> tuple[NDArray[np.int64], list[Any]]:
+    """(N,) numbers of the bins that have points, and what these are called."""
+    counts = np.bincount(codes[known], minlength=len(edges) - 1)
+    small = (counts > 0) & (counts < 0.01 * known.sum())
+    names = [f"{'[' if i == 0 else '('}{low:g}, {high:g}]" for i, (low, high) in enumerate(_pairs(edges))]
+    if small.any():
+        warnings.warn(f"{name!r}: bin {names[int(small.argmax())]} has less than 1 % of the points", stacklevel=5)
+    kept = np.flatnonzero(counts)
+    rank = np.zeros(len(counts), dtype=np.int64)
+    rank[kept] = np.arange(len(kept))
+    return rank[codes], [names[i] for i in kept]
+
+
+def _pairs(edges: NDArray[np.float64]) -> list[tuple[float, float]]:
+    return list(zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True))
