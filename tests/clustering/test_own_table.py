@@ -68,7 +68,7 @@ def test_identity_is_of_the_content(table, tmp_path):
         (ROWS, {"columns": ("age", "age")}, "'age' is there twice"),
         (ROWS, {"columns": ("age",), "label": "age"}, "'age' is the label"),
         (ROWS, {"label": "town"}, "unknown column 'town'"),
-        (ROWS, {"scale": "robust"}, "scale must be one of standard, none"),
+        (ROWS, {"scale": "robust"}, "scale must be one of standard or null"),
         (ROWS.replace("3e4", ""), {}, "column 'income' has no value in row 2.*columns=age,flag"),
         (ROWS.replace("3e4", "inf"), {}, "column 'income' has the value inf in row 2"),
         (ROWS.replace("3e4", "n/a").replace("5e4", "?"), {}, "no value in row 1; 2 of 3 rows are like that"),

@@ -367,7 +367,7 @@ def test_where_every_weight_loses_a_cluster_there_is_no_star_and_no_front(asked,
     assert lost.found.best() == {}
     shown = rows([lost], lambda config, leave_out: {})
     assert not [row for row in shown if "*" in row["weight\n"]]
-    assert footnote([lost]) == ""
+    assert "*" not in footnote([lost])
     assert draw([lost])
     rival = dataclasses.replace(lost, config=lost.config.replace(fairness_weight=(0.0, 60.0)))
     assert fronts(series_of([rival, result]))[0] == set()

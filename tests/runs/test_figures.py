@@ -12,7 +12,7 @@ import pytest
 
 from clustering.errors import InputError
 from runs.cli import main
-from runs.config import ClusterConfig, EvaluateConfig, TuneConfig, parse
+from runs.config import ClusterConfig, EvaluateConfig, FairConfig, TuneConfig, parse
 from runs.figures import papers
 from runs.figures.drawing import plot_names
 from runs.figures.logged import NOTE, logged_figure
@@ -312,6 +312,11 @@ def test_every_figure_that_is_drawn_parses(name):
         assert {config.method.name for config in drawing.configs(name, "", ["method=slk_byproduct"], print)} == {
             "slk_byproduct"
         }
+        return
+    if drawing.schema is FairConfig:
+        other = drawing.configs(f"{name}@synthetic", "synthetic", [], print)
+        assert {config.dataset.name for config in other} == {"synthetic"}
+        assert all(config.fairness_weight for config in printed), "a figure is of the same weights everywhere"
         return
     folded = drawing.configs(f"{name}@glyphs", "glyphs", [], print)
     assert {(config.benchmark.name, config.backbone.name) for config in folded} == {("glyphs", "conv4")}

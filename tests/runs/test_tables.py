@@ -63,7 +63,7 @@ def test_the_newest_run_wins_and_the_other_is_named(recorded, trained, tracker, 
     assert any(old in note for note in table.notes)
 
 
-def test_of_many_runs_left_aside_the_newest_are_named_and_the_others_counted():
+def test_of_many_runs_left_aside_the_newest_are_named_and_the_others_counted(tracker):
     (config,) = parse(EvaluateConfig, ["strategy=simpleshot"])
     params = {name: str(value) for name, value in config.flat().items()}
     runs = [
@@ -72,7 +72,7 @@ def test_of_many_runs_left_aside_the_newest_are_named_and_the_others_counted():
         )
         for i in range(100)
     ]
-    (note,) = Record(runs).filled(table_of("tiny", [config])).notes
+    (note,) = Record(runs, tracker).filled(table_of("tiny", [config])).notes
     assert note.startswith("simpleshot, 1-shot: runs run0 run1 run2 and 97 more left aside, the code has changed")
 
 
