@@ -1,4 +1,4 @@
-"""FairKMeans: scikit-learn's contract, limits of the weight, the thesis' curve, descent, invariances, bad input."""
+"""FairKMeans: scikit-learn's contract, limits of the weight, descent, invariances, bad input."""
 
 import warnings
 from typing import Any
@@ -22,36 +22,10 @@ from fairness.penalty import Penalty
 from fairness.points import Points
 from fairness.prototypes import Means
 from fairness.variational import Course, _Climb
+from tests.fairness.thesis_sets import draw, synthetic, unequal
 from tests.oracles.fair_clustering import fair_programme
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-def synthetic():
-    """The set of the thesis: four blobs, the groups are the rows of blobs."""
-    X, _ = make_blobs(
-        [100] * 4, centers=[(1, 1), (2.1, 1), (1, 5), (2.1, 5)], cluster_std=0.1, random_state=1, shuffle=False
-    )
-    return X, np.repeat(["low", "high"], 200)
-
-
-def unequal():
-    centres = [(1, 1), (2.1, 1), (1, 3.5), (2.1, 3.5)]
-    X, _ = make_blobs([150, 150, 50, 50], centers=centres, cluster_std=0.13, random_state=1, shuffle=False)
-    return X, np.repeat(["low", "high"], [300, 100])
-
-
-def by_group(X, groups):
-    """Starting means: those of the groups, of rows of unit length."""
-    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
-    return np.stack([unit[groups == name].mean(axis=0) for name in ("low", "high")])
-
-
-def draw(seed, N=40, J=3):
-    drawn = np.random.default_rng(seed)
-    X = drawn.normal(size=(N, 3))
-    X[N // 2 :: 4] = X[0]
-    return X, np.r_[np.arange(J), drawn.integers(0, J, N - J)]
 
 
 @pytest.mark.slow
@@ -103,56 +77,6 @@ def test_the_objective_never_rises(seed, exponent, K, J, dtype, several):
         if before.weight == after.weight:
             assert after.objective <= before.objective + eps * size
     assert model.group_counts_.sum() == len(X) * (1 + several)
-
-
-@quiet
-@pytest.mark.parametrize(
-    ("made", "rows"),
-    [
-        (
-            synthetic,
-            {
-                1: (2.69, 0.01, 8.73),
-                10: (0.915, 0.095, 15.4),
-                60: (0.084, 0.525, 34.0),
-                500: (0.001, 0.94, 42.3),
-                5000: (0.0, 0.99, 43.1),
-            },
-        ),
-        (
-            unequal,
-            {
-                1: (0.965, 0.006, 10.5),
-                10: (0.30, 0.055, 12.8),
-                60: (0.034, 0.206, 19.0),
-                500: (0.001, 0.314, 22.9),
-                5000: (0.0, 0.331, 23.6),
-            },
-        ),
-    ],
-)
-def test_the_curve_of_error_and_objective(made, rows):
-    """Errors, least balances and objectives of an independent implementation on the sets of the thesis."""
-    X, groups = made()
-    model = FairKMeans(2, init=by_group(X, groups), normalize="l2")
-    for found, (error, balance, objective) in zip(
-        model.path(X, list(rows), sensitive_features=groups), rows.values(), strict=True
-    ):
-        assert found.fairness_error_ == pytest.approx(error, rel=0.1, abs=0.02)
-        assert found.balance_min_ == pytest.approx(balance, rel=0.1, abs=0.02)
-        assert found.objective_ == pytest.approx(objective, rel=0.05)
-
-
-@quiet
-@pytest.mark.parametrize(("made", "fair"), [(synthetic, 1.0), (unequal, 1 / 3)])
-def test_a_large_weight_is_fair(made, fair):
-    X, groups = made()
-    model = FairKMeans(2, normalize="l2", n_init=1, max_iter=20, random_state=0)
-    none, large = model.path(X, [0, 5000], sensitive_features=groups)
-    assert none.fairness_error_ > 10
-    assert large.fairness_error_ <= 0.02
-    assert large.balance_min_ >= 0.9 * fair
-    assert large.objective_ >= none.objective_
 
 
 def test_the_default_weight_is_near_the_target():

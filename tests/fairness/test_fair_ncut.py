@@ -15,7 +15,7 @@ from clustering.row_graph import given_graph
 from clustering.sparse_graph import SharedGraph
 from fairness import FairNcut
 from fairness.terms import NormalizedCut
-from tests.fairness.test_fair_kmeans import draw, synthetic, unequal
+from tests.fairness.thesis_sets import draw, synthetic, unequal
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

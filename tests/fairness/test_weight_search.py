@@ -10,7 +10,7 @@ from clustering.errors import InputError
 from fairness import FairKMeans, FairKMedian, FairNcut
 from fairness.groups import groups_of
 from fairness.weight_search import Ended, Goal
-from tests.fairness.test_fair_kmeans import draw, unequal
+from tests.fairness.thesis_sets import draw, unequal
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 GROUPS = np.repeat([0, 1], 50)

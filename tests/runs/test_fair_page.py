@@ -1,6 +1,5 @@
 """The page about a table that was clustered fairly: it says what counting gives, and trusts no cell."""
 
-import html
 import re
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from fairness.datasets.table import Table
 from runs.report.fair_change import SHOWN, Change, FairFound
 from runs.report.fair_page import fair_page
 from runs.report.fair_words import between, farther, of_hundred, weight_name
+from tests.runs.pages import text
 
 
 def found(folder: Path, frame: pd.DataFrame, labels: list[list[int]], sensitive=("sex",), **changes) -> FairFound:
@@ -36,11 +36,6 @@ def found(folder: Path, frame: pd.DataFrame, labels: list[list[int]], sensitive=
         "output": "out.csv",
     }
     return FairFound(**settings | changes)
-
-
-def text(page: str) -> str:
-    """What a reader sees."""
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page[page.index("<main") :])))
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from fairness.metrics import fairness_error
 from runs.cli import main
-from tests.runs.test_fair_page import text
+from tests.runs.pages import text
 
 WEIGHTS = "fairness_weight=0,30,1000"
 

@@ -1,6 +1,5 @@
 """The page about a person's own table: what it says is so, it asks nothing of any other file, and it trusts no cell."""
 
-import html
 import re
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from clustering.datasets.table import Table
 from clustering.profiles import Profile, Trait
 from runs.report.group_words import compared, described, in_a_line, number, percent
 from runs.report.table_page import DOTS, Found, table_page
+from tests.runs.pages import text
 
 
 def found(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> Found:
@@ -33,11 +33,6 @@ def found(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> Fo
         "output": "out.csv",
     }
     return Found(**settings | changes)
-
-
-def text(page: str) -> str:
-    """What a reader sees."""
-    return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page[page.index("<main") :])))
 
 
 @pytest.fixture

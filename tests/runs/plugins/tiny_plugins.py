@@ -61,7 +61,7 @@ class NoStrategy:
     """A dataclass that is no strategy: it has no transform."""
 
     def predict(self, episodes):
-        raise NotImplementedError
+        return None
 
 
 @dataclass(frozen=True)
