@@ -11,7 +11,16 @@ if TYPE_CHECKING:
     from torch import nn
 
 # Name -> the module that registers it with timm. To add one: a file in this folder and a line here.
-OWN = {"conv4": "fsl.backbones.conv4", "conv6": "fsl.backbones.conv4"}
+OWN = {
+    "conv4": "fsl.backbones.conv4",
+    "conv6": "fsl.backbones.conv4",
+    "resnet12": "fsl.backbones.resnet12",
+    "resnet18_84": "fsl.backbones.stems",
+    "resnet50_84": "fsl.backbones.stems",
+    "wrn28_10": "fsl.backbones.wide_resnet",
+    "densenet121_84": "fsl.backbones.stems",
+    "mobilenet_84": "fsl.backbones.stems",
+}
 
 
 def backbone_names() -> list[str]:
@@ -74,5 +83,5 @@ def _timm() -> Any:
     import timm
 
     for module in OWN.values():
-        importlib.import_module(module)
+        importlib.import_module(module)  # which registers it
     return timm

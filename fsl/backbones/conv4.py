@@ -44,15 +44,16 @@ def _block(inputs: int, outputs: int, *, pool: bool) -> nn.Sequential:
 @register_model  # type: ignore[untyped-decorator]
 def conv4(pretrained: bool = False, **options: Any) -> ConvNet:
     """Four blocks of 64 channels."""
-    return _made(4, options)
+    return ConvNet(depth=4, **own_options(options))
 
 
 @register_model  # type: ignore[untyped-decorator]
 def conv6(pretrained: bool = False, **options: Any) -> ConvNet:
     """Six blocks of 64 channels, of which the last two do not pool (Chen et al. 2019)."""
-    return _made(6, options)
+    return ConvNet(depth=6, **own_options(options))
 
 
-def _made(depth: int, options: dict[str, Any]) -> ConvNet:
+def own_options(options: dict[str, Any]) -> dict[str, Any]:
+    """What is given to a network of this folder, without what timm gives to those that it has weights of."""
     of_timm = ("pretrained_cfg", "pretrained_cfg_overlay", "cache_dir")
-    return ConvNet(depth=depth, **{key: value for key, value in options.items() if key not in of_timm})
+    return {key: value for key, value in options.items() if key not in of_timm}

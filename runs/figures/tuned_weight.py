@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FIELD = "weight"
-NETWORKS = tuple({"backbone": name} for name in ("resnet18", "mobilenet", "wrn28_10", "densenet121"))
+NETWORKS = tuple({"backbone": name} for name in ("resnet18_84", "mobilenet_84", "wrn28_10", "densenet121_84"))
 
 
 @styled

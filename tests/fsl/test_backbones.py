@@ -13,11 +13,44 @@ from fsl.backbones import OWN, backbone_names, create_backbone
 
 
 @pytest.mark.parametrize(("channels", "size", "features"), [(1, 28, 64), (3, 84, 1600), (1, 16, 64)])
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize("name", ["conv4", "conv6"])
 def test_shapes_of_the_small_networks(name: str, channels: int, size: int, features: int) -> None:
     backbone = create_backbone(name, channels=channels, size=size)
     assert backbone.feature_size == features
     assert backbone(torch.rand(3, channels, size, size)).shape == (3, features)
+
+
+# Of 84 pixels: features, side of the last map, and parameters of the network as the works count them.
+PAPERS = {
+    "conv4": (1600, 5, 112_832),
+    "conv6": (1600, 5, 186_816),
+    "resnet12": (640, 5, 12_424_320),
+    "resnet18_84": (512, 11, 11_168_832),
+    "resnet50_84": (2048, 11, 23_500_352),
+    "wrn28_10": (640, 21, 36_482_880),
+    "densenet121_84": (1024, 10, 6_946_176),
+    "mobilenet_84": (1024, 6, 3_206_976),
+}
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_size_stride_and_parameters_of_the_papers_networks(name: str) -> None:
+    features, side, parameters = PAPERS[name]
+    backbone = create_backbone(name, channels=3, size=84).eval()
+    maps = backbone.blocks if hasattr(backbone, "blocks") and "conv" in name else backbone.forward_features
+    with torch.inference_mode():
+        assert maps(torch.zeros(1, 3, 84, 84)).shape[2:] == (side, side)
+    assert backbone.feature_size == features
+    assert sum(weight.numel() for weight in backbone.parameters()) == parameters
+
+
+@pytest.mark.parametrize("name", ["resnet18_84", "densenet121_84", "wrn28_10", "resnet12"])
+def test_fresh_weights_keep_the_scale_of_images(name: str) -> None:
+    """As the papers draw them: no branch begins at zero, and nothing explodes."""
+    torch.manual_seed(0)
+    features = create_backbone(name, channels=3, size=32).train()(torch.randn(16, 3, 32, 32))
+    assert 1e-2 < features.std() < 30
+    assert features.std(dim=0).min() >= 0
 
 
 def test_conv4_is_a_model_of_timm() -> None:
