@@ -7,6 +7,11 @@ BENCHMARKS = Plugins(
     table={
         "glyphs": "fsl.benchmarks.glyphs:Glyphs",
         "mini": "fsl.benchmarks.mini:MiniImageNet",
+        "tiered": "fsl.benchmarks.tiered:TieredImageNet",
+        "cub": "fsl.benchmarks.cub:Cub",
+        "inat": "fsl.benchmarks.inat:INat",
+        "cifar_fs": "fsl.benchmarks.cifar_fs:CifarFs",
+        "fc100": "fsl.benchmarks.fc100:Fc100",
         "omniglot": "fsl.benchmarks.omniglot:Omniglot",
     },
     group="transduce.benchmarks",

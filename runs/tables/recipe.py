@@ -4,7 +4,7 @@
     columns:
       miniImageNet: {benchmark: mini}         # of the columns of that group, or of that name
     rows:
-      ResNet-18: {backbone: resnet18}         # of the rows of that group, or of that name
+      ResNet-18: {backbone: resnet18_84}      # of the rows of that group, or of that name
       SimpleShot: {strategy: simpleshot}
     metrics: {Per Class: accuracy_per_class}  # by column or metric, where the runs call it otherwise than the print
     scored: {LaplacianShot (ours): audit_best_permutation}  # by row or metric, where the print is not of that metric

@@ -1,0 +1,49 @@
+"""What a benchmark consists of, as its authors say: classes by split, and how many pictures there are."""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+
+from fsl.benchmarks.benchmark import SPLITS, Split
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The facts about a benchmark that people have as files.
+
+    Attributes:
+        name: as in the table of benchmarks.
+        classes: names of the classes of each split, as folders are called; none where the authors give no list.
+        counts: how many classes a split has.
+        images: how many pictures a split has; 0 where the authors do not say.
+        each: how many of them every class has, where all have the same number.
+        home: where the pictures come from.
+        wanted: what the folder holds that is to be named.
+    """
+
+    name: str
+    classes: Mapping[Split, tuple[str, ...]]
+    counts: Mapping[Split, int]
+    images: Mapping[Split, int]
+    home: str
+    wanted: str
+    each: int = 0
+
+    def split_of(self, class_name: str) -> Split | None:
+        """The split that a class belongs to, by the authors' lists."""
+        return _owners(tuple((split, names) for split, names in self.classes.items())).get(class_name)
+
+
+@cache
+def _owners(classes: tuple[tuple[Split, tuple[str, ...]], ...]) -> dict[str, Split]:
+    return {name: split for split, names in classes for name in names}
+
+
+@cache
+def class_lists(name: str) -> dict[Split, tuple[str, ...]]:
+    """The authors' classes of each split, sorted: of the file `classes/<name>.csv`."""
+    text = (resources.files("fsl.benchmarks") / "classes" / f"{name}.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    return {split: tuple(sorted(row["class"] for row in rows if row["split"] == split)) for split in SPLITS}

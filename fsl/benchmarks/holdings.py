@@ -1,0 +1,224 @@
+"""Pictures in the forms in which people have a benchmark: archives, pickle caches, lists, folders. None is decoded."""
+
+import re
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.errors import InputError
+from fsl.benchmarks.benchmark import SPLITS, Split
+from fsl.benchmarks.catalogue import Catalogue
+from fsl.benchmarks.split_lists import FILES, find_lists, is_picture, picture_folder, read_list
+from fsl.pickles import read_pickle
+
+UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, zlib.error)
+PICKLES = (".pkl", ".pickle", ".plk")
+# pictures of base classes that the authors of some caches hold back, and their lists of labelled pictures
+LEFT_OUT = ("train_phase_val", "train_phase_test", "labelsplit", "trainval")
+# train_7_28_36847.png: the split, the super-class, the class and the number of a picture of tiered-ImageNet
+NUMBERED = re.compile(r"(train|val|test)_\d+_(\d+)_\d+")
+
+
+@dataclass(frozen=True)
+class Holding:
+    """Pictures that were found together.
+
+    Attributes:
+        names: what each picture is called; N of them.
+        classes: the class of each, as the authors call it, or else a number or word of the file's own.
+        read: the bytes or the pixels (H, W, 3) of the picture at an index; from several threads at once.
+    """
+
+    names: Sequence[str]
+    classes: Sequence[str]
+    read: Callable[[int], bytes | NDArray[np.uint8]]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where pictures are: known without opening anything.
+
+    Attributes:
+        layout: which of the forms it is, in words.
+        split: whose they are by the file's name; None where only the classes can tell.
+        open: finds the pictures.
+        files: archives and lists, which are known by their content.
+        pictures: files of pictures, which are known by their names and sizes.
+    """
+
+    layout: str
+    split: Split | None
+    open: Callable[[], Holding]
+    files: tuple[Path, ...] = ()
+    pictures: tuple[Path, ...] = ()
+
+
+def find_places(folder: Path, catalogue: Catalogue) -> list[Place]:
+    """Where a benchmark's pictures are under a folder: one form, the first of the four that is there."""
+    return (
+        [
+            Place("npz shards", split, partial(_shard, path), (path,))
+            for path, split in _by_split(folder, (".npz",))
+            if not path.stem.endswith("_images")
+        ]
+        or [
+            Place("pickle cache", split, partial(_cache, *files), files)
+            for path, split in _by_split(folder, (*PICKLES, ".npz"))
+            if not path.stem.endswith("_labels") and (files := _with_labels(path))
+        ]
+        or [_listed(folder, path, split, catalogue) for split in SPLITS for path in find_lists(folder, split)]
+        or _folder(folder, catalogue)
+    )
+
+
+def _by_split(folder: Path, suffixes: Sequence[str]) -> list[tuple[Path, Split]]:
+    """Files of these endings whose name says their split, by split and number."""
+    found = []
+    for path in folder.iterdir():
+        if path.suffix not in suffixes or any(word in path.stem for word in LEFT_OUT):
+            continue
+        words = re.findall(r"[a-z]+", path.stem.lower())
+        split = next((split for word in reversed(words) for split in SPLITS if word in FILES[split]), None)
+        if split is not None:
+            found.append((path, split))
+    return sorted(found, key=lambda item: (SPLITS.index(item[1]), *map(int, re.findall(r"\d+", item[0].stem))))
+
+
+def _damaged(path: Path, error: BaseException) -> InputError:
+    why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
+    return InputError(f"{path}: damaged, or not of this form ({why}); fetch it again")
+
+
+def _shard(path: Path) -> Holding:
+    """An archive of `blob`, files one after the other, `offset` (n + 1), where each begins, `label` (n) into `classes`,
+    and `image_id` (n), the number in a picture's name."""
+    try:
+        with path.open("rb") as stream, np.load(stream) as file:  # np.load leaves a bad file open
+            blob, offset = file["blob"], file["offset"].astype(np.int64)
+            classes = file["classes"][file["label"]].tolist()
+            ids = file["image_id"].tolist()
+    except UNREADABLE as error:
+        raise _damaged(path, error) from error
+    if len(offset) != len(ids) + 1 or len(classes) != len(ids) or (np.diff(offset, append=len(blob)) < 0).any():
+        raise InputError(f"{path}: its pictures, labels and names do not fit each other; fetch it again")
+    names = [f"{path}: {name}{number:08d}.jpg" for name, number in zip(classes, ids, strict=True)]
+    return Holding(names, classes, lambda index: blob[offset[index] : offset[index + 1]].tobytes())
+
+
+def _with_labels(path: Path) -> tuple[Path, ...]:
+    """A cache, with the file of its labels where it has them in one of their own."""
+    stem = re.sub(r"_images(_png)?$", "", path.stem)
+    if stem == path.stem:
+        return (path,) if path.suffix != ".npz" else ()
+    labels = [path.with_name(f"{stem}_labels{suffix}") for suffix in PICKLES]
+    return (path, next((file for file in labels if file.is_file()), labels[0]))
+
+
+def _cache(path: Path, labels: Path | None = None) -> Holding:
+    """A cache in one of its usual forms.
+
+    A dict of `image_data` (N, H, W, 3) and `class_dict`, the rows of each class (mini-ImageNet); of `data` and
+    `labels`, and sometimes `catname2label` (mini-ImageNet, CIFAR-FS, FC100); or, with labels in a file of their own, a
+    list of PNG files or an archive of `images` (tiered-ImageNet). The latter were read by OpenCV, blue first.
+    """
+    content = _archive(path) if path.suffix == ".npz" else read_pickle(path)
+    try:
+        if labels is not None:
+            said = read_pickle(labels)
+            classes = _names(said.get("label_specific", said.get("labels")), said.get("label_specific_str"))
+            images, turned = (content["images"], True) if isinstance(content, Mapping) else (content, False)
+        elif "image_data" in content:
+            images, turned, classes = content["image_data"], False, [""] * len(content["image_data"])
+            for name, rows in content["class_dict"].items():
+                for row in rows:
+                    classes[row] = str(name)
+        else:
+            images, turned = content["data"], False
+            said = content.get("catname2label")
+            classes = _names(content["labels"], {int(value): name for name, value in said.items()} if said else None)
+        if len(images) != len(classes) or "" in classes:
+            raise ValueError(f"{len(images)} pictures, {sum(name != '' for name in classes)} labels")
+        pixels = isinstance(images, np.ndarray)
+        if pixels and (images.ndim != 4 or images.shape[3] != 3 or images.dtype != np.uint8):
+            raise ValueError(f"images of {images.dtype} {images.shape}, not of uint8 (N, H, W, 3)")
+    except (*UNREADABLE, AttributeError) as error:
+        raise _damaged(path, error) from error
+
+    def read(index: int) -> bytes | NDArray[np.uint8]:
+        if pixels:
+            return np.ascontiguousarray(images[index][..., ::-1]) if turned else images[index]
+        stored = images[index]
+        return stored.tobytes() if isinstance(stored, np.ndarray) else bytes(stored)
+
+    names = [f"{path}: picture {index} of {name}" for index, name in enumerate(classes)]
+    return Holding(names, classes, read)
+
+
+def _archive(path: Path) -> Mapping[str, Any]:
+    try:
+        with path.open("rb") as stream, np.load(stream) as file:
+            return {key: file[key] for key in file.files}
+    except UNREADABLE as error:
+        raise _damaged(path, error) from error
+
+
+def _names(labels: Any, words: Any) -> list[str]:
+    """The class of each picture: the word for its label where there is one for each, else the label itself."""
+    numbers = np.asarray(labels)
+    if words is not None and numbers.dtype.kind in "iu" and len(set(map(str, words))) == len(words):
+        return [_text(words[int(number)]) for number in numbers]
+    return [_text(label) for label in numbers.tolist()]
+
+
+def _text(value: Any) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)
+
+
+def _listed(folder: Path, path: Path, split: Split, catalogue: Catalogue) -> Place:
+    """The pictures that a list names. Its labels may be numbers where the folders have the classes' names."""
+    rows = read_list(path)
+    place = picture_folder(folder, rows)
+    files = [place / row.file for row in rows]
+    classes = [
+        row.label if catalogue.split_of(row.label) else _named(file, catalogue) or row.label
+        for row, file in zip(rows, files, strict=True)
+    ]
+    return _of_files("lists of pictures", split, files, classes, path)
+
+
+def _of_files(layout: str, split: Split | None, files: Sequence[Path], classes: Sequence[str], *lists: Path) -> Place:
+    holding = Holding([str(file) for file in files], classes, lambda index: files[index].read_bytes())
+    return Place(layout, split, lambda: holding, lists, tuple(files))
+
+
+def _folder(folder: Path, catalogue: Catalogue) -> list[Place]:
+    """Pictures in folders named by class, or themselves named so (n0153282900000005.jpg, train_7_28_36847.png).
+
+    Classes that the authors' lists do not have belong to the split that the folder below the root is named by.
+    """
+    found: dict[Split | None, tuple[list[Path], list[str]]] = {}
+    files = (path for path in folder.rglob("*") if is_picture(path.name) and path.is_file())
+    for file in sorted(files, key=lambda path: (path.name, path)):
+        name, split = _named(file, catalogue), None
+        if not name:
+            numbered = NUMBERED.fullmatch(file.stem)
+            word, name = (
+                (numbered[1], numbered[2]) if numbered else (file.relative_to(folder).parts[0], file.parent.name)
+            )
+            split = next((split for split in SPLITS if word.lower() in FILES[split]), None)
+        of_split = found.setdefault(split, ([], []))
+        of_split[0].append(file)
+        of_split[1].append(name)
+    return [_of_files("folders of pictures", split, *found[split]) for split in (None, *SPLITS) if split in found]
+
+
+def _named(file: Path, catalogue: Catalogue) -> str:
+    """The class of a picture by its folder, or the beginning of its name, if the authors' lists have it."""
+    return next((name for name in (file.parent.name, file.stem[:9]) if catalogue.split_of(name)), "")

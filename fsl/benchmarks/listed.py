@@ -1,0 +1,239 @@
+"""Benchmarks that people have as files, by their authors' lists of classes: found, counted, read."""
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.errors import InputError
+from clustering.fingerprint import Fingerprint
+from clustering.parameters import validate
+from fsl.augmentation import Augmentation
+from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
+from fsl.benchmarks.catalogue import Catalogue
+from fsl.benchmarks.encoded import EncodedPictures
+from fsl.benchmarks.holdings import Holding, Place, find_places
+
+RECIPE = 2  # raised whenever the same files give other images
+HASHED = 1 << 28  # bytes of a file up to which all of it counts in a fingerprint
+SAMPLES = 64  # blocks of a larger one that do
+
+
+@dataclass(frozen=True)
+class Listing:
+    """What is there of a split, whole or not. Nothing is decoded yet.
+
+    Attributes:
+        pictures: N of them, by class, of one class in the order of the files.
+        labels: (N,) int64, 0..K-1; a class may have no picture.
+        class_names: K names.
+        strangers: pictures of classes that do not belong here, by class.
+    """
+
+    pictures: EncodedPictures
+    labels: NDArray[np.int64]
+    class_names: tuple[str, ...]
+    strangers: Counter[str]
+
+
+@dataclass(frozen=True)
+class ListedBenchmark:
+    """A benchmark of which it is known what it should hold. Its class says what; the rest is shared.
+
+    Attributes:
+        root: the folder with its pictures, in any of the forms of `fsl.benchmarks.holdings`.
+    """
+
+    root: str | None = None
+
+    name: ClassVar[str]
+    catalogue: ClassVar[Catalogue]
+    stored: ClassVar[tuple[Split, ...]] = SPLITS  # those that files are named by
+    channels: ClassVar[int] = 3
+    size: ClassVar[int] = 84
+    mean: ClassVar[tuple[float, ...]] = (0.485, 0.456, 0.406)
+    std: ClassVar[tuple[float, ...]] = (0.229, 0.224, 0.225)
+    augmentation: ClassVar[Augmentation] = Augmentation(
+        crop=0.08, flip=True, brightness=0.4, contrast=0.4, saturation=0.4
+    )
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def places(self) -> list[Place]:
+        """Where the pictures are.
+
+        Raises:
+            InputError: says what belongs into the folder.
+        """
+        return places_of(self.catalogue, self.root)
+
+    def source(self) -> str:
+        """Identity of the files, see `source_of`.
+
+        Raises:
+            InputError: no file of a split.
+        """
+        places = self.places()
+        for split in self.stored:
+            if not any(place.split in (None, split) for place in places):
+                raise InputError(
+                    f"benchmark {self.name}: {self.root} holds {places[0].layout}, but none of {split} classes; pass "
+                    f"root=FOLDER with {self.catalogue.wanted}"
+                )
+        return source_of(self.catalogue, places, self.root)
+
+    def listing(self, split: Split) -> Listing:
+        """What is there of a split, whole or not.
+
+        Raises:
+            InputError: a file that cannot be read.
+        """
+        return listing_of(self.catalogue, self.places(), split, self.size)
+
+    def read(self, split: Split) -> Decoded:
+        """The pictures of a split, (N, 3, size, size), by class; each is decoded when it is asked for.
+
+        Raises:
+            InputError: for files that are missing or damaged, and classes that are not whole or of another split.
+        """
+        return whole(self.catalogue, self.listing(split), split, self.root)
+
+
+def places_of(catalogue: Catalogue, root: str | None) -> list[Place]:
+    """Where a benchmark's pictures are.
+
+    Raises:
+        InputError: no folder, or none of its pictures in it; says what belongs there.
+    """
+    remedy = (
+        f"pass root=FOLDER with {catalogue.wanted}; `transduce data where {catalogue.name}` says where it comes from"
+    )
+    if not root:
+        raise InputError(f"benchmark {catalogue.name}: no folder given; {remedy}")
+    folder = Path(root).expanduser()
+    if not folder.is_dir():
+        raise InputError(f"benchmark {catalogue.name}: {folder} is no folder; {remedy}")
+    found = find_places(folder, catalogue)
+    if not found:
+        raise InputError(f"benchmark {catalogue.name}: {folder} holds no pictures of it; {remedy}")
+    return found
+
+
+def source_of(catalogue: Catalogue, places: Iterable[Place], root: str | None) -> str:
+    """Identity of the files: of the content of archives and lists, of the names and sizes of pictures.
+
+    Of an archive of more than 256 MiB it is the size and 64 blocks all over it, so that this is quick.
+    """
+    folder = Path(root or "").expanduser()
+    found = Fingerprint(catalogue.name, RECIPE)
+    for place in places:
+        found.add(place.layout)
+        for file in place.files:
+            _add_content(found, file)
+        for picture in place.pictures:
+            size = picture.stat().st_size if picture.is_file() else -1
+            found.add(f"{picture.relative_to(folder)} {size}")
+    return str(found)
+
+
+def _add_content(found: Fingerprint, file: Path) -> None:
+    try:
+        size = file.stat().st_size
+        with file.open("rb") as stream:
+            if size <= HASHED:
+                found.add(stream.read())
+                return
+            found.add(size)
+            for block in range(SAMPLES):
+                stream.seek(block * (size - (1 << 20)) // (SAMPLES - 1))
+                found.add(stream.read(1 << 20))
+    except FileNotFoundError as error:
+        raise InputError(f"{file}: no such file; put it beside the others") from error
+
+
+def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size: int) -> Listing:
+    """What is there of a split.
+
+    Raises:
+        InputError: a file that cannot be read.
+    """
+    holdings: list[Holding] = []
+    chosen: list[tuple[str, int, int]] = []  # class, holding, index
+    strangers: Counter[str] = Counter()
+    for place in places:
+        if place.split not in (None, split):
+            continue
+        holding = place.open()
+        owner = {name: catalogue.split_of(name) for name in set(holding.classes)}
+        by_name = place.split is None or any(owner.values())
+        called = {name: name if by_name else _apart(name, split) for name in owner}
+        for index, name in enumerate(holding.classes):
+            if not by_name or owner[name] == split:
+                chosen.append((called[name], len(holdings), index))
+            elif place.split == split or owner[name] is None:
+                strangers[name] += 1
+        holdings.append(holding)
+
+    names = tuple(sorted({name for name, _, _ in chosen} | set(catalogue.classes.get(split, ())), key=_natural))
+    if any(name not in catalogue.classes.get(split, ()) for name, _, _ in chosen):
+        names = tuple(sorted({name for name, _, _ in chosen}, key=_natural))
+    number = {name: label for label, name in enumerate(names)}
+    labels = np.array([number[name] for name, _, _ in chosen], np.int64)
+    order = np.argsort(labels, kind="stable")
+    spots = [chosen[i][1:] for i in order]
+
+    def read(index: int) -> bytes | NDArray[np.uint8]:
+        holding, place = spots[index]
+        stored: bytes | NDArray[np.uint8] = holdings[holding].read(place)
+        return stored
+
+    pictures = EncodedPictures([holdings[holding].names[index] for holding, index in spots], read, size)
+    return Listing(pictures, labels[order], names, strangers)
+
+
+def whole(catalogue: Catalogue, found: Listing, split: Split, root: str | None) -> Decoded:
+    """A split that is as it should be.
+
+    Raises:
+        InputError: classes or pictures that are missing, or do not belong here.
+    """
+    remedy = f"`transduce data check benchmark={catalogue.name} root={root}` names what is missing or too much"
+    where = f"benchmark {catalogue.name}: {root}"
+    counts = np.bincount(found.labels, minlength=len(found.class_names))
+    known = [name for name in found.strangers if catalogue.split_of(name)]
+    if known:
+        raise InputError(
+            f"{where} has {known[0]} among the {split} classes, which is a {catalogue.split_of(known[0])} class by the "
+            f"authors' lists ({len(found.strangers)} classes are not of this split); {remedy}"
+        )
+    present = int((counts > 0).sum())
+    if present != catalogue.counts[split]:
+        raise InputError(f"{where} has {present} of the {catalogue.counts[split]} {split} classes; {remedy}")
+    short = np.flatnonzero(counts != catalogue.each) if catalogue.each else np.empty(0, np.int64)
+    if len(short):
+        raise InputError(
+            f"{where} holds {counts[short[0]]} pictures of the {split} class {found.class_names[short[0]]} "
+            f"({len(short)} classes are not whole), not {catalogue.each}; {remedy}"
+        )
+    if catalogue.images[split] not in (0, len(found.labels)):
+        raise InputError(
+            f"{where} holds {len(found.labels):,} {split} pictures, not {catalogue.images[split]:,}; {remedy}"
+        )
+    return Decoded(found.pictures, found.labels, found.class_names)
+
+
+def _apart(name: str, split: Split) -> str:
+    """A number, which another split may have, too, as a name of its own."""
+    return f"{split} {name}" if name.isdigit() else name
+
+
+def _natural(name: str) -> tuple[list[tuple[int, str]], str]:
+    """By the numbers in names, and else by letters."""
+    parts = [part for part in re.split(r"([0-9]+)", name) if part]
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in parts], name

@@ -1,0 +1,81 @@
+"""Lists of pictures by split in CSV files, as Ravi and Larochelle, SimpleShot and TIM write them."""
+
+import csv
+import gzip
+import io
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from clustering.errors import InputError
+from fsl.benchmarks.benchmark import Split
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+FILES: dict[Split, tuple[str, ...]] = {
+    "base": ("train", "base"),
+    "validation": ("val", "valid", "validation"),
+    "novel": ("test", "novel", "repr", "support", "query"),  # those of iNat lie in two lists, support first
+}
+PLACES = (".", "split", "splits")
+PICTURES = (".", "images", "data")
+
+
+class Row(NamedTuple):
+    """A picture of a list: its file, relative to the folder of pictures, and its class."""
+
+    file: str
+    label: str
+
+
+def is_picture(name: str) -> bool:
+    """Whether a file is called like a picture."""
+    return name.lower().endswith(SUFFIXES)
+
+
+def find_lists(folder: Path, split: Split) -> list[Path]:
+    """The lists of a split under a folder, packed (.gz) or not, in the order in which they are read."""
+    for place in PLACES:
+        candidates = [folder / place / f"{name}.csv{packed}" for name in FILES[split] for packed in ("", ".gz")]
+        found = [path for path in candidates if path.is_file()]
+        if found:
+            return found
+    return []
+
+
+def read_list(path: Path) -> list[Row]:
+    """The rows of a list; a line of names above them may be there or not, and the columns in either order.
+
+    Raises:
+        InputError: names the file and the line: not text, no name of a picture, no class, or a picture listed twice.
+    """
+    try:
+        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+        text = data.decode("utf-8-sig")
+        lines = [line for line in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in line)]
+    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+        raise InputError(f"{path}: no readable list ({error}); fetch it again") from error
+    if lines and not any(is_picture(cell.strip()) for cell in lines[0]):
+        del lines[0]  # the names of the columns
+    if not lines:
+        raise InputError(f"{path}: lists no picture; it needs lines of a file and its class, such as cat01.jpg,cat")
+    column = next((place for place, cell in enumerate(lines[0][:2]) if is_picture(cell.strip())), 0)
+    rows = []
+    seen = set()
+    for line in lines:
+        cells = [cell.strip() for cell in line]
+        if len(cells) < 2 or not is_picture(cells[column]) or not cells[1 - column]:
+            raise InputError(f"{path}: {','.join(line)[:60]!r} is no file and its class, such as cat01.jpg,cat")
+        if cells[column] in seen:
+            raise InputError(f"{path}: lists {cells[column]} twice; take one of the two lines out")
+        seen.add(cells[column])
+        rows.append(Row(cells[column], cells[1 - column]))
+    return rows
+
+
+def picture_folder(folder: Path, rows: Iterable[Row]) -> Path:
+    """Where the pictures of a list lie: in the folder itself, or in its images/ or data/."""
+    first = next(iter(rows)).file
+    for place in PICTURES:
+        if (folder / place / first).is_file():
+            return folder / place
+    return folder

@@ -1,0 +1,324 @@
+"""Benchmarks by their authors' lists: the lists, and every form in which people have the pictures."""
+
+import csv
+import gzip
+import io
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from clustering.errors import InputError
+from fsl.benchmarks import BENCHMARKS
+from fsl.benchmarks.benchmark import SPLITS
+from fsl.benchmarks.catalogue import class_lists
+from fsl.benchmarks.cifar_fs import CifarFs
+from fsl.benchmarks.cub import Cub
+from fsl.benchmarks.fc100 import Fc100
+from fsl.benchmarks.inat import INat
+from fsl.benchmarks.listed import ListedBenchmark
+from fsl.benchmarks.mini import MiniImageNet
+from fsl.benchmarks.tiered import TieredImageNet
+
+WORDS = dict(zip(SPLITS, ("train", "val", "test"), strict=True))
+LISTED = [kind for kind in map(BENCHMARKS.load, BENCHMARKS.table) if issubclass(kind, ListedBenchmark)]
+
+
+def few(monkeypatch, kind, each):
+    """The benchmark with so many pictures a class."""
+    counts = kind.catalogue.counts
+    images = {split: each * counts[split] for split in SPLITS}
+    monkeypatch.setattr(kind, "catalogue", replace(kind.catalogue, each=each, images=images))
+
+
+def pixels(labels, size):
+    """(N, size, size, 3), each picture of one colour: label, number of the picture, 200."""
+    images = np.zeros((len(labels), size, size, 3), np.uint8)
+    images[..., 0] = (np.asarray(labels) % 256)[:, None, None]
+    images[..., 1] = (np.arange(len(labels)) % 256)[:, None, None]
+    images[..., 2] = 200
+    return images
+
+
+def png(image):
+    file = io.BytesIO()
+    Image.fromarray(image).save(file, "PNG")
+    return file.getvalue()
+
+
+def colours(found):
+    return found.images[0 : found.images.shape[0]][:, :, 0, 0]
+
+
+def write_picture(path, colour):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(png(np.full((4, 4, 3), colour, np.uint8)))
+
+
+class TestLists:
+    @pytest.mark.parametrize("kind", LISTED)
+    def test_classes_are_disjoint_and_as_many_as_there_should_be(self, kind):
+        facts = kind.catalogue
+        named = [name for split in SPLITS for name in facts.classes[split]]
+        assert len(named) == len(set(named))
+        assert all(len(facts.classes[split]) in (0, facts.counts[split]) for split in SPLITS)
+        assert all(facts.split_of(name) == split for split in SPLITS for name in facts.classes[split])
+        if facts.each:
+            assert all(facts.images[split] == facts.each * facts.counts[split] for split in SPLITS)
+
+    def test_cub_is_split_by_number_as_chen_et_al_do(self):
+        for split in SPLITS:
+            numbers = [int(name[:3]) - 1 for name in Cub.catalogue.classes[split]]
+            assert all((n % 2 == 0, n % 4 == 1, n % 4 == 3)[SPLITS.index(split)] for n in numbers)
+
+    def test_cifar_100_has_the_same_classes_in_both(self):
+        assert {n for names in class_lists("fc100").values() for n in names} == {
+            n for names in class_lists("cifar_fs").values() for n in names
+        }
+
+    @pytest.mark.parametrize(
+        ("name", "file"), [("tiered", "tiered_imagenet_classes.csv"), ("cifar_fs", "cifar_fs_classes.csv")]
+    )
+    def test_classes_are_those_of_the_published_lists(self, reference_data, name, file):
+        rows = list(csv.reader((reference_data / "splits" / file).read_text().splitlines()))[1:]
+        column = 1 if name == "tiered" else 2
+        for split in SPLITS:
+            assert class_lists(name)[split] == tuple(sorted(row[column] for row in rows if row[0] == WORDS[split]))
+
+    def test_no_super_class_of_fc100_is_in_two_splits(self, reference_data):
+        rows = list(csv.DictReader((reference_data / "splits/cifar_fs_classes.csv").read_text().splitlines()))
+        over = {row["class"]: row["superclass"] for row in rows}
+        supers = [{over[name] for name in Fc100.catalogue.classes[split]} for split in SPLITS]
+        assert [len(names) for names in supers] == [12, 4, 4]
+        assert len(set.union(*supers)) == 20
+
+
+class TestCaches:
+    @pytest.mark.parametrize("protocol", [2, 4])
+    def test_mini_imagenet_by_class(self, tmp_path, monkeypatch, protocol):
+        few(monkeypatch, MiniImageNet, 2)
+        for split, names in MiniImageNet.catalogue.classes.items():
+            order = np.random.default_rng(0).permutation(2 * len(names))
+            rows = {name: order[2 * i : 2 * i + 2].tolist() for i, name in enumerate(reversed(names))}
+            labels = np.empty(2 * len(names), int)
+            for name, mine in rows.items():
+                labels[mine] = names.index(name)
+            content = {"image_data": pixels(labels, 84), "class_dict": rows}
+            path = tmp_path / f"mini-imagenet-cache-{WORDS[split]}.pkl"
+            path.write_bytes(pickle.dumps(content, protocol))
+        benchmark = MiniImageNet(str(tmp_path))
+        assert len(benchmark.source()) == 16
+        for split, names in benchmark.catalogue.classes.items():
+            found = benchmark.read(split)
+            assert found.class_names == names
+            assert found.labels.tolist() == np.repeat(np.arange(len(names)), 2).tolist()
+            assert colours(found)[:, 0].tolist() == found.labels.tolist()
+            assert (colours(found)[:, 2] == 200).all()
+
+    @pytest.mark.parametrize("named", [False, True])
+    def test_data_and_labels(self, tmp_path, monkeypatch, named):
+        few(monkeypatch, CifarFs, 3)
+        for split, names in CifarFs.catalogue.classes.items():
+            labels = np.tile(np.arange(len(names)), 3)
+            content = {"data": pixels(labels, 32), "labels": labels.tolist()}
+            if named:
+                content["catname2label"] = {name: i for i, name in enumerate(names)}
+            (tmp_path / f"CIFAR_FS_{WORDS[split]}.pickle").write_bytes(pickle.dumps(content))
+        for split, names in CifarFs.catalogue.classes.items():
+            found = CifarFs(str(tmp_path)).read(split)
+            assert found.class_names == (names if named else tuple(f"{split} {i}" for i in range(len(names))))
+            assert (
+                colours(found)[:, 0].tolist() == found.labels.tolist() == np.repeat(np.arange(len(names)), 3).tolist()
+            )
+
+    def test_what_is_held_back_of_base_classes_is_left_out(self, tmp_path, monkeypatch):
+        few(monkeypatch, MiniImageNet, 1)
+        files = {"train_phase_train": 64, "train_phase_val": 7, "train_phase_test": 7, "val": 16, "test": 20}
+        for word, count in files.items():
+            content = {"data": pixels(range(count), 84), "labels": list(range(count))}
+            path = tmp_path / f"miniImageNet_category_split_{word}.pickle"
+            path.write_bytes(pickle.dumps(content))
+        assert [len(MiniImageNet(str(tmp_path)).read(split).labels) for split in SPLITS] == [64, 16, 20]
+
+    @pytest.mark.parametrize("packed", [True, False])
+    def test_tiered_imagenet_in_two_files(self, tmp_path, monkeypatch, packed):
+        """A list of PNG files, or an archive of pixels as OpenCV reads them: blue first."""
+        few(monkeypatch, TieredImageNet, 1)
+        for split, names in TieredImageNet.catalogue.classes.items():
+            word, labels = WORDS[split], np.arange(len(names))
+            images = pixels(labels, 84)
+            said = {"label_specific": labels, "label_specific_str": [f"a kind of {word} {i}" for i in labels]}
+            (tmp_path / f"{word}_labels.pkl").write_bytes(pickle.dumps(said, 2))
+            if packed:
+                stored = [np.frombuffer(png(image), np.uint8)[:, None] for image in images]
+                (tmp_path / f"{word}_images_png.pkl").write_bytes(pickle.dumps(stored, 2))
+            else:
+                np.savez(tmp_path / f"{word}_images.npz", images=images[..., ::-1])
+        benchmark = TieredImageNet(str(tmp_path))
+        found = benchmark.read("validation")
+        assert found.class_names[:11] == tuple(f"a kind of val {i}" for i in range(11))  # 10 after 9
+        assert colours(found)[:, 0].tolist() == list(range(97))
+        assert (colours(found)[:, 2] == 200).all()
+        (tmp_path / "val_labels.pkl").unlink()
+        with pytest.raises(InputError, match=r"val_labels\.pkl: no such file"):
+            benchmark.read("validation")
+        with pytest.raises(InputError, match=r"val_labels\.pkl: no such file"):
+            benchmark.source()
+
+    @pytest.mark.parametrize(
+        "content",
+        [
+            {"data": np.zeros((3, 8, 8, 3), np.uint8), "labels": [0, 1]},
+            {"data": np.zeros((2, 8, 8), np.uint8), "labels": [0, 1]},
+            {"data": np.zeros((2, 8, 8, 3), np.float32), "labels": [0, 1]},
+            {"data": None, "labels": [0, 1]},
+            {"image_data": np.zeros((2, 8, 8, 3), np.uint8), "class_dict": {"n01855672": [0, 5]}},
+            {"image_data": np.zeros((2, 8, 8, 3), np.uint8), "class_dict": {"n01855672": [0]}},
+            {"something": "else"},
+            ["a", "list"],
+        ],
+    )
+    def test_a_cache_whose_parts_do_not_fit_is_named(self, tmp_path, content):
+        for word in WORDS.values():
+            (tmp_path / f"mini-imagenet-cache-{word}.pkl").write_bytes(pickle.dumps(content))
+        with pytest.raises(InputError, match=r"cache-val\.pkl: damaged, or not of this form"):
+            MiniImageNet(str(tmp_path)).read("validation")
+
+    def test_a_large_archive_is_known_by_samples(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("fsl.benchmarks.listed.HASHED", 1000)
+        for word in WORDS.values():
+            (tmp_path / f"FC100_{word}.pickle").write_bytes(b"x" * 3_000_000)
+        first = Fc100(str(tmp_path)).source()
+        assert Fc100(str(tmp_path)).source() == first
+        (tmp_path / "FC100_val.pickle").write_bytes(b"x" * 1_500_000 + b"y" + b"x" * 1_499_999)
+        assert Fc100(str(tmp_path)).source() != first
+
+
+def write_cub(folder):
+    names = [name for names in Cub.catalogue.classes.values() for name in names]
+    for name in names:
+        for number in (1, 2):
+            write_picture(folder / "images" / name / f"{name[4:]}_{number:04d}.jpg", int(name[:3]))
+    return names
+
+
+class TestListsOfPictures:
+    @pytest.mark.parametrize("header", ["", "filename,label\n", "label,filename\n"])
+    @pytest.mark.parametrize("packed", [False, True])
+    def test_with_and_without_a_header(self, tmp_path, monkeypatch, header, packed):
+        few(monkeypatch, Cub, 2)
+        write_cub(tmp_path)
+        want = [Cub(str(tmp_path)).read(split) for split in SPLITS]
+        (tmp_path / "split").mkdir()
+        for split, names in Cub.catalogue.classes.items():
+            files = sorted(path for name in names for path in (tmp_path / "images" / name).iterdir())
+            rows = [(f"{file.parent.name}/{file.name}", str(names.index(file.parent.name))) for file in files]
+            rows = [row[::-1] for row in rows] if header.startswith("label") else rows
+            text = header + "".join(f"{one},{other}\r\n" for one, other in rows) + "\n"
+            path = tmp_path / "split" / f"{WORDS[split]}.csv"
+            path.write_bytes(text.encode())
+            if packed:
+                path.with_suffix(".csv.gz").write_bytes(gzip.compress(path.read_bytes()))
+                path.unlink()
+        assert {place.layout for place in Cub(str(tmp_path)).places()} == {"lists of pictures"}
+        for split, expected in zip(SPLITS, want, strict=True):
+            found = Cub(str(tmp_path)).read(split)
+            assert found.class_names == expected.class_names == Cub.catalogue.classes[split]
+            assert np.array_equal(found.labels, expected.labels)
+            assert np.array_equal(colours(found), colours(expected))
+
+    def test_labels_that_are_but_numbers(self, tmp_path, monkeypatch):
+        """As the lists that SimpleShot makes of tiered-ImageNet; 7 of one split is not 7 of another."""
+        few(monkeypatch, TieredImageNet, 1)
+        for split, count in TieredImageNet.catalogue.counts.items():
+            rows = []
+            for label in range(count):
+                name = f"{WORDS[split]}_3_{label}_{1000 + label}.png"
+                write_picture(tmp_path / "data" / name, label % 256)
+                rows.append(f"{name},{label}")
+            (tmp_path / f"{WORDS[split]}.csv").write_text("\n".join(reversed(rows)))
+        lists = {split: TieredImageNet(str(tmp_path)).read(split) for split in SPLITS}
+        for word in WORDS.values():
+            (tmp_path / f"{word}.csv").unlink()
+        for split, listed in lists.items():
+            by_name = TieredImageNet(str(tmp_path)).read(split)
+            assert by_name.class_names == listed.class_names
+            assert listed.class_names[7] == f"{split} 7"
+            assert np.array_equal(colours(by_name), colours(listed))
+
+    def test_the_lists_of_another_split_are_not_taken(self, tmp_path):
+        for split, names in zip(SPLITS, (SPLITS[0], SPLITS[2], SPLITS[1]), strict=True):
+            rows = [f"{name}00000001.jpg,{name}" for name in MiniImageNet.catalogue.classes[names]]
+            (tmp_path / f"{WORDS[split]}.csv").write_text("\n".join(["filename,label", *rows]))
+        with pytest.raises(InputError, match=r"n01930112 among the validation classes, which is a novel class"):
+            MiniImageNet(str(tmp_path)).read("validation")
+
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            (b"", "lists no picture"),
+            (b"filename,label\n", "lists no picture"),
+            (b"a.jpg,n1\nb.jpg\n", "'b.jpg' is no file and its class"),
+            (b"a.jpg,n1\nb.jpg,\n", "is no file and its class"),
+            (b"a.jpg,n1\nreadme,n1\n", "'readme,n1' is no file"),
+            (b"a.jpg,n1\na.jpg,n2\n", r"lists a\.jpg twice"),
+            (b"\xff\xfe\x00\x00", "no readable list"),
+        ],
+    )
+    def test_a_bad_list_is_named(self, tmp_path, text, message):
+        (tmp_path / "train.csv").write_bytes(text)
+        with pytest.raises(InputError, match=rf"train\.csv: .*{message}"):
+            MiniImageNet(str(tmp_path)).source()
+
+
+class TestINat:
+    @pytest.mark.parametrize("form", ["folders", "lists"])
+    def test_novel_pictures_lie_in_two_places_and_some_base_classes_validate(self, tmp_path, monkeypatch, form):
+        novel = INat.catalogue.classes["novel"]
+        base = [str(number) for number in range(10_000, 10_908)]
+        monkeypatch.setattr(INat, "catalogue", replace(INat.catalogue, images=dict.fromkeys(SPLITS, 0)))
+        rows = {"train": [], "repr": [], "query": []}
+        for word, names in (("train", base), ("repr", novel), ("query", novel)):
+            for name in names:
+                file = f"{word}/{name}/{word}.png"
+                if form == "folders" or name in (base[0], novel[0]):
+                    write_picture(tmp_path / file, 9)
+                rows[word].append(f"{file},{name}")
+        if form == "lists":
+            for word, lines in rows.items():
+                (tmp_path / f"{word}.csv").write_text("\n".join(lines))
+            (tmp_path / "val.csv").write_text("\n".join(rows["train"]))
+        benchmark = INat(str(tmp_path))
+        assert len(benchmark.source()) == 16
+        found = [benchmark.read(split) for split in SPLITS]
+        assert [len(split.class_names) for split in found] == [818, 90, 227]
+        assert [len(split.labels) for split in found] == [818, 90, 454]
+        assert found[1].class_names[:2] == ("base 10009", "base 10019")
+        assert found[1].images.names[0].endswith("train/10009/train.png")
+        assert len({name for split in found for name in split.class_names}) == 818 + 90 + 227
+        assert found[2].class_names == tuple(sorted(novel, key=int))
+        assert colours(found[2])[0].tolist() == [9, 9, 9] if form == "folders" else True
+
+
+@pytest.mark.parametrize("kind", LISTED)
+@pytest.mark.parametrize("root", [None, "", "nowhere", "."])
+def test_a_folder_without_it_says_what_is_wanted(tmp_path, monkeypatch, kind, root):
+    monkeypatch.chdir(tmp_path)
+    for asked in (kind(root).source, lambda: kind(root).read("base")):
+        with pytest.raises(InputError, match=rf"benchmark {kind.name}: .*root=FOLDER with .*data where {kind.name}"):
+            asked()
+
+
+def test_a_listed_picture_that_is_not_there_is_named(tmp_path, monkeypatch):
+    few(monkeypatch, Cub, 2)
+    write_cub(tmp_path)
+    for split, names in Cub.catalogue.classes.items():
+        files = [path for name in names for path in sorted((tmp_path / "images" / name).iterdir())]
+        (tmp_path / f"{WORDS[split]}.csv").write_text("\n".join(f"{f.parent.name}/{f.name},0" for f in files))
+    whole = Cub(str(tmp_path)).source()
+    files[3].unlink()
+    assert Cub(str(tmp_path)).source() != whole
+    with pytest.raises(InputError, match=rf"{files[3].name}: cannot be read"):
+        colours(Cub(str(tmp_path)).read("novel"))
