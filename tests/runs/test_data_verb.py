@@ -1,0 +1,159 @@
+"""`transduce data`: what a look at every picture finds, and where pictures come from."""
+
+import json
+import shutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from clustering.errors import InputError
+from fsl.benchmarks.benchmark import SPLITS
+from fsl.benchmarks.cub import Cub
+from fsl.benchmarks.mini import MiniImageNet
+from fsl.benchmarks.survey import survey
+from runs.cli import main
+
+NAMES = Cub.catalogue.classes
+
+
+def picture(split, name, number):
+    """Each of its own: noise drawn from where it stands."""
+    random = np.random.default_rng([SPLITS.index(split), NAMES[split].index(name), number])
+    return Image.fromarray(random.integers(0, 256, (5, 5, 3), np.uint8))
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cub")
+    for split, names in NAMES.items():
+        for name in names:
+            (folder / name).mkdir()
+            for number in (1, 2):
+                picture(split, name, number).save(folder / name / f"{name[4:]}_{number}.png")
+    return folder
+
+
+@pytest.fixture
+def folder(whole, tmp_path):
+    return shutil.copytree(whole, tmp_path / "cub")
+
+
+@pytest.fixture(autouse=True)
+def two(monkeypatch):
+    images = {split: 2 * len(names) for split, names in NAMES.items()}
+    monkeypatch.setattr(Cub, "catalogue", replace(Cub.catalogue, each=2, images=images))
+
+
+def of(found, split):
+    return found.splits[SPLITS.index(split)]
+
+
+def test_what_is_whole_is_said_to_be(whole):
+    found = survey(Cub(str(whole)))
+    assert found.sound
+    assert not found.twins
+    assert [(part.classes, part.pictures) for part in found.splits] == [(100, 200), (50, 100), (50, 100)]
+    assert found.layout == "folders of pictures"
+
+
+def test_a_fingerprint_is_of_the_pictures_not_of_their_places(whole, folder):
+    moved = folder / "images"
+    moved.mkdir()
+    name = NAMES["base"][0]
+    (folder / name).rename(moved / name)
+    (moved / name / f"{name[4:]}_1.png").rename(moved / name / "another.png")
+    first = survey(Cub(str(whole))).fingerprint
+    assert survey(Cub(str(folder))).fingerprint == first
+    picture("base", name, 7).save(moved / name / "another.png")
+    assert survey(Cub(str(folder))).fingerprint != first
+
+
+def test_everything_that_is_wrong_is_named(folder):
+    base, novel, validation = NAMES["base"], NAMES["novel"], NAMES["validation"]
+    shutil.rmtree(folder / novel[3])
+    (folder / base[5] / f"{base[5][4:]}_2.png").unlink()
+    picture("base", base[6], 3).save(folder / base[6] / "third.png")
+    (folder / "999.No_bird").mkdir()
+    picture("base", base[6], 4).save(folder / "999.No_bird" / "a.png")
+    (folder / validation[0] / f"{validation[0][4:]}_1.png").write_bytes(b"")
+    data = (folder / validation[1] / f"{validation[1][4:]}_1.png").read_bytes()
+    (folder / validation[1] / f"{validation[1][4:]}_1.png").write_bytes(data[: len(data) // 2])
+    shutil.copy(folder / base[0] / f"{base[0][4:]}_1.png", folder / novel[0] / f"{novel[0][4:]}_1.png")
+    found = survey(Cub(str(folder)))
+    assert not found.sound
+    assert of(found, "novel").missing == (f"class {novel[3]}",)
+    assert of(found, "base").missing == (f"1 of 2 pictures of class {base[5]}",)
+    assert f"1 pictures of class {base[6]} (3, not 2)" in of(found, "base").extra
+    assert all("1 pictures of 999.No_bird" in part.extra for part in found.splits)
+    broken = of(found, "validation").broken
+    assert len(broken) == 2
+    assert validation[0] in broken[0]
+    assert validation[1] in broken[1]
+    assert [[(spot.split, spot.class_name) for spot in group] for group in found.twins] == [
+        [("base", base[0]), ("novel", novel[0])]
+    ]
+
+
+def test_one_damaged_archive_does_not_hide_the_others(tmp_path):
+    for name in ("base-0", "val", "novel"):
+        (tmp_path / f"{name}.npz").write_bytes(b"rubbish")
+    found = survey(MiniImageNet(str(tmp_path)))
+    assert [len(part.broken) for part in found.splits] == [1, 1, 1]
+    assert "novel.npz: damaged" in of(found, "novel").broken[0]
+
+
+def test_nothing_there_is_an_error(tmp_path):
+    with pytest.raises(InputError, match="holds no pictures of it"):
+        survey(Cub(str(tmp_path)))
+
+
+def test_a_benchmark_that_says_nothing_about_itself_is_counted():
+    from tiny_plugins import Tiny
+
+    found = survey(Tiny())
+    assert found.sound
+    assert all(part.pictures == 20 * part.classes > 0 for part in found.splits)
+    assert survey(Tiny()).fingerprint == found.fingerprint != survey(Tiny(seed=1)).fingerprint
+
+
+class TestVerb:
+    def test_check_shows_and_ends_with_2_where_something_is_wrong(self, folder, capsys):
+        arguments = ["data", "check", "benchmark=cub", f"root={folder}"]
+        assert main(arguments) == 0
+        said = capsys.readouterr()
+        assert "100 of 100" in said.out
+        name = NAMES["novel"][0]
+        shutil.rmtree(folder / name)
+        assert main(arguments) == 2
+        said = capsys.readouterr()
+        assert f"novel: missing (1)\n  class {name}" in said.out
+        assert "not as it should be" in said.err
+
+    def test_json(self, folder, capsys):
+        assert main(["data", "check", "benchmark=cub", f"root={folder}", "--json", "-q"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert found["sound"] is True
+        assert [part["pictures"] for part in found["splits"]] == [200, 100, 100]
+
+    @pytest.mark.parametrize("name", ["mini", "tiered", "cub", "inat", "cifar_fs", "fc100", "omniglot"])
+    def test_where_names_the_folder(self, capsys, name):
+        assert main(["data", "where", name]) == 0
+        assert f"transduce data check benchmark={name} root=FOLDER" in capsys.readouterr().out
+
+    def test_where_it_needs_no_files(self, capsys):
+        assert main(["data", "where", "glyphs", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out)["from"] == "it needs no files"
+
+
+def test_the_real_pictures_have_six_in_two_splits(reference_data):
+    """As the description of the files says; only the classes that they are of are looked at."""
+    benchmark = MiniImageNet(str(reference_data / "mini_imagenet"))
+    digests = {}
+    for split, names in (("base", {"n03888605", "n04389033"}), ("validation", {"n03535780", "n02950826"})):
+        found = benchmark.listing(split)
+        rows = [row for row, label in enumerate(found.labels) if found.class_names[label] in names]
+        digests[split] = [found.pictures.stored(row) for row in rows]
+        assert len(rows) == 1200
+    assert len(set(digests["base"]) & set(digests["validation"])) == 6
