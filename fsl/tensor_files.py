@@ -1,17 +1,13 @@
 """Tensors on disk: safetensors, written in one step, memory-mapped and checked when read. Never a pickle."""
 
 import contextlib
-import json
-import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-import numpy as np
 import safetensors
 import safetensors.torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from clustering.errors import InputError
@@ -35,48 +31,6 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str
             if number is None:
                 raise
             raise OSError(int(number[1]), os.strerror(int(number[1])), str(path)) from error
-
-
-def write_blocks(
-    path: Path,
-    counted: Mapping[str, Tensor],
-    name: str,
-    shape: Sequence[int],
-    blocks: Iterable[NDArray[np.uint8]],
-    header: Callable[[], Mapping[str, str]],
-) -> None:
-    """As `write_tensors`, with one more tensor that comes block by block and is never in memory as a whole.
-
-    Args:
-        path: the file; its folder must exist.
-        counted: int64 tensors, small ones.
-        name, shape: of the uint8 tensor of the blocks.
-        blocks: its parts along the first dimension, in order.
-        header: asked before the blocks and again after them, when it may say what they came to, such as a checksum,
-            in text of the same length.
-    """
-    # Those of int64 first, so that they lie at multiples of eight bytes.
-    layout = [*((key, "I64", tensor.shape, 8) for key, tensor in counted.items()), (name, "U8", shape, 1)]
-
-    def head() -> bytes:
-        entries: dict[str, object] = {"__metadata__": dict(header())}
-        end = 0
-        for key, kind, size, width in layout:
-            start, end = end, end + width * math.prod(size)
-            entries[key] = {"dtype": kind, "shape": list(size), "data_offsets": [start, end]}
-        text = json.dumps(entries).encode()
-        text += b" " * (-len(text) % 8)
-        return len(text).to_bytes(8, "little") + text
-
-    with _partial(path) as partial, partial.open("wb") as file:
-        size = file.write(head())
-        for tensor in counted.values():
-            file.write(tensor.cpu().numpy().astype("<i8").tobytes())
-        for block in blocks:
-            file.write(np.ascontiguousarray(block).data)
-        file.seek(0)
-        if file.write(head()) != size:
-            raise ValueError(f"{path}: its header has changed in length")
 
 
 @contextlib.contextmanager

@@ -20,9 +20,10 @@ from clustering.code import code_fingerprint
 from clustering.cores import on_each_core
 from clustering.errors import InputError, unknown
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Split, fingerprint
+from fsl.block_files import write_blocks
 from fsl.closed_splits import check_open
 from fsl.progress import Progress, quiet
-from fsl.tensor_files import read_tensors, write_blocks
+from fsl.tensor_files import read_tensors
 
 FORMAT = "transduce images 1"
 UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error)
@@ -87,7 +88,8 @@ def open_images(
     """Images of a split, from their `images_file`, written if missing.
 
     The file appears under its name only when it is complete; of several processes one decodes and the others
-    wait. A file that is damaged (truncated, or its checksum is not what its header says) is made anew.
+    wait, and after one that was killed the next goes on where it was. A file that is damaged (truncated, or its
+    checksum is not what its header says) is made anew.
 
     Args:
         found: what `read_split` gave, where it was called before.
@@ -103,8 +105,6 @@ def open_images(
     with FileLock(folder / f"{split}.lock"):
         images = _load(path, progress) if path.exists() else None
         if images is None:
-            for rest in folder.glob(f"{path.name}.*.partial"):  # of a process that was killed, since the lock is ours
-                rest.unlink(missing_ok=True)
             found = found or read_split(benchmark, split, progress)
             _check_disjoint(benchmark, split, found.class_names, folder)
             _write(benchmark, split, found, path, progress)
@@ -164,7 +164,7 @@ def _check(benchmark: Benchmark, split: Split, found: Decoded) -> None:
 
 
 def _write(benchmark: Benchmark, split: Split, found: Decoded, path: Path, progress: Progress) -> None:
-    """Decode a split into its file, a few blocks at a time."""
+    """Decode a split into its file, a few blocks at a time; what an interrupted decoding left is taken over."""
     labels = torch.from_numpy(found.labels)
     size = int(np.prod(found.images.shape))
     checksum = Fingerprint(json.dumps(list(found.images.shape)))
@@ -177,22 +177,26 @@ def _write(benchmark: Benchmark, split: Split, found: Decoded, path: Path, progr
         with _named(benchmark, f"images of {split}"):
             return found.images[part]
 
-    def blocks() -> Iterator[NDArray[np.uint8]]:
+    def blocks(done: int) -> Iterator[NDArray[np.uint8]]:
         with progress.track(f"decoding {benchmark.name}, {split}", len(labels)) as advance:
+            if done:
+                progress.note(f"decoding {benchmark.name}, {split}: going on after {done:,} of {len(labels):,} images")
+                advance(done)
             count = max(1, BLOCK_BYTES * len(labels) // size)
-            parts = (slice(start, start + count) for start in range(0, len(labels), count))
+            parts = (slice(start, start + count) for start in range(done, len(labels), count))
             for _, block in on_each_core(decoded, parts):
                 if block.dtype != np.uint8:
                     problem = f"images of {split} must be uint8, not {block.dtype}"
                     raise InputError(f"benchmark {benchmark.name}: {problem}; mend its read()")
-                block = np.ascontiguousarray(block)
-                checksum.go_on(block.data)
                 yield block
                 advance(len(block))
         for rest in (found.labels.data, json.dumps(found.class_names)):
             checksum.add(rest)
 
-    write_blocks(path, {"labels": labels}, "images", found.images.shape, blocks(), header)
+    def seen(block: NDArray[np.uint8]) -> None:
+        checksum.go_on(block.data)
+
+    write_blocks(path, {"labels": labels}, "images", found.images.shape, blocks, header, seen)
 
 
 def _check_disjoint(benchmark: Benchmark, split: Split, class_names: tuple[str, ...], folder: Path) -> None:

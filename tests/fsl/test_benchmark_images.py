@@ -15,6 +15,7 @@ from clustering.errors import InputError
 from fsl.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, fingerprint
 from fsl.benchmarks.images import open_images
+from fsl.progress import quiet
 
 
 @dataclass(frozen=True)
@@ -126,14 +127,68 @@ def test_an_interrupted_decoding_leaves_no_file(tmp_path, monkeypatch):
     assert len(open_images(Stripes(), "base", tmp_path)) == 6
 
 
-def test_what_a_killed_process_left_is_removed(tmp_path):
-    open_images(Stripes(), "base", tmp_path)
-    path = cached(tmp_path)
-    path.unlink()
-    for name in ("base.safetensors.77.partial", "novel.safetensors.78.partial"):
-        path.with_name(name).write_bytes(b"half of the images")
-    open_images(Stripes(), "base", tmp_path)
-    assert [rest.name for rest in path.parent.glob("*.partial")] == ["novel.safetensors.78.partial"]
+class Counted:
+    """Six images of which it is told when one is decoded, and which may stop."""
+
+    shape = (6, 3, 8, 8)
+
+    def __init__(self, images, stop=None):
+        self.images, self.stop, self.decoded = images, stop, []
+
+    def __getitem__(self, part):
+        if self.stop is not None and part.start >= self.stop:
+            raise KeyboardInterrupt
+        self.decoded.append(part.start)
+        return self.images[part]
+
+
+def decode(folder, monkeypatch, images, shown=quiet):
+    """One image a block, and no core ahead of the others."""
+    monkeypatch.setattr("fsl.benchmarks.images.BLOCK_BYTES", 1)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 1)
+    names = ("base a", "base b", "base c")
+    return open_images(Stripes(), "base", folder, shown, Decoded(images, np.array([0, 0, 1, 1, 2, 2]), names))
+
+
+@pytest.mark.parametrize("stop", range(1, 6))
+def test_what_a_killed_process_decoded_is_taken_over(tmp_path, monkeypatch, stop):
+    want = open_images(Stripes(), "base", tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        decode(tmp_path, monkeypatch, Counted(want.images.numpy(), stop))
+    assert not list(tmp_path.glob("*/*.safetensors"))
+    rest, shown = Counted(want.images.numpy()), Notes()
+    found = decode(tmp_path, monkeypatch, rest, shown)
+    assert rest.decoded == list(range(stop, 6))
+    assert f"going on after {stop} of 6 images" in shown.notes[0]
+    assert found.fingerprint == want.fingerprint
+    assert cached(tmp_path).read_bytes() == cached(tmp_path / "whole").read_bytes()
+    assert sorted(path.name for path in cached(tmp_path).parent.iterdir()) == ["base.lock", "base.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("file", "damage", "kept"),
+    [
+        ("partial", lambda data: data[:-1], 3),
+        ("partial", lambda data: data[:-400] + b"?" + data[-399:], 1),
+        ("partial", lambda data: data + b"half of an image", 4),
+        ("partial", lambda data: b"", 0),
+        ("partial", lambda data: b"!" + data[1:], 0),
+        ("journal", lambda data: data[:-10], 3),
+        ("journal", lambda data: data + b"99 abc\n", 4),
+        ("journal", lambda data: data + b"-1 abc\n\xff\xfe", 4),
+        ("journal", lambda data: b"", 0),
+    ],
+)
+def test_of_what_was_left_only_what_is_whole_counts(tmp_path, monkeypatch, file, damage, kept):
+    want = open_images(Stripes(), "base", tmp_path / "whole")
+    with pytest.raises(KeyboardInterrupt):
+        decode(tmp_path, monkeypatch, Counted(want.images.numpy(), 4))
+    (left,) = tmp_path.glob(f"images-stripes-*/base.safetensors.{file}")
+    left.write_bytes(damage(left.read_bytes()))
+    rest = Counted(want.images.numpy())
+    assert decode(tmp_path, monkeypatch, rest).fingerprint == want.fingerprint
+    assert rest.decoded == list(range(kept, 6))
+    assert cached(tmp_path).read_bytes() == cached(tmp_path / "whole").read_bytes()
 
 
 def test_of_several_at_once_one_decodes(tmp_path):
