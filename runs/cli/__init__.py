@@ -32,6 +32,7 @@ VERBS = {
     "figure": ("runs.cli.figure", "draw a figure of the papers from the tracked runs"),
     "report": ("runs.cli.report", "write the record of runs as a static site"),
     "data": ("runs.cli.data", "check a benchmark's files, and say where they come from"),
+    "import": ("runs.cli.importing", "take features and weights that other programs wrote"),
     "tasks": ("runs.cli.tasks", "write the tasks of a config to a file"),
     "list": ("runs.cli.listing", "show what there is to choose from: strategies, benchmarks, methods, datasets"),
     "ui": ("runs.cli.ui", "open the MLflow UI on the runs that were made here"),

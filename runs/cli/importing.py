@@ -1,0 +1,127 @@
+"""`transduce import`: what other programs wrote, as files of this project."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from clustering.errors import InputError, unknown
+from runs import groups
+from runs.cli.flags import Flags, describe
+from runs.cli.keys import read_keys
+from runs.console import Console
+from runs.networks import check_backbone
+
+FLAGS = ("json",)
+SPLITS = ("base", "validation", "novel")  # those of fsl.benchmarks.benchmark, which imports numpy
+FEATURES: Mapping[str, Any] = {"split": "novel", "output": None}
+CHECKPOINT: Mapping[str, Any] = {"backbone": "conv4", "benchmark": "mini", "output": None}
+ABOUT = """\
+usage: transduce import features FILE [key=value ...] [--flag ...]
+       transduce import checkpoint FILE [key=value ...] [--flag ...]
+
+features takes features that another program extracted, SimpleShot's output.plk, the pickles of S2M2 and PT-MAP, or an
+.npz of features and labels, and writes them as a feature bank. checkpoint takes the weights of another program,
+.pth.tar and the like, .npz or .safetensors, and writes them under this project's names; each that finds no counterpart
+is named. Nothing in a file is run: what could only be built by running it is refused.
+A checkpoint can be used without importing it: transduce evaluate checkpoint=FILE.
+
+keys:
+  split=novel      features: whose they are, base, validation or novel
+  backbone=conv4   checkpoint: the network that the weights are of
+  benchmark=mini   checkpoint: the images that it was trained on, for their size and channels
+  output=null      the file to be written; null: like FILE, with the ending .safetensors, in this folder
+
+flags:
+{flags}
+
+examples:
+  transduce import features output.plk
+  transduce import features features.npz split=validation output=validation.safetensors
+  transduce import checkpoint model_best.pth.tar backbone=conv4 benchmark=mini
+"""
+
+
+def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
+    return ABOUT.format(flags=describe(FLAGS))
+
+
+def run(flags: Flags, console: Console) -> int:
+    """Import one file."""
+    words = [setting for setting in flags.settings if "=" not in setting]
+    keys = [setting for setting in flags.settings if "=" in setting]
+    kinds = {"features": (_features, FEATURES), "checkpoint": (_checkpoint, CHECKPOINT)}
+    if not words:
+        raise InputError("say what to import: transduce import features FILE, or transduce import checkpoint FILE")
+    if words[0] not in kinds:
+        raise unknown("kind", words[0], kinds)
+    if len(words) != 2:
+        raise InputError(f"import {words[0]} takes one file: transduce import {words[0]} FILE [key=value ...]")
+    take, defaults = kinds[words[0]]
+    facts = take(Path(words[1]).expanduser(), read_keys(keys, defaults))
+    if console.as_json:
+        console.json(facts)
+    else:
+        console.table([{"": key, "is": str(value)} for key, value in facts.items()])
+    return 0
+
+
+def _features(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    if given["split"] not in SPLITS:
+        raise unknown("split", given["split"], SPLITS)
+    from fsl.features import FORMAT
+    from fsl.foreign_features import import_features
+
+    output = _place(path, given["output"], FORMAT)
+    bank = import_features(path, given["split"])
+    bank.save(output)
+    return {
+        "features": str(output),
+        "form": bank.provenance["form"],
+        "split": given["split"],
+        "images": len(bank.features),
+        "dimension": bank.dimension,
+        "classes": len(bank.class_names),
+        "base_mean": "known" if bank.base_mean is not None else "not known: CL2N needs it, UN and L2N do not",
+        "fingerprint": bank.fingerprint(),
+    }
+
+
+def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
+    name = given["backbone"]
+    check_backbone(name, groups.names("backbone"))
+    kind = groups.option("benchmark", given["benchmark"]).kind
+    from clustering.fingerprint import fingerprint
+    from fsl.checkpoints import FORMAT, save_backbone
+    from fsl.foreign_weights import import_backbone
+
+    output = _place(path, given["output"], FORMAT)
+    look = {"channels": kind.channels, "size": kind.size}
+    backbone = import_backbone(path, name, **look)
+    content = fingerprint(path.read_bytes())
+    save_backbone(output, backbone, name, **look, about={"imported": path.name, "content": content})
+    return {
+        "checkpoint": str(output),
+        "backbone": name,
+        "images": f"{kind.channels} x {kind.size} x {kind.size}",
+        "tensors": len(backbone.state_dict()),
+        "parameters": sum(parameter.numel() for parameter in backbone.parameters()),
+    }
+
+
+def _place(path: Path, output: str | None, kind: str) -> Path:
+    """Where to write: never over a file that is none of that kind."""
+    from fsl.tensor_files import read_tensors
+
+    stem = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
+    place = Path(output).expanduser() if output else Path(f"{stem}.safetensors")
+    if place.suffix != ".safetensors":
+        raise InputError(f"output={place}: what is written is a .safetensors file; give it that ending")
+    if not place.absolute().parent.is_dir():
+        raise InputError(f"output={place}: its folder does not exist; make it, or give another place")
+    if os.path.lexists(place):
+        if not place.is_file():
+            raise InputError(f"output={place} is no file; give another place")
+        read_tensors(place, kind, "only what was imported before is replaced; give another place with output=FILE")
+    return place

@@ -1,0 +1,149 @@
+"""Features that other programs wrote, in their public layouts, and what is refused."""
+
+import collections
+import os
+import pickle
+
+import numpy as np
+import pytest
+import torch
+
+from clustering.errors import InputError
+from fsl.evaluation import evaluate
+from fsl.features import FeatureBank
+from fsl.foreign_features import import_features
+from fsl.samplers.balanced import Balanced
+from fsl.strategies.simpleshot import SimpleShot
+
+RANDOM = np.random.default_rng(0)
+ROWS = RANDOM.normal(size=(12, 5)).astype(np.float32)
+LABELS = np.array([7, 3, 3, 7, 9, 9, 3, 7, 9, 9, 3, 7])  # in the order in which a loader met them
+
+
+def by_class(rows, labels):
+    """As the public code gathers them: a row at a time, in a defaultdict."""
+    found = collections.defaultdict(list)
+    for row, label in zip(rows, labels, strict=True):
+        found[int(label)].append(row)
+    return found
+
+
+def sorted_rows():
+    return ROWS[np.argsort(LABELS, kind="stable")]
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(content, name="output.plk", protocol=None):
+        path = tmp_path / name
+        path.write_bytes(pickle.dumps(content, protocol))
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_simpleshot(written, protocol):
+    """A list of two means, features and logits by class: `output.plk`."""
+    mean, logits = RANDOM.normal(size=5).astype(np.float32), RANDOM.normal(size=(12, 64)).astype(np.float32)
+    content = [mean, np.zeros(64, np.float32), by_class(ROWS, LABELS), by_class(logits, LABELS)]
+    bank = import_features(written(content, protocol=protocol))
+    assert np.array_equal(bank.features.numpy(), sorted_rows())
+    assert bank.labels.tolist() == [0] * 4 + [1] * 4 + [2] * 4
+    assert bank.class_names == ("3", "7", "9")
+    assert np.array_equal(bank.base_mean.numpy(), mean)
+    assert bank.provenance["form"] == "SimpleShot"
+    assert bank.provenance["imported"] == "output.plk"
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])
+def test_s2m2_and_pt_map(written, kind):
+    """A dict of features by class."""
+    bank = import_features(written(by_class(ROWS.astype(kind), LABELS)), "validation")
+    assert bank.features.dtype == torch.float32
+    assert np.array_equal(bank.features.numpy(), sorted_rows().astype(kind).astype(np.float32))
+    assert bank.base_mean is None
+    assert bank.provenance["split"] == "validation"
+
+
+@pytest.mark.parametrize("suffix", ["", "_novel"])
+def test_an_archive(tmp_path, suffix):
+    path = tmp_path / "a.npz"
+    arrays = {f"features{suffix}": ROWS, f"labels{suffix}": LABELS - 3, "base_mean": ROWS[0]}
+    np.savez(path, **arrays)
+    bank = import_features(path)
+    assert np.array_equal(bank.features.numpy(), ROWS)  # in the order of the file
+    assert bank.class_names == ("0", "4", "6")
+    assert bank.labels.tolist() == np.searchsorted([3, 7, 9], LABELS).tolist()
+    np.savez(path, **arrays, class_names=np.array(list("abcdefg")))
+    assert import_features(path).class_names == ("a", "e", "g")
+    assert np.array_equal(import_features(path).base_mean, ROWS[0])
+
+
+def test_it_is_an_ordinary_bank(written, tmp_path):
+    bank = import_features(written(by_class(ROWS, LABELS)))
+    bank.save(tmp_path / "bank.safetensors")
+    again = FeatureBank.load(tmp_path / "bank.safetensors")
+    assert again.fingerprint() == bank.fingerprint()
+    found = evaluate({"a": SimpleShot(transform="L2N")}, again, Balanced(way=3, shot=1, query=2).tasks(again.labels), 5)
+    assert found["a"].accuracies.shape == (5,)
+
+
+class Runs:
+    def __reduce__(self):
+        return os.mkdir, ("pwned",)
+
+
+def test_a_malicious_file_is_refused_and_nothing_in_it_runs(written, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = written({0: [ROWS[0]], 1: [Runs()]})
+    with pytest.raises(InputError, match=r"output\.plk: holds \w+\.mkdir, which only running code could build"):
+        import_features(path)
+    assert os.listdir() == ["output.plk"]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ({}, "its features cannot be told"),
+        ([1, 2, 3], "it holds a list"),
+        ("text", "it holds a str"),
+        ({0: [], 1: []}, "rows of shapes none"),
+        ({0: [ROWS[0]], 1: [ROWS[1][:3]]}, r"rows of shapes \(3,\), \(5,\)"),
+        ({0: [ROWS[0], ROWS[1][:3]]}, "cannot be told"),
+        ({0: [ROWS]}, r"shape \(N, D\), not float32 \(1, 12, 5\)"),
+        ({0: ["a", "b"]}, "rows of shapes"),
+        ({0: [ROWS[0]], 1: [ROWS[1] * np.nan]}, "NaN or infinite values in features"),
+        ([ROWS[0][:2], 0, {0: [ROWS[0]], 1: [ROWS[1]]}, {}], "base_mean must be"),
+        ({"features": ROWS, "labels": LABELS[:3]}, "12 features but labels of shape"),
+        ({"features": ROWS}, "has features, and no labels"),
+    ],
+)
+def test_what_holds_no_features_is_named(written, content, words):
+    with pytest.raises(InputError, match=rf"output\.plk: .*{words}"):
+        import_features(written(content))
+
+
+def test_files_that_cannot_be_read(tmp_path):
+    with pytest.raises(InputError, match=r"none\.plk: no such file"):
+        import_features(tmp_path / "none.plk")
+    (tmp_path / "a.mat").write_bytes(b"")
+    with pytest.raises(InputError, match=r"a\.mat: features are read from"):
+        import_features(tmp_path / "a.mat")
+    (tmp_path / "a.npz").write_bytes(b"PK\x03\x04")
+    with pytest.raises(InputError, match=r"a\.npz: damaged"):
+        import_features(tmp_path / "a.npz")
+    np.savez(tmp_path / "b.npz", features=np.array([{}], object), labels=[1])
+    with pytest.raises(InputError, match=r"b\.npz: .*pickled objects"):
+        import_features(tmp_path / "b.npz")
+
+
+def test_real_features_give_the_accuracy_that_their_source_states(written, reference_data):
+    """46.3 and 62.4 %, nearest centroid, CL2N, 1 and 5 shots."""
+    with np.load(reference_data / "features" / "mini_conv4_svd64.npz") as arrays:
+        rows = (arrays["q_novel"] * arrays["scale"]).astype(np.float32)
+        labels, mean = arrays["label_novel"], arrays["base_mean"]
+    bank = import_features(written([mean, mean, by_class(rows, labels), {}]))
+    for shot, stated in ((1, 46.3), (5, 62.4)):
+        found = evaluate({"a": SimpleShot()}, bank, Balanced(shot=shot).tasks(bank.labels), 1_000)["a"]
+        assert 100 * found.accuracy == pytest.approx(stated, abs=1)

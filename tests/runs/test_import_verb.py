@@ -1,0 +1,61 @@
+"""`transduce import`: files of other programs on the command line."""
+
+import json
+import pickle
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from fsl.checkpoints import load_backbone
+from fsl.features import FeatureBank
+from runs.cli import main
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_features(path):
+    path.write_bytes(pickle.dumps({label: list(np.eye(3, dtype=np.float32)) for label in range(4)}))
+
+
+def test_features(here, capsys):
+    write_features(here / "output.plk")
+    assert main(["import", "features", "output.plk", "split=validation", "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["images"], said["dimension"], said["classes"], said["split"]) == (12, 3, 4, "validation")
+    bank = FeatureBank.load(here / said["features"])
+    assert bank.fingerprint() == said["fingerprint"]
+    assert main(["import", "features", "output.plk"]) == 0  # over what was imported before
+
+
+@pytest.mark.parametrize("output", ["kept.safetensors", "kept.txt", "nowhere/x.safetensors", "folder.safetensors"])
+def test_nothing_else_is_written_over(here, capsys, output):
+    write_features(here / "output.plk")
+    (here / "kept.safetensors").write_bytes(b"another program's")
+    (here / "kept.txt").write_bytes(b"another program's")
+    (here / "folder.safetensors").mkdir()
+    assert main(["import", "features", "output.plk", f"output={output}"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    assert (here / "kept.safetensors").read_bytes() == b"another program's"
+
+
+def test_checkpoint(here, capsys):
+    torch.manual_seed(0)
+    layers = [(nn.Conv2d(64 if i else 1, 64, 3, padding=1), nn.BatchNorm2d(64)) for i in range(4)]
+    theirs = nn.Sequential(*(nn.Sequential(*pair, nn.ReLU(), nn.MaxPool2d(2)) for pair in layers)).eval()
+    torch.save({"epoch": 3, "state_dict": nn.DataParallel(theirs).state_dict()}, here / "model_best.pth.tar")
+    assert main(["import", "checkpoint", "model_best.pth.tar", "backbone=conv4", "benchmark=glyphs"]) == 0
+    assert "model_best.safetensors" in capsys.readouterr().out
+    ours = load_backbone(here / "model_best.safetensors")
+    images = torch.randn(2, 1, 28, 28)
+    with torch.inference_mode():
+        torch.testing.assert_close(ours(images), theirs(images).flatten(1), rtol=1e-4, atol=1e-4)
+    assert main(["import", "checkpoint", "model_best.pth.tar", "backbone=conv6", "benchmark=glyphs"]) == 2
+    error = capsys.readouterr().err
+    assert "blocks.4.0.weight" in error
+    assert "blocks.5.1.running_var" in error
