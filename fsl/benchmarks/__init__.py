@@ -12,6 +12,7 @@ BENCHMARKS = Plugins(
         "inat": "fsl.benchmarks.inat:INat",
         "cifar_fs": "fsl.benchmarks.cifar_fs:CifarFs",
         "fc100": "fsl.benchmarks.fc100:Fc100",
+        "folder": "fsl.benchmarks.folder:Folder",
         "omniglot": "fsl.benchmarks.omniglot:Omniglot",
     },
     group="transduce.benchmarks",

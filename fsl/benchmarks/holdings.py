@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from clustering.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS, Split
 from fsl.benchmarks.catalogue import Catalogue
-from fsl.benchmarks.split_lists import FILES, find_lists, is_picture, picture_folder, read_list
+from fsl.benchmarks.split_lists import FILES, find_lists, picture_folder, pictures_under, read_list
 from fsl.pickles import read_pickle
 
 UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, zlib.error)
@@ -204,8 +204,7 @@ def _folder(folder: Path, catalogue: Catalogue) -> list[Place]:
     Classes that the authors' lists do not have belong to the split that the folder below the root is named by.
     """
     found: dict[Split | None, tuple[list[Path], list[str]]] = {}
-    files = (path for path in folder.rglob("*") if is_picture(path.name) and path.is_file())
-    for file in sorted(files, key=lambda path: (path.name, path)):
+    for file in pictures_under(folder):
         name, split = _named(file, catalogue), None
         if not name:
             numbered = NUMBERED.fullmatch(file.stem)

@@ -1,5 +1,6 @@
 """Benchmarks that people have as files, by their authors' lists of classes: found, counted, read."""
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -138,7 +139,7 @@ def source_of(catalogue: Catalogue, places: Iterable[Place], root: str | None) -
             _add_content(found, file)
         for picture in place.pictures:
             size = picture.stat().st_size if picture.is_file() else -1
-            found.add(f"{picture.relative_to(folder)} {size}")
+            found.add(f"{os.path.relpath(picture, folder)} {size}")
     return str(found)
 
 

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import io
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -29,7 +30,16 @@ class Row(NamedTuple):
 
 def is_picture(name: str) -> bool:
     """Whether a file is called like a picture."""
-    return name.lower().endswith(SUFFIXES)
+    return name.lower().endswith(SUFFIXES) and not name.startswith(".")
+
+
+def pictures_under(folder: Path) -> list[Path]:
+    """The pictures in a folder and those in it, by name; what is hidden, or packed by macOS, is none."""
+    found = []
+    for place, below, files in os.walk(folder, followlinks=True):
+        below[:] = [name for name in below if not name.startswith((".", "__MACOSX"))]
+        found += [Path(place, name) for name in files if is_picture(name)]
+    return sorted(found, key=lambda path: (path.name, path))
 
 
 def find_lists(folder: Path, split: Split) -> list[Path]:

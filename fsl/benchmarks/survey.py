@@ -130,6 +130,8 @@ def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Li
             nothing = EncodedPictures([], lambda index: b"", benchmark.size)
             return Listing(nothing, np.empty(0, np.int64), (), Counter()), expected, [str(error)]
     images, labels, names = read_split(benchmark, split, progress)
+    if isinstance(images, EncodedPictures):
+        return Listing(images, labels, names, Counter()), _Expected(), []
     pictures = EncodedPictures(
         [f"picture {index} of {split}" for index in range(len(labels))],
         lambda index: np.repeat(images[index : index + 1][0].transpose(1, 2, 0), 3 // benchmark.channels, axis=2),

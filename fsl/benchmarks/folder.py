@@ -1,0 +1,199 @@
+"""A person's own pictures: a folder for each class, or lists."""
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+
+from clustering.errors import InputError
+from clustering.fingerprint import Fingerprint
+from clustering.parameters import Above, AtLeast, Within, validate
+from clustering.streams import stream
+from fsl.augmentation import Augmentation
+from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
+from fsl.benchmarks.encoded import EncodedPictures, Fit
+from fsl.benchmarks.split_lists import FILES, find_lists, picture_folder, pictures_under, read_list
+
+RECIPE = 1  # raised whenever the same files give other images
+FEWEST = 2  # classes of a split
+Classes = Mapping[str, list[Path]]
+LAYOUT = (
+    "a folder of pictures for each class; or train/, val/ and test/ with such folders; or train.csv, val.csv and "
+    "test.csv with lines of a file and its class"
+)
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Your own pictures, of any size and kind, in RGB; turned upright as their EXIF data say.
+
+    Which classes are base, validation and novel is given by folders train, val and test, or by lists train.csv, val.csv
+    and test.csv; else it is drawn from the classes by the seed. No class may be in two of them.
+
+    Attributes:
+        root: the folder. No part of a run's identity; the names and sizes of what is in it are.
+        size: side in pixels that the pictures get.
+        fit: how they become square: their middle cut out, or squeezed.
+        split: given: folders or lists say it; drawn: the seed does, whatever lies where; auto: drawn where not given.
+        novel, validation: shares of the classes that are drawn, at least two of each.
+        seed: of the draw.
+    """
+
+    name: ClassVar[str] = "folder"
+    channels: ClassVar[int] = 3
+    mean: ClassVar[tuple[float, ...]] = (0.485, 0.456, 0.406)
+    std: ClassVar[tuple[float, ...]] = (0.229, 0.224, 0.225)
+    augmentation: ClassVar[Augmentation] = Augmentation(
+        crop=0.08, flip=True, brightness=0.4, contrast=0.4, saturation=0.4
+    )
+
+    root: str | None = None
+    size: Annotated[int, AtLeast(8)] = 84
+    fit: Fit = "crop"
+    split: Literal["auto", "given", "drawn"] = "auto"
+    novel: Annotated[float, Above(0), Within(0, 1)] = 0.2
+    validation: Annotated[float, Above(0), Within(0, 1)] = 0.16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def source(self) -> str:
+        """Identity of the files: of the lists, and of the pictures' names and sizes.
+
+        Raises:
+            InputError: as `read`.
+        """
+        folder = self._folder()
+        found = Fingerprint("folder", RECIPE)
+        for split, classes in self._classes().items():
+            for name, files in classes.items():
+                for file in files:
+                    size = file.stat().st_size if file.is_file() else -1
+                    found.add(f"{split} {name} {os.path.relpath(file, folder)} {size}")
+        return str(found)
+
+    def read(self, split: Split) -> Decoded:
+        """The pictures of a split, (N, 3, size, size), by class and name; each is decoded when it is asked for.
+
+        Raises:
+            InputError: no pictures, too few classes, a split that lacks, or a class in two splits.
+        """
+        classes = self._classes()[split]
+        files = [file for name in classes for file in classes[name]]
+        pictures = EncodedPictures(
+            [str(file) for file in files], lambda index: files[index].read_bytes(), self.size, self.fit, upright=True
+        )
+        labels = np.repeat(np.arange(len(classes)), [len(classes[name]) for name in classes])
+        return Decoded(pictures, labels, tuple(classes))
+
+    def _folder(self) -> Path:
+        if not self.root:
+            raise InputError(f"benchmark folder: no folder given; pass root=FOLDER with {LAYOUT}")
+        folder = Path(self.root).expanduser()
+        if not folder.is_dir():
+            raise InputError(f"benchmark folder: {folder} is no folder; pass root=FOLDER with {LAYOUT}")
+        return folder
+
+    def _classes(self) -> dict[Split, Classes]:
+        """The files of each class of each split."""
+        folder = self._folder()
+        given = _by_lists(folder) or _by_folders(folder)
+        if self.split == "given" and not given:
+            raise InputError(f"benchmark folder: {folder} has no train/ and test/, and no train.csv; use split=drawn")
+        if given and self.split != "drawn":
+            return _disjoint(folder, given)
+        pooled: defaultdict[str, list[Path]] = defaultdict(list)
+        for part in given.values() if given else [_by_class(folder, folder)]:
+            for name, files in part.items():
+                pooled[name] += files
+        return self._drawn(folder, pooled)
+
+    def _drawn(self, folder: Path, classes: Classes) -> dict[Split, Classes]:
+        names = sorted(classes)
+        shares = [max(FEWEST, round(share * len(names))) for share in (self.novel, self.validation)]
+        if len(names) - sum(shares) < FEWEST:
+            raise InputError(
+                f"benchmark folder: {folder} has {len(names)} classes, of which {shares[0]} would be novel and "
+                f"{shares[1]} validation, and at least {FEWEST} base classes must be left; add classes, or lower "
+                f"novel= and validation=. It should hold {LAYOUT}"
+            )
+        order = stream(self.seed, "split of a folder").permutation(len(names))
+        novel, validation, base = np.split(order, np.cumsum(shares))
+        drawn = dict(zip(SPLITS, (base, validation, novel), strict=True))
+        return {split: {names[i]: classes[names[i]] for i in sorted(rows)} for split, rows in drawn.items()}
+
+
+def _by_class(folder: Path, below: Path) -> Classes:
+    """Pictures by the folder right under `below` that they are in."""
+    found: defaultdict[str, list[Path]] = defaultdict(list)
+    for file in pictures_under(below):
+        parts = file.relative_to(below).parts
+        if len(parts) == 1:
+            raise InputError(
+                f"benchmark folder: {file} is in no class's folder; put it into one. {folder} should hold {LAYOUT}"
+            )
+        found[parts[0]].append(file)
+    return {name: found[name] for name in sorted(found)}
+
+
+def _by_folders(folder: Path) -> dict[Split, Classes]:
+    """Classes by split, where the folders of a split are there; empty where there are none."""
+    children = {child.name.lower(): child for child in folder.iterdir() if child.is_dir()}
+    found = {split: [children[word] for word in FILES[split] if word in children] for split in SPLITS}
+    if not (found["base"] and found["novel"]):
+        return {}
+    if not found["validation"]:
+        raise InputError(
+            f"benchmark folder: {folder} has {found['base'][0].name}/ and {found['novel'][0].name}/, but no val/; add "
+            "it, or use split=drawn"
+        )
+    return {split: _merged(_by_class(folder, below) for below in found[split]) for split in SPLITS}
+
+
+def _by_lists(folder: Path) -> dict[Split, Classes]:
+    """Classes by split, as the lists say; empty where there are none."""
+    lists = {split: find_lists(folder, split) for split in SPLITS}
+    if not any(lists.values()):
+        return {}
+    for split, paths in lists.items():
+        if not paths:
+            raise InputError(f"benchmark folder: {folder} has lists, but no {FILES[split][0]}.csv; add it")
+    found: dict[Split, Classes] = {}
+    for split, paths in lists.items():
+        classes: defaultdict[str, list[Path]] = defaultdict(list)
+        for path in paths:
+            rows = read_list(path)
+            place = picture_folder(folder, rows)
+            for row in rows:
+                classes[row.label].append(place / row.file)
+        found[split] = {name: classes[name] for name in sorted(classes)}
+    return found
+
+
+def _merged(parts: Iterable[Classes]) -> Classes:
+    merged: defaultdict[str, list[Path]] = defaultdict(list)
+    for part in parts:
+        for name, files in part.items():
+            merged[name] += files
+    return {name: merged[name] for name in sorted(merged)}
+
+
+def _disjoint(folder: Path, classes: dict[Split, Classes]) -> dict[Split, Classes]:
+    """That every split has classes, and none that another has."""
+    owner: dict[str, Split] = {}
+    for split, names in classes.items():
+        if not names:
+            raise InputError(f"benchmark folder: {folder} has no pictures of {split} classes; add some")
+        for name in names:
+            if name in owner:
+                raise InputError(
+                    f"benchmark folder: {folder} has class {name!r} among {owner[name]} and among {split} classes; "
+                    "tasks are made of classes that the network was not trained on: keep it in one, or use split=drawn"
+                )
+            owner[name] = split
+    return classes

@@ -1,0 +1,210 @@
+"""A person's own pictures: which classes are novel, and pictures of every size and kind."""
+
+import shutil
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from clustering.errors import InputError
+from fsl.benchmarks.benchmark import SPLITS
+from fsl.benchmarks.folder import Folder
+from fsl.benchmarks.images import images_source, open_images
+
+ANIMALS = ("ant", "bee", "cat", "dog", "eel", "fox", "gnu", "hen", "ibis", "jay")
+
+
+def save(path, colour=(200, 100, 50), size=(10, 10)):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", size, colour).save(path)
+
+
+def fill(folder, names=ANIMALS, each=2):
+    for name in names:
+        for number in range(each):
+            save(folder / name / f"{number}.png", (ANIMALS.index(name), number, 0))
+    return folder
+
+
+def classes(folder, **options):
+    benchmark = Folder(str(folder), **options)
+    return [benchmark.read(split).class_names for split in SPLITS]
+
+
+def whole(decoded):
+    return decoded.images[0 : decoded.images.shape[0]]
+
+
+class TestSplits:
+    @given(novel=st.floats(0.01, 1), validation=st.floats(0.01, 1), seed=st.integers(0, 2**40))
+    def test_drawn_splits_are_disjoint_and_of_at_least_two_classes(self, tmp_path_factory, novel, validation, seed):
+        folder = tmp_path_factory.getbasetemp() / "animals"
+        if not folder.exists():
+            fill(folder, each=1)
+        try:
+            found = classes(folder, novel=novel, validation=validation, seed=seed)
+        except InputError as error:
+            shares = [max(2, round(share * 10)) for share in (novel, validation)]
+            assert sum(shares) > 8, error  # noqa: PT017
+            return
+        assert sorted(name for names in found for name in names) == sorted(ANIMALS)
+        assert min(map(len, found)) >= 2
+        assert len(found[2]) == max(2, round(novel * 10))
+        assert all(list(names) == sorted(names) for names in found)
+
+    def test_the_seed_draws_and_nothing_else_does(self, tmp_path):
+        first = classes(fill(tmp_path / "a"))
+        assert classes(fill(tmp_path / "b", ANIMALS[::-1], each=3)) == first
+        assert any(classes(tmp_path / "a", seed=seed) != first for seed in range(1, 4))
+
+    def test_images_go_with_their_class(self, tmp_path):
+        fill(tmp_path)
+        found = Folder(str(tmp_path)).read("base")
+        images = whole(found)
+        assert [ANIMALS[number] for number in images[:, 0, 0, 0]] == [found.class_names[i] for i in found.labels]
+        assert images[:, 1, 0, 0].tolist() == [0, 1] * len(found.class_names)
+
+    @pytest.mark.parametrize(
+        "words", [("train", "val", "test"), ("base", "validation", "novel"), ("Train", "VAL", "Test")]
+    )
+    def test_given_by_folders(self, tmp_path, words):
+        parts = (ANIMALS[:5], ANIMALS[5:7], ANIMALS[7:])
+        for word, names in zip(words, parts, strict=True):
+            fill(tmp_path / word, names)
+        assert classes(tmp_path) == list(parts)
+        assert [len(names) for names in classes(tmp_path, split="drawn")] == [6, 2, 2]
+
+    def test_given_by_lists(self, tmp_path):
+        fill(tmp_path / "images")
+        parts = (ANIMALS[:5], ANIMALS[5:7], ANIMALS[7:])
+        for word, names in zip(("train", "val", "test"), parts, strict=True):
+            rows = [f"{name}/{number}.png,a kind of {name}" for name in names for number in range(2)]
+            (tmp_path / f"{word}.csv").write_text("\n".join(["file,class", *rows]))
+        assert classes(tmp_path) == [tuple(f"a kind of {name}" for name in names) for names in parts]
+        source = Folder(str(tmp_path)).source()
+        (tmp_path / "test.csv").unlink()
+        with pytest.raises(InputError, match=r"has lists, but no test\.csv"):
+            classes(tmp_path)
+        (tmp_path / "test.csv").write_text("hen/0.png,hen\nibis/1.png,ibis")
+        assert Folder(str(tmp_path)).source() != source
+
+    def test_a_class_in_two_splits_is_named(self, tmp_path):
+        for word in ("train", "val", "test"):
+            fill(tmp_path / word)
+        with pytest.raises(InputError, match=r"class 'ant' among base and among validation .*split=drawn"):
+            classes(tmp_path)
+        assert Folder(str(tmp_path), split="drawn").read("novel").labels.tolist() == [0] * 6 + [1] * 6
+
+    def test_what_lacks_is_said(self, tmp_path):
+        for root in (None, "", str(tmp_path / "nowhere")):
+            with pytest.raises(InputError, match="root=FOLDER with a folder of pictures for each class"):
+                Folder(root).source()
+        with pytest.raises(InputError, match="has 0 classes, of which 2 would be novel"):
+            Folder(str(tmp_path)).source()
+        fill(tmp_path, ANIMALS[:5])
+        with pytest.raises(InputError, match=r"has 5 classes, .* at least 2 base classes"):
+            Folder(str(tmp_path)).source()
+        with pytest.raises(InputError, match="use split=drawn"):
+            Folder(str(tmp_path), split="given").source()
+        save(tmp_path / "stray.png")
+        with pytest.raises(InputError, match=r"stray\.png is in no class's folder"):
+            Folder(str(tmp_path)).source()
+        for word in ("train", "test"):
+            fill(tmp_path / "other" / word, ANIMALS[:2])
+        with pytest.raises(InputError, match="has train/ and test/, but no val/"):
+            Folder(str(tmp_path / "other")).source()
+
+    def test_what_no_person_put_there_is_left_out(self, tmp_path):
+        fill(tmp_path)
+        source = Folder(str(tmp_path)).source()
+        for name in ("ant/._0.png", ".thumbnails/0.png", "__MACOSX/ant/0.png", "ant/Thumbs.db", "notes.txt"):
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_bytes(b"rubbish")
+        assert Folder(str(tmp_path)).source() == source
+
+    def test_identity_is_of_the_files_and_what_is_done_with_them(self, tmp_path):
+        here, there = Folder(str(fill(tmp_path / "a"))), Folder(str(fill(tmp_path / "b")))
+        assert images_source(here) == images_source(there)
+        changed = [Folder(here.root, size=32), Folder(here.root, fit="squeeze"), Folder(here.root, seed=5)]
+        assert len({images_source(benchmark) for benchmark in (here, *changed)}) == 4
+        save(tmp_path / "b" / "ant" / "2.png")
+        assert images_source(here) != images_source(there)
+
+
+class TestPictures:
+    """One picture of each kind; the others are plain."""
+
+    @pytest.fixture
+    def look(self, tmp_path):
+        fill(tmp_path / "train", ANIMALS[:2])
+        fill(tmp_path / "val", ANIMALS[2:4])
+
+        def look(write, fit="crop", name="a.png"):
+            place = tmp_path / "test" / "picture"
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True)
+            write(place / name)
+            return whole(Folder(str(tmp_path), fit=fit, size=16).read("novel"))[0]
+
+        return look
+
+    @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "I", "F", "I;16"])
+    def test_of_any_mode(self, look, mode):
+        grey = {"I": 200 << 8, "I;16": 200 << 8, "F": 200.0, "1": 1}.get(mode)
+        if mode in ("I", "I;16"):
+            picture = Image.fromarray(np.full((20, 30), grey, np.uint16))
+        elif grey is not None:
+            picture = Image.new(mode, (30, 20), grey)
+        else:
+            picture = Image.new("RGB", (30, 20), (200, 200, 200)).convert(mode, palette=Image.Palette.ADAPTIVE)
+        name = {"F": "a.tiff", "CMYK": "a.jpg", "YCbCr": "a.jpg"}.get(mode, "a.png")
+        image = look(lambda path: picture.save(path), name=name)
+        assert image.shape == (3, 16, 16)
+        assert abs(image.astype(int) - (255 if mode == "1" else 200)).max() <= 3
+
+    @pytest.mark.parametrize("size", [(1, 1), (3, 500), (500, 3), (16, 16), (1600, 1200)])
+    def test_of_any_size(self, look, size):
+        assert (look(lambda path: save(path, (200, 100, 50), size)) == np.array([200, 100, 50])[:, None, None]).all()
+
+    def test_what_is_transparent_is_white(self, look):
+        image = look(lambda path: Image.new("RGBA", (20, 20), (0, 0, 0, 0)).save(path))
+        assert (image == 255).all()
+
+    def test_the_middle_is_cut_out_or_all_is_squeezed(self, look):
+        pixels = np.zeros((16, 48, 3), np.uint8)
+        pixels[:, 16:32] = 255
+
+        def write(path):
+            Image.fromarray(pixels).save(path)
+
+        assert (look(write) > 200).all()
+        squeezed = look(write, "squeeze")
+        assert squeezed[:, :, :4].max() < 60
+        assert squeezed[:, :, 7:9].min() > 200
+
+    @pytest.mark.parametrize("orientation", range(1, 9))
+    def test_it_is_turned_upright(self, look, orientation):
+        """A red corner ends up on the top left, as a viewer shows it."""
+        upright = Image.new("RGB", (16, 16), "blue")
+        upright.paste("red", (0, 0, 8, 8))
+        inverse = {2: 0, 3: 3, 4: 1, 5: 5, 6: 2, 7: 6, 8: 4}  # Pillow's transpositions that undo the viewer's
+        stored = upright if orientation == 1 else upright.transpose(Image.Transpose(inverse[orientation]))
+        exif = Image.Exif()
+        exif[0x0112] = orientation
+        image = look(lambda path: stored.save(path, exif=exif))
+        assert image[0, 2, 2] > 200
+        assert image[2, 13, 2] > 200
+        assert image[2, 2, 13] > 200
+
+    @pytest.mark.parametrize("damage", [lambda data: b"", lambda data: data[:45], lambda data: b"no picture"])
+    def test_a_broken_one_is_named_and_nothing_is_written(self, tmp_path, damage):
+        fill(tmp_path / "own")
+        path = tmp_path / "own" / "fox" / "1.png"
+        path.write_bytes(damage(path.read_bytes()))
+        benchmark = Folder(str(tmp_path / "own"))
+        (split,) = (split for split in SPLITS if "fox" in benchmark.read(split).class_names)
+        with pytest.raises(InputError, match=r"fox/1\.png: cannot be decoded"):
+            open_images(benchmark, split, tmp_path / "cache")
+        assert not list((tmp_path / "cache").rglob("*.safetensors*"))
