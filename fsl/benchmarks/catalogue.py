@@ -3,7 +3,7 @@
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib import resources
 
 from fsl.benchmarks.benchmark import SPLITS, Split
@@ -33,12 +33,11 @@ class Catalogue:
 
     def split_of(self, class_name: str) -> Split | None:
         """The split that a class belongs to, by the authors' lists."""
-        return _owners(tuple((split, names) for split, names in self.classes.items())).get(class_name)
+        return self._owners.get(class_name)
 
-
-@cache
-def _owners(classes: tuple[tuple[Split, tuple[str, ...]], ...]) -> dict[str, Split]:
-    return {name: split for split, names in classes for name in names}
+    @cached_property
+    def _owners(self) -> dict[str, Split]:
+        return {name: split for split, names in self.classes.items() for name in names}
 
 
 @cache

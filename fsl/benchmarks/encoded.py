@@ -3,7 +3,6 @@
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -100,6 +99,7 @@ def _rgb(picture: Image.Image) -> Image.Image:
     return picture.convert("RGB")
 
 
-def of_files(paths: Sequence[Path], size: int) -> EncodedPictures:
-    """The pictures in these files."""
-    return EncodedPictures([str(path) for path in paths], lambda index: paths[index].read_bytes(), size)
+def read_bytes(file: str) -> bytes:
+    """What is in a file."""
+    with open(file, "rb") as stream:
+        return stream.read()

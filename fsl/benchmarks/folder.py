@@ -15,12 +15,13 @@ from clustering.parameters import Above, AtLeast, Within, validate
 from clustering.streams import stream
 from fsl.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
-from fsl.benchmarks.encoded import EncodedPictures, Fit
+from fsl.benchmarks.encoded import EncodedPictures, Fit, read_bytes
+from fsl.benchmarks.listed import relative, size_of
 from fsl.benchmarks.split_lists import FILES, find_lists, picture_folder, pictures_under, read_list
 
 RECIPE = 1  # raised whenever the same files give other images
 FEWEST = 2  # classes of a split
-Classes = Mapping[str, list[Path]]
+Classes = Mapping[str, list[str]]
 LAYOUT = (
     "a folder of pictures for each class; or train/, val/ and test/ with such folders; or train.csv, val.csv and "
     "test.csv with lines of a file and its class"
@@ -73,8 +74,7 @@ class Folder:
         for split, classes in self._classes().items():
             for name, files in classes.items():
                 for file in files:
-                    size = file.stat().st_size if file.is_file() else -1
-                    found.add(f"{split} {name} {os.path.relpath(file, folder)} {size}")
+                    found.add(f"{split} {name} {relative(file, folder)} {size_of(file)}")
         return str(found)
 
     def read(self, split: Split) -> Decoded:
@@ -85,9 +85,7 @@ class Folder:
         """
         classes = self._classes()[split]
         files = [file for name in classes for file in classes[name]]
-        pictures = EncodedPictures(
-            [str(file) for file in files], lambda index: files[index].read_bytes(), self.size, self.fit, upright=True
-        )
+        pictures = EncodedPictures(files, lambda index: read_bytes(files[index]), self.size, self.fit, upright=True)
         labels = np.repeat(np.arange(len(classes)), [len(classes[name]) for name in classes])
         return Decoded(pictures, labels, tuple(classes))
 
@@ -107,7 +105,7 @@ class Folder:
             raise InputError(f"benchmark folder: {folder} has no train/ and test/, and no train.csv; use split=drawn")
         if given and self.split != "drawn":
             return _disjoint(folder, given)
-        pooled: defaultdict[str, list[Path]] = defaultdict(list)
+        pooled: defaultdict[str, list[str]] = defaultdict(list)
         for part in given.values() if given else [_by_class(folder, folder)]:
             for name, files in part.items():
                 pooled[name] += files
@@ -130,14 +128,14 @@ class Folder:
 
 def _by_class(folder: Path, below: Path) -> Classes:
     """Pictures by the folder right under `below` that they are in."""
-    found: defaultdict[str, list[Path]] = defaultdict(list)
+    found: defaultdict[str, list[str]] = defaultdict(list)
     for file in pictures_under(below):
-        parts = file.relative_to(below).parts
-        if len(parts) == 1:
+        name, _, inside = relative(file, below).partition(os.sep)
+        if not inside:
             raise InputError(
                 f"benchmark folder: {file} is in no class's folder; put it into one. {folder} should hold {LAYOUT}"
             )
-        found[parts[0]].append(file)
+        found[name].append(file)
     return {name: found[name] for name in sorted(found)}
 
 
@@ -165,18 +163,18 @@ def _by_lists(folder: Path) -> dict[Split, Classes]:
             raise InputError(f"benchmark folder: {folder} has lists, but no {FILES[split][0]}.csv; add it")
     found: dict[Split, Classes] = {}
     for split, paths in lists.items():
-        classes: defaultdict[str, list[Path]] = defaultdict(list)
+        classes: defaultdict[str, list[str]] = defaultdict(list)
         for path in paths:
             rows = read_list(path)
             place = picture_folder(folder, rows)
             for row in rows:
-                classes[row.label].append(place / row.file)
+                classes[row.label].append(os.path.join(place, row.file))
         found[split] = {name: classes[name] for name in sorted(classes)}
     return found
 
 
 def _merged(parts: Iterable[Classes]) -> Classes:
-    merged: defaultdict[str, list[Path]] = defaultdict(list)
+    merged: defaultdict[str, list[str]] = defaultdict(list)
     for part in parts:
         for name, files in part.items():
             merged[name] += files

@@ -1,5 +1,6 @@
 """Pictures in the forms in which people have a benchmark: archives, pickle caches, lists, folders. None is decoded."""
 
+import os
 import re
 import zipfile
 import zlib
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from clustering.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS, Split
 from fsl.benchmarks.catalogue import Catalogue
+from fsl.benchmarks.encoded import read_bytes
 from fsl.benchmarks.split_lists import FILES, find_lists, picture_folder, pictures_under, read_list
 from fsl.pickles import read_pickle
 
@@ -22,6 +24,7 @@ UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zi
 PICKLES = (".pkl", ".pickle", ".plk")
 # pictures of base classes that the authors of some caches hold back, and their lists of labelled pictures
 LEFT_OUT = ("train_phase_val", "train_phase_test", "labelsplit", "trainval")
+SHARD = re.compile(r"[a-z]+(-\d+)?")
 # train_7_28_36847.png: the split, the super-class, the class and the number of a picture of tiered-ImageNet
 NUMBERED = re.compile(r"(train|val|test)_\d+_(\d+)_\d+")
 
@@ -57,7 +60,7 @@ class Place:
     split: Split | None
     open: Callable[[], Holding]
     files: tuple[Path, ...] = ()
-    pictures: tuple[Path, ...] = ()
+    pictures: tuple[str, ...] = ()
 
 
 def find_places(folder: Path, catalogue: Catalogue) -> list[Place]:
@@ -66,7 +69,7 @@ def find_places(folder: Path, catalogue: Catalogue) -> list[Place]:
         [
             Place("npz shards", split, partial(_shard, path), (path,))
             for path, split in _by_split(folder, (".npz",))
-            if not path.stem.endswith("_images")
+            if SHARD.fullmatch(path.stem)
         ]
         or [
             Place("pickle cache", split, partial(_cache, *files), files)
@@ -185,7 +188,7 @@ def _listed(folder: Path, path: Path, split: Split, catalogue: Catalogue) -> Pla
     """The pictures that a list names. Its labels may be numbers where the folders have the classes' names."""
     rows = read_list(path)
     place = picture_folder(folder, rows)
-    files = [place / row.file for row in rows]
+    files = [os.path.join(place, row.file) for row in rows]
     classes = [
         row.label if catalogue.split_of(row.label) else _named(file, catalogue) or row.label
         for row, file in zip(rows, files, strict=True)
@@ -193,8 +196,8 @@ def _listed(folder: Path, path: Path, split: Split, catalogue: Catalogue) -> Pla
     return _of_files("lists of pictures", split, files, classes, path)
 
 
-def _of_files(layout: str, split: Split | None, files: Sequence[Path], classes: Sequence[str], *lists: Path) -> Place:
-    holding = Holding([str(file) for file in files], classes, lambda index: files[index].read_bytes())
+def _of_files(layout: str, split: Split | None, files: Sequence[str], classes: Sequence[str], *lists: Path) -> Place:
+    holding = Holding(files, classes, lambda index: read_bytes(files[index]))
     return Place(layout, split, lambda: holding, lists, tuple(files))
 
 
@@ -203,14 +206,14 @@ def _folder(folder: Path, catalogue: Catalogue) -> list[Place]:
 
     Classes that the authors' lists do not have belong to the split that the folder below the root is named by.
     """
-    found: dict[Split | None, tuple[list[Path], list[str]]] = {}
+    found: dict[Split | None, tuple[list[str], list[str]]] = {}
     for file in pictures_under(folder):
         name, split = _named(file, catalogue), None
         if not name:
-            numbered = NUMBERED.fullmatch(file.stem)
-            word, name = (
-                (numbered[1], numbered[2]) if numbered else (file.relative_to(folder).parts[0], file.parent.name)
-            )
+            path = Path(file)
+            numbered = NUMBERED.fullmatch(path.stem)
+            place = (path.relative_to(folder).parts[0], path.parent.name)
+            word, name = (numbered[1], numbered[2]) if numbered else place
             split = next((split for split in SPLITS if word.lower() in FILES[split]), None)
         of_split = found.setdefault(split, ([], []))
         of_split[0].append(file)
@@ -218,6 +221,7 @@ def _folder(folder: Path, catalogue: Catalogue) -> list[Place]:
     return [_of_files("folders of pictures", split, *found[split]) for split in (None, *SPLITS) if split in found]
 
 
-def _named(file: Path, catalogue: Catalogue) -> str:
+def _named(file: str, catalogue: Catalogue) -> str:
     """The class of a picture by its folder, or the beginning of its name, if the authors' lists have it."""
-    return next((name for name in (file.parent.name, file.stem[:9]) if catalogue.split_of(name)), "")
+    parent, name = ["", "", *file.rsplit(os.sep, 2)][-2:]
+    return next((known for known in (parent, name[:9]) if catalogue.split_of(known)), "")

@@ -138,9 +138,22 @@ def source_of(catalogue: Catalogue, places: Iterable[Place], root: str | None) -
         for file in place.files:
             _add_content(found, file)
         for picture in place.pictures:
-            size = picture.stat().st_size if picture.is_file() else -1
-            found.add(f"{os.path.relpath(picture, folder)} {size}")
+            found.add(f"{relative(picture, folder)} {size_of(picture)}")
     return str(found)
+
+
+def relative(file: str, folder: Path) -> str:
+    """A file as seen from a folder, in which it need not be."""
+    start = f"{folder}{os.sep}"
+    return file.removeprefix(start) if file.startswith(start) else os.path.relpath(file, folder)
+
+
+def size_of(file: str) -> int:
+    """In bytes; -1 where there is none."""
+    try:
+        return os.stat(file).st_size
+    except OSError:
+        return -1
 
 
 def _add_content(found: Fingerprint, file: Path) -> None:
