@@ -75,8 +75,7 @@ class EncodedPictures:
                 file.draft("RGB", (_DRAFT * self.size, _DRAFT * self.size))
                 picture = ImageOps.exif_transpose(file) if self.upright else file
                 colour = _rgb(picture)
-        # Pillow raises all of these
-        except (OSError, ValueError, SyntaxError, TypeError, Image.DecompressionBombError) as error:
+        except Exception as error:  # what Pillow raises for a damaged picture cannot be listed
             reason = str(error) if not isinstance(error, UnidentifiedImageError) else "no picture"
             raise InputError(f"{self.names[index]}: cannot be decoded ({reason}); fetch it again") from error
         square = (self.size, self.size)

@@ -13,6 +13,7 @@ class TieredImageNet(ListedBenchmark):
 
     No super-class has classes in two splits. The authors' caches and the lists made from them call classes by words or
     numbers of their own; only pictures in folders by synset can be checked by name, the others by their counts.
+    A cache is read whole, into as much memory as its file has bytes: the folders take little.
     """
 
     name: ClassVar[str] = "tiered"

@@ -1,5 +1,6 @@
 """A person's own pictures: which classes are novel, and pictures of every size and kind."""
 
+import io
 import shutil
 
 import numpy as np
@@ -10,6 +11,7 @@ from PIL import Image
 
 from clustering.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
+from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.folder import Folder
 from fsl.benchmarks.images import images_source, open_images
 
@@ -131,6 +133,23 @@ class TestSplits:
         assert len({images_source(benchmark) for benchmark in (here, *changed)}) == 4
         save(tmp_path / "b" / "ant" / "2.png")
         assert images_source(here) != images_source(there)
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "TIFF"])
+@given(data=st.data())
+def test_damaged_bytes_give_a_picture_or_an_error_that_names_it(kind, data):
+    exif = Image.Exif()
+    exif[0x0112], exif[0x010E] = 6, "a description"
+    file = io.BytesIO()
+    Image.linear_gradient("L").resize((20, 30)).convert("RGB").save(file, kind, exif=exif)
+    damaged = bytearray(file.getvalue()[: data.draw(st.integers(1, len(file.getvalue())) | st.just(10**6))])
+    for _ in range(data.draw(st.integers(0, 6))):
+        damaged[data.draw(st.integers(0, len(damaged) - 1))] = data.draw(st.integers(0, 255))
+    pictures = EncodedPictures(["the one"], lambda index: bytes(damaged), 16, "crop", upright=True)
+    try:
+        assert pictures[0:1].shape == (1, 3, 16, 16)
+    except InputError as error:
+        assert str(error).startswith("the one: cannot be decoded")  # noqa: PT017
 
 
 class TestPictures:
