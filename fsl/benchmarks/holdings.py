@@ -175,6 +175,8 @@ def _archive(path: Path) -> Mapping[str, Any]:
 def _names(labels: Any, words: Any) -> list[str]:
     """The class of each picture: the word for its label where there is one for each, else the label itself."""
     numbers = np.asarray(labels)
+    if numbers.dtype.kind == "i" and numbers.size and numbers.min() < 0:
+        raise ValueError(f"a label is {numbers.min()}")
     if words is not None and numbers.dtype.kind in "iu" and len(set(map(str, words))) == len(words):
         return [_text(words[int(number)]) for number in numbers]
     return [_text(label) for label in numbers.tolist()]

@@ -18,7 +18,7 @@ from fsl.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
 from fsl.benchmarks.catalogue import Catalogue
 from fsl.benchmarks.encoded import EncodedPictures
-from fsl.benchmarks.holdings import Holding, Place, find_places
+from fsl.benchmarks.holdings import Place, find_places
 
 RECIPE = 2  # raised whenever the same files give other images
 HASHED = 1 << 28  # bytes of a file up to which all of it counts in a fingerprint
@@ -174,31 +174,31 @@ def _add_content(found: Fingerprint, file: Path) -> None:
 def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size: int) -> Listing:
     """What is there of a split.
 
+    Classes are told by the authors' names for them. Where none of these is found, they are those of the file or folder
+    that is named by the split.
+
     Raises:
         InputError: a file that cannot be read.
     """
-    holdings: list[Holding] = []
+    mine = [place for place in places if place.split in (None, split)]
+    holdings = [place.open() for place in mine]
+    owner = {name: catalogue.split_of(name) for holding in holdings for name in set(holding.classes)}
+    listed = bool(catalogue.classes[split]) and any(owner.values())
     chosen: list[tuple[str, int, int]] = []  # class, holding, index
     strangers: Counter[str] = Counter()
-    for place in places:
-        if place.split not in (None, split):
-            continue
-        holding = place.open()
-        owner = {name: catalogue.split_of(name) for name in set(holding.classes)}
-        by_name = place.split is None or any(owner.values())
-        called = {name: name if by_name else _apart(name, split) for name in owner}
+    for number, (place, holding) in enumerate(zip(mine, holdings, strict=True)):
+        by_name = listed or place.split is None
+        called = {name: name if by_name else _apart(name, split) for name in set(holding.classes)}
         for index, name in enumerate(holding.classes):
             if not by_name or owner[name] == split:
-                chosen.append((called[name], len(holdings), index))
+                chosen.append((called[name], number, index))
             elif place.split == split or owner[name] is None:
                 strangers[name] += 1
-        holdings.append(holding)
 
-    names = tuple(sorted({name for name, _, _ in chosen} | set(catalogue.classes.get(split, ())), key=_natural))
-    if any(name not in catalogue.classes.get(split, ()) for name, _, _ in chosen):
-        names = tuple(sorted({name for name, _, _ in chosen}, key=_natural))
-    number = {name: label for label, name in enumerate(names)}
-    labels = np.array([number[name] for name, _, _ in chosen], np.int64)
+    found = {name for name, _, _ in chosen}
+    names = tuple(sorted(found | set(catalogue.classes[split] if listed else ()), key=_natural))
+    labels_of = {name: label for label, name in enumerate(names)}
+    labels = np.array([labels_of[name] for name, _, _ in chosen], np.int64)
     order = np.argsort(labels, kind="stable")
     spots = [chosen[i][1:] for i in order]
 

@@ -174,6 +174,7 @@ class TestCaches:
             {"data": np.zeros((2, 8, 8), np.uint8), "labels": [0, 1]},
             {"data": np.zeros((2, 8, 8, 3), np.float32), "labels": [0, 1]},
             {"data": None, "labels": [0, 1]},
+            {"data": np.zeros((2, 8, 8, 3), np.uint8), "labels": [0, -1]},
             {"image_data": np.zeros((2, 8, 8, 3), np.uint8), "class_dict": {"n01855672": [0, 5]}},
             {"image_data": np.zeros((2, 8, 8, 3), np.uint8), "class_dict": {"n01855672": [0]}},
             {"something": "else"},
@@ -271,6 +272,16 @@ class TestListsOfPictures:
         (tmp_path / "train.csv").write_bytes(text)
         with pytest.raises(InputError, match=rf"train\.csv: .*{message}"):
             MiniImageNet(str(tmp_path)).source()
+
+
+def test_a_class_that_nobody_knows_is_no_class_of_its_split(tmp_path, monkeypatch):
+    few(monkeypatch, Cub, 2)
+    write_cub(tmp_path)
+    for name in ("train", "test", "elsewhere"):
+        write_picture(tmp_path / name / "999.No_bird" / "1.jpg", 3)
+    for split in SPLITS:
+        assert Cub(str(tmp_path)).read(split).class_names == Cub.catalogue.classes[split]
+    assert Cub(str(tmp_path)).listing("novel").strangers == {"999.No_bird": 2}  # the third is of base classes
 
 
 class TestINat:
