@@ -128,6 +128,7 @@ def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Li
             return benchmark.listing(split), expected, []
         except InputError as error:  # one archive is damaged, and what the others hold is to be seen all the same
             nothing = EncodedPictures([], lambda index: b"", benchmark.size)
+            expected = expected._replace(names=(), each=0)
             return Listing(nothing, np.empty(0, np.int64), (), Counter()), expected, [str(error)]
     images, labels, names = read_split(benchmark, split, progress)
     if isinstance(images, EncodedPictures):
