@@ -36,11 +36,10 @@ def test_every_printed_number_has_its_cell(name):
 
 def test_what_this_version_cannot_run_is_said_and_nothing_else():
     """So that a slip in a recipe is not taken for a benchmark to come."""
-    coming = ()
     for name in published_names():
         for cell in paper_table(name).cells.values():
             known = "not among those" in cell.obstacle or "root=FOLDER" in cell.obstacle or not cell.obstacle
-            assert known or cell.obstacle in coming, (name, cell.obstacle)
+            assert known, (name, cell.obstacle)
 
 
 def test_a_cell_names_the_config_of_the_paper():
@@ -270,6 +269,7 @@ def test_the_verb_takes_a_papers_table(tmp_path, capsys):
 
 
 def test_the_command_for_what_is_missing_names_the_folders(tmp_path, capsys):
+    runnable = sum("not among" not in cell.obstacle for cell in paper_table("thesis/4.1").cells.values())
     assert main(["table", "thesis/4.1", f"results={tmp_path}"]) == 0
-    assert "16 cells can be run: transduce table thesis/4.1" in (said := capsys.readouterr().err)
+    assert f"{runnable} cells can be run: transduce table thesis/4.1" in (said := capsys.readouterr().err)
     assert "--run-missing mini.root=FOLDER tiered.root=FOLDER" in said
