@@ -118,7 +118,7 @@ def main() -> None:
         axis.minorticks_off()
     axes[0].set_xlabel("points")
     axes[0].set_ylabel("processor seconds")
-    axes[0].legend(frameon=False, fontsize=8)
+    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center", frameon=False)
     if len(sys.argv) > 1:
         figure.savefig(sys.argv[1], dpi=110)
 
