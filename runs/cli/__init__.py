@@ -1,6 +1,7 @@
 """The command `transduce`: a table of verbs, and how each of them ends.
 
-To add a verb: a file in this folder with FLAGS, `usage(settings)` and `run(flags, console)`, and a line here.
+To add a verb: a file in this folder with FLAGS, `usage(settings)` and `run(flags, console)`, and a line here. KEYS, if
+it has them, are keys that may be written as flags.
 Nothing heavy is imported before a verb knows that its arguments are right.
 """
 
@@ -133,7 +134,7 @@ def _dispatch(given: list[str]) -> int:
             raise InputError(f"say what to do first: transduce VERB {verb} ...; verbs: {', '.join(VERBS)}")
         raise unknown("verb", verb, VERBS)
     module = importlib.import_module(VERBS[verb][0])
-    flags = parse_flags(verb, module.FLAGS, rest)
+    flags = parse_flags(verb, module.FLAGS, rest, getattr(module, "KEYS", ()))
     if flags.help:
         Console().write(module.usage(flags.settings))
         return DONE

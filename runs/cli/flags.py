@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from clustering.errors import InputError, unknown
+from runs.overrides import write
 
 FLAGS: Mapping[str, str] = {
     "dry-run": "show the resolved config and the plan, and do nothing",
@@ -46,8 +47,11 @@ class Flags:
     help: bool = False
 
 
-def parse_flags(verb: str, allowed: Sequence[str], arguments: Sequence[str]) -> Flags:
+def parse_flags(verb: str, allowed: Sequence[str], arguments: Sequence[str], keys: Sequence[str] = ()) -> Flags:
     """Tell flags from settings; flags may stand anywhere, a value after its flag or behind a `=`.
+
+    Args:
+        keys: that may be written as flags, too: --support FOLDER is support=FOLDER, commas being part of the name.
 
     Raises:
         InputError: for a flag that the verb does not have, and a value that a flag does not take.
@@ -60,12 +64,18 @@ def parse_flags(verb: str, allowed: Sequence[str], arguments: Sequence[str]) -> 
             settings.append(argument)
             continue
         name, equals, text = SHORT.get(argument, argument).lstrip("-").partition("=")
+        if name in keys:
+            typed = text if equals else next(left, "")
+            if not typed or typed.startswith("--"):
+                raise InputError(f"--{name} needs a value: --{name} VALUE, or {name}=VALUE")
+            settings.append(f"{name}={write(typed)}")
+            continue
         if name not in FLAGS:
             if equals:
                 raise InputError(
                     f"{argument!r}: keys are written without dashes: {argument.lstrip('-').replace('-', '_')}"
                 )
-            raise unknown("flag", f"--{name}", [f"--{flag}" for flag in (*allowed, *ALWAYS)])
+            raise unknown("flag", f"--{name}", [f"--{flag}" for flag in (*allowed, *keys, *ALWAYS)])
         if name not in (*allowed, *ALWAYS):
             raise InputError(f"transduce {verb} takes no --{name}; its flags: {describe_names(allowed)}")
         if equals and name not in VALUES:

@@ -14,7 +14,7 @@ import pytest
 
 from clustering.errors import InputError
 from fsl.scores import ClassScores
-from runs import cli, console, stages
+from runs import cli, console, overrides, stages
 from runs.cli import main
 from runs.cli.flags import Flags, parse_flags
 from runs.config import parse
@@ -407,6 +407,20 @@ def test_flags_take_values_behind_or_after_them():
         "table", allowed, ["x", "--limit-minutes", "2.5", "-y", "--executor=dask://host:8786", "tasks=5"]
     )
     assert found == Flags(settings=("x", "tasks=5"), yes=True, executor="dask://host:8786", limit_minutes=2.5)
+
+
+def test_keys_may_be_written_as_flags():
+    found = parse_flags("x", (), ["--support", "my, own 'pictures'", "--query=a,b", "device=cpu"], ("support", "query"))
+    assert [overrides.values(*overrides.split(setting))[0].text for setting in found.settings] == [
+        "my, own 'pictures'",
+        "a,b",
+        "cpu",
+    ]
+    for typed in (["--query"], ["--query="], ["--query", "--support", "x"]):
+        with pytest.raises(InputError, match="--query VALUE"):
+            parse_flags("x", (), typed, ("support", "query"))
+    with pytest.raises(InputError, match="did you mean '--support'"):
+        parse_flags("x", (), ["--suport", "y"], ("support", "query"))
 
 
 @pytest.mark.parametrize(
