@@ -151,6 +151,8 @@ class Bookkeeping(lightning.Callback):
         standing.best_epoch, standing.best_accuracy, standing.stale = epoch, accuracy, 0
         about = {
             "benchmark": job.benchmark.name,
+            "mean": list(job.benchmark.mean),
+            "std": list(job.benchmark.std),
             "epoch": epoch,
             "seed": job.seed,
             "validation_accuracy": accuracy,

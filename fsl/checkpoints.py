@@ -16,7 +16,7 @@ from fsl.backbones import create_backbone
 from fsl.tensor_files import read_tensors, write_tensors
 
 FORMAT = "transduce backbone 1"
-_REMEDY = "train again, or name a checkpoint that `transduce train` wrote"
+_REMEDY = "train again, or name a checkpoint that `transduce train` or `transduce import checkpoint` wrote"
 
 
 def save_backbone(

@@ -14,7 +14,7 @@ from clustering.cores import on_each_core
 from clustering.errors import InputError
 from fsl.augmentation import normalise
 from fsl.closed_splits import check_open
-from fsl.conforming import conform
+from fsl.conforming import Interpolation, conform
 from fsl.machine import resolve_device
 from fsl.progress import Progress, quiet
 from fsl.tensor_files import read_tensors, write_tensors
@@ -128,6 +128,7 @@ def extract(
     mean: Sequence[float],
     std: Sequence[float],
     size: int | None = None,
+    interpolation: Interpolation = "bilinear",
     batch_size: int | None = None,
     device: str = "auto",
     progress: Progress = quiet,
@@ -140,7 +141,8 @@ def extract(
         mean, std: of the benchmark that the backbone was trained on, per channel of images scaled to 0..1.
         size: side of that benchmark's images; those of another size or of other channels are made like them (see
             `fsl.conforming`). None where they are as they should be.
-        batch_size: images at a time; None is 512, on a CPU as many as its cache takes.
+        interpolation: how those of another size get it.
+        batch_size: images at a time; None: as many as suit the device, see `suitable_batch`.
         device: "auto", "cpu", "cuda", "cuda:N".
 
     Returns:
@@ -149,18 +151,14 @@ def extract(
     place = resolve_device(device)
     side = size or images.images.shape[-1]
     if batch_size is None:
-        batch_size = 512 if place.type != "cpu" else _fits_cache(len(mean) * side**2)
+        batch_size = suitable_batch(place, len(mean) * side**2)
     if not len(images.labels):
         raise InputError("there are no images to extract features from")
     training = backbone.training
     backbone.to(place, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
 
     def work(batch: Tensor) -> Tensor:
-        with torch.inference_mode():
-            pixels = conform(batch.to(place), len(mean), side)
-            pixels = normalise(pixels, mean, std).contiguous(memory_format=torch.channels_last)
-            found: Tensor = backbone(pixels)
-            return found.float().cpu()
+        return forward(backbone, conform(batch.to(place), len(mean), side, interpolation), mean, std)
 
     batches = torch.split(images.images, batch_size)
     features, done = torch.empty(0), 0
@@ -178,8 +176,17 @@ def extract(
     return features
 
 
-def _fits_cache(size: int) -> int:
-    """Images of so many numbers that a core works on at once: their activations stay in its cache, and those of all
-    cores in memory."""
+def forward(backbone: nn.Module, pixels: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
+    """Features (N, D) float32 on the CPU of images (N, C, H, W) in 0..255 on the backbone's device."""
+    with torch.inference_mode():
+        found: Tensor = backbone(normalise(pixels, mean, std).contiguous(memory_format=torch.channels_last))
+        return found.float().cpu()
+
+
+def suitable_batch(place: torch.device, numbers: int) -> int:
+    """How many images of so many numbers to work on at once: on a CPU those whose activations stay in a core's cache,
+    so that those of all cores stay in memory."""
+    if place.type != "cpu":
+        return max(1, min(512, (1 << 25) // numbers))
     at_once = min(1 << 19, (1 << 23) // torch.get_num_threads())
-    return max(1, min(512, at_once // size))
+    return max(1, min(512, at_once // numbers))

@@ -2,6 +2,7 @@
 
 import pickle
 import re
+import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -38,7 +39,7 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
     with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced at once
         backbone = create_backbone(name, channels=channels, size=size)
     try:
-        backbone.load_state_dict(match_keys(read_weights(path), backbone.state_dict()))
+        backbone.load_state_dict(_matched(read_weights(path), backbone))
     except Unmatched as error:
         raise InputError(
             f"{path}: not the weights of backbone {name} for images of {channels} x {size} x {size}: {error}; "
@@ -50,6 +51,21 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
     return backbone.eval()
 
 
+def _matched(weights: dict[str, Tensor], backbone: nn.Module) -> dict[str, Tensor]:
+    """As `match_keys`; where that finds no match, after timm's renaming of what the network's authors published."""
+    own = backbone.state_dict()
+    try:
+        return match_keys(weights, own)
+    except Unmatched as error:
+        rename = getattr(sys.modules[type(backbone).__module__], "checkpoint_filter_fn", None)
+        if rename is None:
+            raise
+        try:
+            return match_keys(rename(weights, backbone), own)
+        except (Unmatched, KeyError, IndexError, AttributeError, RuntimeError, TypeError):
+            raise error from None  # in the file's own names
+
+
 def read_weights(path: Path) -> dict[str, Tensor]:
     """The tensors of a file by name, in its order.
 
@@ -57,7 +73,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         InputError: names the file: missing, damaged, without tensors, or holding objects that are not loaded.
     """
     if not path.is_file():
-        raise InputError(f"{path}: no such file; give a file of weights with checkpoint=FILE")
+        raise InputError(f"{path}: no such file of weights; give one that is there")
     if path.suffix not in (".npz", ".safetensors", *TORCH):
         raise InputError(f"{path}: weights are read from .safetensors, .npz, {', '.join(TORCH)}; convert the file")
     try:

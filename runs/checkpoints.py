@@ -92,9 +92,10 @@ def _import(config: TrainConfig, file: str, lineage: Lineage, store: Store, prog
     network = config.backbone.build()
     backbone = import_backbone(Path(file), network, **look)
     facts = {"imported": Path(file).name, "content": config.result_keys()["checkpoint"]}
+    pixels = {"benchmark": lineage.benchmark.name, "mean": lineage.benchmark.mean, "std": lineage.benchmark.std}
     partial = store.partial("checkpoints", lineage.checkpoint, fresh=True)
     with store.watched():
-        save_backbone(partial / CHECKPOINT, backbone, network, **look, about=facts)
+        save_backbone(partial / CHECKPOINT, backbone, network, **look, about={**facts, **pixels})
     entry = store.publish("checkpoints", lineage.checkpoint, [CHECKPOINT], facts)
     progress.note(f"weights of {network} taken from {file}")
     return Checkpoint(entry.path / CHECKPOINT, lineage.checkpoint, entry.fingerprint, "", False, entry.facts)

@@ -25,7 +25,7 @@ OWN = {
 
 def backbone_names() -> list[str]:
     """Every backbone: ours first, then timm's. Imports timm; `OWN` does not."""
-    timm = _timm()
+    timm = registry()
     return [*OWN, *(name for name in timm.list_models() if name not in OWN)]
 
 
@@ -34,13 +34,14 @@ def backbone_code(name: str) -> str:
     return code_fingerprint(OWN[name], follow=False) if name in OWN else name
 
 
-def create_backbone(name: str, *, channels: int, size: int) -> "nn.Module":
+def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = False) -> "nn.Module":
     """A network with fresh weights (drawn from torch's global generator) and no classifier.
 
     Args:
         name: one of ours or of timm's, such as "conv4" or "resnet18".
         channels: of the images.
         size: side of the square images in pixels.
+        pretrained: with timm's weights instead, see `fsl.pretrained`.
 
     Returns:
         A module that maps (N, channels, size, size) float to (N, D); its attribute `feature_size` is D.
@@ -50,15 +51,15 @@ def create_backbone(name: str, *, channels: int, size: int) -> "nn.Module":
     """
     import torch
 
-    timm = _timm()
+    timm = registry()
     if not timm.is_model(name):
         raise unknown("backbone", name, backbone_names())
     options = {}
-    pretrained = timm.get_pretrained_cfg(name, allow_unregistered=True)
-    if pretrained is not None and pretrained.fixed_input_size:
+    config = timm.get_pretrained_cfg(name, allow_unregistered=True)
+    if config is not None and config.fixed_input_size:
         options["img_size"] = size
     try:
-        network: nn.Module = timm.create_model(name, pretrained=False, num_classes=0, in_chans=channels, **options)
+        network: nn.Module = timm.create_model(name, pretrained=pretrained, num_classes=0, in_chans=channels, **options)
         training = network.training
         with torch.inference_mode():
             features = network.eval()(torch.zeros(2, channels, size, size))
@@ -77,7 +78,8 @@ def create_backbone(name: str, *, channels: int, size: int) -> "nn.Module":
     return network
 
 
-def _timm() -> Any:
+def registry() -> Any:
+    """timm, with this project's networks registered."""
     # without this, a lookup of weights on a machine that is off the network retries for a minute
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
     import timm

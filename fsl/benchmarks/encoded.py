@@ -1,5 +1,6 @@
 """Pictures as files hold them, decoded when they are asked for."""
 
+import contextlib
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -70,21 +71,52 @@ class EncodedPictures:
         """
         if isinstance(stored, np.ndarray) and stored.shape == (self.size, self.size, 3):
             return stored
-        try:
-            with Image.fromarray(stored) if isinstance(stored, np.ndarray) else Image.open(io.BytesIO(stored)) as file:
-                file.draft("RGB", (_DRAFT * self.size, _DRAFT * self.size))
-                picture = ImageOps.exif_transpose(file) if self.upright else file
-                colour = _rgb(picture)
-        except Exception as error:  # what Pillow raises for a damaged picture cannot be listed
-            reason = str(error) if not isinstance(error, UnidentifiedImageError) else "no picture"
-            raise InputError(f"{self.names[index]}: cannot be decoded ({reason}); fetch it again") from error
-        square = (self.size, self.size)
-        if colour.size != square:
-            if self.fit == "crop":
-                colour = ImageOps.fit(colour, square, Image.Resampling.LANCZOS)
-            else:
-                colour = colour.resize(square, Image.Resampling.LANCZOS)
-        return np.asarray(colour)
+        colour = open_rgb(stored, self.names[index], least=self.size, upright=self.upright)
+        return np.asarray(squared(colour, self.size, self.fit))
+
+
+def open_rgb(
+    stored: bytes | NDArray[np.uint8] | NDArray[np.uint16] | Image.Image, name: str, *, least: int, upright: bool
+) -> Image.Image:
+    """A picture of any mode in colour; what is transparent becomes white.
+
+    Args:
+        stored: the bytes of a file, pixels (H, W) or (H, W, 3), or a picture of Pillow's.
+        name: of the picture, for messages.
+        least: side in pixels that it will get: a JPEG that is many times as large is decoded at a fraction of its size.
+        upright: turned as its EXIF data say.
+
+    Raises:
+        InputError: names the picture that cannot be decoded.
+    """
+    try:
+        with _opened(stored) as file:
+            if isinstance(stored, bytes):
+                file.draft("RGB", (_DRAFT * least, _DRAFT * least))
+            return _rgb(ImageOps.exif_transpose(file) if upright else file)
+    except MemoryError:
+        raise
+    except Exception as error:  # what Pillow raises for a damaged picture cannot be listed
+        reason = str(error) if not isinstance(error, UnidentifiedImageError) else "no picture"
+        raise InputError(f"{name}: cannot be decoded ({reason}); fetch it again") from error
+
+
+def squared(colour: Image.Image, size: int, fit: Fit) -> Image.Image:
+    """A picture as a square of so many pixels (Lanczos); itself where it is one."""
+    square = (size, size)
+    if colour.size == square:
+        return colour
+    if fit == "crop":
+        return ImageOps.fit(colour, square, Image.Resampling.LANCZOS)
+    return colour.resize(square, Image.Resampling.LANCZOS)
+
+
+def _opened(
+    stored: bytes | NDArray[np.uint8] | NDArray[np.uint16] | Image.Image,
+) -> contextlib.AbstractContextManager[Image.Image]:
+    if isinstance(stored, Image.Image):
+        return contextlib.nullcontext(stored)  # whose it is, closes it
+    return Image.fromarray(stored) if isinstance(stored, np.ndarray) else Image.open(io.BytesIO(stored))
 
 
 def _rgb(picture: Image.Image) -> Image.Image:

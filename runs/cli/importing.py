@@ -100,7 +100,8 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     look = {"channels": kind.channels, "size": kind.size}
     backbone = import_backbone(path, name, **look)
     content = fingerprint(path.read_bytes())
-    save_backbone(output, backbone, name, **look, about={"imported": path.name, "content": content})
+    about = {"imported": path.name, "content": content, "mean": list(kind.mean), "std": list(kind.std)}
+    save_backbone(output, backbone, name, **look, about={"benchmark": kind.name, **about})
     return {
         "checkpoint": str(output),
         "backbone": name,

@@ -1,0 +1,159 @@
+"""Networks of timm with weights that exist already: timm's own, or those of a file."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+from PIL import Image
+from torch import nn
+
+from clustering.errors import InputError, unknown
+from clustering.fingerprint import Fingerprint
+from fsl.backbones import OWN, backbone_names, create_backbone, registry
+from fsl.conforming import Interpolation
+from fsl.foreign_weights import import_backbone
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+PREFIX = "timm:"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What images a network takes, and how a picture becomes one.
+
+    Attributes:
+        channels: 1 or 3.
+        size: height and width in pixels.
+        mean, std: per channel, of images scaled to 0..1.
+        interpolation: when a picture's size is changed.
+        crop: what part of the scaled picture's shorter side is kept, 0..1.
+        mode: of the cropping: center: scaled by the shorter side; squash: by both; border: by the longer, filled up.
+    """
+
+    channels: int
+    size: int
+    mean: Sequence[float]
+    std: Sequence[float]
+    interpolation: Interpolation = "bilinear"
+    crop: float = 1.0
+    mode: Literal["center", "squash", "border"] = "center"
+
+    def transform(self) -> "Callable[[Image.Image], torch.Tensor]":
+        """timm's own transform of a picture for evaluation, not yet normalised: RGB -> (3, size, size) uint8."""
+        from timm.data import create_transform
+
+        made: Callable[[Image.Image], torch.Tensor] = create_transform(
+            (3, self.size, self.size),
+            is_training=False,
+            use_prefetcher=True,
+            interpolation=self.interpolation,
+            mean=tuple(self.mean),
+            crop_pct=self.crop,
+            crop_mode=self.mode,
+        )
+        return made
+
+
+def look_of(name: str, size: int | None = None) -> Look:
+    """What images timm's weights of a network are for.
+
+    Args:
+        name: of timm's, with or without a tag, such as "resnet18" or "vit_small_patch14_dinov2.lvd142m".
+        size: other than the one they were trained at; a network of fixed size has its position embeddings resized.
+
+    Raises:
+        InputError: an unknown name or tag, with the nearest right one, or a network of images that are not square.
+    """
+    found = _config(name)
+    channels, height, width = found.input_size
+    if height != width:
+        raise InputError(f"{PREFIX}{name} takes images of {height} x {width}; choose a network of square ones")
+    mode = found.crop_mode if found.crop_mode in ("squash", "border") else "center"
+    return Look(channels, size or height, found.mean, found.std, found.interpolation, found.crop_pct, mode)
+
+
+def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | None = None) -> nn.Module:
+    """A network of timm without its classifier, in evaluation mode; its attribute `feature_size` is D.
+
+    Args:
+        name, size: see `look_of`.
+        weights: a file of its weights, as `fsl.foreign_weights` reads them; None for those that timm knows of, which
+            are taken from the cache of the Hugging Face hub, and fetched only where HF_HUB_OFFLINE=0 is set.
+
+    Raises:
+        InputError: as `look_of`; weights that are not here, do not exist, or are of another network.
+    """
+    look = look_of(name, size)
+    if weights is not None:
+        return import_backbone(weights, name, channels=look.channels, size=look.size)
+    config = _config(name)
+    if not (config.hf_hub_id or config.url or config.file):
+        raise InputError(f"{PREFIX}{name}: timm has no weights of it; give a file of them, or choose another network")
+    if _offline() and not config.file and not _is_here(config):
+        raise _absent(name, config)
+    with torch.random.fork_rng(devices=[]):  # the weights drawn first are replaced at once
+        try:
+            return create_backbone(name, channels=look.channels, size=look.size, pretrained=True).eval()
+        except OSError as error:
+            raise _absent(name, config) from error
+
+
+def weights_fingerprint(network: nn.Module) -> str:
+    """16 hexadecimal digits of every tensor of a network, under its name."""
+    found = Fingerprint("weights")
+    for key, tensor in network.state_dict().items():
+        found.add(f"{key} {tensor.dtype} {tuple(tensor.shape)}")
+        found.add(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
+    return str(found)
+
+
+def _config(name: str) -> Any:
+    timm = registry()
+    if not timm.is_model(name):
+        raise unknown("backbone", name, backbone_names())
+    if name in OWN:
+        raise InputError(
+            f"{PREFIX}{name}: a network of this project, not of timm; make its weights a checkpoint: "
+            f"transduce import checkpoint FILE backbone={name} benchmark=NAME"
+        )
+    architecture, _, tag = name.partition(".")
+    try:
+        found = timm.get_pretrained_cfg(name, allow_unregistered=False)
+    except RuntimeError:  # no such tag
+        found = None
+    if found is None:
+        tags = [other.partition(".")[2] for other in timm.list_pretrained(f"{architecture}.*")]
+        raise unknown(f"weights of {PREFIX}{architecture}", tag, tags)
+    return found
+
+
+def _offline() -> bool:
+    return os.environ.get("HF_HUB_OFFLINE", "").upper() in ("1", "ON", "YES", "TRUE")
+
+
+def _is_here(config: Any) -> bool:
+    """Whether the hub, or torch, keeps what it has fetched of these weights. Asks no network."""
+    if not config.hf_hub_id:
+        return (Path(torch.hub.get_dir()) / "checkpoints" / config.url.rpartition("/")[2]).is_file()
+    from huggingface_hub import snapshot_download
+
+    try:
+        snapshot_download(config.hf_hub_id, local_files_only=True)
+    except OSError:
+        return False
+    return True
+
+
+def _absent(name: str, config: Any) -> InputError:
+    place = f"huggingface.co/{config.hf_hub_id}" if config.hf_hub_id else config.url
+    by_file = "fetch them elsewhere and name the file (pretrained=FILE; in Python weights=FILE)"
+    if _offline():
+        why = f"nothing is fetched unless HF_HUB_OFFLINE=0 is set; set it on a machine with network, or {by_file}"
+    else:
+        why = f"they could not be fetched; {by_file}"
+    return InputError(f"{PREFIX}{name}: its weights ({place}) are not on this machine, and {why}")
