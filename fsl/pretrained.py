@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PREFIX = "timm:"
+Mode = Literal["center", "squash", "border"]
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Look:
     std: Sequence[float]
     interpolation: Interpolation = "bilinear"
     crop: float = 1.0
-    mode: Literal["center", "squash", "border"] = "center"
+    mode: Mode = "center"
 
     def transform(self) -> "Callable[[Image.Image], torch.Tensor]":
         """timm's own transform of a picture for evaluation, not yet normalised: RGB -> (3, size, size) uint8."""
@@ -73,7 +74,7 @@ def look_of(name: str, size: int | None = None) -> Look:
     channels, height, width = found.input_size
     if height != width:
         raise InputError(f"{PREFIX}{name} takes images of {height} x {width}; choose a network of square ones")
-    mode = found.crop_mode if found.crop_mode in ("squash", "border") else "center"
+    mode: Mode = found.crop_mode if found.crop_mode in ("squash", "border") else "center"
     return Look(channels, size or height, found.mean, found.std, found.interpolation, found.crop_pct, mode)
 
 
@@ -139,7 +140,7 @@ def _offline() -> bool:
 def _is_here(config: Any) -> bool:
     """Whether the hub, or torch, keeps what it has fetched of these weights. Asks no network."""
     if not config.hf_hub_id:
-        return (Path(torch.hub.get_dir()) / "checkpoints" / config.url.rpartition("/")[2]).is_file()
+        return Path(torch.hub.get_dir(), "checkpoints", config.url.rpartition("/")[2]).is_file()
     from huggingface_hub import snapshot_download
 
     try:
