@@ -56,7 +56,7 @@ def resolve(
     found: list[dict[str, Any]] = []
     for overlay in [experiment(name.text) for name in experiments] or [below]:
         found += [fields for fields in _resolve(schema, overlay, typed) if fields not in found]
-    for name in {fields["backbone"].name for fields in found if "backbone" in fields}:
+    for name in {fields["backbone"].name for fields in found if isinstance(fields.get("backbone"), Choice)}:
         check_backbone(name, groups.names("backbone"))
     return found
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from runs.store import Store
 
 TABLE = "table"  # the data set
-_PAGE_MARK = b'<meta name="generator" content="transduce">'
+PAGE_MARK = b'<meta name="generator" content="transduce">'
 """In every page that is written beside rows: what lacks it was written by somebody else."""
 
 
@@ -73,7 +73,7 @@ def check_files(config: TableConfig, file: "RowFile", added: Sequence[str]) -> N
     """
     if config.output is not None:
         page = _page_beside(file.check_output(config.output, added))
-        if page.exists() and _PAGE_MARK not in page.read_bytes():
+        if page.exists() and PAGE_MARK not in page.read_bytes():
             raise InputError(
                 f"output={config.output}: the page about it would take the place of {page}, which is another; give "
                 "another name, or move that file"

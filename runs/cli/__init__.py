@@ -26,6 +26,7 @@ VERBS = {
     "train": ("runs.cli.train", "train a backbone on the base classes of a benchmark"),
     "evaluate": ("runs.cli.evaluate", "evaluate strategies on few-shot tasks; trains first where needed"),
     "tune": ("runs.cli.tune", "choose a strategy's values on base and validation classes"),
+    "classify": ("runs.cli.classify", "label your own pictures by a few labelled ones of each class"),
     "cluster": ("runs.cli.cluster", "cluster a dataset or your own table, and hold methods against each other"),
     "fair": ("runs.cli.fair", "cluster so that every cluster has the groups' proportions, as nearly as weights ask"),
     "compare": ("runs.cli.compare", "hold strategies against one of them on the same tasks"),

@@ -1,0 +1,349 @@
+"""Few-shot classification of a person's own pictures, or features, in the manner of scikit-learn."""
+
+import dataclasses
+import json
+import os
+import warnings
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor
+
+from clustering.errors import InputError
+from fsl.episodes import Episodes, Strategy
+from fsl.machine import resolve_device
+from fsl.named_strategies import cautions, name_of, named, stored
+from fsl.picture_folders import labelled_pictures, unlabelled_pictures
+from fsl.tensor_files import read_tensors, write_tensors
+from fsl.transforms import transform_features
+
+if TYPE_CHECKING:
+    from fsl.image_encoder import ImageEncoder
+
+FORMAT = "transduce classifier 1"
+_ROWS = 8192  # queries at a time, where each is labelled by itself
+_REMEDY = "give a file that FewShotClassifier.save or `transduce classify --save` wrote"
+
+
+class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Labels pictures, or rows of features, by a few labelled ones of each class.
+
+        classifier = FewShotClassifier(backbone="timm:vit_small_patch14_dinov2").fit("support")
+        names = classifier.predict("query")
+
+    Pictures are a folder (for `fit` one with a folder for each class, for `predict` any; its pictures are taken in the
+    order of `fsl.picture_folders.unlabelled_pictures`), or a sequence of what `ImageEncoder.encode` takes. An array of
+    two dimensions is features, whether there is a network or not.
+
+    A transductive strategy labels the queries of one call together: a prediction may depend on the other queries, and
+    one query alone is labelled by the nearest prototype, which a warning says. `alone=True` does so with every query:
+    the prototypes are the means of the support's classes, and after `refine` of the support and of those pictures
+    that the strategy put into each class. That is what such a strategy can leave behind for pictures to come; the
+    neighbours among these themselves, by which it does better than their nearest prototype, are not used then.
+    A strategy that is not transductive does the same either way.
+
+    Memory: the features, Q x K, and what the strategy needs, which for most is no Q x Q matrix (docs/own-pictures.md).
+
+    Parameters
+    ----------
+    strategy : name of a strategy, or one, as LaplacianShot(weight=0.3, shift=False). By name it has its defaults, but
+        shift=False where there is such a field: the queries' classes may be mixed in another way than the support's.
+    backbone : the network: "timm:NAME", or a checkpoint of this project. None: only features are taken.
+    weights : file of a timm network's weights; None: timm's own.
+    base_mean : (D,) mean of the raw features of the classes that the network was trained on, which CL2N subtracts.
+        None: the mean of the class means of the support stands for it.
+    device : "auto", "cpu", "cuda" or "cuda:N".
+
+    Attributes
+    ----------
+    classes_ : (K,) sorted class names.
+    support_, support_labels_ : (S, D) raw features of the support, and their places in classes_.
+    base_mean_ : (D,) what CL2N subtracts.
+    prototypes_ : (K, D) transformed features, see above.
+    refined_by_ : pictures that `refine` was given; 0 before.
+    strategy_ : the strategy itself.
+    encoder_fingerprint_ : of the network that the support was encoded with; None where it came as features.
+    n_features_in_ : D.
+    """
+
+    def __init__(
+        self,
+        strategy: str | Strategy = "laplacianshot",
+        *,
+        backbone: str | None = None,
+        weights: str | None = None,
+        base_mean: ArrayLike | None = None,
+        device: str = "auto",
+    ) -> None:
+        self.strategy = strategy
+        self.backbone = backbone
+        self.weights = weights
+        self.base_mean = base_mean
+        self.device = device
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Take the labelled pictures.
+
+        Args:
+            X: a folder, S pictures, or (S, D) features.
+            y: (S,) class of each; None for a folder, which says it.
+
+        Raises:
+            InputError: an unknown strategy, pictures that cannot be used, fewer than two classes.
+        """
+        strategy = named(self.strategy)
+        if isinstance(X, (str, os.PathLike)):
+            if y is not None:
+                raise InputError("the folders in a folder of support pictures are their classes; leave y out")
+            pictures = labelled_pictures(Path(X))
+            X, y = pictures.files, pictures.labels
+        self.encoder_fingerprint_: str | None = None
+        X, y = validate_data(self, self._features(X), y, dtype=[np.float32, np.float64])
+        check_classification_targets(y)
+        self.classes_, self.support_labels_ = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise InputError(f"only one class, '{self.classes_[0]}'; there must be at least two to tell apart")
+        self.strategy_, self.support_, self.refined_by_ = strategy, _writable(X), 0
+        encoder = self._loaded()
+        self.encoder_fingerprint_ = None if encoder is None else encoder.fingerprint
+        self.base_mean_ = self._base_mean()
+        self.prototypes_ = self._class_means(self._transformed(self.support_), self.support_labels_)
+        return self
+
+    def predict(self, X: Any, *, alone: bool = False) -> NDArray[Any]:
+        """(Q,) class of each query; see `predict_proba`."""
+        probabilities = self.predict_proba(X, alone=alone)
+        return np.asarray(self.classes_[probabilities.argmax(axis=1)])
+
+    def predict_proba(self, X: Any, *, alone: bool = False) -> NDArray[np.floating]:
+        """(Q, K) probabilities by class, in the order of classes_; rows sum to one. They are the strategy's, and not
+        calibrated.
+
+        Args:
+            X: a folder, Q pictures, or (Q, D) features.
+            alone: label each query by itself, by the nearest prototype where the strategy is transductive.
+
+        Warns:
+            UserWarning: the strategy takes the classes to be equally frequent in X, or mixed as in the support, or X is
+                one query alone.
+
+        Raises:
+            InputError: pictures that cannot be used, or features that do not fit.
+        """
+        check_is_fitted(self)
+        X = _writable(validate_data(self, self._features(X), reset=False, dtype=self.support_.dtype))
+        if not self.strategy_.transductive:
+            return self._in_blocks(X, self._together)
+        if alone:
+            return self._in_blocks(X, self._nearest)
+        for caution in cautions(self.strategy_, len(X)):
+            warnings.warn(caution, stacklevel=2)
+        return self._nearest(X) if len(X) == 1 else self._together(X)
+
+    def refine(self, X: Any, probabilities: NDArray[np.floating] | None = None) -> Self:
+        """Move the prototypes to the means of the support and these queries, each in its predicted class.
+
+        Args:
+            X: queries, as for `predict`.
+            probabilities: what `predict_proba` gave for them; None: it is asked.
+        """
+        check_is_fitted(self)
+        features = self._features(X)
+        if probabilities is None:
+            probabilities = self.predict_proba(features)
+        features = _writable(validate_data(self, features, reset=False, dtype=self.support_.dtype))
+        points = torch.cat([self._transformed(self.support_), self._transformed(features)])
+        labels = np.concatenate([self.support_labels_, probabilities.argmax(axis=1)])
+        self.prototypes_, self.refined_by_ = self._class_means(points, labels), len(features)
+        return self
+
+    def save(self, path: str | Path) -> None:
+        """Write a safetensors file, in one step: features of the support, prototypes and, as JSON in its header, class
+        names, strategy and which network it is for. The network's weights are not in it.
+
+        Raises:
+            InputError: class names that are neither text nor numbers.
+        """
+        check_is_fitted(self)
+        classes = self.classes_.tolist()
+        if not all(isinstance(name, (str, int, float)) for name in classes):
+            raise InputError("class names must be text or numbers to be saved")
+        about = {
+            "classes": classes,
+            "strategy": name_of(self.strategy_),
+            "fields": dataclasses.asdict(self.strategy_),  # type: ignore[call-overload]
+            "backbone": self.backbone,
+            "weights": self.weights,
+            "encoder": self.encoder_fingerprint_,
+            "refined_by": self.refined_by_,
+        }
+        tensors = {
+            "support": torch.from_numpy(self.support_),
+            "support_labels": torch.from_numpy(self.support_labels_.astype(np.int64)),
+            "base_mean": torch.from_numpy(self.base_mean_),
+            "prototypes": torch.from_numpy(self.prototypes_),
+        }
+        write_tensors(Path(path), tensors, {"format": FORMAT, "classifier": json.dumps(about)})
+
+    @classmethod
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        strategy: str | Strategy | None = None,
+        backbone: str | None = None,
+        weights: str | None = None,
+        device: str = "auto",
+    ) -> Self:
+        """A classifier that `save` wrote. Nothing in the file is run.
+
+        Args:
+            strategy: another one than the file says; needed where that is of a module of one's own.
+            backbone, weights: where the network is now, if not where the file says. It must be the same one.
+
+        Raises:
+            InputError: names the file: missing, damaged, of another program, or of a strategy that is not known here.
+        """
+        path = Path(path)
+        tensors, header = read_tensors(path, FORMAT, _REMEDY)
+        try:
+            about = json.loads(header["classifier"])
+            chosen = strategy or stored(path, str(about["strategy"]), dict(about["fields"]))
+            arrays = {name: tensors[name].numpy() for name in ("support", "support_labels", "base_mean", "prototypes")}
+            made = cls(
+                chosen, backbone=backbone or about["backbone"], weights=weights or about["weights"], device=device
+            )
+            made.classes_ = np.array(about["classes"])
+            made.refined_by_ = int(about["refined_by"])
+            made.encoder_fingerprint_ = about["encoder"]
+        except InputError:
+            raise
+        except (KeyError, TypeError, ValueError) as error:
+            raise InputError(f"{path}: is no whole classifier ({error}); {_REMEDY}") from error
+        for name, array in arrays.items():
+            setattr(made, f"{name}_", array)
+        made.strategy_, made.n_features_in_ = named(chosen), made.support_.shape[-1]
+        _check_whole(path, made)
+        return made
+
+    def encoder(self) -> "ImageEncoder":
+        """The network, which is loaded when it is first needed.
+
+        Raises:
+            InputError: there is none, or it is not the one that the support was encoded with.
+        """
+        if self.backbone is None:
+            raise InputError('pictures need a network: give backbone="timm:NAME" or a checkpoint, or give features')
+        from fsl.image_encoder import ImageEncoder
+
+        found = self._loaded()
+        if found is None:
+            found = ImageEncoder.of(self.backbone, weights=self.weights, device=self.device)
+            self._encoder = self._network, found
+        known = getattr(self, "encoder_fingerprint_", None)
+        if known not in (None, found.fingerprint):
+            raise InputError(
+                f"backbone {self.backbone}: not the network that the support was encoded with (its fingerprint is "
+                f"{found.fingerprint}, that one's {known}); give that one, or fit again"
+            )
+        return found
+
+    @property
+    def _network(self) -> tuple[str | None, str | None, str]:
+        return self.backbone, self.weights, self.device
+
+    def _loaded(self) -> "ImageEncoder | None":
+        """The network, if it was needed already."""
+        network, encoder = getattr(self, "_encoder", (None, None))
+        return encoder if network == self._network else None
+
+    def _features(self, X: Any) -> Any:
+        """Rows of features as they are, of pictures and folders what the network makes of them."""
+        if isinstance(X, (str, os.PathLike)):
+            X = unlabelled_pictures(Path(X))
+        if _are_pictures(X):
+            X = self.encoder().encode(X).features
+        return X.detach().cpu().numpy() if isinstance(X, Tensor) else X
+
+    def _base_mean(self) -> NDArray[np.floating]:
+        if self.base_mean is None:
+            means = self._class_means(torch.from_numpy(self.support_), self.support_labels_)
+            return np.asarray(means.mean(axis=0))
+        given = np.asarray(self.base_mean, dtype=self.support_.dtype)
+        if given.shape != self.support_.shape[1:] or not np.isfinite(given).all():
+            raise InputError(f"base_mean must be {self.support_.shape[1]} finite numbers, as the features")
+        return given
+
+    def _class_means(self, points: Tensor, labels: NDArray[np.integer]) -> NDArray[np.floating]:
+        """(K, D)."""
+        sums = points.new_zeros(len(self.classes_), points.shape[1]).index_add_(0, torch.from_numpy(labels), points)
+        return (sums / torch.bincount(torch.from_numpy(labels))[:, None]).numpy()
+
+    def _transformed(self, features: NDArray[np.floating]) -> Tensor:
+        mean = torch.from_numpy(self.base_mean_)
+        return transform_features(torch.from_numpy(features), self.strategy_.transform, mean)
+
+    def _together(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+        """What the strategy makes of the support and these queries."""
+        place = resolve_device(self.device)
+        episodes = Episodes(
+            torch.from_numpy(self.support_).to(place)[None],
+            torch.from_numpy(self.support_labels_.astype(np.int64)).to(place)[None],
+            torch.from_numpy(X).to(place)[None],
+            way=len(self.classes_),
+            base_mean=torch.from_numpy(self.base_mean_).to(place),
+        )
+        with torch.inference_mode(False):  # some strategies take gradients
+            return self.strategy_.predict(episodes).probabilities[0].detach().cpu().numpy()
+
+    def _nearest(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
+        """softmax(-||z - m_k||^2) over the prototypes."""
+        distances = torch.cdist(self._transformed(X), torch.from_numpy(self.prototypes_)).square()
+        return torch.softmax(-distances, dim=1).numpy()
+
+    def _in_blocks(self, X: NDArray[np.floating], label: Any) -> NDArray[np.floating]:
+        return np.concatenate([label(block) for block in _blocks(X)])
+
+
+def _check_whole(path: Path, made: FewShotClassifier) -> None:
+    """That the parts of a file fit each other."""
+    support, labels, classes = made.support_, made.support_labels_, len(made.classes_)
+    whole = (
+        support.ndim == 2
+        and support.dtype in (np.float32, np.float64)
+        and labels.shape == support.shape[:1]
+        and labels.dtype == np.int64
+        and np.array_equal(np.unique(labels), np.arange(classes))
+        and classes > 1
+        and made.base_mean_.shape == support.shape[1:]
+        and made.prototypes_.shape == (classes, support.shape[1])
+        and all(np.isfinite(part).all() for part in (support, made.base_mean_, made.prototypes_))
+        and made.base_mean_.dtype == made.prototypes_.dtype == support.dtype
+    )
+    if not whole:
+        raise InputError(f"{path}: is no whole classifier (its parts do not fit each other); {_REMEDY}")
+
+
+def _are_pictures(X: Any) -> bool:
+    """Whether these are pictures, by the first: a path, a PIL image, or pixels in two or three dimensions."""
+    if isinstance(X, np.ndarray):
+        return X.ndim > 2 or X.dtype.kind == "U"
+    first: Any = X[0] if isinstance(X, Sequence) and len(X) else 0.0
+    return isinstance(first, (str, os.PathLike)) or hasattr(first, "convert") or np.ndim(first) > 1
+
+
+def _writable(X: NDArray[np.floating]) -> NDArray[np.floating]:
+    """Rows that torch takes without a warning."""
+    return X if X.flags.writeable else X.copy()
+
+
+def _blocks(X: NDArray[np.floating]) -> Iterator[NDArray[np.floating]]:
+    for start in range(0, len(X), _ROWS):
+        yield X[start : start + _ROWS]

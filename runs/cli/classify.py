@@ -1,0 +1,142 @@
+"""`transduce classify`: a person's own pictures, by a few labelled ones of each class."""
+
+import shlex
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from clustering.errors import InputError
+from runs.classify_config import ClassifyConfig
+from runs.cli.flags import Flags
+from runs.config import parse
+from runs.console import Console
+from runs.overrides import split
+
+if TYPE_CHECKING:
+    from runs.classification import Classified
+
+FLAGS = ("json",)
+KEYS = ("support", "query", "backbone", "pretrained", "strategy", "classifier", "save", "output")
+DEFAULTS = {"strategy": "laplacianshot"}
+SHIFT = "shift"  # field of a strategy
+ABOUT = """\
+Label the pictures of a folder by a few labelled ones: support is a folder that has a folder of pictures for each class,
+query any folder. The network is one of timm (backbone=timm:NAME) or a checkpoint of this project, and is not trained.
+Predictions with all probabilities are written as a table (CSV) and as a page of thumbnails, the least certain first.
+These keys may be written as flags, as the examples do: support, query, backbone, pretrained, strategy, classifier,
+save, output.
+
+Whatever the strategy's defaults are, shift is false unless it is set: the pictures may be mixed in another way than
+the labelled ones. A transductive strategy labels the pictures of the query together, so what one gets may depend on the
+others. Saved with --save FILE, a classifier labels later pictures each by itself (--classifier FILE): by the nearest
+prototype, the mean of the support and the pictures that it was saved with. alone=false gives the strategy the saved
+support and the new pictures together instead."""
+EXAMPLES = (
+    "--support labelled --query rest --backbone timm:vit_small_patch14_dinov2",
+    "--support labelled --query rest --backbone best.safetensors --strategy slk_means weight=0.5",
+    "--support labelled --query rest --backbone timm:resnet50 pretrained=resnet50.pth broken=skip",
+    "--support labelled --query rest --backbone best.safetensors --save animals.safetensors",
+    "--classifier animals.safetensors --query new",
+)
+
+
+def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
+    from runs.cli.usage import usage as write_usage
+
+    return write_usage("classify", ABOUT, ClassifyConfig, FLAGS, EXAMPLES, settings)
+
+
+def run(flags: Flags, console: Console) -> int:
+    """Classify the pictures, write what came out, and show how many there are of each class."""
+    since = time.perf_counter()
+    config = _config(flags.settings)
+    config.check_places()
+    other = _other_strategy(config, flags.settings)
+
+    from runs.classification import classify
+    from runs.classified_outputs import check_outputs, record, said, write_outputs
+    from runs.cli.session import Session
+
+    session = Session([config], console)
+    check_outputs(config)
+    result = classify(config, session.store, console, other=other)
+    command = shlex.join(["transduce", "classify", *flags.settings])
+    written = write_outputs(result, session.store, command, console)
+    run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
+    for words in result.warnings:
+        console.error(f"warning: {words}")
+    if console.as_json:
+        about = {"identity": result.identity, "run": run_id, "reused": reused}
+        console.json({**_facts(result), **about, "rows": str(written.rows), "page": str(written.page)})
+    else:
+        _show(result, console)
+    for words in said(result):
+        console.note(words)
+    console.note(f"predictions: {written.rows}")
+    console.note(f"thumbnails by class: {written.page.resolve().as_uri()}")
+    if config.save is not None:
+        console.note(f"classifier: {config.save}")
+    session.close()
+    return 0
+
+
+def _config(settings: Sequence[str]) -> ClassifyConfig:
+    """The one config that was asked for. A person's pictures may be mixed in any way: nothing is shifted unasked."""
+    configs = parse(ClassifyConfig, settings, DEFAULTS)
+    if len(configs) > 1:
+        raise InputError("classify takes one value of each key")
+    config = configs[0]
+    asked = any(split(setting)[0].rpartition(".")[2] == SHIFT for setting in settings)
+    if SHIFT in config.strategy.options and not asked:
+        return config.replace(strategy=config.strategy.at({SHIFT: False}))
+    return config
+
+
+def _other_strategy(config: ClassifyConfig, settings: Sequence[str]) -> bool:
+    """Whether a strategy was named that takes the place of a saved classifier's.
+
+    Raises:
+        InputError: fields of a strategy beside a saved classifier, whose strategy is not named.
+    """
+    if config.classifier is None:
+        return False
+    if any(split(setting)[0] == "strategy" for setting in settings):
+        return True
+    if config.strategy != _config([]).strategy:
+        raise InputError("a saved classifier has its strategy's values in it; name the strategy, too, for other values")
+    return False
+
+
+def _show(result: "Classified", console: Console) -> None:
+    truth = result.truth
+    rows = []
+    for place, name in enumerate(result.classes):
+        mine = [row for row, label in enumerate(result.labels) if label == name]
+        certain = [float(result.probabilities[row].max()) for row in mine]
+        right = {} if truth is None else {"right": f"{sum(truth[row] == name for row in mine):,}"}
+        rows.append(
+            {
+                "class": name,
+                "labelled": f"{int((result.classifier.support_labels_ == place).sum()):,}",
+                "pictures": f"{len(mine):,}",
+                **right,
+                "confidence": f"{sum(certain) / len(certain):.2f}" if certain else "",
+            }
+        )
+    title = f"{len(result.names):,} pictures in {len(result.classes)} classes"
+    if result.accuracy is not None:
+        title += f"; their folders are called like classes, and {100 * result.accuracy:.1f} % are right"
+    console.table(rows, title=title, right=("labelled", "pictures", "right", "confidence"))
+
+
+def _facts(result: "Classified") -> dict[str, Any]:
+    return {
+        "config": result.config.flat(),
+        "pictures": len(result.names),
+        "classes": list(result.classes),
+        "predictions": dict(zip(result.names, result.labels, strict=True)),
+        "accuracy": result.accuracy,
+        "warnings": list(result.warnings),
+        "broken": list(result.broken),
+    }

@@ -1,0 +1,230 @@
+"""`transduce classify`: folders of pictures in, predictions and a page out; mistakes end at once and leave nothing."""
+
+import csv
+import json
+import re
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from fsl.backbones import create_backbone
+from fsl.checkpoints import save_backbone
+from runs.cli import main
+from tests.runs.browser import CHROMIUM, Browser
+from tests.runs.pages import text
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory):
+    """Two networks that were never trained."""
+    folder = tmp_path_factory.mktemp("networks")
+    for seed in (0, 1):
+        torch.manual_seed(seed)
+        about = {"benchmark": "mini", "mean": [0.5] * 3, "std": [0.25] * 3}
+        network = create_backbone("conv4", channels=3, size=32)
+        save_backbone(folder / f"{seed}.safetensors", network, "conv4", channels=3, size=32, about=about)
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, networks):
+    """Reddish and bluish pictures: 2 and 3 labelled ones, 8 of which 6 are red, in folders called like the classes."""
+    generator = np.random.default_rng(1)
+    monkeypatch.chdir(tmp_path)
+    counts = {"support": {"red": 2, "blue": 3}, "query": {"red": 6, "blue": 2}, "new": {".": 3}}
+    tints = {"red": (200, 40, 40), "blue": (40, 40, 200), ".": (190, 50, 40)}
+    for part, classes in counts.items():
+        for name, count in classes.items():
+            (tmp_path / part / name).mkdir(parents=True)
+            for i in range(count):
+                pixels = np.array(tints[name]) + generator.integers(-40, 40, (40 + i, 31, 3))
+                Image.fromarray(pixels.clip(0, 255).astype(np.uint8)).save(tmp_path / part / name / f"{i}, {part}.png")
+    (tmp_path / "net.safetensors").symlink_to(networks / "0.safetensors")
+    (tmp_path / "other.safetensors").symlink_to(networks / "1.safetensors")
+    return tmp_path
+
+
+@pytest.fixture
+def classify(here, store, capsys):
+    def call(*words):
+        code = main(["classify", f"results={store.root}", *words])
+        return code, capsys.readouterr()
+
+    return call
+
+
+FOLDERS = ("--support", "support", "--query", "query")
+GIVEN = (*FOLDERS, "--backbone", "net.safetensors")
+
+
+def rows_of(path):
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_predictions_and_a_page(classify, here, store):
+    code, seen = classify(*GIVEN, "--output", "found.csv", "--json")
+    assert code == 0, seen.err
+    said = json.loads(seen.out)
+    rows = rows_of(here / "found.csv")
+    assert [row["picture"] for row in rows] == sorted(
+        str(p.relative_to(here / "query")) for p in here.glob("query/*/*.png")
+    )
+    for row in rows:
+        chances = {name: float(row[f"p({name})"]) for name in ("blue", "red")}
+        assert sum(chances.values()) == pytest.approx(1, abs=1e-5)
+        assert row["class"] == max(chances, key=chances.get) == said["predictions"][row["picture"]]
+        assert float(row["confidence"]) == max(chances.values())
+    assert said["accuracy"] == np.mean([row["class"] == row["picture"].split("/")[0] for row in rows]) == 1
+    assert said["config"]["strategy.shift"] is False
+    assert "labels the pictures together" in seen.err
+    page = (here / "found.html").read_text()
+    assert "100.0 % (8) are right" in text(page)
+    assert page.count('<img src="data:image/jpeg;base64,') == 8 + 5
+    sections = [re.findall(r"<b>([\d.]+) %</b>", part) for part in page.split('<section class="class"')[1:]]
+    assert [len(shown) for shown in sections] == [2, 6]
+    for shown in sections:
+        assert list(map(float, shown)) == sorted(map(float, shown))
+    assert "--backbone" not in page
+    assert "backbone=net.safetensors" in page
+
+
+def test_the_record_keeps_it_and_features_are_reused(classify, tracker):
+    code, seen = classify(*GIVEN, "--json")
+    assert code == 0, seen.err
+    first = json.loads(seen.out)
+    run = tracker.get(first["run"])
+    assert run.info.status == "FINISHED"
+    assert run.data.metrics["accuracy"] == 1
+    assert run.data.params["strategy.weight"] == "0.7"
+    kept = tracker.read(first["run"], "predictions.csv", lambda path: path.read_text())
+    assert kept.startswith("picture,class,confidence,p(blue),p(red)\n")
+    code, seen = classify(*GIVEN, "--json")
+    again = json.loads(seen.out)
+    assert (again["run"], again["reused"]) == (first["run"], True)
+    assert "features of 8 pictures: reused" in seen.err
+    code, seen = classify(*GIVEN, "--strategy", "simpleshot", "--json")
+    assert json.loads(seen.out)["run"] != first["run"]
+    assert "labels every picture by itself" in seen.err
+
+
+def test_saved_and_applied_to_later_pictures(classify, here):
+    assert classify(*GIVEN, "--save", "mine.safetensors")[0] == 0
+    code, seen = classify("--classifier", "mine.safetensors", "--query", "new", "--output", "new.csv")
+    assert code == 0, seen.err
+    assert "by itself, by the nearest prototype" in seen.err
+    assert "of 8 pictures that it labelled" in seen.err
+    alone = rows_of(here / "new.csv")
+    assert {row["class"] for row in alone} == {"red"}
+    for i in (1, 2):
+        (here / "new" / f"{i}, new.png").unlink()
+    assert classify("--classifier", "mine.safetensors", "--query", "new", "--output", "new.csv")[0] == 0
+    assert rows_of(here / "new.csv") == alone[:1]
+    code, seen = classify("--classifier", "mine.safetensors", "--query", "query", "alone=false", "--json")
+    assert json.loads(seen.out)["accuracy"] == 1
+    assert "labels the pictures together" in seen.err
+    code, seen = classify("--classifier", "mine.safetensors", "--query", "query", "--backbone", "other.safetensors")
+    assert code == 2
+    assert "not the network" in seen.err
+    code, seen = classify("--classifier", "mine.safetensors", "--query", "query", "weight=0.2")
+    assert code == 2
+    assert "name the strategy" in seen.err
+    code, seen = classify("--classifier", "mine.safetensors", "--query", "query", "--strategy", "simpleshot", "--json")
+    assert json.loads(seen.out)["config"]["strategy"] == "simpleshot"
+
+
+def test_broken_pictures_are_skipped_on_request_only(classify, here):
+    (here / "query" / "red" / "broken.png").write_bytes(b"no picture")
+    code, seen = classify(*GIVEN, "--output", "found.csv", "--save", "mine.safetensors")
+    assert code == 2
+    assert "broken.png" in seen.err
+    assert not (here / "found.csv").exists()
+    assert not (here / "mine.safetensors").exists()
+    code, seen = classify(*GIVEN, "broken=skip", "--output", "found.csv")
+    assert code == 0, seen.err
+    rows = {row["picture"]: row for row in rows_of(here / "found.csv")}
+    assert rows["red/broken.png"]["class"] == ""
+    assert rows["red/0, query.png"]["class"] == "red"
+    assert "broken.png" in (here / "found.html").read_text()
+    for path in (here / "support" / "red").iterdir():
+        path.write_bytes(b"no picture")
+    code, seen = classify(*GIVEN, "broken=skip")
+    assert code == 2
+    assert "no picture of the class 'red' can be read" in seen.err
+
+
+def test_what_may_be_wrong_is_said(classify, here):
+    (here / "query" / "red" / "copy.png").write_bytes((here / "support" / "red" / "0, support.png").read_bytes())
+    code, seen = classify(*GIVEN, "--strategy", "tim_adm", "--output", "found.csv", "--quiet")
+    assert code == 0
+    assert "warning: tim_adm takes every class to have equally many" in seen.err
+    assert "strategy=laplacianshot" in seen.err
+    assert re.search(r"copy\.png is, byte by byte, the labelled picture .*0, support\.png", seen.err)
+    assert "tim_adm takes every class" in text((here / "found.html").read_text())
+    code, seen = classify(*GIVEN, "shift=true")
+    assert "else shift=false" in seen.err
+    for path in list((here / "query").rglob("*.png"))[1:]:
+        path.unlink()
+    code, seen = classify(*GIVEN)
+    assert code == 0
+    assert "one query alone" in seen.err
+
+
+@pytest.mark.parametrize(
+    ("typed", "words"),
+    [
+        ("", "--support FOLDER"),
+        ("--support /no/such --query /no/such2", "/no/such: no such folder"),
+        ("--support support --query /no/such2", "/no/such2: no such folder"),
+        ("--support support", "--query FOLDER"),
+        ("--support support --query query", "--backbone timm:NAME"),
+        ("--support support --query query --backbone nothing.safetensors", "nothing.safetensors"),
+        ("--support support --query query --backbone net.safetensors --strategy laplaceshot", "laplacianshot"),
+        ("--support support --query query --backbone net.safetensors weigth=1", "weight"),
+        ("--support support --query query --backbone net.safetensors weight=1,2", "one value"),
+        ("--support support --query query --backbone net.safetensors broken=drop", "skip"),
+        ("--support support --query support/red --backbone net.safetensors", "one is in the other"),
+        ("--support support/red --query query --backbone net.safetensors", "no class's folder"),
+        ("--support support --query empty --backbone net.safetensors", "no pictures"),
+        ("--support hollow --query query --backbone net.safetensors", "class has no pictures"),
+        ("--support support --query query --backbone kept.txt", "kept.txt"),
+        ("--support support --query query --backbone net.safetensors output=kept.csv", "holds no predictions"),
+        ("--support support --query query --backbone net.safetensors output=paged.csv", "paged.html"),
+        ("--support support --query query --backbone net.safetensors output=nowhere/x.csv", "does not exist"),
+        ("--support support --query query --backbone net.safetensors output=x.txt", ".csv"),
+        ("--support support --query query --backbone net.safetensors --save net.safetensors", "older classifier"),
+        ("--classifier net.safetensors --query query", "net.safetensors"),
+        ("--classifier nothing --query query", "no such file"),
+        ("--classifier net.safetensors --support support --query query", "both given"),
+        ("--support support --query query --backbone net.safetensors --strategy pt_map device=cuda:99", "cuda:99"),
+    ],
+)
+def test_mistakes_leave_nothing(here, capsys, typed, words):
+    (here / "empty").mkdir()
+    (here / "hollow" / "class").mkdir(parents=True)
+    for name in ("kept.txt", "kept.csv", "paged.html"):
+        (here / name).write_text("somebody's own")
+    before = sorted(here.rglob("*"))
+    assert main(["classify", *typed.split()]) == 2
+    seen = capsys.readouterr()
+    assert words in seen.err
+    assert not seen.out
+    assert len(seen.err.splitlines()) == 1
+    assert sorted(here.rglob("*")) == before
+    assert (here / "kept.csv").read_text() == "somebody's own"
+
+
+@pytest.mark.skipif(not CHROMIUM, reason="there is no chromium")
+def test_the_page_in_a_browser(classify, here, tmp_path_factory):
+    (here / "query" / "red" / "<b>&amp.png").write_bytes((here / "new" / "0, new.png").read_bytes())
+    assert classify(*GIVEN, "--output", "found.csv")[0] == 0
+    with Browser(tmp_path_factory.mktemp("profile")) as browser:
+        for width in (1280, 360):
+            browser.open((here / "found.html").as_uri(), width=width)
+            assert browser.value("document.documentElement.scrollWidth <= window.innerWidth")
+            assert browser.value("[...document.images].every(image => image.naturalWidth > 0)")
+            assert "<b>&amp.png" in browser.value("document.body.innerText")
+        assert [address for address in browser.requests if not address.startswith(("file:", "data:"))] == []
+        assert browser.complaints == []
