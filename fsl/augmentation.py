@@ -6,7 +6,7 @@ All geometric changes are one affine map per image, so that each pixel is interp
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,6 +21,24 @@ def normalise(images: Tensor, mean: Sequence[float], std: Sequence[float]) -> Te
     factor = torch.tensor([1 / (255 * s) for s in std], device=images.device).view(shape)
     offset = torch.tensor([-m / s for m, s in zip(mean, std, strict=True)], device=images.device).view(shape)
     return torch.addcmul(offset, images.float(), factor)
+
+
+class Changes(NamedTuple):
+    """What was drawn for each of N images; None where nothing is changed in that way.
+
+    Attributes:
+        maps: (N, 2, 3), from output to input positions, both in -1..1.
+        brightness, contrast, saturation: (N,) factors.
+    """
+
+    maps: Tensor | None
+    brightness: Tensor | None
+    contrast: Tensor | None
+    saturation: Tensor | None
+
+    def of(self, rows: slice) -> "Changes":
+        """Those of some of the images."""
+        return Changes(*(drawn if drawn is None else drawn[rows] for drawn in self))
 
 
 @dataclass(frozen=True)
@@ -63,12 +81,25 @@ class Augmentation:
         Returns:
             (N, C, H, W) float32 in 0..255.
         """
+        return self.apply(images, self.draw(len(images), generator))
+
+    def draw(self, count: int, generator: torch.Generator) -> Changes:
+        """What becomes of so many images, which need not be there yet."""
+
+        def factors(largest: float) -> Tensor | None:
+            return 1 + (torch.rand(count, generator=generator) * 2 - 1) * largest if largest else None
+
+        maps = self._maps(count, generator) if self._moves else None
+        return Changes(maps, factors(self.brightness), factors(self.contrast), factors(self.saturation))
+
+    def apply(self, images: Tensor, changes: Changes) -> Tensor:
+        """(N, C, H, W) images changed as drawn; see `__call__`."""
         changed = images.float()
-        if self._moves:
-            maps = self._maps(len(images), generator).to(images.device)
+        if changes.maps is not None:
+            maps = changes.maps.to(images.device)
             grid = functional.affine_grid(maps, list(images.shape), align_corners=False)
             changed = functional.grid_sample(changed, grid, mode="bilinear", align_corners=False)
-        return self._jitter(changed, generator)
+        return _jittered(changed, changes)
 
     @property
     def _moves(self) -> bool:
@@ -98,17 +129,17 @@ class Augmentation:
             linear = linear * torch.stack([sign, torch.ones(count)], dim=1)[:, None, :]
         return torch.cat([linear, shift[:, :, None]], dim=2)
 
-    def _jitter(self, images: Tensor, generator: torch.Generator) -> Tensor:
-        def factor(largest: float) -> Tensor:
-            drawn = 1 + (torch.rand(len(images), generator=generator) * 2 - 1) * largest
-            return drawn.view(-1, 1, 1, 1).to(images.device)
 
-        if self.brightness:
-            images = (images * factor(self.brightness)).clamp(0, 255)
-        if self.contrast:
-            centre = images.mean(dim=(1, 2, 3), keepdim=True)
-            images = torch.lerp(centre, images, factor(self.contrast)).clamp(0, 255)
-        if self.saturation:
-            grey = images.mean(dim=1, keepdim=True)
-            images = torch.lerp(grey, images, factor(self.saturation)).clamp(0, 255)
-        return images
+def _jittered(images: Tensor, changes: Changes) -> Tensor:
+    def factor(drawn: Tensor) -> Tensor:
+        return drawn.view(-1, 1, 1, 1).to(images.device)
+
+    if changes.brightness is not None:
+        images = (images * factor(changes.brightness)).clamp(0, 255)
+    if changes.contrast is not None:
+        centre = images.mean(dim=(1, 2, 3), keepdim=True)
+        images = torch.lerp(centre, images, factor(changes.contrast)).clamp(0, 255)
+    if changes.saturation is not None:
+        grey = images.mean(dim=1, keepdim=True)
+        images = torch.lerp(grey, images, factor(changes.saturation)).clamp(0, 255)
+    return images

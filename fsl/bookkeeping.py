@@ -1,4 +1,7 @@
-"""What happens beside the steps of base training: looking at the loss, validating, saving, logging, stopping early."""
+"""What happens beside the steps of base training: looking at the loss, validating, saving, logging, stopping early.
+
+Of several processes the first one validates, saves and logs, while the others wait; all of them look at the loss.
+"""
 
 import dataclasses
 import time
@@ -62,12 +65,12 @@ class Bookkeeping(lightning.Callback):
     def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         self._losses.append(outputs["loss"].detach())
         if len(self._losses) == WINDOW:
-            self._look(module, batch_idx + 1)
+            self._look(trainer, module, batch_idx + 1)
         self.advance(len(batch), **self._shown)
 
-    def _look(self, module: Classification, steps: int) -> None:
+    def _look(self, trainer: Any, module: Classification, steps: int) -> None:
         """Take the mean of the losses since the last look; `steps` were done in this epoch."""
-        losses = torch.stack(self._losses).float().cpu()
+        losses = trainer.strategy.reduce(torch.stack(self._losses).float(), reduce_op="mean").cpu()
         if not losses.isfinite().all():
             step = steps - len(losses) + int((~losses.isfinite()).nonzero()[0]) + 1
             raise self._diverged(module, f"the loss is {losses[~losses.isfinite()][0]:g} at step {step}")
@@ -85,17 +88,26 @@ class Bookkeeping(lightning.Callback):
     def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
         job: Job = module.job
         if self._losses:
-            self._look(module, job.steps_per_epoch)
+            self._look(trainer, module, job.steps_per_epoch)
         if not all(values.isfinite().all() for values in module.state_dict().values()):  # running statistics too
             raise self._diverged(module, "weights are no longer finite at the end")  # before they are saved
         seconds = time.perf_counter() - self._began
         images = job.steps_per_epoch * job.batch_size
         self.images, self.seconds = self.images + images, self.seconds + seconds
+        if trainer.is_global_zero:
+            self._close(module, images / seconds)
+        self.standing = Standing(**trainer.strategy.broadcast(dataclasses.asdict(self.standing)))
+        if self.standing.stopped:
+            trainer.should_stop = True
+
+    def _close(self, module: Classification, images_per_second: float) -> None:
+        """Validate when it is time, log and save."""
+        job: Job = module.job
         epoch = module.epoch + 1
         values = {
             "train_loss": self._epoch_loss(),
             "learning_rate": module.rate(epoch * job.steps_per_epoch - 1),
-            "images_per_second": images / seconds,
+            "images_per_second": images_per_second,
         }
         last = epoch == job.training.epochs
         if last or epoch % job.training.validate_every == 0:
@@ -116,8 +128,6 @@ class Bookkeeping(lightning.Callback):
             "optimizer": module._optimizer.state_dict(),
         }
         save_state(job.folder / "last.ckpt", state)
-        if self.standing.stopped:
-            trainer.should_stop = True
 
     def _epoch_loss(self) -> float:
         counts = [steps - before for (steps, _), (before, _) in zip(self._means, [(0, 0), *self._means], strict=False)]

@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """All that one training is made of; see `fsl.training.train`."""
+    """All that one training is made of; see `fsl.training.train`.
+
+    Attributes:
+        device: of this process.
+        rank, ranks: which of the processes that divide every batch among themselves this is, and of how many.
+    """
 
     backbone: nn.Module
     head: nn.Linear
@@ -36,6 +41,12 @@ class Job:
     identity: str
     device: torch.device
     bfloat16: bool
+    rank: int = 0
+    ranks: int = 1
+
+    def share(self, batch: int) -> slice:
+        """The images of a batch of so many that are this rank's; ranks differ by one image at most."""
+        return slice(batch * self.rank // self.ranks, batch * (self.rank + 1) // self.ranks)
 
     @property
     def batch_size(self) -> int:
@@ -107,7 +118,8 @@ class Classification(lightning.LightningModule):
     def on_train_epoch_start(self) -> None:
         # all that is drawn in an epoch derives from its number: a resumed training draws the same
         self._draws.manual_seed(stream_key(self.job.seed, "training", "augmentation", self.epoch))
-        torch.manual_seed(stream_key(self.job.seed, "training", "dropout", self.epoch))
+        apart = [self.job.rank] if self.job.rank else []  # ranks drop different activations
+        torch.manual_seed(stream_key(self.job.seed, "training", "dropout", self.epoch, *apart))
 
     def rate(self, step: int) -> float:
         """The learning rate of a step, counted over all sessions."""
@@ -126,10 +138,15 @@ class Classification(lightning.LightningModule):
         rate = self.rate(self.epoch * self.job.steps_per_epoch + batch)
         for group in self._optimizer.param_groups:
             group["lr"] = rate
-        images = self.job.base.images[indices].to(self.device)
-        labels = self.job.base.labels[indices].to(self.device)
+        share = self.job.share(len(indices))
+        mine = indices[share]
+        images = self.job.base.images[mine].to(self.device)
+        labels = self.job.base.labels[mine].to(self.device)
         if self._augmentation is not None:
-            images = self._augmentation(images, self._draws)
+            # drawn for the whole batch, so that an image is changed alike whichever rank it falls to
+            images = self._augmentation.apply(images, self._augmentation.draw(len(indices), self._draws).of(share))
         pixels = normalise(images, self.job.benchmark.mean, self.job.benchmark.std)
         logits = self.head(self.backbone(pixels.contiguous(memory_format=torch.channels_last)))
-        return functional.cross_entropy(logits, labels, label_smoothing=self._smoothing)
+        loss = functional.cross_entropy(logits, labels, label_smoothing=self._smoothing)
+        # the mean over ranks is to be the mean over images, also where a rank has one more than another
+        return loss * (self.job.ranks * len(mine) / len(indices))

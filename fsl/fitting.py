@@ -7,6 +7,8 @@ from typing import Any
 
 import pytorch_lightning as lightning
 import torch
+from pytorch_lightning.plugins.environments import LightningEnvironment
+from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 
 from fsl.bookkeeping import Bookkeeping, Standing, validation_tasks
 from fsl.classification import Classification, Job
@@ -27,6 +29,7 @@ def fit(job: Job, state: Mapping[str, Any] | None, log: Log | None, progress: Pr
         with progress.track(name, (epochs - resumed_at) * per_epoch) as advance:
             bookkeeping = Bookkeeping(standing, log, advance)
             _run(job, module, bookkeeping, epochs - resumed_at)
+        standing = bookkeeping.standing
         images, speed = bookkeeping.images, bookkeeping.images / max(bookkeeping.seconds, 1e-9)
     return Trained(
         path=job.folder / "best.safetensors",
@@ -42,10 +45,15 @@ def fit(job: Job, state: Mapping[str, Any] | None, log: Log | None, progress: Pr
 def _run(job: Job, module: Classification, bookkeeping: Bookkeeping, epochs: int) -> None:
     on_gpu = job.device.type == "cuda"
     index = (job.device.index or 0) if on_gpu else 0
+    devices: list[int] | int = list(range(index - job.rank, index - job.rank + job.ranks)) if on_gpu else job.ranks
+    # Statistics of batch normalisation are each rank's own, as with the papers' DataParallel; rank 0's are kept.
+    strategy = DDPStrategy(broadcast_buffers=False) if job.ranks > 1 else SingleDeviceStrategy(job.device)
     with _silent(), torch.random.fork_rng(devices=[index] if on_gpu else []):
         trainer = lightning.Trainer(
             accelerator="gpu" if on_gpu else "cpu",
-            devices=[index] if on_gpu else 1,
+            devices=devices,
+            strategy=strategy,
+            plugins=[LightningEnvironment()],  # whatever a job scheduler says of this process
             precision="bf16-mixed" if job.bfloat16 else "32-true",
             max_epochs=epochs,
             callbacks=[bookkeeping],

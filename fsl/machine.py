@@ -27,6 +27,26 @@ def resolve_device(name: str) -> torch.device:
     return device
 
 
+def resolve_devices(name: str, count: int) -> tuple[torch.device, ...]:
+    """That device and those after it, so many in all; of the CPU, so many times the CPU.
+
+    Raises:
+        InputError: as `resolve_device`, or there are not so many.
+    """
+    first = resolve_device(name)
+    if count == 1:
+        return (first,)
+    if first.type == "cpu":
+        return (first,) * count
+    start, there = first.index or 0, torch.cuda.device_count()
+    if first.type != "cuda" or start + count > there:
+        raise InputError(
+            f"devices={count} with device={name}: this machine has {there} GPU{'s' * (there != 1)}; "
+            f"use devices={max(1, there - start)}, or device=cpu"
+        )
+    return tuple(torch.device("cuda", index) for index in range(start, start + count))
+
+
 def has_fast_bfloat16(device: torch.device) -> bool:
     """Whether bfloat16 arithmetic is faster than float32 here: by instruction, not by emulation."""
     if device.type == "cuda":

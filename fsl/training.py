@@ -5,8 +5,9 @@ never sees a classifier: it is the accuracy of nearest prototypes on tasks of th
 """
 
 import dataclasses
+import functools
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Protocol
@@ -18,7 +19,7 @@ from clustering.parameters import Above, AtLeast, Within, validate
 from clustering.streams import stream_key
 from fsl.backbones import create_backbone
 from fsl.checkpoints import load_backbone, load_state
-from fsl.machine import has_fast_bfloat16, keep_freed_memory, resolve_device
+from fsl.machine import has_fast_bfloat16, keep_freed_memory, resolve_device, resolve_devices
 from fsl.progress import Progress, quiet
 from fsl.schedules import Schedule
 
@@ -131,11 +132,17 @@ def train(
     log: Log | None = None,
     progress: Progress = quiet,
     device: str = "auto",
+    devices: int = 1,
 ) -> Trained:
     """Train a backbone on the base classes, or go on after the last finished epoch that `folder` holds.
 
     An interrupted and resumed training gives the same weights, bit by bit, as an uninterrupted one on the
     same machine with the same number of threads. Nothing is seeded globally: torch's random state stays.
+
+    On several devices each batch is divided among processes, one for each device. Batches, steps and what is drawn for
+    an image stay the same, so that weights differ by rounding, but for two things: batch normalisation takes its
+    statistics over the images of one device, and dropout draws other units on each. A training may go on with another
+    number of devices than it began with.
 
     Args:
         backbone_name: see `create_backbone`.
@@ -148,17 +155,26 @@ def train(
             step_loss, step_learning_rate along the steps.
         progress: reports images done.
         device: "auto", "cpu", "cuda", "cuda:N".
+        devices: how many: the GPUs from that one on, or so many processes on the CPU. A script that asks for several
+            needs the line `if __name__ == "__main__":`.
 
     Raises:
-        InputError: the folder holds another training; a backbone that cannot take the images; too few
+        ChildProcessError: one of several processes was killed.
+        InputError: fewer devices than asked for, or more than half as many as images in a batch; the folder holds another training; a backbone that cannot take the images; too few
             classes; a loss that is no longer finite (what was saved last stays).
     """
-    place = resolve_device(device)
+    places = resolve_devices(device, devices)
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     classes = len(base.class_names)
     if classes < 2:
         raise InputError(f"benchmark {benchmark.name}: training needs 2 base classes or more, not {classes}")
+    batch = min(training.batch_size, len(base))
+    if batch < 2 * devices and devices > 1:
+        raise InputError(
+            f"devices={devices}: a batch of {batch} images has fewer than 2 for some of them; "
+            f"use devices={max(1, batch // 2)} at most, or a larger batch_size"
+        )
     precision = precision_of(training, device)
     identity = json.dumps(
         {
@@ -173,7 +189,51 @@ def train(
         },
         sort_keys=True,
     )
+    for rest in folder.glob("*.partial"):  # of a process that was killed while it wrote
+        rest.unlink()
     state = _resumable(folder, identity, progress)
+    work = functools.partial(
+        _work,
+        backbone_name,
+        benchmark,
+        base,
+        validation,
+        training,
+        seed,
+        folder,
+        identity,
+        precision == "bfloat16",
+        places,
+        state is not None,
+    )
+    standing = state["standing"] if state else None
+    finished = standing is not None and (standing["epoch"] == training.epochs or standing["stopped"])
+    if devices == 1 or finished:
+        return work(0, log, progress)
+    from fsl.ranks import in_ranks
+
+    return in_ranks(work, devices, "gloo" if places[0].type == "cpu" else "nccl", log, progress)
+
+
+def _work(
+    backbone_name: str,
+    benchmark: "Benchmark",
+    base: "ImageSet",
+    validation: "ImageSet",
+    training: Training,
+    seed: int,
+    folder: Path,
+    identity: str,
+    bfloat16: bool,
+    places: Sequence[torch.device],
+    goes_on: bool,
+    rank: int,
+    log: Log | None,
+    progress: Progress,
+) -> Trained:
+    """What each process of a training does; `goes_on`: after the state that the folder holds."""
+    state = load_state(folder / "last.ckpt") if goes_on else None
+    classes = len(base.class_names)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(stream_key(seed, "training", "initial weights"))
         backbone = create_backbone(backbone_name, channels=benchmark.channels, size=benchmark.size)
@@ -194,8 +254,10 @@ def train(
         seed=seed,
         folder=folder,
         identity=identity,
-        device=place,
-        bfloat16=precision == "bfloat16",
+        device=places[rank],
+        bfloat16=bfloat16,
+        rank=rank,
+        ranks=len(places),
     )
     return fit(job, state, log, progress)
 

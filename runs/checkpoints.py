@@ -129,6 +129,7 @@ def _train(
                 log=run,
                 progress=progress,
                 device=config.device,
+                devices=config.devices,
             )
         numbers = {"best_epoch": trained.best_epoch, "epochs": trained.epochs, "images": trained.images}
         best = {"best_validation_accuracy": trained.validation_accuracy}  # the plain name is that of the curve
@@ -139,6 +140,7 @@ def _train(
             **numbers,
             "validation_accuracy": trained.validation_accuracy,
             "images_per_second": trained.images_per_second,
+            "devices": config.devices,
         }
         entry = store.publish("checkpoints", key, [CHECKPOINT], {**facts, "run": run.run_id})
         run.finish()

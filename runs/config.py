@@ -33,6 +33,11 @@ class TrainConfig(RunConfig):
     benchmark: Choice
     backbone: Choice
     training: Choice
+    devices: Annotated[int, AtLeast(1)] = key(
+        1,
+        "how many GPUs, or processes on the CPU, divide each batch of a training; rounding and batch normalisation differ",
+        execution=True,
+    )
     checkpoint: str | None = key(
         None, "file of weights to use instead of training: .safetensors, .npz, .pth and the like; null: train"
     )

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,15 +40,22 @@ class ImageSet:
         labels: (N,) int64, 0..K-1.
         class_names: K names.
         fingerprint: of images, labels and names, 16 hexadecimal digits.
+        path: the file that they lie in; None where they are in memory. Another process is handed the path alone.
     """
 
     images: Tensor
     labels: Tensor
     class_names: tuple[str, ...]
     fingerprint: str
+    path: Path | None = None
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self.path is None:
+            return ImageSet, (self.images, self.labels, self.class_names, self.fingerprint)
+        return _reopened, (self.path, self.fingerprint)
 
 
 def images_source(benchmark: Benchmark) -> str:
@@ -217,17 +225,27 @@ def _checksum(images: Tensor, labels: Tensor, class_names: tuple[str, ...]) -> s
     return fingerprint(shape, images.numpy().data, labels.numpy().data, json.dumps(class_names))
 
 
+def _mapped(path: Path) -> ImageSet:
+    """The images in a file, memory-mapped, as its header describes them."""
+    tensors, header = read_tensors(path, FORMAT, "it is made anew")
+    class_names = tuple(json.loads(header["class_names"]))
+    return ImageSet(tensors["images"], tensors["labels"], class_names, header["fingerprint"], path)
+
+
+def _reopened(path: Path, fingerprint: str) -> ImageSet:
+    """The images that another process has checked and mapped."""
+    found = _mapped(path)
+    if found.fingerprint != fingerprint:
+        raise InputError(f"{path}: other images were put there meanwhile; give the same command again")
+    return found
+
+
 def _load(path: Path, progress: Progress) -> ImageSet | None:
     """The images in a file, memory-mapped, or None where the file is damaged."""
     try:
-        tensors, header = read_tensors(path, FORMAT, "it is made anew")
-        images, labels, class_names = (
-            tensors["images"],
-            tensors["labels"],
-            tuple(json.loads(header["class_names"])),
-        )
-        if header["fingerprint"] == _checksum(images, labels, class_names):
-            return ImageSet(images, labels, class_names, header["fingerprint"])
+        found = _mapped(path)
+        if found.fingerprint == _checksum(found.images, found.labels, found.class_names):
+            return found
         problem = f"{path}: wrong checksum; it is made anew"
     except KeyError as error:
         problem = f"{path}: lacks {error}; it is made anew"

@@ -17,6 +17,7 @@ EXAMPLES = (
     "benchmark=omniglot root=FOLDER backbone=conv4",
     "benchmark=glyphs epochs=5 seed=0,1,2",
     "benchmark=mini root=FOLDER backbone=conv4 checkpoint=model_best.pth.tar",
+    "benchmark=mini root=FOLDER backbone=resnet18_84 devices=4",
     "backbone=resnet18 --dry-run",
 )
 

@@ -140,3 +140,12 @@ def test_normalise_by_channel() -> None:
     mean, std = (0.1, 0.2, 0.3), (0.5, 0.6, 0.7)
     expected = torch.stack([(x[:, c] / 255 - mean[c]) / std[c] for c in range(3)], dim=1)
     torch.testing.assert_close(normalise(x, mean, std), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_images_in_parts_are_changed_as_together() -> None:
+    x = images(7)
+    whole = FULL(x, draws())
+    changes = FULL.draw(7, draws())
+    parts = [FULL.apply(x[rows], changes.of(rows)) for rows in (slice(0, 3), slice(3, 7))]
+    torch.testing.assert_close(torch.cat(parts), whole)
+    assert Augmentation().draw(7, draws()).of(slice(0, 3)) == (None, None, None, None)
