@@ -7,7 +7,7 @@ from typing import Any
 
 import pytorch_lightning as lightning
 import torch
-from pytorch_lightning.plugins.environments import LightningEnvironment
+from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
 
 from fsl.bookkeeping import Bookkeeping, Standing, validation_tasks

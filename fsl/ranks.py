@@ -15,7 +15,7 @@ import tempfile
 import threading
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -77,7 +77,8 @@ def in_ranks(work: Work[R], ranks: int, backend: Literal["gloo", "nccl"], log: "
             process.start()
             theirs.close()
             members.append(_Member(rank, process, ours))
-        return _listen(members, log, progress)  # type: ignore[no-any-return]
+        found: R = _listen(members, log, progress)
+        return found
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ class _Member:
     def heard(self) -> tuple[Any, ...]:
         """What it said, if it says something."""
         try:
-            return self.pipe.recv() if self.pipe.poll() else ()  # type: ignore[no-any-return]
+            return self.pipe.recv() if self.pipe.poll() else ()
         except (EOFError, OSError):
             return ()  # it is gone, of which its sentinel tells
 
@@ -266,11 +267,9 @@ def _end_with_parent() -> None:
 def _sendable(error: BaseException) -> Exception:
     """The error with its traceback as a note, or what it says where it cannot be pickled."""
     trace = "".join(traceback.format_exception(error))
-    try:
-        found = pickle.loads(pickle.dumps(error))
-    except Exception:
-        found = None
-    if not isinstance(found, Exception):
-        found = RuntimeError(f"{type(error).__name__}: {error}")
-    found.add_note(trace)
-    return found
+    sendable: Exception = RuntimeError(f"{type(error).__name__}: {error}")
+    with contextlib.suppress(Exception):
+        copy = pickle.loads(pickle.dumps(error))
+        sendable = copy if isinstance(copy, Exception) else sendable
+    sendable.add_note(trace)
+    return sendable

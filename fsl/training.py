@@ -160,8 +160,9 @@ def train(
 
     Raises:
         ChildProcessError: one of several processes was killed.
-        InputError: fewer devices than asked for, or more than half as many as images in a batch; the folder holds another training; a backbone that cannot take the images; too few
-            classes; a loss that is no longer finite (what was saved last stays).
+        InputError: fewer devices than asked for, or a batch of fewer than 2 images for each; the folder holds another
+            training; a backbone that cannot take the images; too few classes; a loss that is no longer finite (what
+            was saved last stays).
     """
     places = resolve_devices(device, devices)
     folder = Path(folder)

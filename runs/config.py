@@ -35,7 +35,7 @@ class TrainConfig(RunConfig):
     training: Choice
     devices: Annotated[int, AtLeast(1)] = key(
         1,
-        "how many GPUs, or processes on the CPU, divide each batch of a training; rounding and batch normalisation differ",
+        "GPUs, or processes of the CPU, that divide each batch of a training: as 1, up to rounding and batch norm",
         execution=True,
     )
     checkpoint: str | None = key(

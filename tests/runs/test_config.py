@@ -303,7 +303,7 @@ class TestResolution:
 
     def test_identity_ignores_how_and_where(self):
         (config,) = parse(EvaluateConfig, ["strategy=laplacianshot", "benchmark=omniglot"])
-        for argument in ("device=cpu", "batch=7", "results=elsewhere", "root=/elsewhere"):
+        for argument in ("device=cpu", "devices=2", "batch=7", "results=elsewhere", "root=/elsewhere"):
             (other,) = parse(EvaluateConfig, ["strategy=laplacianshot", "benchmark=omniglot", argument])
             assert other != config
             assert other.result_keys() == config.result_keys()

@@ -379,6 +379,11 @@ def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkey
     assert evaluate(configs())[0].reused
 
 
+def test_more_devices_than_a_batch_can_be_divided_among(store, evaluate, configs):
+    with pytest.raises(InputError, match="devices=17: a batch of 32 images has fewer than 2 for some"):
+        evaluate(configs("devices=17"))
+
+
 def test_the_plan_makes_nothing_and_knows_what_is_there(tmp_path, configs, trained, evaluate, tracker):
     new = Store(tmp_path / "new")
     made = plan(configs("shot=1,5"), new)
