@@ -18,6 +18,7 @@ from fsl.checkpoints import save_backbone, save_state
 from fsl.classification import Classification, Job
 from fsl.evaluation import evaluate
 from fsl.features import FeatureBank, extract
+from fsl.machine import return_freed_memory
 from fsl.progress import Advance
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
@@ -111,7 +112,9 @@ class Bookkeeping(lightning.Callback):
         }
         last = epoch == job.training.epochs
         if last or epoch % job.training.validate_every == 0:
+            return_freed_memory()  # of the steps
             values["validation_accuracy"] = self._validate(module)
+            return_freed_memory()  # of the validation
             self._judge(module, epoch, values["validation_accuracy"])
         self.standing.epoch = epoch
         if self.curves is not None:

@@ -3,7 +3,7 @@
 import ctypes
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import torch
 
@@ -71,6 +71,13 @@ def keep_freed_memory() -> bool:
     # the trim threshold is a C int: its largest value, 2 GiB, is the most that can be asked for
     _kept = _mallopt(_MMAP_MAX, 0) and _mallopt(_TRIM_THRESHOLD, 2**31 - 1)
     return _kept
+
+
+def return_freed_memory() -> None:
+    """Give back what is kept at the moment: between works of different kinds, whose peaks would add up otherwise."""
+    if _kept:
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 @contextmanager
