@@ -1,6 +1,7 @@
 """A tensor too large for memory, written block by block; an interrupted writing goes on at its last whole block."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import math
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Block = NDArray[np.uint8]
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def write_blocks(
@@ -29,7 +31,8 @@ def write_blocks(
 
     `path` appears when all is there. Until then the blocks lie in `<path>.partial`, and a journal beside it has the
     number of rows and the SHA-256 of each: a process that was killed is followed by one that takes over what agrees
-    with the journal. After an error both are removed. Nobody else may write there meanwhile.
+    with the journal. So it is after a full disk; after any other error both are removed. Nobody else may write there
+    meanwhile.
 
     Args:
         path: the file; its folder must exist.
@@ -81,7 +84,9 @@ def _unfinished(path: Path) -> Iterator[tuple[BinaryIO, BinaryIO]]:
             content.flush()
             os.fsync(content.fileno())
         partial.replace(path)
-    except Exception:  # an interruption is none: it leaves both
+    except Exception as error:  # an interruption is none: it leaves both
+        if isinstance(error, OSError) and error.errno in FULL:
+            raise
         with contextlib.suppress(OSError):
             partial.unlink()
             journal.unlink()

@@ -1,6 +1,7 @@
 """Images decoded once into a checked cache, whatever happens to its files."""
 
 import errno
+import os
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import nullcontext
@@ -189,6 +190,23 @@ def test_of_what_was_left_only_what_is_whole_counts(tmp_path, monkeypatch, file,
     assert decode(tmp_path, monkeypatch, rest).fingerprint == want.fingerprint
     assert rest.decoded == list(range(kept, 6))
     assert cached(tmp_path).read_bytes() == cached(tmp_path / "whole").read_bytes()
+
+
+def test_after_a_full_disk_it_goes_on(tmp_path, monkeypatch):
+    resource = pytest.importorskip("resource")
+    want = open_images(Stripes(), "base", tmp_path / "whole")
+    room = cached(tmp_path / "whole").stat().st_size - 300  # for four images of 192 bytes, and a part of the fifth
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        with pytest.raises(OSError, match=os.strerror(errno.EFBIG)):
+            decode(tmp_path, monkeypatch, want.images.numpy())
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert not list(tmp_path.glob("images-*/*.safetensors"))
+    rest = Counted(want.images.numpy())
+    assert decode(tmp_path, monkeypatch, rest).fingerprint == want.fingerprint
+    assert rest.decoded == [4, 5]
 
 
 def test_of_several_at_once_one_decodes(tmp_path):
