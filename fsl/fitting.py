@@ -8,7 +8,7 @@ from typing import Any
 import pytorch_lightning as lightning
 import torch
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
-from pytorch_lightning.strategies import DDPStrategy, SingleDeviceStrategy
+from pytorch_lightning.strategies import DDPStrategy
 
 from fsl.bookkeeping import Bookkeeping, Standing, validation_tasks
 from fsl.classification import Classification, Job
@@ -47,7 +47,7 @@ def _run(job: Job, module: Classification, bookkeeping: Bookkeeping, epochs: int
     index = (job.device.index or 0) if on_gpu else 0
     devices: list[int] | int = list(range(index - job.rank, index - job.rank + job.ranks)) if on_gpu else job.ranks
     # Statistics of batch normalisation are each rank's own, as with the papers' DataParallel; rank 0's are kept.
-    strategy = DDPStrategy(broadcast_buffers=False) if job.ranks > 1 else SingleDeviceStrategy(job.device)
+    strategy: DDPStrategy | str = DDPStrategy(broadcast_buffers=False) if job.ranks > 1 else "auto"
     with _silent(), torch.random.fork_rng(devices=[index] if on_gpu else []):
         trainer = lightning.Trainer(
             accelerator="gpu" if on_gpu else "cpu",
