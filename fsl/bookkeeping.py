@@ -16,7 +16,7 @@ from clustering.errors import InputError
 from clustering.streams import stream_key
 from fsl.checkpoints import save_backbone, save_state
 from fsl.classification import Classification, Job
-from fsl.evaluation import evaluate
+from fsl.evaluation import Evaluation, evaluate
 from fsl.features import FeatureBank, extract
 from fsl.machine import return_freed_memory
 from fsl.progress import Advance
@@ -36,6 +36,7 @@ class Standing:
         epoch: finished epochs.
         best_epoch: the epoch that validated best, from 1; 0 before the first validation.
         best_accuracy: its validation accuracy.
+        best_ci95: half of that accuracy's 95 % interval over tasks; None of a state that an earlier version left.
         stale: validations since.
         stopped: whether it ended early.
     """
@@ -43,6 +44,7 @@ class Standing:
     epoch: int = 0
     best_epoch: int = 0
     best_accuracy: float = -1.0
+    best_ci95: float | None = None
     stale: int = 0
     stopped: bool = False
 
@@ -113,9 +115,10 @@ class Bookkeeping(lightning.Callback):
         last = epoch == job.training.epochs
         if last or epoch % job.training.validate_every == 0:
             return_freed_memory()  # of the steps
-            values["validation_accuracy"] = self._validate(module)
+            found = self._validate(module)
             return_freed_memory()  # of the validation
-            self._judge(module, epoch, values["validation_accuracy"])
+            values["validation_accuracy"] = found.accuracy
+            self._judge(module, epoch, found)
         self.standing.epoch = epoch
         if self.curves is not None:
             # logged before the state is saved: an epoch may come twice after a crash, but is never missing
@@ -136,7 +139,7 @@ class Bookkeeping(lightning.Callback):
         counts = [steps - before for (steps, _), (before, _) in zip(self._means, [(0, 0), *self._means], strict=False)]
         return sum(n * mean for n, (_, mean) in zip(counts, self._means, strict=True)) / sum(counts)
 
-    def _validate(self, module: Classification) -> float:
+    def _validate(self, module: Classification) -> Evaluation:
         """Nearest-prototype accuracy on 5-way 1-shot validation tasks, features of length 1."""
         job = module.job
         features = extract(
@@ -150,18 +153,18 @@ class Bookkeeping(lightning.Callback):
         if self._tasks is None:
             self._tasks = validation_tasks(job)
         count = job.training.validation_tasks
-        result = evaluate({"prototypes": SimpleShot(transform="L2N")}, bank, self._tasks, count)
-        return result["prototypes"].accuracy
+        return evaluate({"prototypes": SimpleShot(transform="L2N")}, bank, self._tasks, count)["prototypes"]
 
-    def _judge(self, module: Classification, epoch: int, accuracy: float) -> None:
+    def _judge(self, module: Classification, epoch: int, found: Evaluation) -> None:
         """Keep the weights if they are the best so far; else count towards early stopping."""
-        job, standing = module.job, self.standing
+        job, standing, accuracy = module.job, self.standing, found.accuracy
         self._shown["accuracy"] = accuracy
         if accuracy <= standing.best_accuracy:
             standing.stale += 1
             standing.stopped = job.training.patience is not None and standing.stale >= job.training.patience
             return
         standing.best_epoch, standing.best_accuracy, standing.stale = epoch, accuracy, 0
+        standing.best_ci95 = found.ci95
         about = {
             "benchmark": job.benchmark.name,
             "mean": list(job.benchmark.mean),

@@ -34,6 +34,7 @@ def fit(job: Job, state: Mapping[str, Any] | None, log: Log | None, progress: Pr
     return Trained(
         path=job.folder / "best.safetensors",
         validation_accuracy=standing.best_accuracy,
+        validation_ci95=standing.best_ci95,
         best_epoch=standing.best_epoch,
         epochs=standing.epoch,
         images=resumed_at * per_epoch + images,

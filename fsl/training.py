@@ -104,6 +104,7 @@ class Trained:
     Attributes:
         path: the safetensors file with the backbone of the best epoch.
         validation_accuracy: of that epoch, a fraction.
+        validation_ci95: half of its 95 % interval over tasks; None where an earlier version trained up to it.
         best_epoch: that epoch, from 1.
         epochs: how many were trained, in all sessions together.
         images: how many images went through, in all sessions together.
@@ -113,6 +114,7 @@ class Trained:
 
     path: Path
     validation_accuracy: float
+    validation_ci95: float | None
     best_epoch: int
     epochs: int
     images: int

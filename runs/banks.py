@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from clustering.errors import InputError
 from fsl.progress import Progress, quiet
+from runs import cards
 from runs.checkpoints import Checkpoint, checkpoint
 from runs.config import EvaluateConfig, TrainConfig
 from runs.lineage import Lineage, Part, images_of, train_name
@@ -64,8 +65,10 @@ def _bank(
         with store.watched():
             bank.save(partial / BANK)
         facts = {"checkpoint": made.fingerprint, "split": part.split, "images": bank.provenance.get("images", "")}
+        name = f"{train_name(config)} on {part.benchmark.name}, {part.split}"
+        card = cards.bank(bank, name, config.training_config().result_keys())
         timing = {"backbone": config.backbone.name, "size": lineage.benchmark.size, "images_per_second": speed}
-        entry = store.publish("features", key, [BANK], facts | timing)
+        entry = store.publish("features", key, [BANK], facts | timing, lambda _: card.text(bank.fingerprint()))
     return FeatureBank.load(entry.path / BANK)
 
 

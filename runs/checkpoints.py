@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from fsl.progress import Progress, quiet
+from runs import cards
 from runs.config import TrainConfig
 from runs.lineage import Lineage, common_tags, images_of, short, train_name
-from runs.store import Entry, Store, write_text
+from runs.store import CARD, Entry, Store, write_text
 from runs.tracked_run import TrackedRun
 from runs.tracking import Tracker
 
@@ -69,10 +70,13 @@ def checkpoint(
 
 def _reused(entry: Entry, key: str, tracker: Tracker) -> Checkpoint:
     run_id = str(entry.facts.get("run", ""))
-    # Killed after the rename and before the mark: everything is in the run, only the mark is missing.
+    # Killed after the rename and before the mark: everything is in the run, but for the card and the mark.
     run = tracker.get(run_id) if run_id and tracker.exists() else None
     if run is not None and run.info.status in ("RUNNING", "KILLED"):
-        TrackedRun(tracker, run_id).finish()
+        left = TrackedRun(tracker, run_id)
+        if (entry.path / CARD).is_file():
+            left.artifact(entry.path / CARD)
+        left.finish()
     _tidy(entry)
     return Checkpoint(entry.path / CHECKPOINT, key, entry.fingerprint, run_id, True, entry.facts)
 
@@ -93,10 +97,11 @@ def _import(config: TrainConfig, file: str, lineage: Lineage, store: Store, prog
     backbone = import_backbone(Path(file), network, **look)
     facts = {"imported": Path(file).name, "content": config.result_keys()["checkpoint"]}
     pixels = {"benchmark": lineage.benchmark.name, "mean": lineage.benchmark.mean, "std": lineage.benchmark.std}
+    card = cards.given(network, lineage.benchmark, facts["imported"], facts["content"])
     partial = store.partial("checkpoints", lineage.checkpoint, fresh=True)
     with store.watched():
         save_backbone(partial / CHECKPOINT, backbone, network, **look, about={**facts, **pixels})
-    entry = store.publish("checkpoints", lineage.checkpoint, [CHECKPOINT], facts)
+    entry = store.publish("checkpoints", lineage.checkpoint, [CHECKPOINT], facts, card.text)
     progress.note(f"weights of {network} taken from {file}")
     return Checkpoint(entry.path / CHECKPOINT, lineage.checkpoint, entry.fingerprint, "", False, entry.facts)
 
@@ -104,7 +109,7 @@ def _import(config: TrainConfig, file: str, lineage: Lineage, store: Store, prog
 def _train(
     config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker, progress: Progress, force: bool
 ) -> Checkpoint:
-    from fsl.training import train
+    from fsl.training import precision_of, train
 
     key = lineage.checkpoint
     partial = store.partial("checkpoints", key)
@@ -139,10 +144,16 @@ def _train(
         facts = {
             **numbers,
             "validation_accuracy": trained.validation_accuracy,
+            "validation_ci95": trained.validation_ci95,
             "images_per_second": trained.images_per_second,
             "devices": config.devices,
         }
-        entry = store.publish("checkpoints", key, [CHECKPOINT], {**facts, "run": run.run_id})
+        precision = precision_of(config.training.build(), config.device)
+        keys = config.training_config().result_keys() | {"training.precision": precision}
+        splits = {"base": base, "validation": validation}
+        card = cards.trained(train_name(config), keys, lineage.benchmark, facts, splits)
+        entry = store.publish("checkpoints", key, [CHECKPOINT], {**facts, "run": run.run_id}, card.text)
+        run.artifact(entry.path / CARD)
         run.finish()
     _tidy(entry)
     return Checkpoint(entry.path / CHECKPOINT, key, entry.fingerprint, run.run_id, False, entry.facts)

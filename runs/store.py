@@ -4,9 +4,9 @@
         mlflow.db               the record of all runs (runs/tracking.py)
         artifacts/              small files of the runs
         cache/images/           decoded benchmarks
-        cache/checkpoints/      <identity>/best.safetensors
+        cache/checkpoints/      <identity>/best.safetensors, README.md
         cache/graphs/           neighbours of data sets, by fingerprint
-        cache/features/         <identity>/features.safetensors
+        cache/features/         <identity>/features.safetensors, README.md
         tables/                 comparisons as Markdown and CSV, pictures
         figures/                figures for print
         locks/                  one file an identity
@@ -20,7 +20,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +32,7 @@ from runs.locks import Say, locked, silent, try_locked
 Kind = Literal["checkpoints", "features"]
 ENVIRONMENT = "TRANSDUCE_RESULTS"
 COMPLETE = "complete.json"
+CARD = "README.md"
 HASHED = 64 << 20  # larger files are checked by their size alone when opened
 
 
@@ -177,10 +178,20 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def publish(self, kind: Kind, identity: str, names: Iterable[str], facts: Mapping[str, Any]) -> Entry:
+    def publish(
+        self,
+        kind: Kind,
+        identity: str,
+        names: Iterable[str],
+        facts: Mapping[str, Any],
+        card: Callable[[str], str] | None = None,
+    ) -> Entry:
         """Rename the partial folder into place, with the files `names` noted in its complete.json.
 
         A finished folder that stands in the place (made by `--force`) is replaced.
+
+        Args:
+            card: makes the folder's README.md of its fingerprint. It is for people, and no part of what is complete.
         """
         partial, folder = self.partial(kind, identity), self.cache(kind) / identity
         files = {
@@ -193,6 +204,8 @@ class Store:
         }
         record = {"identity": identity, "files": files, "facts": dict(facts)}
         with self.watched():
+            if card is not None:
+                write_text(partial / CARD, card(_fingerprint(files)))
             write_text(partial / COMPLETE, json.dumps(record, indent=1))
             put_in_place(partial, folder)
         return Entry(folder, _fingerprint(files), dict(facts))

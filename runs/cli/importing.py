@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from clustering.errors import InputError, unknown
-from runs import groups
+from runs import cards, groups
 from runs.cli.flags import Flags, describe
 from runs.cli.keys import read_keys
 from runs.console import Console
 from runs.networks import check_backbone
+from runs.store import content_hash, write_text
 
 FLAGS = ("json",)
 SPLITS = ("base", "validation", "novel")  # those of fsl.benchmarks.benchmark, which imports numpy
@@ -30,7 +31,8 @@ keys:
   split=novel      features: whose they are, base, validation or novel
   backbone=conv4   checkpoint: the network that the weights are of
   benchmark=mini   checkpoint: the images that it was trained on, for their size and channels
-  output=null      the file to be written; null: like FILE, with the ending .safetensors, in this folder
+  output=null      the file to be written; null: like FILE, with the ending .safetensors, in this folder. A model card,
+                   which says what it is, is written beside it, with the ending .md
 
 flags:
 {flags}
@@ -73,9 +75,10 @@ def _features(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     from fsl.features import FORMAT
     from fsl.foreign_features import import_features
 
-    output = _place(path, given["output"], FORMAT)
+    output, card = _places(path, given["output"], FORMAT)
     bank = import_features(path, given["split"])
     bank.save(output)
+    write_text(card, cards.bank(bank, f"Features from {path.name}").text(bank.fingerprint()))
     return {
         "features": str(output),
         "form": bank.provenance["form"],
@@ -85,6 +88,7 @@ def _features(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
         "classes": len(bank.class_names),
         "base_mean": "known" if bank.base_mean is not None else "not known: CL2N needs it, UN and L2N do not",
         "fingerprint": bank.fingerprint(),
+        "card": str(card),
     }
 
 
@@ -96,23 +100,25 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     from fsl.checkpoints import FORMAT, save_backbone
     from fsl.foreign_weights import import_backbone
 
-    output = _place(path, given["output"], FORMAT)
+    output, card = _places(path, given["output"], FORMAT)
     look = {"channels": kind.channels, "size": kind.size}
     backbone = import_backbone(path, name, **look)
     content = fingerprint(path.read_bytes())
     about = {"imported": path.name, "content": content, "mean": list(kind.mean), "std": list(kind.std)}
     save_backbone(output, backbone, name, **look, about={"benchmark": kind.name, **about})
+    write_text(card, cards.given(name, kind, path.name, content).text(content_hash(output)[:16]))
     return {
         "checkpoint": str(output),
         "backbone": name,
         "images": f"{kind.channels} x {kind.size} x {kind.size}",
         "tensors": len(backbone.state_dict()),
         "parameters": sum(parameter.numel() for parameter in backbone.parameters()),
+        "card": str(card),
     }
 
 
-def _place(path: Path, output: str | None, kind: str) -> Path:
-    """Where to write: never over a file that is none of that kind."""
+def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
+    """Where to write the file and its model card: never over a file that is none of that kind."""
     from fsl.tensor_files import read_tensors
 
     stem = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
@@ -125,4 +131,7 @@ def _place(path: Path, output: str | None, kind: str) -> Path:
         if not place.is_file():
             raise InputError(f"output={place} is no file; give another place")
         read_tensors(place, kind, "only what was imported before is replaced; give another place with output=FILE")
-    return place
+    card = place.with_suffix(".md")
+    if os.path.lexists(card) and not cards.is_card(card):
+        raise InputError(f"{card} is no model card, which belongs there; give another place with output=FILE")
+    return place, card

@@ -95,7 +95,7 @@ def test_between_the_checkpoint_and_its_mark(interrupt, store, tracker, config, 
     assert [run.info.status for run in runs_of(tracker, "train/Tiny")] == ["FINISHED"]
     assert not any(bar.startswith("training") for bar in notes.bars)
     (folder,) = store.cache("checkpoints").iterdir()
-    assert sorted(path.name for path in folder.iterdir()) == ["best.safetensors", "complete.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "best.safetensors", "complete.json"]
 
 
 def test_extraction(interrupt, trained, tracker, config, notes):

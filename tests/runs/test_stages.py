@@ -67,7 +67,7 @@ def test_from_nothing_to_results(trained_results, tiny_arguments, notes):
 
 def test_nothing_is_left_beside_the_checkpoint(trained_results):
     (folder,) = Store(trained_results).cache("checkpoints").iterdir()
-    assert sorted(path.name for path in folder.iterdir()) == ["best.safetensors", "complete.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["README.md", "best.safetensors", "complete.json"]
 
 
 def test_reused_and_new_are_told_apart(trained, evaluate, configs, notes):
