@@ -82,6 +82,9 @@ def _extract(
     progress: Progress,
 ) -> tuple["FeatureBank", float]:
     """The features, and how many images a second it took."""
+    from torch import nn
+
+    from fsl.center_crop import CenterCrop
     from fsl.features import FeatureBank, extract
     from fsl.training import load_backbone
 
@@ -97,8 +100,9 @@ def _extract(
             f"{min(known)} among them; choose a target with other classes"
         )
     began = time.monotonic()
+    backbone = load_backbone(made.path)
     found = extract(
-        load_backbone(made.path),
+        backbone if lineage.crop_pct is None else nn.Sequential(CenterCrop(lineage.crop_pct), backbone),
         images,
         mean=network.mean,
         std=network.std,
@@ -106,6 +110,7 @@ def _extract(
         device=config.device,
         progress=progress,
     )
+    cut = "" if lineage.crop_pct is None else f", the middle {lineage.crop_pct:g} of each side, enlarged"
     speed = len(found) / max(time.monotonic() - began, 1e-9)
     provenance = {
         "benchmark": part.benchmark.name,
@@ -115,7 +120,7 @@ def _extract(
         "images": images.fingerprint,
         "source": part.source,
         "size": f"{network.channels} x {network.size} x {network.size}",
-        "transform": f"scaled to 0..1, mean {list(network.mean)}, std {list(network.std)}",
+        "transform": f"scaled to 0..1, mean {list(network.mean)}, std {list(network.std)}{cut}",
     }
     base_mean = found.double().mean(dim=0).float() if base is None else base.base_mean
     return FeatureBank(found, images.labels, images.class_names, base_mean, provenance), speed

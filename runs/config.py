@@ -23,6 +23,7 @@ from runs.run_config import PLACES, RunConfig, as_yaml, content, group_names, gr
 C = TypeVar("C", bound=RunConfig)
 FILES = ("path",)  # fields of a group that name a file: it counts by its content
 CROSSING = ("target", "base_mean")  # keys that count only where the tasks are of another benchmark
+CROP = "share of a side that a trained network is shown, enlarged: 0.875 in the papers; null: the whole picture"
 TASKS = 10_000  # how many are drawn when nothing is said
 
 
@@ -83,6 +84,7 @@ class EvaluateConfig(TrainConfig):
     base_mean: Literal["source", "target"] = key(
         "source", "mean that CL2N subtracts: of the base classes trained on, or of the target's, as public code does"
     )
+    crop_pct: Annotated[float, Within(0.1, 1)] | None = key(None, CROP)
     tuning: str | None = key(
         None, "how the strategy's values are chosen first: papers, or FILE.yaml; null: they are taken as given"
     )
@@ -115,6 +117,8 @@ class EvaluateConfig(TrainConfig):
                 kept[f"sampler.{field}"] = content(f"sampler.{field}", self.sampler.options[field], "a file of tasks")
         kept["tasks"] = self.count()
         del kept["tuning"]
+        if self.crop_pct is None:
+            del kept["crop_pct"]  # of whole pictures, as before there was a choice
         if not self.crosses:
             return {name: value for name, value in kept.items() if name.partition(".")[0] not in CROSSING}
         return kept
@@ -149,6 +153,7 @@ class TuneConfig(TrainConfig):
 
     strategy: Choice
     sampler: Choice
+    crop_pct: Annotated[float, Within(0.1, 1)] | None = key(None, CROP)
     tuning: str = key("papers", "which values are tried on which classes: papers, or FILE.yaml")
     novel_tasks: Annotated[int, Within(0, 10_000_000)] = key(
         0, "after the choice, also try the last step's values on so many tasks of novel classes", execution=True
@@ -169,12 +174,14 @@ class TuneConfig(TrainConfig):
         """As for training; a protocol counts by its steps, see `runs.lineage.Lineage.tuning`."""
         kept = super().result_keys()
         del kept["tuning"]
+        if self.crop_pct is None:
+            del kept["crop_pct"]
         return kept
 
     def trial(self, strategy: Choice, split: str, tasks: int) -> EvaluateConfig:
         """The evaluation of one choice of values."""
         given: dict[str, Any] = {field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)}
-        given |= {"strategy": strategy, "sampler": self.sampler, "batch": self.batch}
+        given |= {"strategy": strategy, "sampler": self.sampler, "batch": self.batch, "crop_pct": self.crop_pct}
         return EvaluateConfig(**given | {"target": Choice("target", SAME), "split": split, "tasks": tasks})
 
 

@@ -41,12 +41,14 @@ class Lineage:
         source: fingerprint of what its images are made from.
         checkpoint: identity of the training, or of the weights that were given.
         target: the benchmark of the novel classes, where it is another one, and the fingerprint of its images.
+        crop_pct: share of a side that the trained network is shown; None: whole pictures.
     """
 
     benchmark: "Benchmark"
     source: str
     checkpoint: str
     target: tuple["Benchmark", str] | None = None
+    crop_pct: float | None = None
 
     @classmethod
     def of(cls, config: TrainConfig) -> "Lineage":
@@ -70,6 +72,8 @@ class Lineage:
                 stands for it.
         """
         lineage, target = cls._without_target(config, source, anywhere), _target(config)
+        if isinstance(config, EvaluateConfig | TuneConfig):
+            lineage = dataclasses.replace(lineage, crop_pct=config.crop_pct)
         return dataclasses.replace(lineage, target=(target, target_source)) if target else lineage
 
     @classmethod
@@ -115,8 +119,11 @@ class Lineage:
     def bank_of(self, part: Part) -> str:
         """Identity of the features of a part; the code of the backbone is in the checkpoint's."""
         foreign = {} if part.source == self.source else {"images": part.source}  # the checkpoint's has its own
+        crop: dict[str, Any] = {}
+        if self.crop_pct is not None:
+            crop = {"crop_pct": self.crop_pct, "crop_code": code_fingerprint("fsl.center_crop")}
         code = code_fingerprint("fsl.features")
-        return identity("features", checkpoint=self.checkpoint, split=part.split, code=code, **foreign)
+        return identity("features", checkpoint=self.checkpoint, split=part.split, code=code, **foreign, **crop)
 
     def evaluation(self, config: EvaluateConfig) -> str:
         """Identity of an evaluation on these features; known before what it tunes is chosen."""
@@ -146,8 +153,9 @@ class Lineages:
     def of(self, config: TrainConfig) -> Lineage:
         """As `Lineage.of`."""
         crosses = isinstance(config, EvaluateConfig) and config.crosses
+        crop = config.crop_pct if isinstance(config, EvaluateConfig | TuneConfig) else None
         target = [config.target.plugin, dict(config.target.options)] if crosses else []  # type: ignore[attr-defined]
-        key = json.dumps([config.training_config().flat(), target], sort_keys=True)
+        key = json.dumps([config.training_config().flat(), target, crop], sort_keys=True)
         if key not in self._known:
             try:
                 self._known[key] = Lineage.of(config)

@@ -1,0 +1,58 @@
+"""The middle of pictures for trained networks: torchvision's transform, banks of their own, and no other identity."""
+
+import pytest
+import torch
+from torchvision.transforms import v2
+
+from clustering.errors import InputError
+from fsl.center_crop import CenterCrop
+from runs.config import EvaluateConfig, TuneConfig, parse
+from runs.lineage import Lineage, Lineages
+from runs.stages import features
+
+
+@pytest.mark.parametrize(("size", "share"), [(84, 0.875), (32, 0.8), (28, 0.5), (16, 1.0)])
+def test_resize_and_centre_crop_of_torchvision(size, share):
+    images = torch.rand(3, 3, size, size)
+    resized = v2.functional.resize(images, [round(size / share)] * 2, antialias=True)  # which changes what shrinks only
+    want = v2.functional.center_crop(resized, [size, size])
+    torch.testing.assert_close(CenterCrop(share)(images), want, rtol=0, atol=1e-5)
+
+
+def test_the_papers_84_pixels_are_96():
+    ramp = torch.linspace(0, 1, 84).expand(1, 1, 84, 84)
+    seen = CenterCrop(0.875)(ramp)
+    assert seen.shape == ramp.shape
+    assert float(seen.max() - seen.min()) == pytest.approx(83 / 96 * 84 / 83, abs=1e-3)
+
+
+def test_features_are_of_the_middle_and_whole_pictures_stay_what_they_were(trained, tracker, configs, notes):
+    (whole,), (middle,) = configs(), configs("crop_pct=0.875")
+    before = Lineage.of(whole)
+    assert "crop_pct" not in whole.result_keys()
+    assert trained.peek("features", before.bank("novel")), "made before there was a choice"
+    assert before.checkpoint == Lineage.of(middle).checkpoint
+    assert before.bank("novel") != Lineage.of(middle).bank("novel")
+    lineages = Lineages()
+    assert lineages.of(whole).bank("novel") != lineages.of(middle).bank("novel")
+    seen, bank = features(whole, "novel", trained, tracker), features(middle, "novel", trained, tracker, progress=notes)
+    assert not torch.allclose(seen.features, bank.features)
+    assert not torch.allclose(seen.base_mean, bank.base_mean), "the mean is of pictures that are shown alike"
+    assert "the middle 0.875" in bank.provenance["transform"]
+    assert "extracting features" in notes.bars
+
+
+def test_tuning_is_on_the_features_that_are_evaluated(tiny_arguments):
+    kept = [item for item in tiny_arguments if not item.startswith(("tasks", "noise"))]
+    (config,) = parse(EvaluateConfig, [*kept, "strategy=laplacianshot", "tuning=papers", "crop_pct=0.875"])
+    tuning = config.tuning_config()
+    assert isinstance(tuning, TuneConfig)
+    assert tuning.crop_pct == 0.875
+    assert tuning.trial(config.strategy, "validation", 10).crop_pct == 0.875
+    assert Lineage.of(tuning).bank("base") == Lineage.of(config).bank("base")
+
+
+@pytest.mark.parametrize("text", ["0", "1.5", "middle"])
+def test_no_other_shares(text):
+    with pytest.raises(InputError, match="crop_pct"):
+        parse(EvaluateConfig, [f"crop_pct={text}"])
