@@ -220,11 +220,14 @@ def names(group: str) -> list[str]:
     return [*([nothing] if nothing else []), *files, *others]
 
 
-def default(group: str, benchmark: str) -> str:
-    """What a group means when nothing is said. Training follows the benchmark, by its or its class's name."""
+def default(group: str, benchmark: str = "", backbone: str = "") -> str:
+    """What a group means when nothing is said. Training follows the benchmark, by its or its class's name, and where
+    the papers train a network otherwise there, the network: `mini_wrn28_10`, else `mini`, else `default`."""
     if group == "training":
-        for name in (benchmark, option("benchmark", benchmark).plugin):
-            if name in names(group):
+        known = names(group)
+        benchmarks = (benchmark, option("benchmark", benchmark).plugin)
+        for name in (*(f"{name}_{backbone}" for name in benchmarks), *benchmarks):
+            if name in known:
                 return name
     return GROUPS[group].default
 

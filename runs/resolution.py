@@ -146,10 +146,10 @@ def _chosen(
         if lines:
             chosen[group] = [value.text for value in overrides.values(group, lines[-1].text)]
         elif group == "training":
-            defaults = [groups.default(group, name) for name in chosen["benchmark"]]
-            chosen[group] = list(dict.fromkeys(defaults))
+            pairs = itertools.product(chosen["benchmark"], chosen["backbone"])
+            chosen[group] = list(dict.fromkeys(groups.default(group, *pair) for pair in pairs))
         else:
-            chosen[group] = groups.default(group_of(schema, group), "").split(",")
+            chosen[group] = groups.default(group_of(schema, group)).split(",")
     return chosen
 
 
@@ -308,7 +308,7 @@ def _top_level(schema: type[RunConfig], item: Assignment, given: Value, candidat
 def _fields(schema: type[RunConfig], point: dict[Target, Any]) -> dict[str, Any]:
     fields: dict[str, Any] = {target.field: value for target, value in point.items() if not target.group}
     for group in group_names(schema):
-        name = point.get(Target(group, "")) or groups.default(group, fields["benchmark"].name)
+        name = point.get(Target(group, "")) or groups.default(group, fields["benchmark"].name, fields["backbone"].name)
         choice = groups.option(group_of(schema, group), name)
         options = dict(choice.options)
         options.update(

@@ -41,7 +41,7 @@ def usage(
 
 def _group(name: str) -> str:
     group = GROUPS[name]
-    default = "named like the benchmark, else default" if name == "training" else group.default
+    default = "named like benchmark_backbone or the benchmark, else default" if name == "training" else group.default
     text = f"{group.key:<11} {group.about}: {', '.join(groups.names(name))} (default: {default})"
     return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent=" " * 14)
 

@@ -248,7 +248,7 @@ def _on(wanted: Settings, benchmark: str, data: str) -> Settings:
         options = groups.option(data, wanted["dataset"]).options if "dataset" in wanted else {}
         kept = {key: text for key, text in wanted.items() if key not in options and key != WEIGHT}
         return kept | {"dataset": benchmark}
-    kept = {key: text for key, text in wanted.items() if key not in ("target", "training")}
+    kept = {key: text for key, text in wanted.items() if key not in ("target", "training", "crop_pct")}
     return kept | {"benchmark": benchmark, "backbone": SMALL}
 
 
