@@ -5,6 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
+from torchvision.transforms import RandomResizedCrop, v2
 
 from clustering.errors import InputError
 from fsl.augmentation import Augmentation, normalise
@@ -149,3 +150,54 @@ def test_images_in_parts_are_changed_as_together() -> None:
     parts = [FULL.apply(x[rows], changes.of(rows)) for rows in (slice(0, 3), slice(3, 7))]
     torch.testing.assert_close(torch.cat(parts), whole)
     assert Augmentation().draw(7, draws()).of(slice(0, 3)) == (None, None, None, None)
+
+
+def distance(first: Tensor, second: Tensor) -> float:
+    """The largest difference of two empirical distributions (Kolmogorov and Smirnov)."""
+    at = torch.cat([first, second]).sort().values
+    below = [torch.searchsorted(sample.sort().values, at, right=True) / len(sample) for sample in (first, second)]
+    return float((below[0] - below[1]).abs().max())
+
+
+def test_crops_that_fit_are_those_of_torchvision() -> None:
+    """A crop that would not fit (one of seven) is cut down to the picture here, where torchvision draws another."""
+    torch.manual_seed(0)
+    count, picture = 4000, torch.zeros(1, 840, 840)
+    drawn = [RandomResizedCrop.get_params(picture, [0.08, 1.0], [3 / 4, 4 / 3]) for _ in range(count)]
+    top, left, height, width = (torch.tensor(drawn) / 840).T
+    maps = Augmentation(crop=0.08)._maps(count, draws())
+    wide, tall = maps[:, 0, 0], maps[:, 1, 1]
+    fits = (wide < 1) & (tall < 1)
+    assert 0.8 < float(fits.float().mean()) < 0.9
+    near = 1.63 * (1 / count + 1 / int(fits.sum())) ** 0.5  # of samples of one distribution 1 % are further apart
+    assert distance((wide * tall)[fits], height * width) < near
+    assert distance((wide / tall)[fits], width / height) < near
+    assert distance(maps[fits, 0, 2], 2 * left + width - 1) < near
+    assert distance(maps[fits, 1, 2], 2 * top + height - 1) < near
+
+
+@pytest.mark.parametrize("kinds", [("brightness",), ("contrast",), ("brightness", "contrast", "saturation")])
+def test_jitter_of_grey_pictures_is_torchvisions_in_this_order(kinds: tuple[str, ...]) -> None:
+    """Each factor in 0.6..1.4, after another: as the enhancers of PIL, which public code calls in this order."""
+    grey = torch.rand(16, 1, 9, 9, generator=draws(1)).expand(-1, 3, -1, -1)
+    drawn = draws(2)
+    want = grey
+    for kind in kinds:
+        factors = 1 + (torch.rand(len(grey), generator=drawn) * 2 - 1) * 0.4
+        assert 0.6 <= float(factors.min()) < float(factors.max()) <= 1.4
+        adjust = getattr(v2.functional, f"adjust_{kind}")
+        want = torch.stack([adjust(one, float(by)) for one, by in zip(want, factors, strict=True)])
+    changed = Augmentation(**dict.fromkeys(kinds, 0.4))(grey * 255, draws(2)) / 255
+    torch.testing.assert_close(changed, want, rtol=0, atol=2e-4)
+
+
+def test_grey_is_the_mean_of_the_channels_where_torchvision_weighs_them() -> None:
+    """All that tells the saturation from torchvision's."""
+    coloured = 100 + 50 * torch.rand(16, 3, 9, 9, generator=draws(1))
+    factors = (1 + (torch.rand(16, generator=draws(2)) * 2 - 1) * 0.4).view(-1, 1, 1, 1)
+    want = torch.stack(
+        [v2.functional.adjust_saturation(c / 255, float(by)) for c, by in zip(coloured, factors, strict=True)]
+    )
+    other = coloured.mean(1, keepdim=True) - v2.functional.rgb_to_grayscale(coloured)
+    changed = Augmentation(saturation=0.4)(coloured, draws(2))
+    torch.testing.assert_close(changed, want * 255 + (1 - factors) * other, rtol=0, atol=0.02)
