@@ -16,7 +16,7 @@ from runs.groups import names
 if TYPE_CHECKING:
     from runs.store import Store
     from runs.tables.claims import Finding
-    from runs.tables.table import Table
+    from runs.tables.table import Config, Table
 
 FLAGS = (*MISSING, "dry-run", "json")
 ABOUT = """\
@@ -57,7 +57,7 @@ def run(flags: Flags, console: Console) -> int:
 
     session = Session(table.configs, console, results=_results(table, settings))
     if flags.dry_run:
-        session.show_plan()
+        Session(_planned(table, name, settings, console), console).show_plan()
         return 0
     code = run_missing(table.configs, session.store, session.tracker, console, flags) if flags.run_missing else 0
     table, findings = look_up(table, session.tracker)
@@ -92,6 +92,26 @@ def show(table: "Table", again: str, store: "Store", console: Console, findings:
                 write_text(store.tables / f"{table.file_name}.{ending}", text(table, findings))
         *others, last = (f".{ending}" for ending in FILES)
         console.note(f"saved: {store.tables / table.file_name}{', '.join(others)} and {last}")
+
+
+def _planned(table: "Table", name: str, settings: Sequence[str], console: Console) -> "Sequence[Config]":
+    """The configs of a table that can be planned: of a paper's, those whose images or points are given.
+
+    Raises:
+        InputError: none are; names the folders.
+    """
+    from runs.tables.paper import is_paper, lacking_folders
+
+    if not is_paper(name):
+        return table.configs
+    folders = sorted({folder for config in table.configs for folder in lacking_folders(config)})
+    planned = [config for config in table.configs if not lacking_folders(config)]
+    if folders:
+        command = " ".join(["transduce table", name, *settings, *folders, "--dry-run"])
+        if not planned:
+            raise InputError(f"{name}: no cell can be run before it is said where its data are: {command}")
+        console.note(f"{len(table.configs) - len(planned)} of {len(table.configs)} left out of the plan: {command}")
+    return planned
 
 
 def _asked_for(arguments: Sequence[str]) -> tuple[str, list[str]]:

@@ -110,3 +110,14 @@ def test_mistakes(trained, tmp_path, tiny_arguments, arguments, words, capsys, m
     common = [*tiny_arguments, f"results={trained.root}"] if arguments[0] == "tasks" else []
     assert main([*arguments, *common]) == 2
     assert words in capsys.readouterr().err
+
+
+def test_the_plan_of_a_papers_table_says_which_folders_lack(tmp_path, capsys):
+    given = [f"results={tmp_path}", "--dry-run"]
+    assert main(["table", "thesis/4.1", *given]) == 2
+    assert "mini.root=FOLDER tiered.root=FOLDER --dry-run" in capsys.readouterr().err
+    assert main(["table", "thesis/3.2", *given]) == 0  # some of its data are drawn
+    out, err = capsys.readouterr()
+    assert "left out of the plan: transduce table thesis/3.2" in err
+    assert "adult" in err
+    assert "synthetic" in out
