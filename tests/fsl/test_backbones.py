@@ -1,7 +1,9 @@
 """Networks by name: shapes, feature sizes, bad names."""
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import timm
@@ -42,6 +44,18 @@ def test_size_stride_and_parameters_of_the_papers_networks(name: str) -> None:
         assert maps(torch.zeros(1, 3, 84, 84)).shape[2:] == (side, side)
     assert backbone.feature_size == features
     assert sum(weight.numel() for weight in backbone.parameters()) == parameters
+
+
+def test_the_table_of_sizes_in_the_docs() -> None:
+    """What benchmarks/backbones.py prints, held against the numbers above."""
+    page = Path(__file__).resolve().parents[2] / "docs" / "base-training.md"
+    rows = re.findall(
+        r"^\| (\w+) \| 3 x 84 x 84 \| (\d+) \| (\d+) x \3 \| (\d+) \| ([\d,]+) \|$", page.read_text(), re.M
+    )
+    found = {name: (int(size), int(side), int(count.replace(",", ""))) for name, size, side, _, count in rows}
+    assert found == PAPERS
+    for name, _, side, stride, _ in rows:  # a last map may lose its rim, and DenseNet-121 loses it
+        assert abs(84 / int(stride) - int(side)) < 1, name
 
 
 @pytest.mark.parametrize("name", ["resnet18_84", "densenet121_84", "wrn28_10", "resnet12"])

@@ -118,7 +118,7 @@ def test_tasks_and_tuning(name):
 
 @pytest.mark.parametrize("name", [name for name in PAPERS if name.startswith("inat")])
 def test_the_task_of_inat(name):
-    """One task of all classes; weight 1 and 10 neighbours, nothing tuned; support means as they are, three transforms."""
+    """One task of all classes; weight 1 and 10 neighbours, nothing tuned; plain support means, three transforms."""
     _, found = of(name)
     assert {(config.sampler.name, config.tuning, config.count(1)) for config in found} == {("whole_split", None, 1)}
     laplacian = [config.strategy for config in found if config.strategy.name != "simpleshot"]
