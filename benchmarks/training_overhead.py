@@ -1,41 +1,59 @@
 """Images per second of base training against a bare PyTorch loop with the same batches and augmentation.
 
-Both train conv4 on 28-pixel images, in turns within one process; each ratio is printed, and their median.
-The bare loop does what is needed and nothing else: no validation, no checkpoint, no log, no look at the loss.
-A second ratio compares processor time, which other programs on the machine disturb less; there, `train` also pays for
-building the network, one validation and two files on disk. With OMP_NUM_THREADS=1 no thread waits for another.
+Both train conv4 on images of 32 and 84 pixels (`--sizes`), in turns within one process; each ratio is printed, and
+their median. The bare loop has its images in memory and does what is needed and nothing else: no validation, no
+checkpoint, no log, no look at the loss. `train` has them in a memory-mapped file as `fsl.benchmarks.images` has them,
+progress is counted, and its curves go to a run of MLflow in SQLite. A second ratio compares processor time from the end
+of the first step to that of the last, which other programs on the machine disturb less (with OMP_NUM_THREADS=1 no
+thread waits for another). What `train` does besides, once a training or once an epoch (building the network, validation
+of 100 images, two files, the record), is given in seconds of processor time.
 """
 
 import argparse
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar, NamedTuple
 
+import numpy as np
 import torch
 from machine import describe
 from torch.nn import functional
 
+from clustering.streams import stream
 from fsl.augmentation import Augmentation, normalise
 from fsl.backbones import create_backbone
 from fsl.benchmarks.benchmark import Decoded
 from fsl.benchmarks.images import ImageSet
+from fsl.benchmarks.listed import ListedBenchmark
 from fsl.machine import has_fast_bfloat16, keep_freed_memory, resolve_device
-from fsl.training import Training, train
+from fsl.progress import Advance
+from fsl.tensor_files import read_tensors, write_tensors
+from fsl.training import Log, Training, train
+from runs.console import Console
+from runs.store import Store
+from runs.tracking import Tracker
 
 
 @dataclass(frozen=True)
 class Noise:
-    """Images of nothing: how fast they go through does not depend on what they show."""
+    """Images of nothing: how fast they go through does not depend on what they show.
+
+    Attributes:
+        size: side of the images in pixels; they are changed at random as mini-ImageNet's are.
+    """
+
+    size: int = 84
 
     name: ClassVar[str] = "noise"
-    channels: ClassVar[int] = 1
-    size: ClassVar[int] = 28
-    mean: ClassVar[tuple[float, ...]] = (0.5,)
-    std: ClassVar[tuple[float, ...]] = (0.3,)
-    augmentation: ClassVar[Augmentation] = Augmentation(rotation=10, translation=0.07, scale=0.12, shear=8)
+    channels: ClassVar[int] = 3
+    mean: ClassVar[tuple[float, ...]] = (0.5, 0.5, 0.5)
+    std: ClassVar[tuple[float, ...]] = (0.3, 0.3, 0.3)
+    augmentation: ClassVar[Augmentation] = ListedBenchmark.augmentation
 
     def source(self) -> str:
         return "noise"
@@ -44,22 +62,56 @@ class Noise:
         raise AssertionError("train is handed its images")
 
 
-def noise(count: int, classes: int) -> ImageSet:
-    generator = torch.Generator().manual_seed(classes)
-    pixels = torch.randint(0, 256, (count, 1, 28, 28), generator=generator, dtype=torch.uint8)
-    return ImageSet(pixels, torch.arange(count) % classes, tuple(map(str, range(classes))), str(count))
+def noise(path: Path, size: int, classes: int, each: int) -> ImageSet:
+    """Images in a memory-mapped file."""
+    pixels = stream(0, "noise", path.stem).integers(0, 256, (classes * each, Noise.channels, size, size), np.uint8)
+    write_tensors(path, {"images": torch.from_numpy(pixels)}, {"format": "noise"})
+    labels = torch.arange(classes).repeat_interleave(each)
+    mapped, _ = read_tensors(path, "noise", "run again")
+    return ImageSet(mapped["images"], labels, tuple(map(str, range(classes))), path.stem)
 
 
 class Speed(NamedTuple):
-    """Images per second by the clock, and per second of processor time."""
+    """Images per second by the clock, and per second of processor time; seconds of processor time beside the steps."""
 
     clock: float
     processor: float
+    beside: float
 
 
-def bare(images: ImageSet, training: Training, device: torch.device) -> Speed:
+class Steps:
+    """Processor time at the end of each step; a `fsl.progress.Progress` that shows its bar, too."""
+
+    def __init__(self) -> None:
+        self._console, self._began = Console(), time.process_time()
+        self._ends: list[tuple[int, float]] = []
+
+    def count(self, images: int) -> None:
+        self._ends.append((images, time.process_time()))
+
+    def note(self, text: str) -> None:
+        self._console.note(text)
+
+    @contextmanager
+    def track(self, description: str, total: int) -> Iterator[Advance]:
+        with self._console.track(description, total) as show:
+
+            def advance(n: int = 1, **numbers: float) -> None:
+                show(n, **numbers)
+                self.count(n)
+
+            yield advance
+
+    def speed(self, clock: float) -> Speed:
+        """With the speed by the clock, which was measured otherwise: a GPU ends its steps later."""
+        used = self._ends[-1][1] - self._ends[0][1]
+        images = sum(images for images, _ in self._ends[1:])
+        return Speed(clock, images / used, time.process_time() - self._began - used)
+
+
+def bare(images: ImageSet, benchmark: Noise, training: Training, device: torch.device) -> Speed:
     """The loop that one would write by hand."""
-    backbone = create_backbone("conv4", channels=1, size=28)
+    backbone = create_backbone("conv4", channels=benchmark.channels, size=benchmark.size)
     head = torch.nn.Linear(backbone.feature_size, len(images.class_names))
     network = torch.nn.Sequential(backbone, head).to(device, memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(
@@ -68,61 +120,77 @@ def bare(images: ImageSet, training: Training, device: torch.device) -> Speed:
         momentum=training.momentum,
         weight_decay=training.weight_decay,
     )
-    generator = torch.Generator().manual_seed(0)
-    began, used, done = time.perf_counter(), time.process_time(), 0
+    generator, pixels_in_memory = torch.Generator().manual_seed(0), images.images.clone()
+    steps, began = Steps(), time.perf_counter()
     for _ in range(training.epochs):
         for indices in torch.randperm(len(images.labels), generator=generator).split(training.batch_size):
             labels = images.labels[indices].to(device)
-            pixels = Noise.augmentation(images.images[indices].to(device), generator)
-            pixels = normalise(pixels, Noise.mean, Noise.std).contiguous(memory_format=torch.channels_last)
+            pixels = benchmark.augmentation(pixels_in_memory[indices].to(device), generator)
+            pixels = normalise(pixels, benchmark.mean, benchmark.std).contiguous(memory_format=torch.channels_last)
             with torch.autocast(device.type, torch.bfloat16, enabled=has_fast_bfloat16(device)):
                 loss = functional.cross_entropy(network(pixels), labels, label_smoothing=training.label_smoothing)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            done += len(indices)
+            steps.count(len(indices))
     if device.type == "cuda":
         torch.cuda.synchronize(device)
-    return Speed(done / (time.perf_counter() - began), done / (time.process_time() - used))
+    return steps.speed(training.epochs * len(images) / (time.perf_counter() - began))
 
 
-def ours(images: ImageSet, validation: ImageSet, training: Training, seed: int, device: str) -> Speed:
-    """`train`: by the clock from batch to batch, by the processor all of it."""
+def ours(base: ImageSet, validation: ImageSet, benchmark: Noise, training: Training, run: Log, device: str) -> Speed:
+    """`train`."""
     with tempfile.TemporaryDirectory() as folder:
-        used = time.process_time()
-        trained = train("conv4", Noise(), images, validation, training, seed, Path(folder), device=device)
-        return Speed(trained.images_per_second, trained.images / (time.process_time() - used))
+        place, steps = Path(folder), Steps()
+        made = train("conv4", benchmark, base, validation, training, 0, place, log=run, progress=steps, device=device)
+        return steps.speed(made.images_per_second)
+
+
+def compare(benchmark: Noise, each: int, folder: Path, turns: int, device: str) -> None:
+    """Turns of both sides on images of one size."""
+    store = Store(folder / "results")
+    store.prepare()
+    tracker = Tracker(store)
+    run = tracker.start(
+        "train/noise", f"{benchmark.size} pixels", stage="checkpoint", identity="none", params={}, config="", tags={}
+    )
+    base = noise(folder / "base.safetensors", benchmark.size, 64, each)
+    validation = noise(folder / "validation.safetensors", benchmark.size, 5, 20)
+    training = Training(epochs=1, batch_size=128, schedule="cosine", validation_tasks=1)
+    ratios: list[Speed] = []
+    for turn in range(-1, turns):
+        hand = lightning = Speed(0, 0, 0)
+        # who goes first changes, so that a slow drift of the machine favours neither
+        for side in ("bare", "ours") if turn % 2 else ("ours", "bare"):
+            if side == "bare":
+                hand = bare(base, benchmark, training, resolve_device(device))
+            else:
+                lightning = ours(base, validation, benchmark, training, run, device)
+        if turn < 0:
+            continue  # the first turn pays for imports and for warming up
+        ratios.append(Speed(lightning.clock / hand.clock, lightning.processor / hand.processor, lightning.beside))
+        print(
+            f"{benchmark.size} pixels, turn {turn + 1}: train {lightning.clock:.0f} images/s, bare loop "
+            f"{hand.clock:.0f}, ratio {ratios[-1].clock:.3f}, of processor time {ratios[-1].processor:.3f}"
+        )
+    clock, processor, beside = (statistics.median(values) for values in zip(*ratios, strict=True))
+    print(f"{benchmark.size} pixels: median ratio {clock:.3f} (goal: at least 0.95)")
+    print(f"of processor time {processor:.3f}, and {beside:.1f} s beside the steps")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--turns", type=int, default=7)
-    parser.add_argument("--images", type=int, default=6400, help="a turn")
+    parser.add_argument("--images", type=int, default=6400, help="a turn, of the largest size")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[32, 84], help="sides of the images in pixels")
     parser.add_argument("--device", default="auto")
     options = parser.parse_args()
     keep_freed_memory()
-    device = resolve_device(options.device)
-    images, validation = noise(options.images, 64), noise(100, 5)
-    training = Training(epochs=1, batch_size=128, schedule="cosine", validation_tasks=1)
     print(describe())
-    ours(images, validation, training, 0, options.device)  # the first turn pays for imports and for warming up
-    bare(images, training, device)
-    ratios: list[Speed] = []
-    for turn in range(options.turns):
-        # who goes first changes, so that a slow drift of the machine favours neither
-        if turn % 2:
-            hand = bare(images, training, device)
-            lightning = ours(images, validation, training, turn, options.device)
-        else:
-            lightning = ours(images, validation, training, turn, options.device)
-            hand = bare(images, training, device)
-        ratios.append(Speed(lightning.clock / hand.clock, lightning.processor / hand.processor))
-        print(
-            f"turn {turn + 1}: train {lightning.clock:.0f} images/s, bare loop {hand.clock:.0f}, "
-            f"ratio {ratios[-1].clock:.3f}, of processor time {ratios[-1].processor:.3f}"
-        )
-    clock, processor = (statistics.median(values) for values in zip(*ratios, strict=True))
-    print(f"median ratio {clock:.3f} (goal: at least 0.95), of processor time {processor:.3f}")
+    for size in options.sizes:
+        each = max(2, round(options.images / 64 * (max(options.sizes) / size) ** 2))
+        with tempfile.TemporaryDirectory() as folder:
+            compare(Noise(size), each, Path(folder), options.turns, options.device)
 
 
 if __name__ == "__main__":
