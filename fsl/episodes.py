@@ -3,7 +3,7 @@
 from dataclasses import dataclass, replace
 from functools import cached_property
 from types import NoneType
-from typing import ClassVar, NamedTuple, Protocol
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import torch
 from torch import Tensor
@@ -11,6 +11,9 @@ from torch import Tensor
 from clustering.errors import InputError
 from clustering.points import Features, Gram, Points
 from fsl.transforms import Transform, transform_features
+
+if TYPE_CHECKING:
+    from fsl.pictures import TaskPictures
 
 LARGEST_GRAM = 1024
 """Points per task up to which the matrix of inner products is used instead of the features."""
@@ -49,6 +52,7 @@ class Episodes:
         base_mean: (D,) mean of the raw base-class features, which CL2N subtracts.
         transform: the per-feature transform that the features already went through.
         trusted: skip the checks; for features that were checked when they were loaded.
+        pictures: the images that the features are of, with their network; None where there are features alone.
 
     Raises:
         InputError: shapes that do not fit, labels outside 0..way-1, a class without support, a task without query, NaN,
@@ -64,6 +68,7 @@ class Episodes:
     base_mean: Tensor | None = None
     transform: Transform = "UN"
     trusted: bool = False
+    pictures: "TaskPictures | None" = None
 
     def __post_init__(self) -> None:
         if not self.trusted:
@@ -178,7 +183,7 @@ class Episodes:
 
     def _check_shapes(self) -> None:
         for name, tensor in vars(self).items():
-            if name not in ("way", "transform", "trusted") and not isinstance(tensor, (Tensor, NoneType)):
+            if name not in ("way", "transform", "trusted", "pictures") and not isinstance(tensor, (Tensor, NoneType)):
                 raise InputError(
                     f"{name} must be a torch tensor, not {type(tensor).__name__}; torch.from_numpy makes one"
                 )
@@ -210,6 +215,9 @@ class Episodes:
         if self.query_mask is not None and not bool(self.query_mask.any(dim=1).all()):
             task = int((~self.query_mask.any(dim=1)).nonzero()[0])
             raise InputError(f"task {task} has no query: all of them are masked")
+        shape = (len(self.query), self.support_size + self.query_size)
+        if self.pictures is not None and tuple(self.pictures.rows.shape) != shape:
+            raise InputError(f"pictures must have rows of shape {shape}, not {tuple(self.pictures.rows.shape)}")
         if self.base_mean is not None and self.base_mean.shape != self.support.shape[2:]:
             raise InputError(
                 f"base_mean must be of shape {tuple(self.support.shape[2:])}, as the features, not "

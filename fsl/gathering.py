@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -10,6 +11,9 @@ from clustering.points import Features, Gram, Points
 from fsl.episodes import LARGEST_GRAM, Episodes
 from fsl.tasks import Tasks
 from fsl.transforms import Transform
+
+if TYPE_CHECKING:
+    from fsl.pictures import Pictures
 
 _CACHED = 1 << 18
 """Numbers gathered at once: 1 MiB, so that they are still in a core's cache when their products are taken."""
@@ -22,8 +26,16 @@ class GatheredEpisodes(Episodes):
     the features of the whole batch are never laid out for a strategy that does not ask for them.
     """
 
-    def __init__(self, bank: Tensor, tasks: Tasks, transform: Transform, base_mean: Tensor | None = None) -> None:
-        """Of (N, D) features that went through `transform` already and were checked; `base_mean` of the raw ones."""
+    def __init__(
+        self,
+        bank: Tensor,
+        tasks: Tasks,
+        transform: Transform,
+        base_mean: Tensor | None = None,
+        pictures: "Pictures | None" = None,
+    ) -> None:
+        """Of (N, D) features that went through `transform` already and were checked; `base_mean` of the raw ones.
+        `pictures` are those of the whole bank."""
         rows = torch.cat([tasks.support, tasks.query], dim=1)
         vars(self).update(
             bank=bank,
@@ -35,6 +47,7 @@ class GatheredEpisodes(Episodes):
             base_mean=base_mean,
             transform=transform,
             trusted=True,
+            pictures=None if pictures is None else pictures.of_tasks(rows),
             made={},
         )
         for name in ("bank", "rows", "support_labels", "support_mask", "query_mask", "base_mean"):

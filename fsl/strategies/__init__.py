@@ -19,6 +19,7 @@ STRATEGIES = Plugins(
         "protonet": "fsl.strategies.protonet:ProtoNet",
         "bd_cspn": "fsl.strategies.bd_cspn:BDCSPN",
         "entropy_min": "fsl.strategies.entropy_min:EntropyMin",
+        "transductive_fine_tuning": "fsl.strategies.transductive_fine_tuning:TransductiveFineTuning",
         "label_propagation": "fsl.strategies.label_propagation:LabelPropagation",
         "pt_map": "fsl.strategies.pt_map:PTMAP",
         "bpa": "fsl.strategies.bpa:BPA",
