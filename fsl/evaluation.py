@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
-from types import MappingProxyType
-from typing import NamedTuple, get_args
+from typing import TYPE_CHECKING, get_args
 
 import torch
 from torch import Tensor
@@ -23,6 +22,10 @@ from fsl.progress import Progress, quiet
 from fsl.scores import ClassScores, half_width
 from fsl.tasks import BLOCK, Tasks, TaskSource, concatenate
 from fsl.transforms import Transform, transform_features
+from fsl.unfinished import Found, Unfinished
+
+if TYPE_CHECKING:
+    from fsl.pictures import Pictures
 
 BATCHES = {"cpu": 256, "cuda": 2048}
 """Tasks at a time: enough that the cost of an operation does not matter; on a processor, few enough for its cache."""
@@ -79,6 +82,8 @@ def evaluate(
     progress: Progress = quiet,
     audits: Sequence[str] = (),
     failures: dict[str, Exception] | None = None,
+    pictures: "Pictures | None" = None,
+    unfinished: Unfinished | None = None,
 ) -> dict[str, Evaluation]:
     """Evaluate strategies on the same tasks. Memory does not grow with the number of tasks, but for their results.
 
@@ -89,21 +94,23 @@ def evaluate(
         bank: features of the split that the tasks index.
         tasks: what a sampler draws (`fsl.samplers`), or tasks drawn before.
         count: how many tasks; None: all that there are.
-        batch: tasks at a time at most, fewer of large ones; None: as many as suit the device. Changes no result beyond
-            rounding.
+        batch: tasks at a time at most, fewer of large ones; None: as many as suit the device, or one where a strategy
+            needs images. Changes no result beyond rounding.
         device: where the strategies run.
         progress: reports tasks done.
         audits: names of `fsl.audits.AUDITS` to measure beside the accuracy.
         failures: takes the error of each strategy that fails, while the others go on; without it the first error is
             raised.
+        pictures: the images of the bank, and their network; for strategies that need images.
+        unfinished: keeps what was found while the evaluation is under way, and goes on after what it has.
 
     Returns:
         By name, without the strategies that failed.
 
     Raises:
         InputError: no tasks or fewer than asked for, tasks that index beyond the bank, CL2N on a bank without base
-            mean, an audit that a strategy cannot have, or a strategy that returns what it should not or changes its
-            episodes.
+            mean, pictures of another number than the bank has features, or none where a strategy needs them, an audit
+            that a strategy cannot have, or a strategy that returns what it should not or changes its episodes.
     """
     source = tasks.source if isinstance(tasks, Tasks) else tasks
     total = count if count is not None else source.limit
@@ -114,13 +121,19 @@ def evaluate(
         check_strategy(name, strategy)
         check_audits(audits, name, strategy)
     banks = {s.transform: _transformed(bank, s.transform).to(device) for s in strategies.values()}
-    predictor = _Predictor(banks, bank.base_mean, failures)
+    if pictures is not None and len(pictures.images) != len(bank.features):
+        raise InputError(
+            f"there are {len(pictures.images):,} images for {len(bank.features):,} features: those of another split"
+        )
+    predictor = _Predictor(banks, bank.base_mean, failures, pictures)
     scores = {name: _Score(total, bank, audits) for name in strategies}
     work = functools.partial(_work, strategies, predictor, audits)
     on = torch.device(device).type
-    batches = _batches(blocks, batch or BATCHES.get(on, BATCHES["cuda"]), bank)
+    slow = any(getattr(strategy, "needs_images", False) for strategy in strategies.values())
+    usual = 1 if slow else BATCHES.get(on, BATCHES["cuda"])
+    batches = _batches(blocks, batch or usual, bank)
     with progress.track("evaluating", total) as advance:
-        for start, part, found in _each(work, batches, parallel=on == "cpu"):
+        for start, part, found in _going_on(unfinished, list(strategies), work, batches, parallel=on == "cpu"):
             going = {name: scores[name] for name in strategies if not failures or name not in failures}
             for name, score in going.items():
                 score.add(start, part, found[name])
@@ -141,19 +154,9 @@ def check_strategy(name: str, strategy: object) -> None:
         raise InputError(f"strategy {name}: needs a method predict and a field transform, one of {', '.join(known)}")
 
 
-class _Found(NamedTuple):
-    """What is kept of a strategy's predictions for a batch, on the CPU."""
-
-    labels: Tensor
-    iterations: Tensor
-    trace: Tensor | None
-    seconds: float
-    audits: Mapping[str, Tensor] = MappingProxyType({})
-
-
 def _work(
     strategies: Mapping[str, Strategy], predictor: "_Predictor", audits: Sequence[str], tasks: Tasks
-) -> dict[str, _Found]:
+) -> dict[str, Found]:
     """Predictions, seconds and audits of every strategy on one batch."""
     found = predictor.timed(strategies, tasks)
     labels = {name: one.labels for name, one in found.items()}
@@ -170,22 +173,24 @@ class _Predictor:
 
     Attributes:
         failures: takes the errors of strategies, which are left out from then on; None raises them.
+        pictures: of the bank.
     """
 
     banks: Mapping[Transform, Tensor]
     base_mean: Tensor | None
     failures: dict[str, Exception] | None = None
+    pictures: "Pictures | None" = None
 
     def __call__(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, Tensor]:
         """(B, Q) labels that each strategy predicts."""
         return {name: found.labels for name, found in self.timed(strategies, tasks).items()}
 
-    def timed(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, _Found]:
+    def timed(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, Found]:
         """What each strategy predicts, and its seconds."""
         device = next(iter(self.banks.values())).device
         mean = None if self.base_mean is None else self.base_mean.to(device)
         shared = {
-            transform: GatheredEpisodes(self.banks[transform], tasks, transform, mean)
+            transform: GatheredEpisodes(self.banks[transform], tasks, transform, mean, self.pictures)
             for transform in {strategy.transform for strategy in strategies.values()}
         }
         found = {}
@@ -206,7 +211,7 @@ class _Predictor:
             if device.type == "cuda":
                 torch.cuda.synchronize()
             seconds, trace = clock() - began, predictions.trace
-            found[name] = _Found(
+            found[name] = Found(
                 predictions.labels.cpu(), predictions.iterations.cpu(), None if trace is None else trace.cpu(), seconds
             )
         return found
@@ -242,9 +247,36 @@ def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predi
     return predictions
 
 
+def _going_on(
+    unfinished: Unfinished | None,
+    names: Sequence[str],
+    work: Callable[[Tasks], dict[str, Found]],
+    batches: Iterator[tuple[int, Tasks]],
+    *,
+    parallel: bool,
+) -> Iterator[tuple[int, Tasks, dict[str, Found]]]:
+    """As `_each`, but without work on the first batches, of which an interrupted evaluation has left what it found."""
+    if unfinished is None:
+        yield from _each(work, batches, parallel=parallel)
+        return
+    for start, part in batches:
+        known = {name: kept for name in names if (kept := unfinished.take(name, start, len(part)))}
+        if len(known) < len(names):
+            unfinished.cut(start)
+            batches = itertools.chain([(start, part)], batches)
+            break
+        yield start, part, known
+    try:
+        for start, part, found in _each(work, batches, parallel=parallel):
+            unfinished.add(len(part), found)
+            yield start, part, found
+    finally:
+        unfinished.write()
+
+
 def _each(
-    work: Callable[[Tasks], dict[str, _Found]], batches: Iterator[tuple[int, Tasks]], *, parallel: bool
-) -> Iterator[tuple[int, Tasks, dict[str, _Found]]]:
+    work: Callable[[Tasks], dict[str, Found]], batches: Iterator[tuple[int, Tasks]], *, parallel: bool
+) -> Iterator[tuple[int, Tasks, dict[str, Found]]]:
     """The work done on every batch, in order.
 
     The tensors of a batch are too small to be shared between cores, so on the CPU each core takes batches of its own.
@@ -275,7 +307,7 @@ class _Score:
         self.trace: Tensor | None = None
         self.done, self.seconds = 0, 0.0
 
-    def add(self, start: int, tasks: Tasks, found: _Found) -> None:
+    def add(self, start: int, tasks: Tasks, found: Found) -> None:
         right = found.labels == tasks.query_labels
         mask = torch.ones_like(right) if tasks.query_mask is None else tasks.query_mask
         right &= mask

@@ -15,6 +15,7 @@ from runs.tracking import Tracker
 
 if TYPE_CHECKING:
     from fsl.features import FeatureBank
+    from fsl.pictures import Pictures
 
 BANK = "features.safetensors"
 
@@ -40,6 +41,25 @@ def features(
         mean = _bank(config, lineage, lineage.target_base, store, tracker, progress).base_mean
         return dataclasses.replace(bank, base_mean=mean, provenance={**bank.provenance, "base_mean": "target"})
     return bank
+
+
+def pictures(config: EvaluateConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet) -> "Pictures":
+    """The images that the features of a config's split are made from, and their network, which is trained where there
+    is none."""
+    from fsl.checkpoints import load_backbone
+    from fsl.pictures import Pictures
+
+    lineage = Lineage.of(config)
+    network, part = lineage.benchmark, lineage.part(config.split)
+    made = checkpoint(config, store, tracker, progress=progress)
+    return Pictures(
+        images_of(part.benchmark, part.split, store, progress).images,
+        load_backbone(made.path),
+        mean=network.mean,
+        std=network.std,
+        size=network.size,
+        augmentation=network.augmentation,
+    )
 
 
 def _bank(

@@ -138,6 +138,11 @@ class EvaluateConfig(TrainConfig):
         return TuneConfig(**{name: getattr(self, name) for name in shared})
 
     @property
+    def needs_images(self) -> bool:
+        """Whether the strategy needs more than features: the images of its tasks, and their network."""
+        return bool(getattr(self.strategy.kind, "needs_images", False))
+
+    @property
     def crosses(self) -> bool:
         """Whether the tasks are of another benchmark than the network."""
         return self.target.name != SAME and self.split == "novel"

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fsl.progress import Progress, quiet
-from runs.banks import features
+from runs.banks import features, pictures
 from runs.config import EvaluateConfig
 from runs.endings import explain
 from runs.lineage import Lineage, Lineages, common_tags, evaluate_name, recipe, short
@@ -24,6 +25,8 @@ from runs.tracking import PARENT, Tracker
 if TYPE_CHECKING:
     from fsl.evaluation import Evaluation
     from fsl.features import FeatureBank
+    from fsl.pictures import Pictures
+    from fsl.unfinished import Unfinished
 
 TASK_TAGS = ("way", "shot", "query")
 
@@ -95,10 +98,12 @@ class _Job:
 
 
 def shape(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
-    """Configs of equal shape have the same features and the same tasks, and are evaluated together."""
+    """Configs of equal shape have the same features and the same tasks, and are evaluated together. One that trains a
+    network on each task is evaluated alone, task by task."""
     sampler = (config.sampler.plugin, *config.sampler.options.items())
     tasks = (sampler, config.count(), config.seed, config.base_mean, config.audit)
-    return (lineage.bank(config.split), *tasks, config.batch, config.device)
+    alone = lineage.evaluation(config) if config.needs_images else ""
+    return (lineage.bank(config.split), *tasks, config.batch, config.device, alone)
 
 
 def evaluation(
@@ -196,6 +201,8 @@ def _evaluate(
 ) -> dict[str, Result]:
     """Evaluate configs of one shape together; errors of their strategies are added to `failures`."""
     config = group[0].config
+    # The network first: where it has to be made, the features are of that one.
+    shown = pictures(config, store, tracker, progress=progress) if config.needs_images else None
     bank = features(config, config.split, store, tracker, progress=progress)
     with contextlib.ExitStack() as stack:
         # In the order of identities: two processes with overlapping groups cannot wait for each other.
@@ -208,16 +215,18 @@ def _evaluate(
             if not force and (found := _finished(job, store, tracker, progress)):
                 results[job.identity] = found  # another process was at it
         todo = [job for job in group if job.identity not in results]
-        return results | (_run(todo, bank, store, tracker, progress, failures) if todo else {})
+        return results | (_run(todo, bank, shown, store, tracker, progress, failures, force) if todo else {})
 
 
 def _run(
     jobs: list[_Job],
     bank: "FeatureBank",
+    shown: "Pictures | None",
     store: Store,
     tracker: Tracker,
     progress: Progress,
     failures: list[tuple[str, Exception]],
+    force: bool,
 ) -> dict[str, Result]:
     from fsl.evaluation import evaluate
     from fsl.machine import resolve_device
@@ -240,6 +249,8 @@ def _run(
             progress=progress,
             audits=config.audit,
             failures=failed,
+            pictures=shown,
+            unfinished=_unfinished(jobs[0], features_tag, store, progress, force) if shown else None,
         )
         results = {}
         for label, job, run in zip(labels, jobs, runs, strict=True):
@@ -251,7 +262,20 @@ def _run(
             scores, seconds = _scores(found[label], bank), found[label].seconds_per_task
             results[job.identity] = _result(job, scores, run.run_id, seconds, reused=False)
             _record(run, results[job.identity], store)
+            if shown:
+                shutil.rmtree(store.partial("evaluations", job.identity))
     return results
+
+
+def _unfinished(job: _Job, features_tag: str, store: Store, progress: Progress, force: bool) -> "Unfinished":
+    """What an interrupted evaluation of a job on these features has found, to go on from."""
+    from fsl.unfinished import Unfinished
+
+    folder = store.partial("evaluations", job.identity, fresh=force)
+    found = Unfinished(folder / "tasks.safetensors", features_tag)
+    if found.done:
+        progress.note(f"{job.name}: going on after {found.done:,} tasks")
+    return found
 
 
 def _scores(found: "Evaluation", bank: "FeatureBank") -> Scores:

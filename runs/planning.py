@@ -155,7 +155,9 @@ class Planner:
             return Step(result.stage, result.name, result.identity, "cached", 0)
         seconds = self._durations.evaluation(result.config, result.tasks)
         size = result.runs * RUN_BYTES
-        return Step(result.stage, result.name, result.identity, "to do", size, result.runs, seconds)
+        begun = (self._store.cache("evaluations") / f"{result.identity}.partial").exists()
+        state: State = "interrupted" if begun else "to do"
+        return Step(result.stage, result.name, result.identity, state, size, result.runs, seconds)
 
     @functools.cached_property
     def _recorded(self) -> Mapping[str, RunRow]:

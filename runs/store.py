@@ -7,6 +7,7 @@
         cache/checkpoints/      <identity>/best.safetensors, README.md
         cache/graphs/           neighbours of data sets, by fingerprint
         cache/features/         <identity>/features.safetensors, README.md
+        cache/evaluations/      <identity>.partial/, of those that take long while they are under way
         tables/                 comparisons as Markdown and CSV, pictures
         figures/                figures for print
         locks/                  one file an identity
@@ -29,7 +30,7 @@ from typing import Any, Literal
 from clustering.errors import InputError
 from runs.locks import Say, locked, silent, try_locked
 
-Kind = Literal["checkpoints", "features"]
+Kind = Literal["checkpoints", "features", "evaluations"]
 ENVIRONMENT = "TRANSDUCE_RESULTS"
 COMPLETE = "complete.json"
 CARD = "README.md"

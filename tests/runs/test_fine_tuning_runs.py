@@ -1,0 +1,59 @@
+"""A strategy that needs images, as a run: beside those on features, on the same tasks; interrupted, and going on."""
+
+import numpy as np
+import pytest
+
+from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
+from runs.config import EvaluateConfig, parse
+from runs.stages import evaluation, plan
+
+
+@pytest.fixture
+def tuned(tiny_arguments):
+    """One of each on six tasks, of seconds."""
+    typed = [
+        item.replace("learning_rate=", "training.learning_rate=") for item in tiny_arguments if "tasks=" not in item
+    ]
+    strategies = ["strategy=transductive_fine_tuning,simpleshot", "iterations=2"]
+    typed[typed.index("tasks=40")] = "tasks=6"
+    return parse(EvaluateConfig, [*typed, *strategies])
+
+
+@pytest.fixture
+def store(trained):
+    return trained
+
+
+def test_it_stands_beside_strategies_on_features(tuned, store, tracker, notes):
+    first, second = evaluation(tuned, store, tracker, progress=notes)
+    assert first.identity != second.identity
+    assert first.class_names == second.class_names
+    assert first.classes.asked.tolist() == second.classes.asked.tolist(), "the same tasks"
+    assert first.iterations.tolist() == [2] * 6
+    assert first.seconds_per_task > second.seconds_per_task > 0
+    assert np.isfinite(first.accuracies).all()
+    assert [result.reused for result in evaluation(tuned, store, tracker)] == [True, True]
+    assert not (store.cache("evaluations") / f"{first.identity}.partial").exists()
+
+
+def test_interrupted_it_goes_on(tuned, store, tracker, notes, monkeypatch):
+    config, seen, most = tuned[0], [], 4
+    predict = TransductiveFineTuning.predict
+
+    def counted(self, episodes):
+        if len(seen) == most:
+            raise KeyboardInterrupt
+        seen.append(len(episodes.support_labels))
+        return predict(self, episodes)
+
+    monkeypatch.setattr(TransductiveFineTuning, "predict", counted)
+    monkeypatch.setattr("torch.get_num_threads", lambda: 1)  # else tasks under way count, too
+    with pytest.raises(KeyboardInterrupt):
+        evaluation([config], store, tracker)
+    assert plan([config], store, tracker).steps[-1].state == "interrupted"
+    most = 1000
+    (result,) = evaluation([config], store, tracker, progress=notes)
+    assert "going on after 4 tasks" in notes
+    assert seen == [1] * 6
+    (whole,) = evaluation([config], store, tracker, force=True)
+    assert result.accuracies.tolist() == whole.accuracies.tolist()
