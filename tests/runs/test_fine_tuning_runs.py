@@ -15,8 +15,7 @@ def tuned(tiny_arguments):
         item.replace("learning_rate=", "training.learning_rate=") for item in tiny_arguments if "tasks=" not in item
     ]
     strategies = ["strategy=transductive_fine_tuning,simpleshot", "iterations=2"]
-    typed[typed.index("tasks=40")] = "tasks=6"
-    return parse(EvaluateConfig, [*typed, *strategies])
+    return parse(EvaluateConfig, [*typed, *strategies, "validation_tasks=20", "tasks=6"])
 
 
 @pytest.fixture
