@@ -75,15 +75,18 @@ class FeatureBank:
         write_tensors(path, tensors, header)
 
     @classmethod
-    def load(cls, path: Path) -> "FeatureBank":
+    def load(cls, path: Path, remedy: str = "remove it, so that the features are extracted again") -> "FeatureBank":
         """Read and check a bank; its tensors are mapped from the file, not copied.
+
+        Args:
+            path: the file.
+            remedy: what the user can do about a bad file, for the message.
 
         Raises:
             InputError: names the file: missing, truncated, of another format, or with wrong contents.
             ClosedSplitError: its provenance names a split that is closed, see `fsl.closed_splits`.
         """
         path = Path(path)
-        remedy = "remove it, so that the features are extracted again"
         tensors, header = read_tensors(path, FORMAT, remedy)
         try:
             names = tuple(json.loads(header["class_names"]))

@@ -9,6 +9,7 @@ from fsl.progress import Progress, quiet
 from runs import cards
 from runs.checkpoints import Checkpoint, checkpoint
 from runs.config import EvaluateConfig, TrainConfig
+from runs.given_features import given_bank
 from runs.lineage import Lineage, Part, images_of, train_name
 from runs.store import Store
 from runs.tracking import Tracker
@@ -28,13 +29,16 @@ def features(
     *,
     progress: Progress = quiet,
 ) -> "FeatureBank":
-    """Features of a split with the base mean, extracted where they are not there; trains first where it must.
+    """Features of a split with the base mean, extracted where they are not there; trains first where it must. Where
+    features were given, these.
 
     A bank made from another checkpoint (after a training by force) is not used.
 
     Raises:
-        InputError: novel classes of another benchmark that the network was trained on.
+        InputError: novel classes of another benchmark that the network was trained on, or as `given_bank`.
     """
+    if config.features is not None:
+        return given_bank(config.features, split)
     lineage = Lineage.of(config)
     bank = _bank(config, lineage, lineage.part(split), store, tracker, progress)
     if split == "novel" and lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":

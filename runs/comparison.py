@@ -148,12 +148,14 @@ class Comparison:
 def _about_tasks(config: EvaluateConfig) -> tuple[str, ...]:
     """Keys and groups that say, with the seed, which tasks are drawn: from the benchmark, or from another one that
     networks of several benchmarks may be tried on."""
-    return ("target" if config.crosses else "benchmark", "sampler", "tasks", "split")
+    images = "target" if config.crosses else "benchmark" if config.features is None else "features"
+    return (images, "sampler", "tasks", "split")
 
 
 def _parts(config: EvaluateConfig) -> tuple[str, str]:
     """What a config says about its tasks, and about the strategy; the seed is in neither."""
     keys = {key: value for key, value in config.result_keys().items() if key not in ("seed", "audit")}
+    keys |= {} if config.features is None else {"features": config.features}
     apart = _about_tasks(config)
     about_tasks = {key: value for key, value in keys.items() if key.partition(".")[0] in apart}
     return _spelled(about_tasks), _spelled({key: value for key, value in keys.items() if key not in about_tasks})

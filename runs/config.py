@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 
 from clustering.errors import InputError
 from clustering.parameters import AtLeast, Within
+from runs import groups
 from runs.cluster_config import ClusterConfig
 from runs.fair_config import FairConfig
 from runs.groups import SAME, Choice, freeze
@@ -24,6 +25,12 @@ C = TypeVar("C", bound=RunConfig)
 FILES = ("path",)  # fields of a group that name a file: it counts by its content
 CROSSING = ("target", "base_mean")  # keys that count only where the tasks are of another benchmark
 CROP = "share of a side that a trained network is shown, enlarged: 0.875 in the papers; null: the whole picture"
+# what stands for the groups that have no part in features that are there already
+GIVEN = {
+    "benchmark": Choice("benchmark", "features"),
+    "backbone": Choice("backbone", "given"),
+    "training": Choice("training", "none"),
+}
 TASKS = 10_000  # how many are drawn when nothing is said
 
 
@@ -42,18 +49,47 @@ class TrainConfig(RunConfig):
     checkpoint: str | None = key(
         None, "file of weights to use instead of training: .safetensors, .npz, .pth and the like; null: train"
     )
+    features: tuple[str, ...] | None = key(
+        None, "files of features to use instead of images and network, of novel classes and of others: NOVEL,BASE"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.features is None:
+            return
+        if not self.features:
+            raise InputError("features= names no file; give one, or leave it out")
+        object.__setattr__(self, "features", tuple(dict.fromkeys(self.features)))
+        if self.checkpoint is not None:
+            raise InputError("checkpoint= is for images, and with features= there are none; leave one of the two out")
+        for group, stand_in in GIVEN.items():
+            chosen = getattr(self, group)
+            if chosen not in (stand_in, groups.option(group, groups.default(group, groups.GROUPS["benchmark"].default))):
+                raise InputError(
+                    f"{group}={chosen.name} and its keys have no part in features that are there already; leave them out"
+                )
+            object.__setattr__(self, group, stand_in)
+
+    def choices(self) -> dict[str, Choice]:
+        """The chosen option of each group; without those that have no part where features are given."""
+        return {name: choice for name, choice in super().choices().items() if GIVEN.get(name) != choice}
 
     def training_config(self) -> "TrainConfig":
         """The part that decides which checkpoint is used."""
         return TrainConfig(**{field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)})
 
     def result_keys(self) -> dict[str, Any]:
-        """As for every run; with a file of weights, that file's content counts, and no training.
+        """As for every run; with a file of weights, that file's content counts, and no training. Features that were
+        given count apart, by their fingerprint: see `runs.lineage.Lineage.bank`.
 
         Raises:
             InputError: where the file of weights is not there.
         """
         kept = super().result_keys()
+        del kept["features"]
+        if self.features is not None:
+            del kept["checkpoint"]
+            return kept
         kept["training"] = "training"  # its options are settings of one class
         if self.checkpoint is None:
             del kept["checkpoint"]
@@ -98,6 +134,11 @@ class EvaluateConfig(TrainConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "audit", tuple(sorted(set(self.audit))))  # they are a set
+        if self.features is not None and self.target.name != SAME:
+            raise InputError(
+                f"target={self.target.name} has pictures of its own, and features= are of pictures already; leave one of "
+                "the two out"
+            )
         if self.base_mean == "target" and not self.crosses:
             raise InputError(
                 "base_mean=target is for novel classes of another benchmark; add target=NAME, or leave it out"

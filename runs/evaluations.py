@@ -14,6 +14,7 @@ from fsl.progress import Progress, quiet
 from runs.banks import features, pictures
 from runs.config import EvaluateConfig
 from runs.endings import explain
+from runs.given_features import check_transform
 from runs.lineage import Lineage, Lineages, common_tags, evaluate_name, recipe, short
 from runs.overrides import spell, write
 from runs.preflight import preflight, tasks_of
@@ -175,6 +176,8 @@ def _jobs(configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], pare
         strategy = next(config.strategy.points()).build()
         check_strategy(config.strategy.name, strategy)
         check_audits(config.audit, config.strategy.name, strategy)
+        if config.features is not None:
+            check_transform(strategy, config.strategy.name, config.features, config.split)
         lineage = lineages.of(config)
         jobs.append(_Job(config, lineage, lineage.evaluation(config), parent, chosen))
     return jobs

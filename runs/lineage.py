@@ -10,6 +10,7 @@ from clustering.code import code_fingerprint
 from clustering.errors import InputError
 from fsl.progress import Progress
 from runs.config import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, TuneConfig, identity
+from runs.given_features import given_fingerprint
 from runs.store import Store
 from runs.tuning_protocol import RULE, steps_of
 
@@ -37,18 +38,27 @@ class Lineage:
     """What a config stands on, known without making anything.
 
     Attributes:
-        benchmark: the built benchmark that the network was trained on.
+        trained_on: the built benchmark that the network was trained on; None where features were given.
         source: fingerprint of what its images are made from.
         checkpoint: identity of the training, or of the weights that were given.
         target: the benchmark of the novel classes, where it is another one, and the fingerprint of its images.
         crop_pct: share of a side that the trained network is shown; None: whole pictures.
+        given: files of features in the place of all these.
     """
 
-    benchmark: "Benchmark"
+    trained_on: "Benchmark | None"
     source: str
     checkpoint: str
     target: tuple["Benchmark", str] | None = None
     crop_pct: float | None = None
+    given: tuple[str, ...] = ()
+
+    @property
+    def benchmark(self) -> "Benchmark":
+        """The built benchmark that the network was trained on; not of features that were given."""
+        if self.trained_on is None:
+            raise LookupError("features that were given are of no benchmark")
+        return self.trained_on
 
     @classmethod
     def of(cls, config: TrainConfig) -> "Lineage":
@@ -59,6 +69,8 @@ class Lineage:
         """
         from fsl.benchmarks.images import images_source
 
+        if config.features is not None:
+            return cls.on(config, "")
         target = _target(config)
         sources = [cast("Benchmark", config.benchmark.build()), *([target] if target else [])]
         return cls.on(config, *map(images_source, sources))
@@ -71,6 +83,8 @@ class Lineage:
             anywhere: it is not of this machine: where the precision of a training is left to the machine, float32
                 stands for it.
         """
+        if config.features is not None:
+            return cls(None, "", "", given=config.features)
         lineage, target = cls._without_target(config, source, anywhere), _target(config)
         if isinstance(config, EvaluateConfig | TuneConfig):
             lineage = dataclasses.replace(lineage, crop_pct=config.crop_pct)
@@ -114,6 +128,8 @@ class Lineage:
 
     def bank(self, split: str) -> str:
         """Identity of the features of a split."""
+        if self.given:
+            return identity("features", given=given_fingerprint(self.given, split))
         return self.bank_of(self.part(split))
 
     def bank_of(self, part: Part) -> str:
@@ -232,13 +248,14 @@ def short_name(name: str) -> str:
 
 
 def train_name(config: TrainConfig) -> str:
-    """What a person calls the training, such as `omniglot/conv4 s0`; of given weights, their file in conv4's place."""
+    """What a person calls the training, such as `omniglot/conv4 s0`; of what was given, its file in conv4's place."""
     return f"{short(config.benchmark)}/{weights_name(config) or short(config.backbone)} s{config.seed}"
 
 
 def weights_name(config: TrainConfig) -> str:
-    """The name of the file of weights that was given, without its endings; empty where none was."""
-    return pathlib.PurePath(config.checkpoint or "").name.removesuffix(".tar").rpartition(".")[0]
+    """The name of the file of weights, or of features, that was given, without its endings; empty where none was."""
+    given = config.features[0] if config.features else config.checkpoint or ""
+    return pathlib.PurePath(given).name.removesuffix(".tar").rpartition(".")[0]
 
 
 def cluster_name(config: ClusterConfig | FairConfig) -> str:

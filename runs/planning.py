@@ -170,7 +170,9 @@ class Planner:
         return finished(self._tracker, experiments, identities) if wanted else {}
 
     def _sources(self, config: TrainConfig, lineage: Lineage, results: Sequence[Step]) -> Iterator[Step]:
-        """Images, checkpoint and features."""
+        """Images, checkpoint and features; none where features were given."""
+        if lineage.given:
+            return
         name = train_name(config)
         given = config.checkpoint is not None
         extracted = _extracted(config, lineage, results)

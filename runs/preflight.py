@@ -9,6 +9,7 @@ from fsl.progress import Progress
 from runs.banks import BANK
 from runs.checkpoints import checkpoint
 from runs.config import EvaluateConfig
+from runs.given_features import given_bank
 from runs.lineage import Lineage, Part, images_of, labels_of
 from runs.store import Store
 from runs.tracking import Tracker
@@ -34,6 +35,9 @@ def preflight(
     splits: dict[tuple[str, str], FeatureBank | ImageSet | Decoded] = {}
     read: list[tuple[Part, Decoded]] = []
     for config, lineage in configs:
+        if config.features is not None:
+            tasks_of(config, given_bank(config.features, config.split))
+            continue
         if config.checkpoint is not None:
             checkpoint(config, store, tracker, progress=progress)  # before images are read
         part = lineage.part(config.split)

@@ -177,7 +177,8 @@ def in_common(results: Sequence[Result]) -> str:
     configs = [result.config for result in results]
     parts = []
     if len({(config.benchmark.name, config.backbone.name) for config in configs}) == 1:
-        parts.append(f"{configs[0].benchmark.name}/{configs[0].backbone.name}")
+        network = "" if configs[0].features else f"/{configs[0].backbone.name}"
+        parts.append(f"{configs[0].benchmark.name}{network}")
     targets = {config.crosses and short(config.target) for config in configs}
     if len(targets) == 1 and targets != {False}:
         parts.append(f"on {targets.pop()}")
@@ -194,7 +195,7 @@ def in_common(results: Sequence[Result]) -> str:
         parts.append(samplers.pop())
     weights = {weights_name(config) for config in configs}
     if len(weights) == 1 and weights != {""}:
-        parts.insert(1, f"weights {weights.pop()}")
+        parts.insert(1, f"weights {weights.pop()}" if configs[0].checkpoint else f"of {weights.pop()}")
     splits = {config.split for config in configs}
     if len(splits) == 1:
         parts.append(f"{splits.pop()} classes")

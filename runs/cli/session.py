@@ -133,8 +133,8 @@ class Session:
             return False
         by_name: dict[str, set[str]] = {}
         for config in self.configs:
-            choice = config.choices()[group]
-            if field in choice.options:
+            choice = config.choices().get(group)
+            if choice and field in choice.options:
                 by_name.setdefault(choice.name, set()).add(str(choice.options[field]))
         return all(len(values) == 1 for values in by_name.values())
 

@@ -35,14 +35,18 @@ def run(flags: Flags, console: Console) -> int:
     if len(configs) > 1:
         raise InputError("tasks are of one config; give each key one value")
 
+    from runs.given_features import given_bank
     from runs.lineage import Lineage, labels_of
     from runs.preflight import tasks_of
     from runs.store import Store
 
     config, path = configs[0], Path(files[0])
     _check_place(path)
-    part = Lineage.of(config).part(config.split)
-    source = tasks_of(config, labels_of(part, Store(config.results), console))
+    if config.features is not None:
+        source = tasks_of(config, given_bank(config.features, config.split))
+    else:
+        part = Lineage.of(config).part(config.split)
+        source = tasks_of(config, labels_of(part, Store(config.results), console))
     tasks = source.first(config.count(source.limit))
     tasks.save(path)
     console.note(f"saved: {len(tasks):,} task{'s' if len(tasks) > 1 else ''} in {path}")

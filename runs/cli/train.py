@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from clustering.errors import InputError
 from runs.cli.flags import Flags
 from runs.config import TrainConfig, parse
 from runs.console import Console
@@ -34,6 +35,8 @@ def run(flags: Flags, console: Console) -> int:
     from runs.cli.session import Session
 
     configs = parse(TrainConfig, flags.settings)
+    if any(config.features is not None for config in configs):
+        raise InputError("features= are there already, so nothing is trained; transduce evaluate and tune take them")
     session = Session(configs, console)
     if flags.dry_run:
         session.show_plan()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from runs.config import CROSSING, PLACES, TASKS, EvaluateConfig, top_level
 from runs.groups import SAME
+from runs.given_features import given_fingerprint
 from runs.lineage import recipe
 from runs.record import RunRow, read_runs
 from runs.tables.clusterings import STAGES, Clusterings
@@ -205,12 +206,14 @@ def _data(kept: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _of_run(run: RunRow) -> dict[str, str]:
-    return _kept({**run.params, "checkpoint": run.tags.get("weights") or None})
+    features = run.tags.get("features") if run.params.get("features", "None") != "None" else None
+    return _kept({**run.params, "checkpoint": run.tags.get("weights") or None, "features": features})
 
 
 def _of_config(config: EvaluateConfig) -> dict[str, str]:
     content = config.result_keys().get("checkpoint")  # by content, wherever the file lies
-    return _kept({**config.settled({}).flat(), "checkpoint": content})
+    features = given_fingerprint(config.features, config.split) if config.features else None
+    return _kept({**config.settled({}).flat(), "checkpoint": content, "features": features})
 
 
 @functools.cache
