@@ -64,9 +64,12 @@ class TrainConfig(RunConfig):
             raise InputError("checkpoint= is for images, and with features= there are none; leave one of the two out")
         for group, stand_in in GIVEN.items():
             chosen = getattr(self, group)
-            if chosen not in (stand_in, groups.option(group, groups.default(group, groups.GROUPS["benchmark"].default))):
+            if chosen not in (
+                stand_in,
+                groups.option(group, groups.default(group, groups.GROUPS["benchmark"].default)),
+            ):
                 raise InputError(
-                    f"{group}={chosen.name} and its keys have no part in features that are there already; leave them out"
+                    f"{group}={chosen.name} and its keys have no part in features that are there; leave them out"
                 )
             object.__setattr__(self, group, stand_in)
 
@@ -136,8 +139,7 @@ class EvaluateConfig(TrainConfig):
         object.__setattr__(self, "audit", tuple(sorted(set(self.audit))))  # they are a set
         if self.features is not None and self.target.name != SAME:
             raise InputError(
-                f"target={self.target.name} has pictures of its own, and features= are of pictures already; leave one of "
-                "the two out"
+                f"target={self.target.name} is for pictures, and with features= there are none; leave one of the two out"
             )
         if self.base_mean == "target" and not self.crosses:
             raise InputError(

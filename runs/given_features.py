@@ -94,7 +94,9 @@ def _split_of(file: str) -> str:
             with safetensors.safe_open(path, framework="np") as opened:
                 provenance = json.loads((opened.metadata() or {}).get("provenance", "{}"))
         except (safetensors.SafetensorError, OSError, ValueError) as error:
-            raise InputError(f"features={file}: truncated or not a safetensors file ({error}); make it again") from error
+            raise InputError(
+                f"features={file}: truncated or not a safetensors file ({error}); make it again"
+            ) from error
         said = provenance.get("split") if isinstance(provenance, dict) else None
         return said if said in SPLITS else "novel"
     words = re.findall(r"[a-z]+", path.stem.lower())

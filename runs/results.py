@@ -176,9 +176,10 @@ def in_common(results: Sequence[Result]) -> str:
     """What the configs of results have in common, and the number of tasks, in words."""
     configs = [result.config for result in results]
     parts = []
-    if len({(config.benchmark.name, config.backbone.name) for config in configs}) == 1:
-        network = "" if configs[0].features else f"/{configs[0].backbone.name}"
-        parts.append(f"{configs[0].benchmark.name}{network}")
+    if configs[0].features is not None:
+        parts.append(f"features of {weights_name(configs[0])}")
+    elif len({(config.benchmark.name, config.backbone.name) for config in configs}) == 1:
+        parts.append(f"{configs[0].benchmark.name}/{configs[0].backbone.name}")
     targets = {config.crosses and short(config.target) for config in configs}
     if len(targets) == 1 and targets != {False}:
         parts.append(f"on {targets.pop()}")
@@ -194,8 +195,8 @@ def in_common(results: Sequence[Result]) -> str:
     if len(samplers) == 1 and samplers != {"balanced"}:
         parts.append(samplers.pop())
     weights = {weights_name(config) for config in configs}
-    if len(weights) == 1 and weights != {""}:
-        parts.insert(1, f"weights {weights.pop()}" if configs[0].checkpoint else f"of {weights.pop()}")
+    if len(weights) == 1 and configs[0].checkpoint is not None:
+        parts.insert(1, f"weights {weights.pop()}")
     splits = {config.split for config in configs}
     if len(splits) == 1:
         parts.append(f"{splits.pop()} classes")

@@ -14,6 +14,7 @@ from runs.networks import check_backbone
 from runs.store import content_hash, write_text
 
 FLAGS = ("json",)
+KEYS = ("split", "backbone", "benchmark", "output")
 SPLITS = ("base", "validation", "novel")  # those of fsl.benchmarks.benchmark, which imports numpy
 FEATURES: Mapping[str, Any] = {"split": "novel", "output": None}
 CHECKPOINT: Mapping[str, Any] = {"backbone": "conv4", "benchmark": "mini", "output": None}
@@ -25,9 +26,9 @@ features takes features that another program extracted, SimpleShot's output.plk,
 .npz of features and labels, and writes them as a feature bank. checkpoint takes the weights of another program,
 .pth.tar and the like, .npz or .safetensors, and writes them under this project's names; each that finds no counterpart
 is named. Nothing in a file is run: what could only be built by running it is refused.
-A checkpoint can be used without importing it: transduce evaluate checkpoint=FILE.
+Neither has to be imported to be used: transduce evaluate checkpoint=FILE, transduce evaluate features=FILE.
 
-keys:
+keys (or as flags, --backbone conv4):
   split=novel      features: whose they are, base, validation or novel
   backbone=conv4   checkpoint: the network that the weights are of
   benchmark=mini   checkpoint: the images that it was trained on, for their size and channels
@@ -40,7 +41,7 @@ flags:
 examples:
   transduce import features output.plk
   transduce import features features.npz split=validation output=validation.safetensors
-  transduce import checkpoint model_best.pth.tar backbone=conv4 benchmark=mini
+  transduce import checkpoint model_best.pth.tar --backbone conv4 --benchmark mini
 """
 
 

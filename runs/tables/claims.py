@@ -150,7 +150,7 @@ def _settings(table: Table) -> dict[str, dict[str, dict[str, Cell]]]:
         apart = ("strategy", "sampler", "tuning", "tasks", "audit")
         setting = tuple(sorted((key, text) for key, text in keys.items() if key.partition(".")[0] not in apart))
         if setting not in names:
-            name = f"{keys['benchmark']}/{keys['backbone']}"
+            name = f"{config.benchmark.name}/{config.backbone.name}"
             again = sum(known.partition(" #")[0] == name for known in names.values())
             names[setting] = f"{name} #{again + 1}" if again else name
         found.setdefault(names[setting], {}).setdefault(str(column), {}).setdefault(config.strategy.name, cell)

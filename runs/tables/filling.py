@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runs.config import CROSSING, PLACES, TASKS, EvaluateConfig, top_level
-from runs.groups import SAME
 from runs.given_features import given_fingerprint
+from runs.groups import SAME
 from runs.lineage import recipe
 from runs.record import RunRow, read_runs
 from runs.tables.clusterings import STAGES, Clusterings

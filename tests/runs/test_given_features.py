@@ -1,0 +1,184 @@
+"""Evaluation and tuning on features that are there already: without images, without a network."""
+
+import json
+import pickle
+import shutil
+
+import numpy as np
+import pytest
+import torch
+
+from clustering.errors import InputError
+from fsl.evaluation import evaluate
+from fsl.features import FeatureBank
+from fsl.samplers.balanced import Balanced
+from fsl.strategies.simpleshot import SimpleShot
+from runs import given_features
+from runs.cli import main
+from runs.config import EvaluateConfig, TuneConfig, parse
+from runs.given_features import given_bank
+from runs.jobs import Job
+from runs.lineage import Lineage, evaluate_name
+from runs.missing import plan_missing
+from runs.record import read_runs
+from runs.stages import evaluation, plan, tune
+
+TASKS = ["tasks=30", "query=5", "shot=1", "device=cpu"]
+
+
+def rows(first, classes=6, each=12, size=8):
+    """Features by class, each near a mean of its own; all of them off the origin."""
+    random = np.random.default_rng(first)
+    means = random.normal(3, 1, (classes, size))
+    return {
+        first + label: list((mean + random.normal(0, 0.4, (each, size))).astype("f4"))
+        for label, mean in enumerate(means)
+    }
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for first, name in ((0, "base_features.plk"), (20, "val_features.plk"), (40, "novel_features.plk")):
+        (tmp_path / name).write_bytes(pickle.dumps(rows(first)))
+    mean = np.concatenate([np.array(part) for part in rows(0).values()]).mean(0)
+    (tmp_path / "output.plk").write_bytes(pickle.dumps([mean, mean, rows(40), {}]))
+    return tmp_path
+
+
+def configs(*settings, kind=EvaluateConfig):
+    return parse(kind, [*TASKS, "strategy=simpleshot", *settings] if kind is EvaluateConfig else settings)
+
+
+def identity(*settings):
+    (config,) = configs(*settings)
+    return Lineage.of(config).evaluation(config)
+
+
+def test_accuracies_are_those_of_the_features(files, store, tracker):
+    (result,) = evaluation(configs("features=output.plk"), store, tracker)
+    bank = given_bank(("output.plk",), "novel")
+    tasks = Balanced(shot=1, query=5).tasks(bank.labels, 0, bank.class_names)
+    wanted = evaluate({"a": SimpleShot()}, bank, tasks, 30)["a"].accuracies
+    np.testing.assert_array_equal(result.accuracies, wanted)
+    (again,) = evaluation(configs("features=output.plk"), store, tracker)
+    assert again.reused
+    assert not list(store.images.iterdir())
+    assert not list(store.cache("checkpoints").iterdir())
+    (run,) = read_runs(tracker, "evaluate/features")
+    assert run.name == evaluate_name(again.config) == "simpleshot 5w1s features/output s0"
+    assert run.params["features"] == "[output.plk]"
+    assert not {"benchmark", "backbone", "training"} & run.params.keys()
+    assert run.tags["features"] == bank.fingerprint()
+
+
+def test_the_config_in_the_run_is_enough_to_run_it_again(files, store, tracker, tmp_path):
+    (config,) = configs("features=novel_features.plk,base_features.plk")
+    (result,) = evaluation([config], store, tracker)
+    text = tracker.download(result.run_id, "config.yaml", tmp_path)
+    assert parse(EvaluateConfig, [f"experiment={text}"]) == [config]
+    assert parse(EvaluateConfig, config.arguments()) == [config]
+    assert config.replace(seed=1).replace(seed=0) == config
+
+
+def test_a_run_is_known_by_the_features_not_by_their_file(files):
+    known = identity("features=output.plk")
+    shutil.copy("output.plk", "another.plk")
+    assert main(["import", "features", "output.plk", "-q"]) == 0
+    for same in ("another.plk", "output.safetensors", "output.plk,val_features.plk"):
+        assert identity(f"features={same}") == known, same
+    assert identity("features=novel_features.plk", "transform=L2N") != known
+    assert identity("features=output.plk", "seed=1") != known
+    changed = rows(40)
+    changed[40][0] = changed[40][0] + 1
+    (files / "another.plk").write_bytes(pickle.dumps([np.zeros(8, "f4"), 0, changed, {}]))
+    assert identity("features=another.plk") != known
+
+
+def test_the_base_mean_is_that_of_the_base_features(files):
+    together = given_bank(("base_features.plk", "novel_features.plk"), "novel")
+    alone = given_bank(("output.plk",), "novel")
+    torch.testing.assert_close(together.base_mean, alone.base_mean)
+    assert torch.equal(together.features, alone.features)
+
+
+def test_tuning_looks_at_validation_and_base_features_and_never_at_novel_ones(files, store, tracker, monkeypatch):
+    monkeypatch.setattr(given_features, "_read_once", given_features._read_once.__wrapped__)
+    read = []
+    load = given_features._read
+    monkeypatch.setattr(given_features, "_read", lambda file, split: read.append(split) or load(file, split))
+    settings = ["features=novel_features.plk,val_features.plk,base_features.plk", "strategy=laplacianshot", "query=5"]
+    (files / "short.yaml").write_text("tasks: 30\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n")
+    (config,) = parse(TuneConfig, [*settings, "shot=1", "tuning=short.yaml", "device=cpu"])
+    chosen = tune(config, store, tracker).tuned.values
+    assert set(read) == {"base", "validation"}
+    (result,) = evaluation(
+        parse(EvaluateConfig, [*settings, *TASKS[:1], *TASKS[2:], f"weight={chosen['weight']}"]), store, tracker
+    )
+    assert result.config.strategy.options["weight"] == chosen["weight"]
+    (asked,) = parse(EvaluateConfig, [*settings, "shot=1", "tasks=30", "tuning=short.yaml", "device=cpu"])
+    assert [step.stage for step in plan([asked], store).steps] == ["tuning", "evaluation"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("none.plk", "features=none.plk: cannot be read .*give a file of features"),
+        ("val_features.plk", "none of these files has features of novel classes.*split=novel"),
+        ("output.plk,novel_features.plk", "output.plk and novel_features.plk both have novel classes"),
+        ("novel_features.plk", "subtracts the mean of the base features.*transform=L2N"),
+        ("wide_base.plk,novel_features.plk", "wide_base.plk has 9 features of a picture, novel_features.plk has 8"),
+        ("rubbish.safetensors", r"rubbish.safetensors: truncated or not a safetensors file"),
+        ("rubbish.npz", r"rubbish.npz: damaged"),
+    ],
+)
+def test_what_cannot_be_is_said_before_anything_is_run(files, store, tracker, given, words):
+    (files / "wide_base.plk").write_bytes(pickle.dumps(rows(0, size=9)))
+    for name in ("rubbish.safetensors", "rubbish.npz"):
+        (files / name).write_bytes(b"not one at all")
+    with pytest.raises(InputError, match=words):
+        evaluation(configs(f"features={given}"), store, tracker)
+    assert not tracker.exists() or read_runs(tracker, "evaluate/") == []
+
+
+def test_tasks_that_they_cannot_give_are_said_before_anything_is_run(files, store, tracker):
+    with pytest.raises(InputError, match="way"):
+        evaluation(configs("features=output.plk", "way=7"), store, tracker)
+    assert read_runs(tracker, "evaluate/") == []
+
+
+def test_other_verbs_take_them(files, store, monkeypatch, capsys):
+    monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
+    (files / "mine.yaml").write_text("strategy: simpleshot,kmeans\ntasks: 30\nquery: 5\nshot: 1\ndevice: cpu\n")
+    arguments = ["experiment=mine.yaml", "features=output.plk"]
+    assert main(["evaluate", *arguments, "--json"]) == 0
+    want = [100 * result["accuracy"] for result in json.loads(capsys.readouterr().out)]
+    shutil.copy("output.plk", "copy.plk")
+    assert main(["table", "mine.yaml", "features=copy.plk", "--json"]) == 0
+    cells = json.loads(capsys.readouterr().out)["cells"]
+    assert [cell["reproduced"] for cell in cells] == pytest.approx(want)
+    assert main(["compare", *arguments]) == 0
+    assert "reference" in capsys.readouterr().out
+    assert main(["tasks", "t.safetensors", "features=output.plk", "tasks=3", "query=5"]) == 0
+    assert main(["evaluate", *arguments, "--dry-run"]) == 0
+    assert "2 stages, 2 cached" in capsys.readouterr().out
+
+
+def test_jobs_for_other_processes_have_nothing_to_extract(files, store, tracker):
+    found = plan_missing(configs("features=output.plk"), store, tracker)
+    assert not found.features
+    ((job, needs),) = found.evaluations
+    assert isinstance(job, Job)
+    assert needs == ""
+    assert parse(EvaluateConfig, job.arguments[0]) == configs("features=output.plk")
+
+
+def test_banks_of_this_project_say_whose_they_are(files):
+    assert (
+        main(["import", "features", "val_features.plk", "--split", "validation", "--output", "x.safetensors", "-q"])
+        == 0
+    )
+    assert torch.equal(
+        given_bank(("output.plk", "x.safetensors"), "validation").features,
+        FeatureBank.load(files / "x.safetensors").features,
+    )
