@@ -139,7 +139,7 @@ class EvaluateConfig(TrainConfig):
         object.__setattr__(self, "audit", tuple(sorted(set(self.audit))))  # they are a set
         if self.features is not None and self.target.name != SAME:
             raise InputError(
-                f"target={self.target.name} is for pictures, and with features= there are none; leave one of the two out"
+                f"target={self.target.name} is for images, and with features= there are none; leave one of the two out"
             )
         if self.base_mean == "target" and not self.crosses:
             raise InputError(

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.errors import InputError
+from fsl.benchmarks.archives import open_archive
 from fsl.benchmarks.benchmark import SPLITS, Split
 from fsl.benchmarks.catalogue import Catalogue
 from fsl.benchmarks.encoded import read_bytes
@@ -166,8 +167,7 @@ def _cache(path: Path, labels: Path | None = None) -> Holding:
 
 def _archive(path: Path) -> Mapping[str, Any]:
     try:
-        with path.open("rb") as stream, np.load(stream) as file:
-            return {key: file[key] for key in file.files}
+        return open_archive(path)
     except UNREADABLE as error:
         raise _damaged(path, error) from error
 

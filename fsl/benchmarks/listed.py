@@ -2,8 +2,8 @@
 
 import os
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -33,13 +33,13 @@ class Listing:
         pictures: N of them, by class, of one class in the order of the files.
         labels: (N,) int64, 0..K-1; a class may have no picture.
         class_names: K names.
-        strangers: pictures of classes that do not belong here, by class.
+        strangers: names of pictures of classes that do not belong here, by class.
     """
 
     pictures: EncodedPictures
     labels: NDArray[np.int64]
     class_names: tuple[str, ...]
-    strangers: Counter[str]
+    strangers: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -185,7 +185,7 @@ def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size
     owner = {name: catalogue.split_of(name) for holding in holdings for name in set(holding.classes)}
     listed = bool(catalogue.classes[split]) and any(owner.values())
     chosen: list[tuple[str, int, int]] = []  # class, holding, index
-    strangers: Counter[str] = Counter()
+    strangers: defaultdict[str, list[str]] = defaultdict(list)
     for number, (place, holding) in enumerate(zip(mine, holdings, strict=True)):
         by_name = listed or place.split is None
         called = {name: name if by_name else _apart(name, split) for name in set(holding.classes)}
@@ -193,7 +193,7 @@ def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size
             if not by_name or owner[name] == split:
                 chosen.append((called[name], number, index))
             elif place.split == split or owner[name] is None:
-                strangers[name] += 1
+                strangers[name].append(holding.names[index])
 
     found = {name for name, _, _ in chosen}
     names = tuple(sorted(found | set(catalogue.classes[split] if listed else ()), key=_natural))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fsl.benchmarks.benchmark import Split
-from fsl.benchmarks.catalogue import Catalogue
+from fsl.benchmarks.catalogue import Catalogue, numbered_pictures
 from fsl.benchmarks.listed import ListedBenchmark
 
 # The synsets of ImageNet that the authors' lists train.csv, val.csv and test.csv name.
@@ -31,6 +31,11 @@ CLASSES: dict[Split, tuple[str, ...]] = {
 }
 
 
+def pictures_of(name: str) -> frozenset[str]:
+    """What the authors' lists call the pictures of a class, such as n0153282900000005.jpg."""
+    return frozenset(f"{name}{number:08d}.jpg" for number in numbered_pictures("mini_pictures").get(name, ()))
+
+
 @dataclass(frozen=True)
 class MiniImageNet(ListedBenchmark):
     """mini-ImageNet: 64 base, 16 validation and 20 novel classes of 600 pictures, 84 x 84 RGB.
@@ -46,6 +51,7 @@ class MiniImageNet(ListedBenchmark):
         counts={"base": 64, "validation": 16, "novel": 20},
         images={"base": 38_400, "validation": 9_600, "novel": 12_000},
         each=600,
+        pictures=pictures_of,
         home="the README of github.com/mileyan/simple_shot links the pictures, "
         "github.com/renmengye/few-shot-ssl-public and github.com/gidariss/FewShotWithoutForgetting pickle caches; "
         "the terms of ImageNet hold",

@@ -1,8 +1,8 @@
 """A look at every picture of a benchmark: what is there, what is missing, broken, or there twice."""
 
 import hashlib
-from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
@@ -13,12 +13,14 @@ from clustering.cores import on_each_core
 from clustering.errors import InputError
 from clustering.fingerprint import Fingerprint
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Split
+from fsl.benchmarks.catalogue import known_copy
 from fsl.benchmarks.encoded import EncodedPictures
 from fsl.benchmarks.images import read_split
 from fsl.benchmarks.listed import ListedBenchmark, Listing
 from fsl.progress import Progress, quiet
 
 BLOCK = 32  # pictures looked at by a core in one go
+NAMED = 5  # of pictures that are missing of a class, or too many, so many are named
 
 
 class Spot(NamedTuple):
@@ -65,13 +67,15 @@ class Survey:
         layout: in which form its files are.
         splits: what is there of each.
         twins: groups of pictures that are the same byte by byte.
-        fingerprint: of every picture with its class, whatever the files are called: which copy this is.
+        fingerprint: of every picture with its class, whatever the files are called.
+        copy: which copy this is, in words; empty where that is not known.
     """
 
     layout: str
     splits: tuple[SplitSurvey, ...]
     twins: tuple[tuple[Spot, ...], ...]
     fingerprint: str
+    copy: str = ""
 
     @property
     def sound(self) -> bool:
@@ -92,23 +96,25 @@ def survey(benchmark: Benchmark, progress: Progress = quiet) -> Survey:
     splits = []
     for split in SPLITS:
         found, expected, broken = _listing(benchmark, split, progress)
+        absent: list[int] = []
         with progress.track(f"looking at {benchmark.name}, {split}", len(found.labels)) as advance:
             starts = range(0, len(found.labels), BLOCK)
             for start, looked in on_each_core(partial(_look, found), starts):
-                for index, (digest, problem) in enumerate(looked, start):
-                    if problem:
+                for index, (digest, problem, is_there) in enumerate(looked, start):
+                    if not is_there:
+                        absent.append(index)
+                    elif problem:
                         broken.append(problem)
                     if digest:
                         class_name = found.class_names[found.labels[index]]
                         same[digest].append(Spot(split, class_name, found.pictures.names[index]))
                 advance(len(looked))
-        splits.append(_split_survey(split, found, expected, broken))
+        splits.append(_split_survey(split, found, expected, broken, absent))
     fingerprint = Fingerprint(benchmark.name)
     for line in sorted(f"{spot.split} {spot.class_name} {key.hex()}" for key, spots in same.items() for spot in spots):
         fingerprint.add(line)
-    return Survey(
-        layout, tuple(splits), tuple(tuple(spots) for spots in same.values() if len(spots) > 1), str(fingerprint)
-    )
+    twins = tuple(tuple(spots) for spots in same.values() if len(spots) > 1)
+    return Survey(layout, tuple(splits), twins, str(fingerprint), known_copy(benchmark.name, str(fingerprint)))
 
 
 class _Expected(NamedTuple):
@@ -116,6 +122,7 @@ class _Expected(NamedTuple):
     pictures: int = 0
     each: int = 0
     names: tuple[str, ...] = ()
+    called: Callable[[str], frozenset[str]] = frozenset
 
 
 def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Listing, _Expected, list[str]]:
@@ -123,57 +130,64 @@ def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Li
     reads."""
     if isinstance(benchmark, ListedBenchmark):
         facts = benchmark.catalogue
-        expected = _Expected(facts.counts[split], facts.images[split], facts.each, facts.classes[split])
+        expected = _Expected(facts.counts[split], facts.images[split], facts.each, facts.classes[split], facts.pictures)
         try:
             return benchmark.listing(split), expected, []
         except InputError as error:  # one archive is damaged, and what the others hold is to be seen all the same
             nothing = EncodedPictures([], lambda index: b"", benchmark.size)
             expected = expected._replace(names=(), each=0)
-            return Listing(nothing, np.empty(0, np.int64), (), Counter()), expected, [str(error)]
+            return Listing(nothing, np.empty(0, np.int64), (), {}), expected, [str(error)]
     images, labels, names = read_split(benchmark, split, progress)
     if isinstance(images, EncodedPictures):
-        return Listing(images, labels, names, Counter()), _Expected(), []
+        return Listing(images, labels, names, {}), _Expected(), []
     pictures = EncodedPictures(
         [f"picture {index} of {split}" for index in range(len(labels))],
         lambda index: np.repeat(images[index : index + 1][0].transpose(1, 2, 0), 3 // benchmark.channels, axis=2),
         benchmark.size,
     )
-    return Listing(pictures, labels, names, Counter()), _Expected(), []
+    return Listing(pictures, labels, names, {}), _Expected(), []
 
 
-def _look(found: Listing, start: int) -> list[tuple[bytes, str]]:
-    """Of each picture of a block its digest, and what is wrong with it."""
+def _look(found: Listing, start: int) -> list[tuple[bytes, str, bool]]:
+    """Of each picture of a block its digest, what is wrong with it, and whether it is there at all."""
     looked = []
     for index in range(start, min(start + BLOCK, len(found.labels))):
-        digest, problem = b"", ""
+        digest, problem, is_there = b"", "", True
         try:
             stored = found.pictures.stored(index)
             digest = hashlib.sha256(stored if isinstance(stored, bytes) else np.ascontiguousarray(stored).data).digest()
             found.pictures.decoded(index, stored)
         except InputError as error:
-            problem = str(error)
-        looked.append((digest, problem))
+            problem, is_there = str(error), not isinstance(error.__cause__, FileNotFoundError)
+        looked.append((digest, problem, is_there))
     return looked
 
 
-def _split_survey(split: Split, found: Listing, expected: _Expected, broken: Sequence[str]) -> SplitSurvey:
-    counts = dict(zip(found.class_names, np.bincount(found.labels, minlength=len(found.class_names)), strict=True))
-    there = {name: int(count) for name, count in counts.items() if count}
-    pictures = len(found.labels)
-    missing = [f"class {name}" for name in expected.names if name not in there]
-    extra = [f"{count:,} pictures of {name or 'no class'}" for name, count in sorted(found.strangers.items())]
-    if not missing and len(there) < expected.classes:
-        missing.append(f"{expected.classes - len(there)} classes")
+def _split_survey(
+    split: Split, found: Listing, expected: _Expected, broken: Sequence[str], absent: Sequence[int]
+) -> SplitSurvey:
+    there, lacking = _by_class(found, absent)
+    pictures = len(found.labels) - len(absent)
+    missing = [f"class {name}" for name in expected.names if name not in there and name not in lacking]
+    extra = [f"{_count(names)} of {name or 'no class'}{_few(names)}" for name, names in sorted(found.strangers.items())]
+    if not missing and len(there.keys() | lacking) < expected.classes:
+        missing.append(f"{expected.classes - len(there.keys() | lacking)} classes")
     if expected.classes and len(there) > expected.classes:
         extra.append(f"{len(there) - expected.classes} classes")
-    for name, count in there.items() if expected.each else ():
-        if count < expected.each:
-            missing.append(f"{expected.each - count} of {expected.each} pictures of class {name}")
-        elif count > expected.each:
-            extra.append(f"{count - expected.each} pictures of class {name} ({count}, not {expected.each})")
+    for name in dict.fromkeys((*there, *lacking)):
+        names, called = there.get(name, []), expected.called(name)
+        named = not called.isdisjoint(names)  # else the files are called in another way
+        lacks = {*lacking.get(name, ()), *(called.difference(names) if named else ())}
+        more = [other for other in names if other not in called] if named else []
+        short, much = max(len(lacks), expected.each - len(names)), max(len(more), len(names) - expected.each)
+        if short > 0:
+            of = f"{short} of {expected.each}" if expected.each else f"{short}"
+            missing.append(f"{of} pictures of class {name}{_few(lacks)}")
+        if much > 0 and expected.each:
+            extra.append(f"{much} pictures of class {name} ({len(names)}, not {expected.each}){_few(more)}")
     if not (missing or extra) and expected.pictures and pictures != expected.pictures:
-        lacking = expected.pictures - pictures
-        (missing if lacking > 0 else extra).append(f"{abs(lacking):,} pictures")
+        differ = expected.pictures - pictures
+        (missing if differ > 0 else extra).append(f"{abs(differ):,} pictures")
     return SplitSurvey(
         split,
         len(there),
@@ -184,3 +198,29 @@ def _split_survey(split: Split, found: Listing, expected: _Expected, broken: Seq
         tuple(extra),
         tuple(broken),
     )
+
+
+def _by_class(found: Listing, absent: Sequence[int]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Short names of the pictures that are there, and of those that a list names and that are not, by class."""
+    there: defaultdict[str, list[str]] = defaultdict(list)
+    lacking: defaultdict[str, list[str]] = defaultdict(list)
+    gone = set(absent)
+    for index, (label, name) in enumerate(zip(found.labels.tolist(), found.pictures.names, strict=True)):
+        (lacking if index in gone else there)[found.class_names[label]].append(_file(name))
+    return there, lacking
+
+
+def _file(name: str) -> str:
+    """The end of a picture's name: what is behind the file that holds many, or the name of its own file."""
+    return name.rpartition(": ")[2] if ": " in name else name.replace("\\", "/").rpartition("/")[2]
+
+
+def _count(names: Collection[str]) -> str:
+    return f"{len(names):,} picture{'s' if len(names) != 1 else ''}"
+
+
+def _few(names: Collection[str]) -> str:
+    """The first of them, behind a colon."""
+    first = [_file(name) for name in sorted(names)[:NAMED]]
+    more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
+    return f": {', '.join(first)}{more}" if first else ""

@@ -22,7 +22,8 @@ usage: transduce data check benchmark=NAME [key=value ...] [--flag ...]
 
 check looks at every picture of a benchmark: counts classes and pictures, decodes each, names what is missing, too much
 or broken, finds pictures that stand in two splits, and prints a fingerprint of the pictures, which tells copies apart,
-whatever form the files have. It ends with 2 where something is wrong, and writes nothing.
+whatever form the files have; of known copies it says which one this is. It ends with 2 where something is wrong, and
+writes nothing.
 where says where a benchmark's pictures come from, and which folder to name.
 
 keys:
@@ -117,7 +118,9 @@ def _show(found: "Survey", console: Console) -> None:
         }
         for part in found.splits
     ]
-    console.table(rows, title=f"{found.layout}, copy {found.fingerprint}", right=("classes", "pictures", "broken"))
+    title = f"{found.layout}, fingerprint {found.fingerprint}"
+    console.table(rows, title=title, right=("classes", "pictures", "broken"))
+    console.write(f"copy: {found.copy or 'none that is known here'}")
     for part in found.splits:
         for kind in ("missing", "extra", "broken"):
             _lines(console, f"{part.split}: {kind}", getattr(part, kind))
@@ -174,6 +177,7 @@ def _record(name: str, found: "Survey") -> Mapping[str, Any]:
         "sound": found.sound,
         "layout": found.layout,
         "fingerprint": found.fingerprint,
+        "copy": found.copy or None,
         "splits": [described(part) for part in found.splits],
         "twins": [[spot._asdict() for spot in group] for group in found.twins],
     }

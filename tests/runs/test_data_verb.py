@@ -86,7 +86,7 @@ def test_everything_that_is_wrong_is_named(folder):
     assert of(found, "novel").missing == (f"class {novel[3]}",)
     assert of(found, "base").missing == (f"1 of 2 pictures of class {base[5]}",)
     assert f"1 pictures of class {base[6]} (3, not 2)" in of(found, "base").extra
-    assert all("1 pictures of 999.No_bird" in part.extra for part in found.splits)
+    assert all("1 picture of 999.No_bird: a.png" in part.extra for part in found.splits)
     broken = of(found, "validation").broken
     assert len(broken) == 2
     assert validation[0] in broken[0]
@@ -94,6 +94,61 @@ def test_everything_that_is_wrong_is_named(folder):
     assert [[(spot.split, spot.class_name) for spot in group] for group in found.twins] == [
         [("base", base[0]), ("novel", novel[0])]
     ]
+
+
+def write_list(folder, split, rows):
+    lines = [f"{name}/{name[4:]}_{number}.png,{name}" for name in NAMES[split] for number in rows.get(name, (1, 2))]
+    (folder / f"{split}.csv").write_text("\n".join(["filename,label", *lines]))
+
+
+def test_pictures_that_a_list_names_and_that_are_not_there_are_missing_by_name(folder):
+    gone, few = NAMES["base"][:2]
+    for split in NAMES:
+        write_list(folder, split, {few: range(1, 9)})
+    shutil.rmtree(folder / gone)
+    found = survey(Cub(str(folder)))
+    assert not any(part.broken for part in found.splits)
+    stem = few[4:]
+    assert of(found, "base").missing == (
+        f"6 of 2 pictures of class {few}: {', '.join(f'{stem}_{i}.png' for i in range(3, 8))} and 1 more",
+        f"2 of 2 pictures of class {gone}: {gone[4:]}_1.png, {gone[4:]}_2.png",
+    )
+    assert (of(found, "base").classes, of(found, "base").pictures) == (99, 198)
+
+
+def test_pictures_of_mini_imagenet_are_missing_or_too_many_by_their_authors_names(tmp_path):
+    """One picture has the name of another: it lacks, and the other one is too much."""
+    called = {name: sorted(MiniImageNet.catalogue.pictures(name)) for name in MiniImageNet.catalogue.classes["novel"]}
+    (first, second), names = list(called)[:2], {}
+    for name in (first, second):
+        (tmp_path / name).mkdir()
+        names[name] = [*called[name]]
+    lost, more = names[first].pop(7), f"{first}00009999.jpg"
+    names[first].append(more)
+    names[second].append("holiday.jpg")
+    for number, (name, file) in enumerate((name, file) for name, files in names.items() for file in files):
+        (tmp_path / name / file).write_bytes(pgm(number))
+    found = of(survey(MiniImageNet(str(tmp_path))), "novel")
+    assert found.missing[-1] == f"1 of 600 pictures of class {first}: {lost}"
+    assert set(found.missing[:-1]) == {f"class {name}" for name in list(called)[2:]}
+    assert found.extra == (
+        f"1 pictures of class {first} (600, not 600): {more}",
+        f"1 pictures of class {second} (601, not 600): holiday.jpg",
+    )
+
+
+def pgm(number):
+    """A picture of two grey pixels, each number another one."""
+    return b"P5 2 1 255 " + number.to_bytes(2, "big")
+
+
+def test_a_known_copy_is_named(whole, monkeypatch):
+    import fsl.benchmarks.survey as place
+
+    assert survey(Cub(str(whole))).copy == ""
+    monkeypatch.setattr(place, "known_copy", lambda name, fingerprint: f"{name} {fingerprint}")
+    found = survey(Cub(str(whole)))
+    assert found.copy == f"cub {found.fingerprint}"
 
 
 def test_one_damaged_archive_does_not_hide_the_others(tmp_path):
