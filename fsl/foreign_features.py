@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from clustering.errors import InputError
 from clustering.fingerprint import fingerprint
+from fsl.benchmarks.archives import check_zip
 from fsl.benchmarks.benchmark import Split
 from fsl.features import FeatureBank
 from fsl.pickles import read_pickle
@@ -74,6 +75,7 @@ def import_features(path: Path, split: Split = "novel") -> FeatureBank:
 
 def _arrays(path: Path) -> Mapping[str, NDArray[Any]]:
     try:
+        check_zip(path)
         with path.open("rb") as stream, np.load(stream) as file:
             return {key: file[key] for key in file.files}
     except Exception as error:  # what a damaged archive raises cannot be listed

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from clustering.errors import InputError
 from fsl.backbones import create_backbone
+from fsl.benchmarks.archives import check_zip
 from fsl.key_matching import Unmatched, match_keys
 
 RECIPE = 1  # raised whenever the same file gives other weights, so that no imported checkpoint is taken for new
@@ -36,10 +37,11 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
             another network, each of which is named, or NaN.
     """
     path = Path(path)
+    weights = read_weights(path)  # before a network is made, which takes longer than to see that a file is none
     with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced at once
         backbone = create_backbone(name, channels=channels, size=size)
     try:
-        backbone.load_state_dict(_matched(read_weights(path), backbone))
+        backbone.load_state_dict(_matched(weights, backbone))
     except Unmatched as error:
         raise InputError(
             f"{path}: not the weights of backbone {name} for images of {channels} x {size} x {size}: {error}; "
@@ -81,6 +83,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
             with safetensors.safe_open(path, framework="pt") as file:
                 found = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
         elif path.suffix == ".npz":
+            check_zip(path)
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
                 found = {key: torch.from_numpy(arrays[key]) for key in arrays.files}
         else:

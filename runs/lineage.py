@@ -67,13 +67,12 @@ class Lineage:
         Raises:
             InputError: a wrong value, or images that are not there.
         """
-        from fsl.benchmarks.images import images_source
-
         if config.features is not None:
             return cls.on(config, "")
-        target = _target(config)
-        sources = [cast("Benchmark", config.benchmark.build()), *([target] if target else [])]
-        return cls.on(config, *map(images_source, sources))
+        benchmark, target = cast("Benchmark", config.benchmark.build()), _target(config)
+        if target is None:
+            return cls.on(config, _source(benchmark))
+        return cls.on(config, _source(benchmark, "benchmark"), _source(target, "target"))
 
     @classmethod
     def on(cls, config: TrainConfig, source: str, target_source: str = "", *, anywhere: bool = False) -> "Lineage":
@@ -194,6 +193,25 @@ def _code(config: EvaluateConfig | TuneConfig) -> str:
     """Fingerprint of what computes accuracies with that strategy on that sampler's tasks."""
     plugins = [choice.kind.__module__ for choice in (config.strategy, config.sampler)]
     return code_fingerprint("fsl.evaluation", "fsl.tasks", *plugins)
+
+
+def _source(benchmark: "Benchmark", group: str = "") -> str:
+    """Fingerprint of what a benchmark's images are made from.
+
+    Args:
+        group: whose `root` a missing folder is to be given as, where there are two.
+
+    Raises:
+        InputError: images that are not there.
+    """
+    from fsl.benchmarks.images import images_source
+
+    try:
+        return images_source(benchmark)
+    except InputError as error:
+        if not group:
+            raise
+        raise InputError(str(error).replace(" root=", f" {group}.root=")) from error
 
 
 def _target(config: TrainConfig) -> "Benchmark | None":

@@ -44,3 +44,13 @@ def _mapped(path: Path, member: zipfile.ZipInfo) -> NDArray[Any] | None:
         if dtype.hasobject or 0 in shape or shape == ():
             return None
         return np.memmap(path, dtype, "r", stream.tell(), shape, "F" if fortran else "C")
+
+
+def check_zip(path: Path) -> None:
+    """That a file is an archive at all: of any other numpy says that it holds pickled objects.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if not zipfile.is_zipfile(path):
+        raise ValueError("it is no zip archive")
