@@ -164,3 +164,14 @@ def test_tasks_are_written_of_the_targets_classes(store, monkeypatch, tiny_argum
     assert len(written) == 40
     assert np.array_equal(written.classes.gather(1, written.support_labels), labels[written.support])
     assert not list(store.images.iterdir()), "its labels are enough"
+
+
+def test_which_folder_is_missing_is_said_with_its_key():
+    for groups, key in (
+        (["benchmark=glyphs", "target=cub"], "target"),
+        (["benchmark=mini", "target=glyphs"], "benchmark"),
+    ):
+        (config,) = parse(EvaluateConfig, [*groups, "strategy=simpleshot"])
+        with pytest.raises(InputError, match=rf"no folder given; pass {key}\.root=FOLDER"):
+            Lineage.of(config)
+    assert len(parse(EvaluateConfig, ["experiment=mini_to_cub"])) == 22
