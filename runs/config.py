@@ -60,8 +60,9 @@ class TrainConfig(RunConfig):
         if not self.features:
             raise InputError("features= names no file; give one, or leave it out")
         object.__setattr__(self, "features", tuple(dict.fromkeys(self.features)))
-        if self.checkpoint is not None:
-            raise InputError("checkpoint= is for images, and with features= there are none; leave one of the two out")
+        for name in ("checkpoint", "crop_pct"):
+            if getattr(self, name, None) is not None:
+                raise InputError(f"{name}= is for images, and with features= there are none; leave one of the two out")
         for group, stand_in in GIVEN.items():
             chosen = getattr(self, group)
             if chosen not in (

@@ -174,4 +174,4 @@ def test_which_folder_is_missing_is_said_with_its_key():
         (config,) = parse(EvaluateConfig, [*groups, "strategy=simpleshot"])
         with pytest.raises(InputError, match=rf"no folder given; pass {key}\.root=FOLDER"):
             Lineage.of(config)
-    assert len(parse(EvaluateConfig, ["experiment=mini_to_cub"])) == 22
+    assert all(config.crosses for config in parse(EvaluateConfig, ["experiment=mini_to_cub"]))

@@ -50,6 +50,7 @@ LINES = {
     "evaluate features=x.plk benchmark=mini": (2, "benchmark=mini and its keys have no part in features"),
     "evaluate features=x.plk epochs=3": (2, "training=glyphs and its keys"),
     "evaluate features=x.plk checkpoint=y.pth": (2, "leave one of the two out"),
+    "evaluate features=x.plk crop_pct=0.875": (2, "crop_pct= is for images"),
     "evaluate features=x.plk target=omniglot": (2, "leave one of the two out"),
     "evaluate features=[]": (2, "names no file"),
     "train features=x.plk": (2, "transduce evaluate and tune"),
