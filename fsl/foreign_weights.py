@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from clustering.errors import InputError
 from fsl.backbones import create_backbone
 from fsl.benchmarks.archives import check_zip
-from fsl.key_matching import Unmatched, match_keys
+from fsl.key_matching import Unmatched, classifier_keys, match_keys
 
 RECIPE = 1  # raised whenever the same file gives other weights, so that no imported checkpoint is taken for new
 TORCH = (".pth", ".pt", ".tar", ".ckpt", ".bin")
@@ -25,6 +25,8 @@ CONTAINERS = ("state_dict", "state", "model", "params", "model_state_dict", "net
 
 def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Module:
     """A network with the weights of a file that people have of it, without its classifier, in evaluation mode.
+
+    Its attribute `left_out` names the tensors of the file that are of a classifier.
 
     Args:
         path: .safetensors, .npz (an array for each name), or what `torch.save` wrote of a state dict, by itself or
@@ -50,6 +52,7 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
     bad = [key for key, value in backbone.state_dict().items() if not bool(value.isfinite().all())]
     if bad:
         raise InputError(f"{path}: NaN or infinite weights in the network's {bad[0]}; give another file")
+    backbone.left_out = tuple(classifier_keys(weights, backbone.state_dict()))  # type: ignore[assignment]
     return backbone.eval()
 
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 Weights = Mapping[str, Tensor]
-HEADS = ("fc", "classifier", "head", "linear", "last_linear", "logits")  # what classifiers are called
+HEADS = ("fc", "classifier", "head", "head_dist", "linear", "last_linear", "logits")  # what classifiers are called
 COUNTER = "num_batches_tracked"  # which older files lack, and evaluation does not use
 
 
@@ -55,6 +55,13 @@ def match_keys(weights: Weights, own: Weights) -> dict[str, Tensor]:
     return found
 
 
+def classifier_keys(weights: Weights, own: Weights) -> list[str]:
+    """The file's tensors that are of a classifier, which the network has no place for."""
+    return [
+        key for key in weights if _is_head(key) and not any(key == mine or key.endswith(f".{mine}") for mine in own)
+    ]
+
+
 def _by_name(weights: Weights, own: Weights) -> _Pairing:
     """Equal names behind one prefix, the one under which the most are found; what is elsewhere has no part in it."""
     prefixes = {""} | {key[: i + 1] for key in weights for i, letter in enumerate(key) if letter == "."}
@@ -76,9 +83,9 @@ def _by_order(weights: Weights, own: Weights) -> _Pairing:
     for (name, leaves), (other, others) in zip(mine.items(), theirs.items(), strict=False):
         alike = all(leaf in others and others[leaf].shape == tensor.shape for leaf, tensor in leaves.items())
         if alike and not others.keys() - leaves.keys() - ({"bias"} if name in normalised else set()):
-            pairs |= {f"{name}.{leaf}": f"{other}.{leaf}" for leaf in leaves}
+            pairs |= {_key(name, leaf): _key(other, leaf) for leaf in leaves}
             del rest[other]
-    surplus = [f"{name}.{leaf}" for name, leaves in rest.items() for leaf in leaves]
+    surplus = [_key(name, leaf) for name, leaves in rest.items() for leaf in leaves]
     return _Pairing(pairs, [key for key in own if key not in pairs], surplus)
 
 
@@ -94,6 +101,10 @@ def _layer(key: str) -> str:
     return key.rpartition(".")[0]
 
 
+def _key(layer: str, leaf: str) -> str:
+    return f"{layer}.{leaf}" if layer else leaf  # a network's own tensors are in no layer
+
+
 def _once(weights: Weights) -> Weights:
     """Without layers equal to an earlier one: some programs keep each layer under several names."""
     kept: dict[str, dict[str, Tensor]] = {}
@@ -103,7 +114,7 @@ def _once(weights: Weights) -> Weights:
             for others in kept.values()
         ):
             kept[name] = leaves
-    return {f"{name}.{leaf}": tensor for name, leaves in kept.items() for leaf, tensor in leaves.items()}
+    return {_key(name, leaf): tensor for name, leaves in kept.items() for leaf, tensor in leaves.items()}
 
 
 def _normalised(own: Weights) -> dict[str, str]:

@@ -92,9 +92,8 @@ def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | N
     look = look_of(name, size)
     if weights is not None:
         return import_backbone(weights, name, channels=look.channels, size=look.size)
+    weights_place(name)
     config = _config(name)
-    if not (config.hf_hub_id or config.url or config.file):
-        raise InputError(f"{PREFIX}{name}: timm has no weights of it; give a file of them, or choose another network")
     if _offline() and not config.file and not _is_here(config):
         raise _absent(name, config)
     with torch.random.fork_rng(devices=[]):  # the weights drawn first are replaced at once
@@ -102,6 +101,19 @@ def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | N
             return create_backbone(name, channels=look.channels, size=look.size, pretrained=True).eval()
         except OSError as error:
             raise _absent(name, config) from error
+
+
+def weights_place(name: str) -> str:
+    """Where timm has the weights of a network from: a repository of the Hugging Face hub, or an address.
+
+    Raises:
+        InputError: as `look_of`, or where there are none.
+    """
+    config = _config(name)
+    place = config.hf_hub_id or config.url or config.file
+    if not place:
+        raise InputError(f"{PREFIX}{name}: timm has no weights of it; give a file of them, or choose another network")
+    return str(place)
 
 
 def weights_fingerprint(network: nn.Module) -> str:

@@ -81,7 +81,7 @@ def _bank(
             except InputError as error:
                 progress.note(str(error))
                 store.put_aside(entry.path, progress.note)
-        if trained is None and config.checkpoint is None:
+        if trained is None and not config.given:
             progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
         made = checkpoint(config, store, tracker, progress=progress)
         bank, speed = _extract(config, lineage, part, made, store, tracker, progress)
@@ -91,7 +91,7 @@ def _bank(
         facts = {"checkpoint": made.fingerprint, "split": part.split, "images": bank.provenance.get("images", "")}
         name = f"{train_name(config)} on {part.benchmark.name}, {part.split}"
         card = cards.bank(bank, name, config.training_config().result_keys())
-        timing = {"backbone": config.backbone.name, "size": lineage.benchmark.size, "images_per_second": speed}
+        timing = {"backbone": config.backbone.name, "size": lineage.look.size, "images_per_second": speed}
         entry = store.publish("features", key, [BANK], facts | timing, lambda _: card.text(bank.fingerprint()))
     return FeatureBank.load(entry.path / BANK)
 
@@ -112,7 +112,7 @@ def _extract(
     from fsl.features import FeatureBank, extract
     from fsl.training import load_backbone
 
-    network = lineage.benchmark  # whose pictures it was trained on, whatever it is shown now
+    look = lineage.look  # of the images that it was trained on, whatever it is shown now
     base = None
     if part.split != "base":
         base = _bank(config, lineage, lineage.part("base"), store, tracker, progress)
@@ -128,9 +128,10 @@ def _extract(
     found = extract(
         backbone if lineage.crop_pct is None else nn.Sequential(CenterCrop(lineage.crop_pct), backbone),
         images,
-        mean=network.mean,
-        std=network.std,
-        size=network.size,
+        mean=look.mean,
+        std=look.std,
+        size=look.size,
+        interpolation=look.interpolation,
         device=config.device,
         progress=progress,
     )
@@ -143,8 +144,8 @@ def _extract(
         "checkpoint": made.fingerprint,
         "images": images.fingerprint,
         "source": part.source,
-        "size": f"{network.channels} x {network.size} x {network.size}",
-        "transform": f"scaled to 0..1, mean {list(network.mean)}, std {list(network.std)}{cut}",
+        "size": f"{look.channels} x {look.size} x {look.size}",
+        "transform": f"scaled to 0..1, mean {list(look.mean)}, std {list(look.std)}{cut}",
     }
     base_mean = found.double().mean(dim=0).float() if base is None else base.base_mean
     return FeatureBank(found, images.labels, images.class_names, base_mean, provenance), speed

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark
     from fsl.benchmarks.images import ImageSet
     from fsl.features import FeatureBank
+    from fsl.pretrained import Look
 
 LIBRARY = "transduce"
 Facts = Mapping[str, Any]
@@ -152,13 +153,21 @@ def trained(name: str, config: Facts, benchmark: "Benchmark", facts: Facts, spli
     )
 
 
-def given(backbone: str, benchmark: "Benchmark | type[Benchmark]", source: str, content: str) -> Card:
+def given(
+    backbone: str,
+    benchmark: "Benchmark | type[Benchmark]",
+    source: str,
+    content: str,
+    look: "Look | None" = None,
+) -> Card:
     """Of weights that another program trained.
 
     Args:
         source: the name of the file.
         content: fingerprint of what was in it.
+        look: what images the network takes, where they are not the benchmark's.
     """
+    shown, key = look or benchmark, "checkpoint" if look is None else "pretrained"
     _, terms = TERMS.get(benchmark.name, NOT_KNOWN)
     return Card(
         title=f"{backbone} from {source}",
@@ -168,7 +177,7 @@ def given(backbone: str, benchmark: "Benchmark | type[Benchmark]", source: str, 
             "stage": "checkpoint",
             "benchmark": benchmark.name,
             "backbone": backbone,
-            "input": _input(benchmark),
+            "input": _input(shown),
             "imported": source,
             "content": content,
         },
@@ -178,11 +187,11 @@ def given(backbone: str, benchmark: "Benchmark | type[Benchmark]", source: str, 
             "Its pictures are taken to be normalised as above; with another mean or deviation, features are worse.",
             f"The pictures: {terms}. Whether the weights may be passed on, its authors say.",
         ],
-        use=_command(f"transduce evaluate benchmark={benchmark.name} backbone={backbone} checkpoint=FILE.safetensors"),
+        use=_command(f"transduce evaluate benchmark={benchmark.name} backbone={backbone} {key}=FILE.safetensors"),
         license="unknown",
         datasets=[benchmark.name],
         tags=[benchmark.name, backbone, "imported"],
-        table=[("backbone", backbone), ("input", _input_in_words(benchmark)), ("file", f"{source}, `{content}`")],
+        table=[("backbone", backbone), ("input", _input_in_words(shown)), ("file", f"{source}, `{content}`")],
     )
 
 
@@ -236,12 +245,12 @@ def bank(found: "FeatureBank", name: str, config: Facts | None = None) -> Card:
     )
 
 
-def _input(benchmark: "Benchmark | type[Benchmark]") -> dict[str, Any]:
+def _input(benchmark: "Benchmark | type[Benchmark] | Look") -> dict[str, Any]:
     look = {"channels": benchmark.channels, "size": benchmark.size}
     return look | {"mean": list(benchmark.mean), "std": list(benchmark.std)}
 
 
-def _input_in_words(benchmark: "Benchmark | type[Benchmark]") -> str:
+def _input_in_words(benchmark: "Benchmark | type[Benchmark] | Look") -> str:
     size = f"{benchmark.channels} x {benchmark.size} x {benchmark.size}"
     return f"{size}, scaled to 0..1, mean {list(benchmark.mean)}, deviation {list(benchmark.std)}"
 

@@ -45,10 +45,10 @@ def checkpoint(
 ) -> Checkpoint:
     """The backbone of a config: trained where there is none; an interrupted training goes on.
 
-    With `checkpoint=FILE` nothing is trained, and no run made: the weights in the file are taken into the store.
+    With `checkpoint=FILE` or `pretrained=` nothing is trained, and no run made: the weights are taken into the store.
 
     Args:
-        force: train (or read the file) again, even though it is there.
+        force: train (or read the weights) again, even though it is there.
 
     Raises:
         InputError: see `fsl.training.train`, `fsl.foreign_weights`, `Store`, `Tracker`.
@@ -57,14 +57,14 @@ def checkpoint(
     name, key = train_name(config), lineage.checkpoint
     if not force and (entry := store.peek("checkpoints", key)):
         return _reused(entry, key, tracker)
-    if config.checkpoint is None:
+    if not config.given:
         tracker.bury()
     with store.lock("checkpoint", key, f"the training of {name}", progress.note):
         entry = None if force else store.find("checkpoints", key, progress.note)
         if entry:
             return _reused(entry, key, tracker)
-        if config.checkpoint is not None:
-            return _import(config, config.checkpoint, lineage, store, progress)
+        if config.given:
+            return _import(config, lineage, store, progress)
         return _train(config, lineage, store, tracker, progress, force)
 
 
@@ -87,22 +87,31 @@ def _tidy(entry: Entry) -> None:
         (entry.path / rest).unlink(missing_ok=True)
 
 
-def _import(config: TrainConfig, file: str, lineage: Lineage, store: Store, progress: Progress) -> Checkpoint:
-    """The weights of a file as a finished checkpoint."""
+def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progress) -> Checkpoint:
+    """Given weights as a finished checkpoint."""
     from fsl.checkpoints import save_backbone
     from fsl.foreign_weights import import_backbone
+    from fsl.pretrained import pretrained_backbone, weights_place
 
-    look = {"channels": lineage.benchmark.channels, "size": lineage.benchmark.size}
-    network = config.backbone.build()
-    backbone = import_backbone(Path(file), network, **look)
-    facts = {"imported": Path(file).name, "content": config.result_keys()["checkpoint"]}
-    pixels = {"benchmark": lineage.benchmark.name, "mean": lineage.benchmark.mean, "std": lineage.benchmark.std}
-    card = cards.given(network, lineage.benchmark, facts["imported"], facts["content"])
+    network, look = config.backbone.build(), lineage.look
+    size: dict[str, int] = {"channels": look.channels, "size": look.size}
+    if config.checkpoint is not None:
+        origin, backbone = config.checkpoint, import_backbone(Path(config.checkpoint), network, **size)
+    elif config.pretrained == "true":
+        origin, backbone = weights_place(network), pretrained_backbone(network)
+    else:
+        origin = str(config.pretrained)
+        backbone = pretrained_backbone(network, Path(origin))
+    facts = {"imported": Path(origin).name, "content": config.weights}
+    shown = {"benchmark": lineage.benchmark.name, "mean": look.mean, "std": look.std}
+    card = cards.given(
+        network, lineage.benchmark, facts["imported"], str(facts["content"]), look if config.pretrained else None
+    )
     partial = store.partial("checkpoints", lineage.checkpoint, fresh=True)
     with store.watched():
-        save_backbone(partial / CHECKPOINT, backbone, network, **look, about={**facts, **pixels})
+        save_backbone(partial / CHECKPOINT, backbone, network, **size, about={**facts, **shown})
     entry = store.publish("checkpoints", lineage.checkpoint, [CHECKPOINT], facts, card.text)
-    progress.note(f"weights of {network} taken from {file}")
+    progress.note(f"weights of {network} taken from {origin}")
     return Checkpoint(entry.path / CHECKPOINT, lineage.checkpoint, entry.fingerprint, "", False, entry.facts)
 
 

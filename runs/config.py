@@ -52,15 +52,26 @@ class TrainConfig(RunConfig):
     features: tuple[str, ...] | None = key(
         None, "files of features to use instead of images and network, of novel classes and of others: NOVEL,BASE"
     )
+    pretrained: str | None = key(
+        None, "weights of a network of timm, shown images as timm shows them: true: timm's own; FILE: that file's"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        word = (self.pretrained or "").lower()
+        if word in ("true", "false"):
+            object.__setattr__(self, "pretrained", word if word == "true" else None)
+        if self.checkpoint is not None and self.pretrained is not None:
+            raise InputError(
+                "checkpoint= and pretrained= both give weights; leave one out: checkpoint=FILE is of a network trained "
+                "on the benchmark's images, pretrained= of one that gets them as timm shows its networks images"
+            )
         if self.features is None:
             return
         if not self.features:
             raise InputError("features= names no file; give one, or leave it out")
         object.__setattr__(self, "features", tuple(dict.fromkeys(self.features)))
-        for name in ("checkpoint", "crop_pct"):
+        for name in ("checkpoint", "pretrained", "crop_pct"):
             if getattr(self, name, None) is not None:
                 raise InputError(f"{name}= is for images, and with features= there are none; leave one of the two out")
         for group, stand_in in GIVEN.items():
@@ -78,6 +89,24 @@ class TrainConfig(RunConfig):
         """The chosen option of each group; without those that have no part where features are given."""
         return {name: choice for name, choice in super().choices().items() if GIVEN.get(name) != choice}
 
+    @property
+    def given(self) -> bool:
+        """Whether weights are given, so that nothing is trained."""
+        return self.checkpoint is not None or self.pretrained is not None
+
+    @property
+    def weights(self) -> str | None:
+        """Which weights are given: by the content of their file; None where there are none.
+
+        Raises:
+            InputError: where the file is not there.
+        """
+        if self.checkpoint is not None:
+            return content("checkpoint", self.checkpoint, "a file of weights")
+        if self.pretrained in (None, "true"):
+            return self.pretrained and "timm"
+        return f"timm {content('pretrained', self.pretrained, 'a file of weights, or true')}"
+
     def training_config(self) -> "TrainConfig":
         """The part that decides which checkpoint is used."""
         return TrainConfig(**{field.name: getattr(self, field.name) for field in dataclasses.fields(TrainConfig)})
@@ -90,21 +119,21 @@ class TrainConfig(RunConfig):
             InputError: where the file of weights is not there.
         """
         kept = super().result_keys()
-        del kept["features"]
+        del kept["features"], kept["pretrained"]
         if self.features is not None:
             del kept["checkpoint"]
             return kept
         kept["training"] = "training"  # its options are settings of one class
-        if self.checkpoint is None:
-            del kept["checkpoint"]
-        else:
+        if self.given:
             del kept["training"]
-            kept["checkpoint"] = content("checkpoint", self.checkpoint, "a file of weights")
+            kept["checkpoint"] = self.weights
+        else:
+            del kept["checkpoint"]
         return kept
 
     def _items(self) -> Iterable[tuple[str, Any]]:
         for name, value in super()._items():
-            if name.partition(".")[0] != "training" or self.checkpoint is None:  # else nothing is trained
+            if name.partition(".")[0] != "training" or not self.given:  # else nothing is trained
                 yield name, value
 
 

@@ -68,6 +68,7 @@ class Group:
 
 
 SAME = "same"
+TIMM = "timm:"  # before the name of a backbone of timm; may be left out
 GROUPS: dict[str, Group] = {
     group.name: group
     for group in (
@@ -259,7 +260,7 @@ def _option(group: str, name: str) -> Choice:
         return Choice(group, name, fields_of(kind, load(kind, name)))
     if kind.builds:
         raise unknown(kind.key, name, names(group))
-    return Choice(group, name)
+    return Choice(group, name, plugin=name.removeprefix(TIMM))
 
 
 def fields_of(group: Group, built: Any) -> dict[str, Any]:

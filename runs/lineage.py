@@ -17,6 +17,7 @@ from runs.tuning_protocol import RULE, steps_of
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark, Decoded, Split
     from fsl.benchmarks.images import ImageSet
+    from fsl.pretrained import Look
 
 
 class Part(NamedTuple):
@@ -41,6 +42,7 @@ class Lineage:
         trained_on: the built benchmark that the network was trained on; None where features were given.
         source: fingerprint of what its images are made from.
         checkpoint: identity of the training, or of the weights that were given.
+        shown: what images the network takes; None where features were given.
         target: the benchmark of the novel classes, where it is another one, and the fingerprint of its images.
         crop_pct: share of a side that the trained network is shown; None: whole pictures.
         given: files of features in the place of all these.
@@ -49,6 +51,7 @@ class Lineage:
     trained_on: "Benchmark | None"
     source: str
     checkpoint: str
+    shown: "Look | None"
     target: tuple["Benchmark", str] | None = None
     crop_pct: float | None = None
     given: tuple[str, ...] = ()
@@ -59,6 +62,13 @@ class Lineage:
         if self.trained_on is None:
             raise LookupError("features that were given are of no benchmark")
         return self.trained_on
+
+    @property
+    def look(self) -> "Look":
+        """What images the network takes; not of features that were given."""
+        if self.shown is None:
+            raise LookupError("features that were given are of no network here")
+        return self.shown
 
     @classmethod
     def of(cls, config: TrainConfig) -> "Lineage":
@@ -83,7 +93,7 @@ class Lineage:
                 stands for it.
         """
         if config.features is not None:
-            return cls(None, "", "", given=config.features)
+            return cls(None, "", "", None, given=config.features)
         lineage, target = cls._without_target(config, source, anywhere), _target(config)
         if isinstance(config, EvaluateConfig | TuneConfig):
             lineage = dataclasses.replace(lineage, crop_pct=config.crop_pct)
@@ -93,15 +103,23 @@ class Lineage:
     def _without_target(cls, config: TrainConfig, source: str, anywhere: bool) -> "Lineage":
         from fsl import foreign_weights
         from fsl.backbones import backbone_code
+        from fsl.pretrained import Look, look_of, weights_place
         from fsl.training import RECIPE, precision_of
 
         training = config.training.build()
         benchmark = cast("Benchmark", config.benchmark.build())
-        look: list[Any] = [benchmark.channels, benchmark.size, *benchmark.mean, *benchmark.std]
-        code = backbone_code(config.backbone.build())
-        if config.checkpoint is not None:
-            given = [config.result_keys()["checkpoint"], config.backbone.plugin, foreign_weights.RECIPE]
-            return cls(benchmark, source, identity("checkpoint", given=given, source=source, look=look, code=code))
+        name = config.backbone.build()
+        seen = Look(benchmark.channels, benchmark.size, benchmark.mean, benchmark.std)
+        if config.pretrained is not None:
+            seen = look_of(name)
+        look: list[Any] = [seen.channels, seen.size, *seen.mean, *seen.std]
+        code = backbone_code(name)
+        if config.given:
+            given = [config.weights, config.backbone.plugin, foreign_weights.RECIPE]
+            if config.pretrained is not None:
+                given += [seen.interpolation, weights_place(name) if config.pretrained == "true" else ""]
+            key = identity("checkpoint", given=given, source=source, look=look, code=code)
+            return cls(benchmark, source, key, seen)
         look = [*look, repr(benchmark.augmentation)]
         keys = config.training_config().result_keys()
         left_open = anywhere and training.precision == "auto"
@@ -112,6 +130,7 @@ class Lineage:
             identity(
                 "checkpoint", config=keys, source=source, look=look, code=code, precision=precision, recipe=RECIPE
             ),
+            seen,
         )
 
     def part(self, split: str) -> Part:
@@ -246,8 +265,8 @@ def common_tags(config: TrainConfig, lineage: Lineage) -> dict[str, Any]:
     return {
         "benchmark": config.benchmark.name,
         "backbone": config.backbone.name,
-        "training": config.training.name if config.checkpoint is None else "",
-        "weights": "" if config.checkpoint is None else config.result_keys()["checkpoint"],
+        "training": "" if config.given else config.training.name,
+        "weights": config.weights or "",
         "seed": config.seed,
         "data": lineage.source,
         **({"target_data": lineage.target[1]} if lineage.target else {}),
@@ -272,6 +291,8 @@ def train_name(config: TrainConfig) -> str:
 
 def weights_name(config: TrainConfig) -> str:
     """The name of the file of weights, or of features, that was given, without its endings; empty where none was."""
+    if config.pretrained is not None:
+        return f"{short(config.backbone)} pretrained"
     given = config.features[0] if config.features else config.checkpoint or ""
     return pathlib.PurePath(given).name.removesuffix(".tar").rpartition(".")[0]
 

@@ -5,8 +5,9 @@ import pathlib
 import re
 from functools import cache
 
-from clustering.errors import unknown
+from clustering.errors import InputError, unknown
 from fsl.backbones import OWN
+from runs.groups import TIMM
 
 FEWEST = 500  # with fewer names found, timm is written in another way than this file expects
 
@@ -17,8 +18,12 @@ def check_backbone(name: str, also: list[str]) -> None:
     Raises:
         InputError: with the nearest right name.
     """
+    bare = name.removeprefix(TIMM)
+    if bare != name and bare in OWN:
+        raise InputError(f"backbone={name}: a network of this project, not of timm; write backbone={bare}")
     if name in also or name in OWN:
         return
+    name = bare
     known = _registered()
     if len(known) < FEWEST:
         from fsl.backbones import backbone_names

@@ -174,9 +174,9 @@ class Planner:
         if lineage.given:
             return
         name = train_name(config)
-        given = config.checkpoint is not None
+        given = config.given
         extracted = _extracted(config, lineage, results)
-        parameters, dimension = _network(config.backbone.build(), lineage.benchmark.channels, lineage.benchmark.size)
+        parameters, dimension = _network(config.backbone.build(), lineage.look.channels, lineage.look.size)
         # While it trains: the best weights, and the last ones with their momentum.
         state, needed = self._state("checkpoints", lineage.checkpoint, (1 if given else 3) * parameters * 4)
         missing = [part for part in extracted if not self._peek("features", lineage.bank_of(part))]
@@ -195,7 +195,7 @@ class Planner:
             needed = None if count is None else count * (4 * dimension + 8)
             shown = part.split if part.benchmark is lineage.benchmark else _images(part)
             state, needed = self._state("features", key, needed)
-            seconds = self._durations.extraction(config, lineage.benchmark.size, count)
+            seconds = self._durations.extraction(config, lineage.look.size, count)
             yield Step("features", f"{name} {shown}", key, state, needed, 0, seconds)
 
     def _state(self, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:

@@ -38,7 +38,7 @@ def preflight(
         if config.features is not None:
             tasks_of(config, given_bank(config.features, config.split))
             continue
-        if config.checkpoint is not None:
+        if config.given:
             checkpoint(config, store, tracker, progress=progress)  # before images are read
         part = lineage.part(config.split)
         place = (part.source, part.split)

@@ -15,8 +15,8 @@ FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
 Evaluate strategies on few-shot tasks drawn from the novel classes of a benchmark: mean accuracy with its
 95 % interval over tasks. Every strategy gets the same tasks. Where there is no matching checkpoint, the
-backbone is trained first, unless checkpoint=FILE gives its weights; features are extracted once, unless
-features=FILE has them. A finished evaluation is used again."""
+backbone is trained first, unless checkpoint=FILE gives its weights, or pretrained=true those that timm has of its
+networks; features are extracted once, unless features=FILE has them. A finished evaluation is used again."""
 EXAMPLES = (
     "",
     "shot=1,5 strategy=simpleshot,laplacianshot",
@@ -24,6 +24,7 @@ EXAMPLES = (
     "strategy=laplacianshot weight=0.1,0.3,1 split=validation",
     "strategy=laplacianshot,slk_ms shot=1,5 tuning=papers",
     "benchmark=mini root=FOLDER checkpoint=model_best.pth.tar shot=1,5",
+    "benchmark=mini root=FOLDER backbone=timm:resnet50 pretrained=true",
     "features=output.plk strategy=simpleshot,laplacianshot shot=1,5",
     "strategy=laplacianshot_as_published --dry-run",
     "strategy=laplacianshot --help            (the fields of that strategy)",

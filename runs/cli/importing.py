@@ -94,8 +94,8 @@ def _features(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
-    name = given["backbone"]
-    check_backbone(name, groups.names("backbone"))
+    check_backbone(given["backbone"], groups.names("backbone"))
+    name = given["backbone"].removeprefix(groups.TIMM)
     kind = groups.option("benchmark", given["benchmark"]).kind
     from clustering.fingerprint import fingerprint
     from fsl.checkpoints import FORMAT, save_backbone
@@ -114,6 +114,7 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
         "images": f"{kind.channels} x {kind.size} x {kind.size}",
         "tensors": len(backbone.state_dict()),
         "parameters": sum(parameter.numel() for parameter in backbone.parameters()),
+        "left out": ", ".join(backbone.left_out) or "nothing",  # type: ignore[arg-type]
         "card": str(card),
     }
 

@@ -12,7 +12,8 @@ ABOUT = """\
 Train a backbone with cross-entropy on the base classes of a benchmark, and keep the weights that are best at
 nearest-prototype classification of the validation classes. An interrupted training goes on at its last
 finished epoch when the same command is given again; a finished one is used again. With checkpoint=FILE
-nothing is trained: the weights in the file are taken instead, whatever program wrote them."""
+nothing is trained: the weights in the file are taken instead, whatever program wrote them. Nor is a network
+with pretrained=: it is used as it is, as a training cannot begin with given weights."""
 EXAMPLES = (
     "",
     "benchmark=omniglot root=FOLDER backbone=conv4",

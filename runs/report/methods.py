@@ -169,7 +169,8 @@ def _outcome(row: RunRow) -> Outcome:
     params, tags = row.params, row.tags
     network = f"{short_name(params.get('benchmark', '?'))}/{short_name(params.get('backbone', '?'))}"
     if tags.get("weights"):
-        network += f", weights {PurePath(params.get('checkpoint', '')).name or tags['weights']}"
+        file = params.get("checkpoint", "None")
+        network += " pretrained" if file == "None" else f", weights {PurePath(file).name or tags['weights']}"
     if params.get("target", groups.SAME) != groups.SAME:
         network += f", on {short_name(params['target'])}"
     parts = [f"{tags['way']}-way"] if "way" in tags else []

@@ -124,7 +124,9 @@ class Reader:
         self._datasets = list(dict.fromkeys(run.tags.get("dataset", "") for run in evaluations))
         # A network that was given as a file is named by it, where that is still there.
         used = dict.fromkeys(
-            (run.params.get("benchmark", ""), run.params.get("checkpoint", "None")) for run in evaluations
+            (run.params.get("benchmark", ""), run.params.get("checkpoint", "None"))
+            for run in evaluations
+            if run.params.get("pretrained", "None") == "None"
         )
         self._networks = [
             (name, [] if file == "None" else [f"checkpoint={write(file)}"])

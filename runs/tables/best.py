@@ -7,7 +7,15 @@ from runs.tables.filling import result_keys
 from runs.tables.gains import BySeed, gain
 from runs.tables.table import Cell, Column, Row, Table
 
-METHOD = ("strategy", "tuning", "backbone", "training", "checkpoint", "audit")  # what may differ between rivals
+METHOD = (
+    "strategy",
+    "tuning",
+    "backbone",
+    "training",
+    "checkpoint",
+    "pretrained",
+    "audit",
+)  # what may differ between rivals
 
 
 def with_best(table: Table, read: Callable[[Cell], BySeed]) -> Table:

@@ -207,13 +207,15 @@ def _data(kept: Mapping[str, str]) -> tuple[str, ...]:
 
 def _of_run(run: RunRow) -> dict[str, str]:
     features = run.tags.get("features") if run.params.get("features", "None") != "None" else None
-    return _kept({**run.params, "checkpoint": run.tags.get("weights") or None, "features": features})
+    return _kept({**run.params, **_BY_CONTENT, "checkpoint": run.tags.get("weights") or None, "features": features})
 
 
 def _of_config(config: EvaluateConfig) -> dict[str, str]:
-    content = config.result_keys().get("checkpoint")  # by content, wherever the file lies
     features = given_fingerprint(config.features, config.split) if config.features else None
-    return _kept({**config.settled({}).flat(), "checkpoint": content, "features": features})
+    return _kept({**config.settled({}).flat(), **_BY_CONTENT, "checkpoint": config.weights, "features": features})
+
+
+_BY_CONTENT = {"checkpoint": None, "pretrained": None}  # which weights, wherever their file lies
 
 
 @functools.cache

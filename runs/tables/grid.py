@@ -78,7 +78,7 @@ def _about(configs: Sequence[EvaluateConfig]) -> str:
         else "",
         f"on {short_name(same['target'])}" if same.get("target", SAME) != SAME else "",
         "base mean of the target" if same.get("base_mean") == "target" else "",
-        f"weights {weights_name(configs[0])}" if same.get("checkpoint") else "",
+        f"weights {weights_name(configs[0])}" if same.get("checkpoint") or same.get("pretrained") else "",
         f"features of {weights_name(configs[0])}" if same.get("features") else "",
         f"{same['sampler.way']}-way" if "sampler.way" in same else "",
         f"{same['sampler.query']} queries a class{uneven}" if "sampler.query" in same else "",

@@ -87,7 +87,7 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
 def _network(configs: Iterable[Config]) -> str:
     """The network of few-shot configs on another benchmark, in words."""
     few_shot = [config for config in configs if isinstance(config, EvaluateConfig)]
-    weights = next((weights_name(config) for config in few_shot if config.checkpoint), "")
+    weights = next((weights_name(config) for config in few_shot if config.given), "")
     return f" with {weights or SMALL}" if few_shot else ""
 
 

@@ -6,7 +6,9 @@ from collections import OrderedDict
 
 import numpy as np
 import pytest
+import timm
 import torch
+import torchvision
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import save_file
@@ -161,9 +163,57 @@ def test_importing_moves_nobodys_random_numbers(tmp_path):
     assert torch.equal(torch.rand(3), want)
 
 
-def refused(path, name="conv4", channels=3):
+def drawn(network):
+    """With statistics that differ from layer to layer, so that no two can be mistaken for each other."""
+    generator = torch.Generator().manual_seed(3)
+    for name, tensor in network.state_dict().items():
+        if name.endswith(("running_mean", "running_var")):
+            tensor.uniform_(0.5, 1.5, generator=generator)
+    return network.eval()
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "head"),
+    [
+        ("resnet18", "resnet18", ("fc.weight", "fc.bias")),
+        ("mobilenet_v2", "mobilenetv2_100", ("classifier.1.weight", "classifier.1.bias")),
+        ("efficientnet_b0", "efficientnet_b0", ("classifier.1.weight", "classifier.1.bias")),
+    ],
+)
+def test_networks_of_torchvision_are_those_of_timm(tmp_path, theirs, ours, head):
+    network = drawn(getattr(torchvision.models, theirs)(weights=None))
+    found = import_backbone(as_pth(network.state_dict(), tmp_path / "w"), ours, channels=3, size=64)
+    setattr(network, head[0].partition(".")[0], nn.Identity())
+    images = torch.randn(2, 3, 64, 64)
+    torch.testing.assert_close(found(images), network(images), rtol=1e-4, atol=1e-5)
+    assert found.left_out == head
+
+
+@pytest.mark.parametrize(("name", "size"), [("test_vit", 160), ("test_convnext", 64), ("test_vit", 96)])
+def test_networks_of_timm_without_their_classifier(tmp_path, name, size):
+    """At another size a transformer's position embeddings are resized, as timm does it."""
+    network = drawn(timm.create_model(name, pretrained=False))
+    path = as_pth(network.state_dict(), tmp_path / "w")
+    found = import_backbone(path, name, channels=3, size=size)
+    options = {"img_size": size} if name == "test_vit" else {}
+    file = {"file": str(path), "hf_hub_id": None, "url": ""}
+    want = timm.create_model(name, pretrained=True, pretrained_cfg_overlay=file, num_classes=0, **options).eval()
+    images = torch.randn(2, 3, size, size)
+    torch.testing.assert_close(found(images), want(images), rtol=1e-4, atol=1e-5)
+    assert found.left_out
+    assert all(key.startswith("head.") for key in found.left_out)
+
+
+def test_a_network_whose_tensors_are_cut_otherwise_is_refused_in_the_files_own_names(tmp_path):
+    network = torchvision.models.VisionTransformer(32, 16, 2, 2, 64, 128)
+    message = refused(as_pth(network.state_dict(), tmp_path / "w"), "test_vit", size=32)
+    assert "the file's class_token (1, 1, 64)" in message
+    assert "encoder.layers.encoder_layer_0.self_attention.in_proj_weight (192, 64)" in message
+
+
+def refused(path, name="conv4", channels=3, size=32):
     with pytest.raises(InputError) as caught:
-        import_backbone(path, name, channels=channels, size=32)
+        import_backbone(path, name, channels=channels, size=size)
     message = str(caught.value)
     assert message.startswith(str(path))
     return message

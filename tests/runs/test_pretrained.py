@@ -1,0 +1,132 @@
+"""Networks with weights that people have already: images in the size and colours that the network knows."""
+
+import numpy as np
+import pytest
+import timm
+import torch
+from timm.data import resolve_data_config
+
+from clustering.errors import InputError
+from runs.cli import main
+from runs.config import EvaluateConfig, parse
+from runs.lineage import Lineage, evaluate_name
+from runs.record import read_runs
+from runs.stages import evaluation, features, plan
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder, found = tmp_path_factory.mktemp("weights"), {}
+    for name in ("test_vit", "test_resnet"):
+        torch.manual_seed(0)
+        found[name] = folder / f"{name}.pth"
+        torch.save(timm.create_model(name, pretrained=False).state_dict(), found[name])
+    return found
+
+
+@pytest.fixture
+def arguments(files):
+    kept = ["benchmark=tiny_plugins:Tiny", "noise=30.0", "query=5", "tasks=40", "device=cpu", "strategy=simpleshot"]
+    return [*kept, "backbone=timm:test_vit", f"pretrained={files['test_vit']}"]
+
+
+@pytest.fixture
+def config(arguments):
+    return parse(EvaluateConfig, arguments)[0]
+
+
+def test_grey_images_are_shown_in_colour_in_the_networks_own_size(store, tracker, config, files, notes):
+    bank = features(config, "novel", store, tracker, progress=notes)
+    network = timm.create_model("test_vit", pretrained=False).eval()
+    network.load_state_dict(torch.load(files["test_vit"], weights_only=True))
+    network.reset_classifier(0)
+    data = resolve_data_config({}, model=network)
+    images = torch.from_numpy(config.benchmark.build().read("novel")[0]).float().expand(-1, 3, -1, -1)
+    images = torch.nn.functional.interpolate(images, data["input_size"][1:], mode="bicubic", antialias=True)
+    mean, std = (torch.tensor(data[key])[:, None, None] for key in ("mean", "std"))
+    with torch.inference_mode():
+        want = network((images.clamp(0, 255) / 255 - mean) / std)
+    torch.testing.assert_close(bank.features, want, rtol=1e-3, atol=1e-4)
+    assert bank.provenance["size"] == "3 x 160 x 160"
+    assert not any("training" in bar for bar in notes.bars)
+
+
+def test_nothing_is_trained_and_the_run_says_what_it_stands_on(store, tracker, config):
+    (result,) = evaluation([config], store, tracker)
+    assert read_runs(tracker, "train/") == []
+    (run,) = read_runs(tracker, "evaluate/Tiny")
+    assert run.name == evaluate_name(config) == "simpleshot 5w1s Tiny/test_vit pretrained s0"
+    assert run.tags["weights"].startswith("timm ")
+    assert run.tags["checkpoint"] == store.peek("checkpoints", Lineage.of(config).checkpoint).fingerprint
+    assert not any(name.startswith("training") for name in run.params)
+    (again,) = evaluation([config], store, tracker)
+    assert again.reused
+    np.testing.assert_array_equal(again.accuracies, result.accuracies)
+    assert parse(EvaluateConfig, config.arguments()) == [config]
+
+
+def test_the_plan_imports_and_trains_nothing(store, tracker, config):
+    made = plan([config], store, tracker)
+    assert [step.stage for step in made.steps] == ["images", "images", "import", "features", "features", "evaluation"]
+
+
+def identities(arguments):
+    (config,) = parse(EvaluateConfig, arguments)
+    lineage = Lineage.of(config)
+    return lineage.checkpoint, lineage.bank("novel"), lineage.evaluation(config)
+
+
+def test_identity_is_of_the_weights_and_of_what_the_network_is_shown(arguments, files, tmp_path):
+    known = identities(arguments)
+    copy = tmp_path / "copy.pth"
+    copy.write_bytes(files["test_vit"].read_bytes())
+    assert identities([*arguments[:-1], f"pretrained={copy}"]) == known
+    assert identities([*arguments[:-2], "backbone=test_vit", arguments[-1]]) == known
+    assert identities([*arguments, "epochs=3"]) == known
+    others = [
+        [*arguments[:-1], f"checkpoint={copy}"],
+        [*arguments[:-1], "pretrained=true"],
+        [*arguments[:-1], "pretrained=false"],
+        [*arguments[:-1], f"pretrained={files['test_resnet']}"],
+        [*arguments[:-2], "backbone=timm:test_resnet", arguments[-1]],
+    ]
+    found = [known, *map(identities, others)]
+    assert len({identity for three in found for identity in three}) == 3 * len(found)
+
+
+def test_without_the_key_nothing_is_another_run(tiny_arguments):
+    plain, false = (
+        parse(EvaluateConfig, [*tiny_arguments, "strategy=nearest", *more])[0] for more in ([], ["pretrained=false"])
+    )
+    assert plain == false
+    assert "pretrained" not in plain.result_keys()
+
+
+def test_weights_that_are_not_here_are_said_before_images_are_read(store, monkeypatch, capsys, arguments, tmp_path):
+    """Offline, as where nothing is said, and with a hub's cache that is empty."""
+    monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert main(["evaluate", *arguments[:-1], "pretrained=true"]) == 2
+    said = " ".join(capsys.readouterr().err.split())
+    assert "timm:test_vit: its weights (huggingface.co/timm/test_vit.r160_in1k) are not on this machine" in said
+    assert "HF_HUB_OFFLINE=0" in said
+    assert "pretrained=FILE" in said
+    assert not list(store.images.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"backbone": "conv4"}, "timm:conv4: a network of this project"),
+        ({"backbone": "timm:test_vt"}, "did you mean 'test_vit'"),
+        ({"backbone": "timm:conv4"}, "write backbone=conv4"),
+        ({"pretrained": "nowhere.pth"}, r"pretrained=nowhere\.pth: cannot be read"),
+        ({"backbone": "timm:test_resnet"}, r"test_vit\.pth: not the weights of backbone test_resnet"),
+        ({"checkpoint": "best.pth"}, "leave one out"),
+    ],
+)
+def test_what_cannot_be_is_said(store, tracker, arguments, changed, message):
+    given = dict(argument.split("=", 1) for argument in arguments) | changed
+    with pytest.raises(InputError, match=message):
+        evaluation(parse(EvaluateConfig, [f"{key}={value}" for key, value in given.items()]), store, tracker)
