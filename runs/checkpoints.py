@@ -102,10 +102,10 @@ def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progr
     else:
         origin = str(config.pretrained)
         backbone = pretrained_backbone(network, Path(origin))
-    facts = {"imported": Path(origin).name, "content": config.weights}
+    facts = {"imported": Path(origin).name, "content": str(config.weights)}
     shown = {"benchmark": lineage.benchmark.name, "mean": look.mean, "std": look.std}
     card = cards.given(
-        network, lineage.benchmark, facts["imported"], str(facts["content"]), look if config.pretrained else None
+        network, lineage.benchmark, facts["imported"], facts["content"], look if config.pretrained else None
     )
     partial = store.partial("checkpoints", lineage.checkpoint, fresh=True)
     with store.watched():
