@@ -127,7 +127,7 @@ def _scalar(dtype: Any, data: Any) -> Any:
 
 def _encode(text: str, encoding: Any = "latin1") -> bytes:
     if encoding not in ("latin1", "latin-1", b"latin1", b"latin-1"):
-        raise ValueError(f"text in {encoding!r}")
+        raise ValueError("text in another encoding than Latin-1")
     return text.encode("latin1")
 
 
@@ -154,16 +154,23 @@ MEANT: Mapping[str, Callable[..., Any]] = {
 
 
 class _Plain:
-    """Puts finished arrays where half-written ones stand, and text where Python 2 has keys of bytes."""
+    """Puts finished arrays where half-written ones stand, and text where Python 2 has keys of bytes.
+
+    Each list, dict and tuple is gone through once, however often it stands in others: a few tuples of each other would
+    be millions else.
+    """
 
     def __init__(self) -> None:
         self._seen: set[int] = set()
+        self._tuples: dict[int, tuple[Any, Any]] = {}  # what was read, kept so that its id stays its own, and is made
 
     def __call__(self, value: Any) -> Any:
         if isinstance(value, _Array):
             return self(value.made)
         if isinstance(value, tuple):
-            return tuple(self(item) for item in value)
+            if id(value) not in self._tuples:
+                self._tuples[id(value)] = value, tuple(self(item) for item in value)
+            return self._tuples[id(value)][1]
         if isinstance(value, (_Name, _Dtype)):
             raise ValueError("a type in the place of a value")
         if not isinstance(value, (list, dict)) or id(value) in self._seen:
@@ -185,7 +192,9 @@ def _as_dtype(value: Any) -> _Dtype:
 
 
 def _text(value: Any) -> str:
-    return value.decode("latin1") if isinstance(value, bytes) else str(value)
+    if not isinstance(value, (bytes, str)):  # whose own text may be endless
+        raise ValueError("no text where there should be")
+    return value.decode("latin1") if isinstance(value, bytes) else value
 
 
 def _printable(text: str) -> str:

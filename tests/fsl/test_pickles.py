@@ -127,6 +127,8 @@ def of(*opcodes):
     return b"".join(opcodes) + b"."
 
 
+SHARED = b"K\x07" + b"2\x86" * 60  # a pair of one and the same pair, and so on: 2 to the power of 60 places, 60 tuples
+
 MUST_FAIL = {
     "os.system as protocol 0 writes it": of(b"cos\nsystem\n(S'touch pwned'\ntR"),
     "the old opcode for instances": of(b"(S'touch pwned'\nios\nsystem\n"),
@@ -135,6 +137,8 @@ MUST_FAIL = {
     "numpy's own way to run code": of(b"cnumpy.testing._private.utils\nruntest\n(S'x'\ntR"),
     "a dotted name": of(b"\x80\x04\x8c\x05numpy\x8c\x0edtype.__init__\x93"),
     "another encoding": of(b"c_codecs\nencode\n(Vabc\nVutf-16\ntR"),
+    "an encoding of endless text": of(b"\x80\x02c_codecs\nencode\n(Vabc\n" + SHARED + b"tR"),
+    "a kind of endless text": of(b"\x80\x02cnumpy\ndtype\n(" + SHARED + b"tR"),
     "an object made from outside": of(b"P1\n"),
     "a type as a value": of(b"cnumpy\nndarray\n"),
     "a type with a new meaning": of(b"cnumpy\nndarray\n(N}S'full'\nS'os.system'\nstb)R"),
@@ -161,6 +165,17 @@ def test_what_is_no_data_is_refused(tmp_path, monkeypatch, what):
         read_pickle(tmp_path / "bad.pkl")
     assert len(str(error.value).splitlines()) == 1
     assert os.listdir() == ["bad.pkl"]
+
+
+def test_tuples_of_one_tuple_are_gone_through_once(tmp_path):
+    path = tmp_path / "pairs.pkl"
+    path.write_bytes(of(b"\x80\x02", SHARED))
+    found = read_pickle(path)
+    for _ in range(60):
+        first, second = found
+        assert first is second
+        found = first
+    assert found == 7
 
 
 @given(data=st.data())
