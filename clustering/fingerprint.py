@@ -18,7 +18,8 @@ class Fingerprint:
 
     def add(self, part: Part) -> None:
         """One more part."""
-        data = part if isinstance(part, (bytes, bytearray, memoryview)) else str(part).encode()
+        # names of files may be no UTF-8: Python has surrogates for such bytes
+        data = part if isinstance(part, (bytes, bytearray, memoryview)) else str(part).encode("utf-8", "surrogatepass")
         size = data.nbytes if isinstance(data, memoryview) else len(data)
         self.begin(size)
         self.go_on(data)

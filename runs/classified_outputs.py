@@ -93,7 +93,7 @@ def write_outputs(result: Classified, store: Store, command: str, progress: "Pro
     with store.watched():
         written.rows.parent.mkdir(parents=True, exist_ok=True)
         write_text(written.rows, predictions(result))
-        write_text(written.page, page)
+        write_text(written.page, _writable(page))
         if config.save is not None:
             result.classifier.save(Path(config.save).expanduser())
     return written
@@ -112,7 +112,7 @@ def predictions(result: Classified) -> str:
             continue
         label, chances = rows[place]
         lines.writerow([name, label, f"{chances.max():.6f}", *(f"{chance:.6f}" for chance in chances)])
-    return stream.getvalue()
+    return _writable(stream.getvalue())
 
 
 def said(result: Classified) -> list[str]:
@@ -167,6 +167,11 @@ def record(result: Classified, written: Written, store: Store, tracker: "Tracker
             run.log(metrics={**accuracy, "confidence": confidence, "seconds": seconds})
             run.finish()
     return run.run_id, False
+
+
+def _writable(text: str) -> str:
+    """With bytes of files' names that are no UTF-8 spelt out: caf\\udce9.png."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _check_place(key: str, place: Path, ending: str) -> None:

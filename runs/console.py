@@ -70,7 +70,9 @@ class Console:
 
     def json(self, value: Any) -> None:
         """A result for scripts."""
-        self.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+        text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
+        # a byte of a file's name that is no UTF-8 is a surrogate, and spelt out it is one in JSON, too
+        self.write(text.encode("utf-8", "backslashreplace").decode())
 
     @property
     def width(self) -> int:

@@ -1,6 +1,7 @@
 """A person's own pictures: which classes are novel, and pictures of every size and kind."""
 
 import io
+import os
 import shutil
 
 import numpy as np
@@ -91,6 +92,14 @@ class TestSplits:
             classes(tmp_path)
         (tmp_path / "test.csv").write_text("hen/0.png,hen\nibis/1.png,ibis")
         assert Folder(str(tmp_path)).source() != source
+
+    def test_a_name_need_not_be_utf_8(self, tmp_path):
+        fill(tmp_path)
+        path = next(tmp_path.rglob("*.png"))
+        path.rename(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe9.png"))
+        first = Folder(str(tmp_path)).source()
+        (path.parent / "caf\udce9.png").rename(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe8.png"))
+        assert Folder(str(tmp_path)).source() != first
 
     def test_a_class_in_two_splits_is_named(self, tmp_path):
         for word in ("train", "val", "test"):

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 import re
 
 import numpy as np
@@ -89,6 +90,19 @@ def test_predictions_and_a_page(classify, here, store):
         assert list(map(float, shown)) == sorted(map(float, shown))
     assert "--backbone" not in page
     assert "backbone=net.safetensors" in page
+
+
+def test_a_name_that_is_no_utf_8_is_spelt_out(classify, here, tracker):
+    path = here / "query" / "red" / "0, query.png"
+    path.rename(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe9.png"))
+    code, seen = classify(*GIVEN, "--output", "found.csv", "--json")
+    assert code == 0, seen.err
+    name = r"red/caf\udce9.png"
+    assert name in [row["picture"] for row in rows_of(here / "found.csv")]
+    assert name in text((here / "found.html").read_text())
+    said = json.loads(seen.out)
+    assert "red/caf\udce9.png" in said["predictions"]
+    assert tracker.read(said["run"], "predictions.csv", lambda path: path.read_text()).count(name) == 1
 
 
 def test_the_record_keeps_it_and_features_are_reused(classify, tracker):
