@@ -30,6 +30,9 @@ def resolve_device(name: str) -> torch.device:
 def resolve_devices(name: str, count: int) -> tuple[torch.device, ...]:
     """That device and those after it, so many in all; of the CPU, so many times the CPU.
 
+    Returns:
+        One for each process, by its rank: rank 0, which validates, saves and says how far it is, works on the first.
+
     Raises:
         InputError: as `resolve_device`, or there are not so many.
     """

@@ -26,11 +26,6 @@ class LabelledPictures:
     files: tuple[str, ...]
     labels: tuple[str, ...]
 
-    @property
-    def counts(self) -> dict[str, int]:
-        """Pictures by class, in the order of the names."""
-        return {name: self.labels.count(name) for name in sorted(set(self.labels))}
-
 
 def labelled_pictures(folder: str | Path) -> LabelledPictures:
     """The pictures in a folder that has a folder for each class; a class's may lie in folders of their own.

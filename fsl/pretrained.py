@@ -29,10 +29,10 @@ class Look:
 
     Attributes:
         channels: 1 or 3.
-        size: height and width in pixels.
+        size: height in pixels, and as much in width: images are square.
         mean, std: per channel, of images scaled to 0..1.
         interpolation: when a picture's size is changed.
-        crop: what part of the scaled picture's shorter side is kept, 0..1.
+        crop: size over the length that a picture's side is scaled to first, 0..1; 1 cuts nothing of a square.
         mode: of the cropping: center: scaled by the shorter side; squash: by both; border: by the longer, filled up.
     """
 

@@ -118,6 +118,15 @@ def survey(benchmark: Benchmark, progress: Progress = quiet) -> Survey:
 
 
 class _Expected(NamedTuple):
+    """What there should be of a split; 0 and () where nobody says.
+
+    Attributes:
+        classes, pictures: how many in all.
+        each: pictures of a class.
+        names: of the classes.
+        called: the names of a class's pictures, by the class; empty where they have none of their own.
+    """
+
     classes: int = 0
     pictures: int = 0
     each: int = 0

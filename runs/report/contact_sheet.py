@@ -74,7 +74,15 @@ class Shown:
 
 @dataclass(frozen=True)
 class Section:
-    """One predicted class."""
+    """One predicted class.
+
+    Attributes:
+        name: of the class.
+        count: pictures that were put into it.
+        right: how many of these are in a folder called like it; None where the folders are no classes.
+        examples: thumbnails of its labelled pictures, as data: addresses.
+        shown: its pictures on the page, the least certain first.
+    """
 
     name: str
     count: int
