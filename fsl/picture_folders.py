@@ -9,7 +9,7 @@ from pathlib import Path
 
 from clustering.cores import on_each_core
 from clustering.errors import InputError
-from fsl.benchmarks.split_lists import SUFFIXES, pictures_under
+from fsl.benchmarks.split_lists import HIDDEN, SUFFIXES, pictures_under
 
 FEWEST = 2  # classes
 
@@ -40,8 +40,7 @@ def labelled_pictures(folder: str | Path) -> LabelledPictures:
         if not inside:
             raise InputError(f"support: {file} is in no class's folder; put it into one, or move it away")
         found[name].append(file)
-    hidden = (".", "__MACOSX")
-    classes = sorted(entry.name for entry in os.scandir(top) if entry.is_dir() and not entry.name.startswith(hidden))
+    classes = sorted(entry.name for entry in os.scandir(top) if entry.is_dir() and not entry.name.startswith(HIDDEN))
     empty = [name for name in classes if name not in found]
     if classes and empty:
         raise InputError(

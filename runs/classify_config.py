@@ -50,7 +50,8 @@ class ClassifyConfig(RunConfig):
         for name in ("support", "query"):
             folder = getattr(self, name)
             if folder is not None and not Path(folder).expanduser().is_dir():
-                raise InputError(f"{name}: {folder}: no such folder; give a folder of pictures with --{name} FOLDER")
+                what = "is no folder" if Path(folder).expanduser().exists() else "no such folder"
+                raise InputError(f"{name}: {folder}: {what}; give a folder of pictures with --{name} FOLDER")
         if self.classifier is not None and not Path(self.classifier).expanduser().is_file():
             raise InputError(f"classifier: {self.classifier}: no such file; classify --save FILE writes one")
         if self.backbone is None and self.classifier is None:

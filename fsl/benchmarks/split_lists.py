@@ -19,6 +19,8 @@ FILES: dict[Split, tuple[str, ...]] = {
 }
 PLACES = (".", "split", "splits")
 PICTURES = (".", "images", "data")
+HIDDEN = (".", "__MACOSX", "lost+found")
+"""How folders begin that are nobody's."""
 
 
 class Row(NamedTuple):
@@ -37,12 +39,40 @@ def pictures_under(folder: Path) -> list[str]:
     """The pictures in a folder and those in it, by name; what is hidden, or packed by macOS, is none.
 
     Paths are text here and in what is made of them: of a million pictures `Path` objects take half a minute.
+
+    Raises:
+        InputError: a folder that cannot be read or is there twice, as links in circles make it, or what is called like
+            a picture and is no file: to read a pipe or a device may never end.
     """
     found: list[tuple[str, str]] = []
-    for place, below, files in os.walk(folder, followlinks=True):
-        below[:] = [name for name in below if not name.startswith((".", "__MACOSX"))]
-        found += [(name, place) for name in files if is_picture(name)]
+    known: dict[str, str] = {}
+    waiting = [(str(folder), os.path.realpath(folder))]
+    while waiting:
+        place, real = waiting.pop()
+        if real in known:
+            raise InputError(f"{place} and {known[real]} are one folder, by a link; remove the link")
+        known[real] = place
+        try:
+            entries = list(os.scandir(place))
+        except OSError as error:
+            raise InputError(
+                f"{place}: cannot be read ({error.strerror}); make it readable, or move it away"
+            ) from error
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(entry.path)):
+                if not entry.name.startswith(HIDDEN):
+                    below = os.path.realpath(entry.path) if entry.is_symlink() else os.path.join(real, entry.name)
+                    waiting.append((entry.path, below))
+            elif is_picture(entry.name):
+                if not entry.is_file(follow_symlinks=False) and _is_something_else(entry.path):
+                    raise InputError(f"{entry.path}: is no file but a pipe, a device or the like; move it away")
+                found.append((entry.name, place))
     return [f"{place}{os.sep}{name}" for name, place in sorted(found)]
+
+
+def _is_something_else(path: str) -> bool:
+    """Than a file. Links that lead nowhere are none: reading them fails at once, and says so."""
+    return os.path.exists(path) and not os.path.isfile(path)
 
 
 def find_lists(folder: Path, split: Split) -> list[Path]:

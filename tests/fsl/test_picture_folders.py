@@ -83,6 +83,36 @@ def test_folders_that_are_not_there(tmp_path):
         unlabelled_pictures(tmp_path / "empty")
 
 
+def test_links_in_circles_are_named(support):
+    """Two of them in a folder would make 2^40 folders of it."""
+    for name in ("first", "second"):
+        (support / "cat" / name).symlink_to(support)
+        for look in (labelled_pictures, unlabelled_pictures):
+            with pytest.raises(InputError, match=r"/cat/(first|second) and .* are one folder"):
+                look(support)
+
+
+def test_links_to_other_folders_are_entered(support, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "d.jpg").write_bytes(b"d")
+    (support / "cat" / "link").symlink_to(elsewhere)
+    (support / "cat" / "e.jpg").symlink_to(elsewhere / "d.jpg")
+    assert {f"{support}/cat/e.jpg", f"{support}/cat/link/d.jpg"} <= set(unlabelled_pictures(support))
+    (support / "dog" / "link").symlink_to(elsewhere)
+    with pytest.raises(InputError, match="are one folder"):
+        labelled_pictures(support)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+@pytest.mark.parametrize("make", [lambda path: os.mkfifo(path), lambda path: os.symlink("/dev/zero", path)])
+def test_what_never_ends_is_no_picture(support, make):
+    make(support / "cat" / "x.png")
+    for look in (labelled_pictures, unlabelled_pictures):
+        with pytest.raises(InputError, match=r"x\.png: is no file"):
+            look(support)
+
+
 def test_neither_may_be_in_the_other(support, tmp_path):
     (tmp_path / "link").symlink_to(support)
     for query in (support, support / "cat", tmp_path, tmp_path / "link"):

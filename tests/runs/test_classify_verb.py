@@ -193,6 +193,7 @@ def test_what_may_be_wrong_is_said(classify, here):
         ("--support /no/such --query /no/such2", "/no/such: no such folder"),
         ("--support support --query /no/such2", "/no/such2: no such folder"),
         ("--support support", "--query FOLDER"),
+        ("--support support --query kept.txt", "kept.txt: is no folder"),
         ("--support support --query query", "--backbone timm:NAME"),
         ("--support support --query query --backbone nothing.safetensors", "nothing.safetensors"),
         ("--support support --query query --backbone net.safetensors --strategy laplaceshot", "laplacianshot"),
