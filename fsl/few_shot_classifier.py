@@ -334,7 +334,9 @@ def _check_whole(path: Path, made: FewShotClassifier) -> None:
 def _are_pictures(X: Any) -> bool:
     """Whether these are pictures, by the first: a path, a PIL image, or pixels in two or three dimensions."""
     if isinstance(X, np.ndarray):
-        return X.ndim > 2 or X.dtype.kind == "U"
+        if X.ndim != 1 or X.dtype.kind != "O":
+            return X.ndim > 2 or X.dtype.kind == "U"
+        X = X.tolist()
     first: Any = X[0] if isinstance(X, Sequence) and len(X) else 0.0
     return isinstance(first, (str, os.PathLike)) or hasattr(first, "convert") or np.ndim(first) > 1
 

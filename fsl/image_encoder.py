@@ -1,7 +1,7 @@
 """Pictures of any size and kind as features, by a network whose weights exist already."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self, TypeAlias
@@ -134,11 +134,15 @@ class ImageEncoder:
         Raises:
             InputError: no pictures, or one that cannot be read or decoded.
         """
-        if isinstance(pictures, (str, Path)) or not len(pictures):
-            raise InputError(f"pictures must be a list of at least one file, picture or array, not {pictures!r}")
-        problem = mismatch(broken, Literal["raise", "skip"])
-        if problem:
-            raise InputError(f"broken must be {problem}, not {broken!r}")
+        listed = hasattr(pictures, "__getitem__") and not isinstance(pictures, (str, bytes, Mapping))
+        if not listed or not len(pictures):
+            raise InputError(f"pictures must be a list of at least one file, picture or array, not {pictures!r:.60}")
+        for key, value, kind in (("broken", broken, Literal["raise", "skip"]), ("batch_size", batch_size, int | None)):
+            problem = mismatch(value, kind)
+            if problem:
+                raise InputError(f"{key} must be {problem}, not {value!r}")
+        if batch_size is not None and batch_size < 1:
+            raise InputError(f"batch_size must be at least 1, not {batch_size}")
         size = batch_size or suitable_batch(self.device, self.look.channels * self.look.size**2)
         batches = (range(start, min(start + size, len(pictures))) for start in range(0, len(pictures), size))
         features, kept, wrong = torch.empty(len(pictures), self.feature_size), list[int](), dict[int, str]()
@@ -201,16 +205,18 @@ def _read(picture: Picture, index: int, size: int) -> Image.Image:
     name = os.fspath(picture) if isinstance(picture, (str, Path)) else f"picture {index}"
     if isinstance(picture, (str, Path)):
         try:
-            stored: bytes | NDArray[np.uint8] | NDArray[np.uint16] | Image.Image = read_bytes(name)
+            stored: bytes | NDArray[np.uint8] | Image.Image = read_bytes(name)
         except OSError as error:
             raise InputError(f"{name}: cannot be read ({error.strerror}); put it there again") from error
     elif isinstance(picture, np.ndarray):
-        if picture.dtype not in (np.uint8, np.uint16) or picture.ndim not in (2, 3):
+        shaped = picture.size and picture.ndim in (2, 3) and picture.shape[2:] in ((), (1,), (3,), (4,))
+        if picture.dtype not in (np.uint8, np.uint16) or not shaped:
             raise InputError(
                 f"{name}: arrays must be uint8 or uint16 of shape (H, W), (H, W, 3) or (H, W, 4), "
                 f"not {picture.dtype} of shape {picture.shape}"
             )
-        stored = picture[:, :, 0] if picture.shape[2:] == (1,) else picture
+        levels = (picture >> 8 if picture.dtype == np.uint16 else picture).astype(np.uint8, copy=False)
+        stored = levels[:, :, 0] if levels.shape[2:] == (1,) else levels
     elif isinstance(picture, Image.Image):
         stored = picture
     else:

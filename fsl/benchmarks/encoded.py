@@ -14,6 +14,7 @@ from clustering.errors import InputError
 
 Fit = Literal["squeeze", "crop"]
 _DRAFT = 3  # a JPEG is decoded at a half, a quarter or an eighth of its size that is at least so many times the square
+_SIXTEEN = ("PNG", "PPM")  # their grey of 16 bits is opened as if it were of 32
 
 
 @dataclass(frozen=True)
@@ -75,9 +76,7 @@ class EncodedPictures:
         return np.asarray(squared(colour, self.size, self.fit))
 
 
-def open_rgb(
-    stored: bytes | NDArray[np.uint8] | NDArray[np.uint16] | Image.Image, name: str, *, least: int, upright: bool
-) -> Image.Image:
+def open_rgb(stored: bytes | NDArray[np.uint8] | Image.Image, name: str, *, least: int, upright: bool) -> Image.Image:
     """A picture of any mode in colour; what is transparent becomes white.
 
     Args:
@@ -87,14 +86,18 @@ def open_rgb(
         upright: turned as its EXIF data say.
 
     Raises:
-        InputError: names the picture that cannot be decoded.
+        InputError: names the picture that cannot be decoded, or has values of 32 bits.
     """
     try:
         with _opened(stored) as file:
+            if file.mode == "F" or (file.mode == "I" and file.format not in _SIXTEEN):
+                raise InputError(
+                    f"{name}: has values of 32 bits, of which black and white are not known; save it with 8 or 16"
+                )
             if isinstance(stored, bytes):
                 file.draft("RGB", (_DRAFT * least, _DRAFT * least))
             return _rgb(ImageOps.exif_transpose(file) if upright else file)
-    except MemoryError:
+    except (MemoryError, InputError):
         raise
     except Exception as error:  # what Pillow raises for a damaged picture cannot be listed
         reason = str(error) if not isinstance(error, UnidentifiedImageError) else "no picture"
@@ -111,9 +114,7 @@ def squared(colour: Image.Image, size: int, fit: Fit) -> Image.Image:
     return colour.resize(square, Image.Resampling.LANCZOS)
 
 
-def _opened(
-    stored: bytes | NDArray[np.uint8] | NDArray[np.uint16] | Image.Image,
-) -> contextlib.AbstractContextManager[Image.Image]:
+def _opened(stored: bytes | NDArray[np.uint8] | Image.Image) -> contextlib.AbstractContextManager[Image.Image]:
     if isinstance(stored, Image.Image):
         return contextlib.nullcontext(stored)  # whose it is, closes it
     return Image.fromarray(stored) if isinstance(stored, np.ndarray) else Image.open(io.BytesIO(stored))

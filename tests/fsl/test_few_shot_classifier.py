@@ -238,6 +238,7 @@ def test_folders_of_pictures(pictures, tmp_path):
     assert found.predict(str(pictures / "query")).tolist() == ["blue"] * 6 + ["red"] * 6
     files = [pictures / "query" / "red" / "0.png", Image.open(pictures / "query" / "blue" / "1.png")]
     assert found.predict(files, alone=True).tolist() == ["red", "blue"]
+    assert found.predict(np.array(files[:1] * 2, dtype=object), alone=True).tolist() == ["red", "red"]
     features = found.encoder().encode([str(files[0])] * 2).features
     np.testing.assert_array_equal(found.predict(features.numpy(), alone=True), ["red", "red"])
     found.save(tmp_path / "x.safetensors")

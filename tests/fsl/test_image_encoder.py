@@ -143,6 +143,17 @@ class TestPictures:
             other = grey.convert(mode)
             self.same(encoder, other, other.convert("RGB"))
 
+    @pytest.mark.parametrize("ending", ["png", "pgm", "tif"])
+    def test_files_of_16_bits(self, encoder, tmp_path, ending):
+        grey = np.asarray(noise(1, mode="L"))
+        Image.fromarray(grey.astype(np.uint16) << 8).save(tmp_path / f"a.{ending}")
+        self.same(encoder, tmp_path / f"a.{ending}", grey)
+
+    def test_pixels_of_16_bits_in_colour(self, encoder):
+        for mode in ("RGB", "RGBA"):
+            pixels = np.asarray(noise(1, mode=mode))
+            self.same(encoder, pixels.astype(np.uint16) << 8, pixels)
+
     def test_what_is_transparent_is_white_whatever_its_colour(self, encoder):
         pixels = np.asarray(noise(2, mode="RGBA")).copy()
         pixels[:15, :, 3] = 0
@@ -210,7 +221,12 @@ class TestBroken:
             ([], "at least one"),
             ("a.png", "must be a list"),
             ([np.zeros((4, 4))], "picture 0: arrays must be uint8 or uint16"),
-            ([np.zeros((4, 4, 5), np.uint8)], "picture 0: cannot be decoded"),
+            ([np.zeros((4, 4, 5), np.uint8)], "picture 0: arrays must be"),
+            ([np.zeros((4, 4, 2), np.uint8)], "picture 0: arrays must be"),
+            ([np.zeros((0, 4, 3), np.uint8)], "picture 0: arrays must be"),
+            ({"a.png"}, "must be a list"),
+            ({"a.png": 0}, "must be a list"),
+            ((name for name in ("a.png",)), "must be a list"),
             ([noise(0), 7], "picture 1: must be a file"),
         ],
     )
@@ -221,6 +237,21 @@ class TestBroken:
     def test_skip_is_spelt_so(self, encoder):
         with pytest.raises(InputError, match="raise, skip"):
             encoder.encode([noise(0)], broken="ignore")
+
+    @pytest.mark.parametrize("size", [0, -1, "4", 1.5])
+    def test_sizes_of_batches_that_cannot_be(self, encoder, size):
+        with pytest.raises(InputError, match="batch_size must be"):
+            encoder.encode([noise(0)], batch_size=size)
+
+    @pytest.mark.parametrize("kind", [np.float32, np.int32])
+    def test_values_of_32_bits_have_no_known_white(self, encoder, tmp_path, kind):
+        """Else those of 0 to 1, or 0 to 255, would be as good as black."""
+        picture = Image.fromarray(np.asarray(noise(1, mode="L")).astype(kind))
+        picture.save(tmp_path / "a.tif")
+        for either in (picture, tmp_path / "a.tif"):
+            with pytest.raises(InputError, match=r"32 bits.* save it with 8 or 16"):
+                encoder.encode([either])
+        assert encoder.encode([noise(1), tmp_path / "a.tif"], broken="skip").kept.tolist() == [0]
 
 
 class TestEncoders:
