@@ -1,7 +1,7 @@
 """timm's networks with a stem for images of 84 pixels, as in SimpleShot, LaplacianShot and TIM.
 
 A 3x3 convolution of stride 1 takes the place of the first one, and no pooling follows: maps are four times as wide, and
-twice with MobileNet, which has no pooling. Names of weights remain those of timm, which are torchvision's.
+twice with MobileNet, which has no pooling. Names of weights remain those of timm.
 """
 
 from typing import Any, Literal
@@ -25,17 +25,19 @@ def resnet50_84(pretrained: bool = False, **options: Any) -> Any:
 
 @register_model  # type: ignore[untyped-decorator]
 def densenet121_84(pretrained: bool = False, **options: Any) -> Any:
-    """DenseNet-121: 1024 features, 6.9 million parameters."""
+    """DenseNet-121: 1024 features, 6.9 million parameters. As in the papers the first block follows the convolution at
+    once, without normalisation and ReLU between them."""
     network: Any = timm.create_model("densenet121", **options)
     network.features.conv0 = _without_stride(network.features.conv0, "fan_in")
+    network.features.norm0 = nn.Identity()
     network.features.pool0 = nn.Identity()
     return network
 
 
 @register_model  # type: ignore[untyped-decorator]
 def mobilenet_84(pretrained: bool = False, **options: Any) -> Any:
-    """MobileNet (the first): 1024 features, 3.2 million parameters."""
-    network: Any = timm.create_model("mobilenetv1_100", **options)
+    """MobileNet (the first): 1024 features, 3.2 million parameters. With ReLU, as in the papers; timm's is ReLU6."""
+    network: Any = timm.create_model("mobilenetv1_100", act_layer=nn.ReLU, **options)
     network.conv_stem.stride = (1, 1)
     return network
 

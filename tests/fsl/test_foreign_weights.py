@@ -1,5 +1,6 @@
 """Weights of other programs: the same network comes out, whatever its tensors are called and however they are filed."""
 
+import functools
 import os
 import random
 from collections import OrderedDict
@@ -18,6 +19,7 @@ from clustering.errors import InputError
 from fsl.backbones import create_backbone
 from fsl.foreign_weights import import_backbone, read_weights
 from fsl.key_matching import Unmatched, match_keys
+from tests.oracles import papers_networks as papers
 
 
 class Theirs(nn.Module):
@@ -113,6 +115,34 @@ def test_layers_filed_under_several_names_count_once(tmp_path):
     ours = import_backbone(as_pth(state, tmp_path / "w"), "conv4", channels=3, size=16)
     images = torch.rand(2, 3, 16, 16)
     torch.testing.assert_close(ours(images), theirs(images), rtol=1e-4, atol=1e-4)
+
+
+PUBLIC = {
+    "resnet18_84": (papers.resnet, "fc"),
+    "resnet50_84": (functools.partial(papers.resnet, blocks=(3, 4, 6, 3), bottleneck=True), "fc"),
+    "wrn28_10": (papers.wide_resnet, "linear"),
+    "densenet121_84": (papers.densenet, "classifier"),
+    "mobilenet_84": (papers.mobilenet, "linear"),
+    "resnet12": (papers.resnet12, "fc"),
+}
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_weights_of_the_papers_networks_give_the_features_of_their_code(tmp_path, name):
+    """As their authors' files are: under `module.`, with the classifier, beside the epoch."""
+    forward, head = PUBLIC[name]
+    weights = papers.Drawn(seed=6)
+    images = torch.randn(2, 3, 20, 20).double()
+    features = forward(weights, images)
+    state = weights | {f"{head}.weight": torch.zeros(64, features.shape[1]), f"{head}.bias": torch.zeros(64)}
+    torch.save({"epoch": 90, "state_dict": prefixed(state, "module.")}, tmp_path / "best.pth.tar")
+    found = import_backbone(tmp_path / "best.pth.tar", name, channels=3, size=20)
+    assert sum(weight.numel() for weight in found.parameters()) == sum(
+        tensor.numel() for key, tensor in weights.items() if "running" not in key
+    )
+    with torch.inference_mode():
+        torch.testing.assert_close(found.double()(images), features, rtol=1e-6, atol=1e-6)
+    assert found.left_out == (f"module.{head}.weight", f"module.{head}.bias")
 
 
 @pytest.fixture(scope="module")
