@@ -274,7 +274,7 @@ def test_evaluation_gives_it_the_images_of_the_tasks(batch: int | None) -> None:
     )
     expected = (labels == tasks.query_labels).double().mean(1)
     torch.testing.assert_close(found["tuned"].accuracies, expected)
-    assert found["tuned"].seconds_per_task > found["head"].seconds_per_task > 0
+    assert all(result.seconds_per_task > 0 for result in found.values())
 
 
 def test_images_of_another_size_and_colour_are_made_like_those_of_the_network() -> None:

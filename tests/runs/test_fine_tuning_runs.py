@@ -29,7 +29,8 @@ def test_it_stands_beside_strategies_on_features(tuned, store, tracker, notes):
     assert first.class_names == second.class_names
     assert first.classes.asked.tolist() == second.classes.asked.tolist(), "the same tasks"
     assert first.iterations.tolist() == [2] * 6
-    assert first.seconds_per_task > second.seconds_per_task > 0
+    assert first.seconds_per_task > 0
+    assert second.seconds_per_task > 0
     assert np.isfinite(first.accuracies).all()
     assert [result.reused for result in evaluation(tuned, store, tracker)] == [True, True]
     assert not (store.cache("evaluations") / f"{first.identity}.partial").exists()
