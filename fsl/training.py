@@ -197,17 +197,17 @@ def train(
     state = _resumable(folder, identity, progress)
     work = functools.partial(
         _work,
-        backbone_name,
-        benchmark,
-        base,
-        validation,
-        training,
-        seed,
-        folder,
-        identity,
-        precision == "bfloat16",
-        places,
-        state is not None,
+        backbone_name=backbone_name,
+        benchmark=benchmark,
+        base=base,
+        validation=validation,
+        training=training,
+        seed=seed,
+        folder=folder,
+        identity=identity,
+        bfloat16=precision == "bfloat16",
+        places=places,
+        goes_on=state is not None,
     )
     standing = state["standing"] if state else None
     finished = standing is not None and (standing["epoch"] == training.epochs or standing["stopped"])
@@ -219,6 +219,10 @@ def train(
 
 
 def _work(
+    rank: int,
+    log: Log | None,
+    progress: Progress,
+    *,
     backbone_name: str,
     benchmark: "Benchmark",
     base: "ImageSet",
@@ -230,9 +234,6 @@ def _work(
     bfloat16: bool,
     places: Sequence[torch.device],
     goes_on: bool,
-    rank: int,
-    log: Log | None,
-    progress: Progress,
 ) -> Trained:
     """What each process of a training does; `goes_on`: after the state that the folder holds."""
     state = load_state(folder / "last.ckpt") if goes_on else None
