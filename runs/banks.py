@@ -117,7 +117,7 @@ def _extract(
     if part.split != "base":
         base = _bank(config, lineage, lineage.part("base"), store, tracker, progress)
     images = images_of(part.benchmark, part.split, store, progress)
-    known = set(images.class_names) & set(base.class_names if base else ())
+    known = set(images.class_names) & set(base.class_names if base and part.split == "novel" else ())
     if known:
         raise InputError(
             f"target={part.benchmark.name}: the network was trained on {len(known)} of its {part.split} classes, "

@@ -69,7 +69,8 @@ class Benchmark(Protocol):
         ...
 
     def read(self, split: Split) -> Decoded:
-        """Decode or draw all images of a split; the classes of the three splits are disjoint.
+        """Decode or draw all images of a split; the classes of the three splits are disjoint, but for validation
+        classes of a benchmark with `validates_on_base = True`, of which base classes may be some.
 
         Raises:
             InputError: for files that are missing or are not what they should be.

@@ -4,18 +4,20 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fsl.benchmarks.catalogue import Catalogue, class_lists
+from fsl.benchmarks.encoded import Fit
 from fsl.benchmarks.listed import ListedBenchmark
 
 
 @dataclass(frozen=True)
 class Cub(ListedBenchmark):
-    """CUB-200-2011: 100 base, 50 validation and 50 novel classes of about 59 pictures, squeezed to 84 x 84 RGB.
+    """CUB-200-2011: 100 base, 50 validation and 50 novel classes of about 59 pictures, 84 x 84 RGB.
 
-    Of the classes by number every second is base, and of the others every second is validation. Whole pictures: nothing
-    is cut out by the bounding boxes.
+    Of the classes by number every second is base, and of the others every second is validation. Nothing is cut
+    out by the bounding boxes: of each picture the largest square in its middle is kept, so that birds keep their shape.
     """
 
     name: ClassVar[str] = "cub"
+    fit: ClassVar[Fit] = "crop"
     catalogue: ClassVar[Catalogue] = Catalogue(
         name="cub",
         classes=class_lists("cub"),

@@ -5,7 +5,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,16 @@ from fsl.benchmarks.archives import open_archive
 from fsl.benchmarks.benchmark import SPLITS, Split
 from fsl.benchmarks.catalogue import Catalogue
 from fsl.benchmarks.encoded import read_bytes
-from fsl.benchmarks.split_lists import FILES, find_lists, picture_folder, pictures_under, read_list
+from fsl.benchmarks.split_lists import (
+    FILES,
+    ROLES,
+    Role,
+    find_lists,
+    picture_folder,
+    pictures_under,
+    read_list,
+    role_of,
+)
 from fsl.pickles import read_pickle
 
 UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, zlib.error)
@@ -55,6 +64,7 @@ class Place:
         open: finds the pictures.
         files: archives and lists, which are known by their content.
         pictures: files of pictures, which are known by their names and sizes.
+        role: what these pictures of novel classes are for, where the authors say so.
     """
 
     layout: str
@@ -62,6 +72,7 @@ class Place:
     open: Callable[[], Holding]
     files: tuple[Path, ...] = ()
     pictures: tuple[str, ...] = ()
+    role: Role | None = None
 
 
 def find_places(folder: Path, catalogue: Catalogue) -> list[Place]:
@@ -195,7 +206,7 @@ def _listed(folder: Path, path: Path, split: Split, catalogue: Catalogue) -> Pla
         row.label if catalogue.split_of(row.label) else _named(file, catalogue) or row.label
         for row, file in zip(rows, files, strict=True)
     ]
-    return _of_files("lists of pictures", split, files, classes, path)
+    return replace(_of_files("lists of pictures", split, files, classes, path), role=role_of(path))
 
 
 def _of_files(layout: str, split: Split | None, files: Sequence[str], classes: Sequence[str], *lists: Path) -> Place:
@@ -206,10 +217,17 @@ def _of_files(layout: str, split: Split | None, files: Sequence[str], classes: S
 def _folder(folder: Path, catalogue: Catalogue) -> list[Place]:
     """Pictures in folders named by class, or themselves named so (n0153282900000005.jpg, train_7_28_36847.png).
 
-    Classes that the authors' lists do not have belong to the split that the folder below the root is named by.
+    Classes that the authors' lists do not have belong to the split that the folder below the root is named by. Where it
+    is named repr or query, support comes before query, and what lies in test/ is these pictures once more.
     """
-    found: dict[Split | None, tuple[list[str], list[str]]] = {}
-    for file in pictures_under(folder):
+    found: dict[tuple[Split | None, Role | None], tuple[list[str], list[str]]] = {}
+    below = len(f"{folder}{os.sep}")
+    files = [(file, file[below:].partition(os.sep)[0].lower()) for file in pictures_under(folder)]
+    divided = len({ROLES.get(word) for _, word in files} - {None}) == 2
+    for file, top in files:
+        role = ROLES.get(top)
+        if divided and role is None and top in FILES["novel"]:
+            continue
         name, split = _named(file, catalogue), None
         if not name:
             path = Path(file)
@@ -217,10 +235,16 @@ def _folder(folder: Path, catalogue: Catalogue) -> list[Place]:
             place = (path.relative_to(folder).parts[0], path.parent.name)
             word, name = (numbered[1], numbered[2]) if numbered else place
             split = next((split for split in SPLITS if word.lower() in FILES[split]), None)
-        of_split = found.setdefault(split, ([], []))
+        of_split = found.setdefault((split, role), ([], []))
         of_split[0].append(file)
         of_split[1].append(name)
-    return [_of_files("folders of pictures", split, *found[split]) for split in (None, *SPLITS) if split in found]
+    roles: tuple[Role | None, ...] = (None, "support", "query")
+    return [
+        replace(_of_files("folders of pictures", split, *found[split, role]), role=role)
+        for split in (None, *SPLITS)
+        for role in roles
+        if (split, role) in found
+    ]
 
 
 def _named(file: str, catalogue: Catalogue) -> str:

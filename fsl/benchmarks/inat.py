@@ -1,6 +1,7 @@
 """meta-iNat: species with very unequal numbers of pictures (Wertheimer and Hariharan, CVPR 2019)."""
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -8,25 +9,32 @@ import numpy as np
 from fsl.benchmarks.benchmark import Split
 from fsl.benchmarks.catalogue import Catalogue, class_lists
 from fsl.benchmarks.encoded import EncodedPictures
-from fsl.benchmarks.listed import ListedBenchmark, Listing, listing_of
+from fsl.benchmarks.listed import ListedBenchmark, Listing
 
-HELD_OUT = 10  # every so many-th base class is validation
+VALIDATES = 10  # every so many-th base class is a validation class, too
+SUPPORT = 5  # one picture of so many of a novel class is support
 
 
 @dataclass(frozen=True)
 class INat(ListedBenchmark):
     """meta-iNat: 1,135 species of iNaturalist 2017 with 50 to 1,000 pictures, squeezed to 84 x 84 RGB; 227 are novel.
 
-    The authors have 908 base classes and none for validation; here every tenth of them is, so that 818 are left. The
-    task of the papers is one of all novel pictures: `sampler=whole_split`.
+    All other 908 are base classes. None is for validation: LaplacianShot's lists validate on the base pictures once
+    more, and every tenth class of them does so here. It says nothing of new classes; the papers keep the last epoch and
+    tune nothing.
+
+    The task of the papers is one of all novel pictures, divided by the authors: of each class a fifth, rounded down, is
+    support (repr), the others are queries. A class has its support first, which `sampler=whole_split
+    sampler.support=first` takes.
     """
 
     name: ClassVar[str] = "inat"
     stored: ClassVar[tuple[Split, ...]] = ("base", "novel")
+    validates_on_base: ClassVar[bool] = True
     catalogue: ClassVar[Catalogue] = Catalogue(
         name="inat",
         classes=class_lists("inat"),
-        counts={"base": 818, "validation": 90, "novel": 227},
+        counts={"base": 908, "validation": 90, "novel": 227},
         images={"base": 0, "validation": 0, "novel": 46_374},
         home="github.com/daviswer/fewshotlocal makes it from the pictures of iNaturalist 2017",
         wanted="the folders train/, repr/ and query/, each with a folder of pictures for each class by number, or "
@@ -34,19 +42,41 @@ class INat(ListedBenchmark):
     )
 
     def listing(self, split: Split) -> Listing:
-        """What is there of a split, whole or not.
+        """What is there of a split, whole or not; of a novel class its support first.
 
         Raises:
             InputError: a file that cannot be read.
         """
+        found = super().listing("base" if split == "validation" else split)
         if split == "novel":
-            return super().listing(split)
-        found = listing_of(self.catalogue, self.places(), "base", self.size)
-        kept = np.arange(len(found.class_names)) % HELD_OUT == HELD_OUT - 1
-        kept = kept if split == "validation" else ~kept
-        rows = np.flatnonzero(kept[found.labels]).tolist()
-        pictures = EncodedPictures(
-            [found.pictures.names[row] for row in rows], lambda index: found.pictures.read(rows[index]), self.size
-        )
-        names = tuple(name for name, is_kept in zip(found.class_names, kept, strict=True) if is_kept)
-        return Listing(pictures, np.cumsum(kept)[found.labels[rows]] - 1, names, found.strangers)
+            return replace(found, faults=self._undivided(found))
+        return _validating(found) if split == "validation" else found
+
+    def _undivided(self, found: Listing) -> list[str]:
+        """Where the novel pictures are not divided into support and query as the authors do."""
+        counts = np.bincount(found.labels, minlength=len(found.class_names)).tolist()
+        support = Counter[str]()
+        for place in self.places():
+            if place.role == "support":
+                support.update(place.open().classes)
+        there = [(name, count) for name, count in zip(found.class_names, counts, strict=True) if count]
+        wrong = [(name, count) for name, count in there if support[name] != max(count // SUPPORT, 1)]
+        if not wrong:
+            return []
+        name, count = wrong[0]
+        right = max(count // SUPPORT, 1)
+        return [
+            f"{support[name]} of the {count} pictures of class {name} are in repr, which should be {right}, a fifth "
+            f"rounded down, with the others in query ({len(wrong)} classes are not so)"
+        ]
+
+
+def _validating(found: Listing) -> Listing:
+    """Every tenth class of a listing."""
+    kept = np.arange(len(found.class_names)) % VALIDATES == VALIDATES - 1
+    rows = np.flatnonzero(kept[found.labels]).tolist()
+    pictures = EncodedPictures(
+        [found.pictures.names[row] for row in rows], lambda index: found.pictures.read(rows[index]), found.pictures.size
+    )
+    names = tuple(name for name, is_kept in zip(found.class_names, kept, strict=True) if is_kept)
+    return Listing(pictures, np.cumsum(kept)[found.labels[rows]] - 1, names, {})

@@ -17,7 +17,7 @@ from clustering.parameters import validate
 from fsl.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
 from fsl.benchmarks.catalogue import Catalogue
-from fsl.benchmarks.encoded import EncodedPictures
+from fsl.benchmarks.encoded import EncodedPictures, Fit
 from fsl.benchmarks.holdings import Place, find_places
 
 RECIPE = 2  # raised whenever the same files give other images
@@ -34,12 +34,14 @@ class Listing:
         labels: (N,) int64, 0..K-1; a class may have no picture.
         class_names: K names.
         strangers: names of pictures of classes that do not belong here, by class.
+        faults: what else is not as it should be, a line each.
     """
 
     pictures: EncodedPictures
     labels: NDArray[np.int64]
     class_names: tuple[str, ...]
     strangers: Mapping[str, Sequence[str]]
+    faults: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,8 @@ class ListedBenchmark:
     stored: ClassVar[tuple[Split, ...]] = SPLITS  # those that files are named by
     channels: ClassVar[int] = 3
     size: ClassVar[int] = 84
+    fit: ClassVar[Fit] = "squeeze"  # how a picture that is no square becomes one
+    validates_on_base: ClassVar[bool] = False  # whether validation classes are base classes, too
     mean: ClassVar[tuple[float, ...]] = (0.485, 0.456, 0.406)
     std: ClassVar[tuple[float, ...]] = (0.229, 0.224, 0.225)
     augmentation: ClassVar[Augmentation] = Augmentation(
@@ -95,7 +99,7 @@ class ListedBenchmark:
         Raises:
             InputError: a file that cannot be read.
         """
-        return listing_of(self.catalogue, self.places(), split, self.size)
+        return listing_of(self.catalogue, self.places(), split, self.size, self.fit)
 
     def read(self, split: Split) -> Decoded:
         """The pictures of a split, (N, 3, size, size), by class; each is decoded when it is asked for.
@@ -171,7 +175,7 @@ def _add_content(found: Fingerprint, file: Path) -> None:
         raise InputError(f"{file}: no such file; put it beside the others") from error
 
 
-def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size: int) -> Listing:
+def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size: int, fit: Fit) -> Listing:
     """What is there of a split.
 
     Classes are told by the authors' names for them. Where none of these is found, they are those of the file or folder
@@ -207,7 +211,7 @@ def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size
         stored: bytes | NDArray[np.uint8] = holdings[holding].read(place)
         return stored
 
-    pictures = EncodedPictures([holdings[holding].names[index] for holding, index in spots], read, size)
+    pictures = EncodedPictures([holdings[holding].names[index] for holding, index in spots], read, size, fit)
     return Listing(pictures, labels[order], names, strangers)
 
 
@@ -239,6 +243,8 @@ def whole(catalogue: Catalogue, found: Listing, split: Split, root: str | None) 
         raise InputError(
             f"{where} holds {len(found.labels):,} {split} pictures, not {catalogue.images[split]:,}; {remedy}"
         )
+    if found.faults:
+        raise InputError(f"{where}: {found.faults[0]}; {remedy}")
     return Decoded(found.pictures, found.labels, found.class_names)
 
 

@@ -6,7 +6,7 @@ import io
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from clustering.errors import InputError
 from fsl.benchmarks.benchmark import Split
@@ -15,8 +15,11 @@ SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", "
 FILES: dict[Split, tuple[str, ...]] = {
     "base": ("train", "base"),
     "validation": ("val", "valid", "validation"),
-    "novel": ("test", "novel", "repr", "support", "query"),  # those of iNat lie in two lists, support first
+    "novel": ("test", "novel", "repr", "support", "query"),
 }
+Role = Literal["support", "query"]
+# what the lists or folders are called in which the authors of iNat divide the novel pictures
+ROLES: dict[str, Role] = {"repr": "support", "support": "support", "query": "query"}
 PLACES = (".", "split", "splits")
 PICTURES = (".", "images", "data")
 HIDDEN = (".", "__MACOSX", "lost+found")
@@ -76,13 +79,22 @@ def _is_something_else(path: str) -> bool:
 
 
 def find_lists(folder: Path, split: Split) -> list[Path]:
-    """The lists of a split under a folder, packed (.gz) or not, in the order in which they are read."""
+    """The lists of a split under a folder, packed (.gz) or not, in the order in which they are read: support first.
+
+    Where support and query have lists of their own, a list of both (test.csv) is not read.
+    """
     for place in PLACES:
         candidates = [folder / place / f"{name}.csv{packed}" for name in FILES[split] for packed in ("", ".gz")]
         found = [path for path in candidates if path.is_file()]
+        divided = [path for path in found if role_of(path)]
         if found:
-            return found
+            return divided if len({role_of(path) for path in divided}) == 2 else found
     return []
+
+
+def role_of(path: Path) -> Role | None:
+    """Whether a list is of support or of query pictures, by its name."""
+    return ROLES.get(path.name.partition(".")[0])
 
 
 def read_list(path: Path) -> list[Row]:

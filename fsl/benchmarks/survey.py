@@ -113,7 +113,7 @@ def survey(benchmark: Benchmark, progress: Progress = quiet) -> Survey:
     fingerprint = Fingerprint(benchmark.name)
     for line in sorted(f"{spot.split} {spot.class_name} {key.hex()}" for key, spots in same.items() for spot in spots):
         fingerprint.add(line)
-    twins = tuple(tuple(spots) for spots in same.values() if len(spots) > 1)
+    twins = tuple(tuple(spots) for spots in same.values() if len({spot.name for spot in spots}) > 1)
     return Survey(layout, tuple(splits), twins, str(fingerprint), known_copy(benchmark.name, str(fingerprint)))
 
 
@@ -141,7 +141,8 @@ def _listing(benchmark: Benchmark, split: Split, progress: Progress) -> tuple[Li
         facts = benchmark.catalogue
         expected = _Expected(facts.counts[split], facts.images[split], facts.each, facts.classes[split], facts.pictures)
         try:
-            return benchmark.listing(split), expected, []
+            found = benchmark.listing(split)
+            return found, expected, list(found.faults)
         except InputError as error:  # one archive is damaged, and what the others hold is to be seen all the same
             nothing = EncodedPictures([], lambda index: b"", benchmark.size)
             expected = expected._replace(names=(), each=0)

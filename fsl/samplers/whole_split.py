@@ -1,7 +1,7 @@
 """One task of a whole split: the protocol of iNat in the thesis (section 4.3)."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 import torch
@@ -18,21 +18,23 @@ from fsl.tasks import Tasks, TaskSource
 class WholeSplit:
     """All classes and all samples of the split in one task: of each class a share as support, the others as queries.
 
-    A class of n samples has floor(n * support_share) support samples, but at least 1. Which ones is random here; the
-    published lists of iNat are a task for `sampler=file`.
+    A class of n samples has floor(n * support_share) support samples, but at least 1. Which ones is random, or
+    they are the first of each class: so `benchmark=inat` lists what its authors' division has as support.
 
     Attributes:
         support_share: share of each class's samples that are support, between 0 and 1; a fifth in the papers.
+        support: "random", or "first" in the order of the benchmark, whatever the seed.
     """
 
     support_share: Annotated[float, Above(0), Within(0, 1)] = 0.2
+    support: Literal["random", "first"] = "random"
 
     def __post_init__(self) -> None:
         validate(self)
 
     @property
     def label(self) -> str:
-        return f"whole split {self.support_share:g}"
+        return f"whole split {self.support_share:g}{' first' if self.support == 'first' else ''}"
 
     def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
         """The one task over the samples of a split.
@@ -54,7 +56,8 @@ class WholeSplit:
 
         def whole(index: int) -> Tasks:
             random = stream(seed, "whole split task", repr(float(self.support_share)))
-            order = np.lexsort((random.random(len(labels)), labels.numpy()))  # class by class, each in random order
+            keys = random.random(len(labels)) if self.support == "random" else np.arange(len(labels))
+            order = np.lexsort((keys, labels.numpy()))  # class by class
             place = np.arange(len(order)) - np.repeat(pool.counts.cumsum() - pool.counts, pool.counts)
             is_support = place < np.repeat(shots, pool.counts)
             support, query = order[is_support], random.permutation(order[~is_support])

@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -292,14 +292,19 @@ def test_unequal_shots_by_loops(labels: torch.Tensor, seed: int, way: int, low: 
     sizes=st.lists(st.integers(2, 30), min_size=2, max_size=7),
     share=st.floats(0.01, 0.49),
     seed=st.integers(0, 99),
+    support=st.sampled_from(["random", "first"]),
 )
-def test_the_whole_split(sizes: list[int], share: float, seed: int) -> None:
+def test_the_whole_split(sizes: list[int], share: float, seed: int, support: Literal["random", "first"]) -> None:
     labels = labels_of(sizes, seed)
-    source = WholeSplit(share).tasks(labels, seed)
+    source = WholeSplit(share, support).tasks(labels, seed)
     tasks = source.first(1)
     check(tasks, labels)
     assert sorted(torch.cat([tasks.support, tasks.query], dim=1)[0].tolist()) == list(range(len(labels)))
     assert Counter(tasks.support_labels[0].tolist()) == oracle.whole_split(labels.tolist(), share)
+    if support == "first":
+        shots = oracle.whole_split(labels.tolist(), share)
+        firsts = [np.flatnonzero(labels.numpy() == k)[: shots[k]].tolist() for k in range(len(sizes))]
+        assert sorted(tasks.support[0].tolist()) == sorted(sample for first in firsts for sample in first)
     with pytest.raises(InputError, match="there is 1; give tasks=1"):
         source.first(2)
 

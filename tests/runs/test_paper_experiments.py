@@ -121,6 +121,7 @@ def test_the_task_of_inat(name):
     """One task of all classes; weight 1 and 10 neighbours, nothing tuned; plain support means, three transforms."""
     _, found = of(name)
     assert {(config.sampler.name, config.tuning, config.count(1)) for config in found} == {("whole_split", None, 1)}
+    assert {config.sampler.options["support"] for config in found} == {"first"}  # as their authors divide them
     laplacian = [config.strategy for config in found if config.strategy.name != "simpleshot"]
     assert {strategy.name for strategy in laplacian} == {"laplacianshot_plain_prototypes"}
     assert {(strategy.options["weight"], strategy.options["neighbours"]) for strategy in laplacian} == {(1.0, 10)}
