@@ -100,6 +100,16 @@ def in_both(support: Mapping[str, str], query: Mapping[str, str]) -> list[tuple[
     return [(file, known[digest]) for file, digest in query.items() if digest in known]
 
 
+def copies(digests: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Files that are, byte by byte, an earlier one: (file, the first such).
+
+    Args:
+        digests: digest by file.
+    """
+    first: dict[str, str] = {}
+    return [(file, first[digest]) for file, digest in digests.items() if first.setdefault(digest, file) != file]
+
+
 def _digest(file: str) -> str:
     try:
         with open(file, "rb") as stream:

@@ -14,7 +14,7 @@ from clustering.code import code_fingerprint
 from clustering.errors import InputError
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.named_strategies import name_of
-from fsl.picture_folders import check_apart, in_both, labelled_pictures, unlabelled_pictures
+from fsl.picture_folders import check_apart, copies, in_both, labelled_pictures, unlabelled_pictures
 from runs.classify_config import ClassifyConfig
 from runs.groups import Choice, freeze
 from runs.own_pictures import Pictures, encode
@@ -98,13 +98,14 @@ def classify(config: ClassifyConfig, store: Store, progress: "Progress", *, othe
     files = unlabelled_pictures(config.query)
     classifier, support, labels = _classifier(config, store, progress, other)
     query = encode(files, classifier.encoder(), store, progress, skip=config.broken == "skip")
-    told = _twice(support, query) if support else []
+    strategy = classifier.strategy_
+    together = strategy.transductive and not config.by_itself and len(query.files) > 1
+    told = [*(_twice(support, labels, query) if support else ()), *(_copied(query) if together else ())]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         probabilities = classifier.predict_proba(query.features, alone=config.by_itself)
     told += [str(warning.message) for warning in caught]
-    strategy = classifier.strategy_
-    if strategy.transductive and not config.by_itself and len(query.files) > 1:
+    if together:
         classifier.refine(query.features, probabilities)
     options = {name: freeze(value) for name, value in vars(strategy).items()}
     chosen = Choice("strategy", name_of(strategy), options) if config.classifier else config.strategy
@@ -157,14 +158,28 @@ def _classifier(
     return classifier.fit(support.features, labels), support, labels
 
 
-def _twice(support: Pictures, query: Pictures) -> list[str]:
-    """What is to be said of pictures that are labelled and to be labelled."""
+def _twice(support: Pictures, labels: Sequence[str], query: Pictures) -> list[str]:
+    """What is to be said of pictures that are labelled in two ways, or both labelled and to be labelled."""
     known, asked = (dict(zip(part.given, part.digests, strict=True)) for part in (support, query))
-    found = in_both(known, asked)
+    classes = dict(zip(support.files, labels, strict=True))
+    torn = [pair for pair in copies(known) if len({classes.get(file) for file in pair}) > 1]
+    return [
+        *_pairs(torn, "the labelled picture", "their classes differ; remove the wrong one"),
+        *_pairs(in_both(known, asked), "the labelled picture", "it is no test of the classes"),
+    ]
+
+
+def _copied(query: Pictures) -> list[str]:
+    """What is to be said of pictures that are there twice, where they are labelled together."""
+    found = copies(dict(zip(query.given, query.digests, strict=True)))
+    return _pairs(found, "the picture", "copies make each other's class more certain than it is")
+
+
+def _pairs(found: Sequence[tuple[str, str]], what: str, meaning: str) -> list[str]:
     if not found:
         return []
     more = f"; so are {len(found) - 1:,} more" if len(found) > 1 else ""
-    return [f"{found[0][0]} is, byte by byte, the labelled picture {found[0][1]}{more}: it is no test of the classes"]
+    return [f"{found[0][0]} is, byte by byte, {what} {found[0][1]}{more}: {meaning}"]
 
 
 def _relative(config: ClassifyConfig, files: Sequence[str]) -> list[str]:

@@ -2,6 +2,8 @@
 
 import csv
 import io
+import re
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,12 +18,14 @@ from runs.lineage import short
 from runs.overrides import spell
 from runs.store import Store, write_text
 from runs.table_outputs import PAGE_MARK
+from runs.together import Output, write_together
 
 if TYPE_CHECKING:
     from fsl.progress import Progress
     from runs.tracking import Tracker
 
 COLUMNS = ("picture", "class", "confidence")
+FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")  # how begins what a spreadsheet calculates; numbers are none
 
 
 class Written(NamedTuple):
@@ -43,6 +47,7 @@ def check_outputs(config: ClassifyConfig) -> None:
         if rows.exists() and not rows.read_bytes().startswith(",".join(COLUMNS).encode()):
             raise InputError(f"output={rows}: is there already and holds no predictions; give another name")
         page = rows.with_suffix(".html")
+        _check_place("output", page, ".html")
         if page.exists() and PAGE_MARK not in page.read_bytes():
             raise InputError(
                 f"output={rows}: its page would take the place of {page}, which is another; give another name"
@@ -55,10 +60,13 @@ def check_outputs(config: ClassifyConfig) -> None:
 
 
 def write_outputs(result: Classified, store: Store, command: str, progress: "Progress") -> Written:
-    """Write the predictions, the page and, where asked for, the classifier; each file is whole or not there.
+    """Write the predictions, the page and, where asked for, the classifier: all of them, or none.
 
     Args:
         command: what was typed.
+
+    Raises:
+        InputError: a disk that is full, or cannot be written to.
     """
     from runs.report.contact_sheet import Sheet, contact_sheet
 
@@ -92,27 +100,36 @@ def write_outputs(result: Classified, store: Store, command: str, progress: "Pro
     )
     with store.watched():
         written.rows.parent.mkdir(parents=True, exist_ok=True)
-        write_text(written.rows, predictions(result))
-        write_text(written.page, _writable(page))
-        if config.save is not None:
-            result.classifier.save(Path(config.save).expanduser())
+    key = "results=FOLDER" if config.output is None else "--output FILE"
+    outputs = [
+        Output(written.rows, key, lambda path: write_text(path, predictions(result))),
+        Output(written.page, key, lambda path: write_text(path, _writable(page))),
+    ]
+    if config.save is not None:
+        outputs.append(Output(Path(config.save).expanduser(), "--save FILE", result.classifier.save))
+    write_together(outputs)
     return written
 
 
 def predictions(result: Classified) -> str:
     """A line for each picture, in CSV: its class, the probability of that, and of every class. Of one that could not be
-    read only its name."""
+    read only its name. No name is a formula to a spreadsheet: `=1.png` is written as `./=1.png`, a class as `'=1`."""
     stream = io.StringIO()
     lines = csv.writer(stream, lineterminator="\n")
     lines.writerow([*COLUMNS, *(f"p({name})" for name in result.classes)])
     rows = dict(zip(result.query.kept.tolist(), zip(result.labels, result.probabilities, strict=True), strict=True))
-    for place, name in enumerate(result.all_names):
+    for place, name in enumerate(_marked(name, "./") for name in result.all_names):
         if place not in rows:
             lines.writerow([name, *[""] * (2 + len(result.classes))])
             continue
         label, chances = rows[place]
-        lines.writerow([name, label, f"{chances.max():.6f}", *(f"{chance:.6f}" for chance in chances)])
+        lines.writerow([name, _marked(label, "'"), f"{chances.max():.6f}", *(f"{chance:.6f}" for chance in chances)])
     return _writable(stream.getvalue())
+
+
+def _marked(name: str, mark: str) -> str:
+    """A name that is no formula to a spreadsheet."""
+    return f"{mark}{name}" if FORMULA.match(name) else name
 
 
 def said(result: Classified) -> list[str]:
@@ -179,8 +196,17 @@ def _check_place(key: str, place: Path, ending: str) -> None:
         raise InputError(f"{key}={place}: what is written is a {ending} file; give it that ending")
     if not place.absolute().parent.is_dir():
         raise InputError(f"{key}={place}: its folder does not exist; make it, or give another place")
+    if place.is_symlink():
+        raise InputError(f"{key}={place} is a link, and the file would take its place; give what it leads to")
     if place.exists() and not place.is_file():
         raise InputError(f"{key}={place} is no file; give another place")
+    try:
+        with tempfile.TemporaryFile(dir=place.absolute().parent):
+            pass
+    except OSError as error:
+        raise InputError(
+            f"{key}={place}: its folder cannot be written to ({error.strerror}); give another place"
+        ) from error
 
 
 def _places(result: Classified, store: Store) -> Written:

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -209,7 +210,10 @@ def test_what_may_be_wrong_is_said(classify, here):
         ("--support support --query query --backbone net.safetensors output=paged.csv", "paged.html"),
         ("--support support --query query --backbone net.safetensors output=nowhere/x.csv", "does not exist"),
         ("--support support --query query --backbone net.safetensors output=x.txt", ".csv"),
-        ("--support support --query query --backbone net.safetensors --save net.safetensors", "older classifier"),
+        ("--support support --query query --backbone net.safetensors --save given.safetensors", "older classifier"),
+        ("--support support --query query --backbone net.safetensors --output link.csv", "is a link"),
+        ("--support support --query query --backbone net.safetensors --save link.safetensors", "is a link"),
+        ("--support support --query query --backbone net.safetensors --output linked.csv", "linked.html is a link"),
         ("--classifier net.safetensors --query query", "net.safetensors"),
         ("--classifier nothing --query query", "no such file"),
         ("--classifier net.safetensors --support support --query query", "both given"),
@@ -221,6 +225,9 @@ def test_mistakes_leave_nothing(here, capsys, typed, words):
     (here / "hollow" / "class").mkdir(parents=True)
     for name in ("kept.txt", "kept.csv", "paged.html"):
         (here / name).write_text("somebody's own")
+    (here / "given.safetensors").write_bytes((here / "net.safetensors").read_bytes())
+    for name in ("link.csv", "link.safetensors", "linked.html"):
+        (here / name).symlink_to(here / "nothing")
     before = sorted(here.rglob("*"))
     assert main(["classify", *typed.split()]) == 2
     seen = capsys.readouterr()
@@ -229,6 +236,31 @@ def test_mistakes_leave_nothing(here, capsys, typed, words):
     assert len(seen.err.splitlines()) == 1
     assert sorted(here.rglob("*")) == before
     assert (here / "kept.csv").read_text() == "somebody's own"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="/proc is a folder that nobody can write to")
+@pytest.mark.parametrize("words", [("--output", "/proc/x.csv"), ("--save", "/proc/x.safetensors")])
+def test_folders_that_cannot_be_written_to_are_named_before_the_work(classify, words):
+    code, seen = classify(*GIVEN, *words)
+    assert code == 2
+    assert "its folder cannot be written to" in seen.err
+    assert "encoding" not in seen.err
+
+
+def test_copies_and_formulas(classify, here):
+    red = (here / "support" / "red" / "0, support.png").read_bytes()
+    (here / "support" / "blue" / "false.png").write_bytes(red)
+    for name in ("=1+1.png", "same.png"):
+        (here / "new" / name).write_bytes(red[:-1] + b"0")
+    code, seen = classify("--support", "support", "--query", "new", *GIVEN[4:], "--output", "new.csv")
+    assert code == 0, seen.err
+    assert re.search(
+        r"0, support\.png is, byte by byte, the labelled picture .*false\.png: their classes differ", seen.err
+    )
+    assert re.search(r"same\.png is, byte by byte, the picture .*=1\+1\.png: copies make", seen.err)
+    assert {"./=1+1.png", "same.png"} < {row["picture"] for row in rows_of(here / "new.csv")}
+    seen = classify("--support", "support", "--query", "new", *GIVEN[4:], "--strategy", "simpleshot")[1]
+    assert "copies make" not in seen.err
 
 
 @pytest.mark.skipif(not CHROMIUM, reason="there is no chromium")
