@@ -13,9 +13,8 @@ from clustering.fingerprint import fingerprint
 from fsl.benchmarks.archives import check_zip
 from fsl.benchmarks.benchmark import Split
 from fsl.features import FeatureBank
-from fsl.pickles import read_pickle
+from fsl.pickles import PICKLES, read_pickle
 
-PICKLES = (".plk", ".pkl", ".pickle")
 FEATURES = ("features", "feats", "feature", "embeddings", "x", "X", "data")
 LABELS = ("labels", "label", "targets", "target", "y", "Y")
 WANTED = (

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from clustering.errors import InputError
 
+PICKLES = (".pkl", ".pickle", ".plk")  # how their names end
 KIND = re.compile(r"[?]|[biuf]\d{1,2}|[SU]\d{1,6}|O8?")
 
 

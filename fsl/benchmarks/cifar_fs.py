@@ -3,25 +3,15 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fsl.augmentation import Augmentation
 from fsl.benchmarks.catalogue import Catalogue, class_lists
-from fsl.benchmarks.listed import ListedBenchmark
+from fsl.benchmarks.cifar import Cifar
 
 
 @dataclass(frozen=True)
-class CifarFs(ListedBenchmark):
-    """CIFAR-FS: 64 base, 16 validation and 20 novel classes of 600 pictures, 32 x 32 RGB.
-
-    Normalisation and augmentation are those of MetaOptNet (Lee et al., CVPR 2019).
-    """
+class CifarFs(Cifar):
+    """CIFAR-FS: 64 base, 16 validation and 20 novel classes of 600 pictures, 32 x 32 RGB."""
 
     name: ClassVar[str] = "cifar_fs"
-    size: ClassVar[int] = 32
-    mean: ClassVar[tuple[float, ...]] = (0.5074, 0.4867, 0.4411)
-    std: ClassVar[tuple[float, ...]] = (0.2675, 0.2566, 0.2763)
-    augmentation: ClassVar[Augmentation] = Augmentation(
-        translation=0.125, flip=True, brightness=0.4, contrast=0.4, saturation=0.4
-    )
     catalogue: ClassVar[Catalogue] = Catalogue(
         name="cifar_fs",
         classes=class_lists("cifar_fs"),

@@ -3,25 +3,15 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fsl.augmentation import Augmentation
 from fsl.benchmarks.catalogue import Catalogue, class_lists
-from fsl.benchmarks.listed import ListedBenchmark
+from fsl.benchmarks.cifar import Cifar
 
 
 @dataclass(frozen=True)
-class Fc100(ListedBenchmark):
-    """FC100: 60 base, 20 validation and 20 novel classes of 600 pictures, 32 x 32 RGB; no super-class is in two splits.
-
-    Normalisation and augmentation are those of MetaOptNet (Lee et al., CVPR 2019).
-    """
+class Fc100(Cifar):
+    """FC100: 60 base, 20 validation, 20 novel classes of 600 pictures, 32 x 32 RGB; no super-class is in two splits."""
 
     name: ClassVar[str] = "fc100"
-    size: ClassVar[int] = 32
-    mean: ClassVar[tuple[float, ...]] = (0.5074, 0.4867, 0.4411)
-    std: ClassVar[tuple[float, ...]] = (0.2675, 0.2566, 0.2763)
-    augmentation: ClassVar[Augmentation] = Augmentation(
-        translation=0.125, flip=True, brightness=0.4, contrast=0.4, saturation=0.4
-    )
     catalogue: ClassVar[Catalogue] = Catalogue(
         name="fc100",
         classes=class_lists("fc100"),

@@ -28,10 +28,9 @@ from fsl.benchmarks.split_lists import (
     read_list,
     role_of,
 )
-from fsl.pickles import read_pickle
+from fsl.pickles import PICKLES, read_pickle
 
 UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, zlib.error)
-PICKLES = (".pkl", ".pickle", ".plk")
 # pictures of base classes that the authors of some caches hold back, and their lists of labelled pictures
 LEFT_OUT = ("train_phase_val", "train_phase_test", "labelsplit", "trainval")
 SHARD = re.compile(r"[a-z]+(-\d+)?")

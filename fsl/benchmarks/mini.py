@@ -55,6 +55,7 @@ class MiniImageNet(ListedBenchmark):
         home="the README of github.com/mileyan/simple_shot links the pictures, "
         "github.com/renmengye/few-shot-ssl-public and github.com/gidariss/FewShotWithoutForgetting pickle caches; "
         "the terms of ImageNet hold",
-        wanted="the shards base-0.npz ..., val.npz and novel.npz, a pickle cache (mini-imagenet-cache-train.pkl ...), "
-        "train.csv, val.csv and test.csv beside images/, or a folder of pictures for each of the 100 classes",
+        wanted="train.csv, val.csv and test.csv beside images/, a folder of pictures for each of the 100 classes, a "
+        "pickle cache (mini-imagenet-cache-train.pkl ...), or the shards base-0.npz ..., val.npz and novel.npz of "
+        "docs/benchmarks.md",
     )

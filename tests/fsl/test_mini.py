@@ -204,7 +204,9 @@ class TestLayouts:
 def test_a_folder_without_it_says_what_is_wanted(tmp_path, monkeypatch, root):
     monkeypatch.chdir(tmp_path)
     for asked in (MiniImageNet(root).source, lambda: MiniImageNet(root).read("base")):
-        with pytest.raises(InputError, match=r"root=FOLDER with the shards base-0\.npz .* a folder of pictures"):
+        with pytest.raises(
+            InputError, match=r"root=FOLDER with train\.csv, .* a folder of pictures .* shards base-0\.npz"
+        ):
             asked()
 
 
