@@ -7,7 +7,8 @@ from torch import Tensor, nn
 
 from clustering.errors import InputError
 from fsl.augmentation import Augmentation, normalise
-from fsl.conforming import conform
+from fsl.center_crop import CenterCrop, enlarged
+from fsl.conforming import Interpolation, conform
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,9 +18,11 @@ class Pictures:
     Attributes:
         images: (N, C, H, W) uint8, as a benchmark's cache has them.
         network: maps (n, len(mean), size, size) float32 to (n, D). Shared: a strategy copies it before it changes it.
-        mean, std: per channel of images scaled to 0..1, of the benchmark that the network was trained on.
-        size: side of that benchmark's images; those of another size or of other channels are made like them.
-        augmentation: how that benchmark changes its images in training.
+        mean, std: per channel of images scaled to 0..1, as the network knows them.
+        size: side of what the network takes; images of another size or of other channels are made like that.
+        augmentation: how the benchmark that the network was trained on changes its images in training.
+        interpolation: how images of another size get it.
+        crop_pct: share of a side that the network is shown, enlarged; None: whole images.
 
     Raises:
         InputError: images that are none.
@@ -31,6 +34,8 @@ class Pictures:
     std: tuple[float, ...]
     size: int
     augmentation: Augmentation
+    interpolation: Interpolation = "bilinear"
+    crop_pct: float | None = None
 
     def __post_init__(self) -> None:
         if self.images.dim() != 4 or self.images.dtype != torch.uint8:
@@ -44,8 +49,17 @@ class Pictures:
         return TaskPictures(self, rows)
 
     def conformed(self, rows: Tensor, device: torch.device) -> Tensor:
-        """(n, len(mean), size, size) in 0..255, the images of these rows, on a device."""
-        return conform(self.images[rows.to(self.images.device)].to(device), len(self.mean), self.size)
+        """(n, len(mean), size, size) in 0..255, the images of these rows, on a device: whole, as in training."""
+        return self._conformed(rows, device, self.size)
+
+    def shown(self, rows: Tensor, device: torch.device) -> Tensor:
+        """(n, len(mean), size, size), what the network takes of these rows: that of which features are extracted."""
+        pixels = self.normalised(self._conformed(rows, device, enlarged(self.size, self.crop_pct)))
+        return pixels if self.crop_pct is None else CenterCrop(self.size)(pixels)  # type: ignore[no-any-return]
+
+    def _conformed(self, rows: Tensor, device: torch.device, size: int) -> Tensor:
+        images = self.images[rows.to(self.images.device)].to(device)
+        return conform(images, len(self.mean), size, self.interpolation)
 
     def normalised(self, images: Tensor) -> Tensor:
         """What the network takes, of images that `conformed` gave."""

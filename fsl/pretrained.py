@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 PREFIX = "timm:"
+REACHED = 5.0
+"""Seconds within which the hub has to answer."""
 Mode = Literal["center", "squash", "border"]
 
 
@@ -94,8 +96,10 @@ def pretrained_backbone(name: str, weights: Path | None = None, *, size: int | N
         return import_backbone(weights, name, channels=look.channels, size=look.size)
     weights_place(name)
     config = _config(name)
-    if _offline() and not config.file and not _is_here(config):
-        raise _absent(name, config)
+    if not config.file and not _is_here(config):
+        if _offline():
+            raise _absent(name, config)
+        _ask(name, config)
     with torch.random.fork_rng(devices=[]):  # the weights drawn first are replaced at once
         try:
             return create_backbone(name, channels=look.channels, size=look.size, pretrained=True).eval()
@@ -160,6 +164,21 @@ def _is_here(config: Any) -> bool:
     except OSError:
         return False
     return True
+
+
+def _ask(name: str, config: Any) -> None:
+    """Whether the hub can be reached, asked once: timm asks again for a minute, and says so each time."""
+    if not config.hf_hub_id:
+        return
+    from huggingface_hub import get_hf_file_metadata, hf_hub_url
+    from huggingface_hub.errors import HfHubHTTPError
+
+    try:
+        get_hf_file_metadata(hf_hub_url(config.hf_hub_id, "config.json"), timeout=REACHED)
+    except HfHubHTTPError:
+        return  # an answer, whatever it is
+    except Exception as error:  # of the hub's HTTP client, which is another one from version to version
+        raise _absent(name, config) from error
 
 
 def _absent(name: str, config: Any) -> InputError:

@@ -54,15 +54,17 @@ def pictures(config: EvaluateConfig, store: Store, tracker: Tracker, *, progress
     from fsl.pictures import Pictures
 
     lineage = Lineage.of(config)
-    network, part = lineage.benchmark, lineage.part(config.split)
+    look, part = lineage.look, lineage.part(config.split)
     made = checkpoint(config, store, tracker, progress=progress)
     return Pictures(
         images_of(part.benchmark, part.split, store, progress).images,
         load_backbone(made.path),
-        mean=network.mean,
-        std=network.std,
-        size=network.size,
-        augmentation=network.augmentation,
+        mean=look.mean,
+        std=look.std,
+        size=look.size,
+        augmentation=lineage.benchmark.augmentation,
+        interpolation=look.interpolation,
+        crop_pct=lineage.crop_pct,
     )
 
 
@@ -108,7 +110,7 @@ def _extract(
     """The features, and how many images a second it took."""
     from torch import nn
 
-    from fsl.center_crop import CenterCrop
+    from fsl.center_crop import CenterCrop, enlarged
     from fsl.features import FeatureBank, extract
     from fsl.training import load_backbone
 
@@ -126,11 +128,11 @@ def _extract(
     began = time.monotonic()
     backbone = load_backbone(made.path)
     found = extract(
-        backbone if lineage.crop_pct is None else nn.Sequential(CenterCrop(lineage.crop_pct), backbone),
+        backbone if lineage.crop_pct is None else nn.Sequential(CenterCrop(look.size), backbone),
         images,
         mean=look.mean,
         std=look.std,
-        size=look.size,
+        size=enlarged(look.size, lineage.crop_pct),
         interpolation=look.interpolation,
         device=config.device,
         progress=progress,

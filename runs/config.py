@@ -24,7 +24,7 @@ from runs.run_config import PLACES, RunConfig, as_yaml, content, group_names, gr
 C = TypeVar("C", bound=RunConfig)
 FILES = ("path",)  # fields of a group that name a file: it counts by its content
 CROSSING = ("target", "base_mean")  # keys that count only where the tasks are of another benchmark
-CROP = "share of a side that a trained network is shown, enlarged: 0.875 in the papers; null: the whole picture"
+CROP = "share of a side that a trained network is shown, enlarged: 0.875 in the papers; null: 1, or timm's share"
 # what stands for the groups that have no part in features that are there already
 GIVEN = {
     "benchmark": Choice("benchmark", "features"),

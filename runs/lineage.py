@@ -44,7 +44,7 @@ class Lineage:
         checkpoint: identity of the training, or of the weights that were given.
         shown: what images the network takes; None where features were given.
         target: the benchmark of the novel classes, where it is another one, and the fingerprint of its images.
-        crop_pct: share of a side that the trained network is shown; None: whole pictures.
+        crop_pct: share of a side that the network is shown; None: whole pictures.
         given: files of features in the place of all these.
     """
 
@@ -95,7 +95,7 @@ class Lineage:
         if config.features is not None:
             return cls(None, "", "", None, given=config.features)
         lineage, target = cls._without_target(config, source, anywhere), _target(config)
-        if isinstance(config, EvaluateConfig | TuneConfig):
+        if isinstance(config, EvaluateConfig | TuneConfig) and config.crop_pct is not None:
             lineage = dataclasses.replace(lineage, crop_pct=config.crop_pct)
         return dataclasses.replace(lineage, target=(target, target_source)) if target else lineage
 
@@ -119,7 +119,7 @@ class Lineage:
             if config.pretrained is not None:
                 given += [seen.interpolation, weights_place(name) if config.pretrained == "true" else ""]
             key = identity("checkpoint", given=given, source=source, look=look, code=code)
-            return cls(benchmark, source, key, seen)
+            return cls(benchmark, source, key, seen, crop_pct=seen.crop if seen.crop < 1 else None)
         look = [*look, repr(benchmark.augmentation)]
         keys = config.training_config().result_keys()
         left_open = anywhere and training.precision == "auto"

@@ -106,7 +106,7 @@ class _Task:
         self.targets = targets.float()
         device = targets.device
         self.images = pictures.conformed(rows, device)
-        self.plain = pictures.normalised(self.images)
+        self.plain = pictures.shown(rows, device)
         self.network = copy.deepcopy(pictures.network).to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.network.eval()
         if settings.batch_norm == "task":

@@ -296,6 +296,18 @@ def test_it_sees_what_features_are_extracted_from() -> None:
     torch.testing.assert_close(found, bank.features, atol=1e-4, rtol=1e-4)
 
 
+def test_training_changes_whole_images_and_predictions_are_of_what_is_shown() -> None:
+    pictures = dataclasses.replace(small_pictures(18), crop_pct=0.5, interpolation="bicubic")
+    rows, place = torch.arange(5), torch.device("cpu")
+    torch.testing.assert_close(pictures.conformed(rows, place), pictures.images[rows])
+    larger = torch.nn.functional.interpolate(
+        pictures.images[rows].float(), (2 * SIDE, 2 * SIDE), mode="bicubic", antialias=True
+    )
+    middle = larger[:, :, SIDE // 2 : -SIDE // 2, SIDE // 2 : -SIDE // 2].clamp(0, 255)
+    expected = (middle / 255 - MEAN[0]) / STD[0]
+    torch.testing.assert_close(pictures.shown(rows, place), expected, atol=1e-4, rtol=1e-4)
+
+
 def test_features_alone_are_an_error_that_names_what_is_missing() -> None:
     pictures = small_pictures(16)
     bank = small_bank(pictures)

@@ -5,7 +5,8 @@ import torch
 from torchvision.transforms import v2
 
 from clustering.errors import InputError
-from fsl.center_crop import CenterCrop
+from fsl.center_crop import CenterCrop, enlarged
+from fsl.conforming import conform
 from runs.config import EvaluateConfig, TuneConfig, parse
 from runs.lineage import Lineage, Lineages
 from runs.stages import features
@@ -14,14 +15,16 @@ from runs.stages import features
 @pytest.mark.parametrize(("size", "share"), [(84, 0.875), (32, 0.8), (28, 0.5), (16, 1.0)])
 def test_resize_and_centre_crop_of_torchvision(size, share):
     images = torch.rand(3, 3, size, size)
-    resized = v2.functional.resize(images, [round(size / share)] * 2, antialias=True)  # which changes what shrinks only
+    resized = v2.functional.resize(images, [int(size / share)] * 2, antialias=True)
     want = v2.functional.center_crop(resized, [size, size])
-    torch.testing.assert_close(CenterCrop(share)(images), want, rtol=0, atol=1e-5)
+    found = CenterCrop(size)(conform(images, 3, enlarged(size, share)))
+    torch.testing.assert_close(found, want, rtol=0, atol=1e-5)
 
 
 def test_the_papers_84_pixels_are_96():
     ramp = torch.linspace(0, 1, 84).expand(1, 1, 84, 84)
-    seen = CenterCrop(0.875)(ramp)
+    assert enlarged(84, 0.875) == 96
+    seen = CenterCrop(84)(conform(ramp, 1, 96))
     assert seen.shape == ramp.shape
     assert float(seen.max() - seen.min()) == pytest.approx(83 / 96 * 84 / 83, abs=1e-3)
 

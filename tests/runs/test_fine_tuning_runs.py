@@ -2,9 +2,13 @@
 
 import numpy as np
 import pytest
+import timm
+import torch
 
 from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
+from runs.banks import features, pictures
 from runs.config import EvaluateConfig, parse
+from runs.groups import option
 from runs.stages import evaluation, plan
 
 
@@ -34,6 +38,31 @@ def test_it_stands_beside_strategies_on_features(tuned, store, tracker, notes):
     assert np.isfinite(first.accuracies).all()
     assert [result.reused for result in evaluation(tuned, store, tracker)] == [True, True]
     assert not (store.cache("evaluations") / f"{first.identity}.partial").exists()
+
+
+@pytest.fixture(params=["as it is", "crop_pct=0.5", "pretrained", "pretrained crop_pct=1"])
+def shown(request, tuned, tmp_path):
+    """Ways to show pictures to a network."""
+    changed = {"tasks": 20, "strategy": tuned[0].strategy.at({"iterations": 0})}
+    if "pretrained" in request.param:
+        torch.manual_seed(0)
+        weights = tmp_path / "test_resnet.pth"
+        torch.save(timm.create_model("test_resnet").state_dict(), weights)
+        changed |= {"backbone": option("backbone", "timm:test_resnet"), "pretrained": str(weights)}
+    if "crop_pct" in request.param:
+        changed["crop_pct"] = float(request.param.rpartition("=")[2])
+    return tuned[0].replace(**changed)
+
+
+def test_it_sees_the_pictures_that_features_are_made_of(shown, tuned, store, tracker):
+    bank, seen = features(shown, "novel", store, tracker), pictures(shown, store, tracker)
+    rows = torch.arange(len(bank.features))
+    with torch.inference_mode():
+        found = seen.network(seen.shown(rows, torch.device("cpu")))
+    torch.testing.assert_close(found, bank.features, rtol=1e-3, atol=1e-4)
+    prototypes = shown.replace(strategy=tuned[1].strategy.at({"transform": "L2N"}))
+    untuned, nearest = evaluation([shown, prototypes], store, tracker)
+    np.testing.assert_allclose(untuned.accuracies, nearest.accuracies)
 
 
 def test_interrupted_it_goes_on(tuned, store, tracker, notes, monkeypatch):

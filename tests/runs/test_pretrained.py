@@ -1,12 +1,17 @@
 """Networks with weights that people have already: images in the size and colours that the network knows."""
 
+import socket
+import threading
+
 import numpy as np
 import pytest
 import timm
 import torch
 from timm.data import resolve_data_config
+from torchvision.transforms import v2
 
 from clustering.errors import InputError
+from fsl.pretrained import pretrained_backbone
 from runs.cli import main
 from runs.config import EvaluateConfig, parse
 from runs.lineage import Lineage, evaluate_name
@@ -35,14 +40,23 @@ def config(arguments):
     return parse(EvaluateConfig, arguments)[0]
 
 
+def identity_of_bank(config):
+    return Lineage.of(config).bank("novel")
+
+
 def test_grey_images_are_shown_in_colour_in_the_networks_own_size(store, tracker, config, files, notes):
     bank = features(config, "novel", store, tracker, progress=notes)
+    assert identity_of_bank(config) != identity_of_bank(config.replace(crop_pct=1.0))
     network = timm.create_model("test_vit", pretrained=False).eval()
     network.load_state_dict(torch.load(files["test_vit"], weights_only=True))
     network.reset_classifier(0)
     data = resolve_data_config({}, model=network)
     images = torch.from_numpy(config.benchmark.build().read("novel")[0]).float().expand(-1, 3, -1, -1)
-    images = torch.nn.functional.interpolate(images, data["input_size"][1:], mode="bicubic", antialias=True)
+    assert data["crop_pct"] < 1
+    side = data["input_size"][-1]
+    larger = int(side / data["crop_pct"])
+    images = torch.nn.functional.interpolate(images, (larger, larger), mode="bicubic", antialias=True)
+    images = v2.functional.center_crop(images, [side, side])
     mean, std = (torch.tensor(data[key])[:, None, None] for key in ("mean", "std"))
     with torch.inference_mode():
         want = network((images.clamp(0, 255) / 255 - mean) / std)
@@ -113,6 +127,39 @@ def test_weights_that_are_not_here_are_said_before_images_are_read(store, monkey
     assert "HF_HUB_OFFLINE=0" in said
     assert "pretrained=FILE" in said
     assert not list(store.images.iterdir())
+
+
+def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch, tmp_path):
+    """It takes the question and hangs up; timm and the hub's library ask again and again."""
+    asked = []
+
+    def hang_up():
+        while True:
+            try:
+                connection, _ = server.accept()
+            except OSError:
+                return
+            asked.append(connection.recv(1 << 16).split(b" ")[0])
+            connection.close()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        monkeypatch.setenv("HF_HUB_OFFLINE", "0")
+        monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+        place = f"http://127.0.0.1:{server.getsockname()[1]}"
+        for name, value in {
+            "HF_HUB_OFFLINE": False,
+            "HF_HUB_CACHE": str(tmp_path),
+            "ENDPOINT": place,
+            "HUGGINGFACE_CO_URL_TEMPLATE": place + "/{repo_id}/resolve/{revision}/{filename}",
+        }.items():
+            monkeypatch.setattr(f"huggingface_hub.constants.{name}", value)
+        with pytest.raises(InputError, match="could not be fetched; fetch them elsewhere"):
+            pretrained_backbone("test_vit")
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    assert asked.count(b"HEAD") == 1, "beside a question of the library's own"
 
 
 @pytest.mark.parametrize(
