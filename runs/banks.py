@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fsl.pictures import Pictures
 
 BANK = "features.safetensors"
+OF_IMAGENET = ("mini", "tiered")  # whose classes are some of ImageNet's
 
 
 def features(
@@ -125,6 +126,8 @@ def _extract(
             f"target={part.benchmark.name}: the network was trained on {len(known)} of its {part.split} classes, "
             f"{min(known)} among them; choose a target with other classes"
         )
+    if config.pretrained is not None and part.benchmark.name in OF_IMAGENET and part.split == "novel":
+        progress.note(f"{part.benchmark.name}: {cards.IMAGENET}")
     began = time.monotonic()
     backbone = load_backbone(made.path)
     found = extract(

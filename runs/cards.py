@@ -34,6 +34,10 @@ COPY = (
     "Copies of a benchmark differ: pictures that were saved as JPEG once more, or scaled by another program, give "
     "other features and accuracies. The fingerprint of the pictures tells which copy this was."
 )
+IMAGENET = (
+    "A network of ImageNet weights knows the novel classes of mini- and tiered-ImageNet: such accuracies are not those "
+    "of few-shot learning."
+)
 HEAD = f"---\nlibrary_name: {LIBRARY}\n"
 
 
@@ -183,13 +187,12 @@ def given(
         },
         limits=[
             "How it was trained, on which classes and how well is not known here. Classes that it was trained on are "
-            "not to be tasks: ask its authors which those are.",
+            "not to be tasks: ask its authors which those are. " + IMAGENET,
             "Its pictures are taken to be normalised as above; with another mean or deviation, features are worse.",
             f"The pictures: {terms}. Whether the weights may be passed on, its authors say.",
         ],
         use=_command(f"transduce evaluate benchmark={benchmark.name} backbone={backbone} {key}=FILE.safetensors"),
-        license="unknown",
-        datasets=[benchmark.name],
+        license="unknown",  # no datasets: those would be what it was trained on
         tags=[benchmark.name, backbone, "imported"],
         table=[("backbone", backbone), ("input", _input_in_words(shown)), ("file", f"{source}, `{content}`")],
     )

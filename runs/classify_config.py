@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clustering.errors import InputError
-from runs.groups import Choice
+from runs.groups import TIMM, Choice
 from runs.run_config import RunConfig, key
 
 PLACED = ("support", "query", "backbone", "pretrained", "classifier")  # what is in them is fingerprinted apart
@@ -19,7 +19,7 @@ class ClassifyConfig(RunConfig):
     support: str | None = key(None, "folder that has a folder of pictures for each class")
     query: str | None = key(None, "folder with the pictures to be labelled, in folders or not")
     backbone: str | None = key(None, "the network: timm:NAME, or a checkpoint that train or import checkpoint wrote")
-    pretrained: str | None = key(None, "file of the weights of backbone=timm:NAME; null: timm's own")
+    pretrained: str | None = key(None, "weights of backbone=timm:NAME: true, or null: timm's own; FILE: that file's")
     classifier: str | None = key(None, "a saved classifier, in the place of support")
     alone: bool | None = key(
         None, "label each picture by itself, by the nearest prototype; null: of a saved classifier, and of no other"
@@ -29,6 +29,20 @@ class ClassifyConfig(RunConfig):
         None, "file.csv for the predictions, and beside it the page; null: in the results folder", execution=True
     )
     save: str | None = key(None, "file.safetensors for the classifier; null: it is not saved", execution=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        word = (self.pretrained or "").lower()
+        if word == "false":
+            raise InputError(
+                "pretrained=false: nothing is trained here; leave it out for timm's own weights, or give a FILE"
+            )
+        if word == "true":
+            if self.backbone is not None and not self.backbone.startswith(TIMM):
+                raise InputError(
+                    f"pretrained=true is for networks of timm, and {self.backbone} has its weights; leave it out"
+                )
+            object.__setattr__(self, "pretrained", None)
 
     @property
     def by_itself(self) -> bool:

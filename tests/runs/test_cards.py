@@ -126,7 +126,9 @@ def test_imported_weights(tmp_path, monkeypatch):
     assert main(["import", "checkpoint", "model_best.pth", "backbone=conv4", "benchmark=glyphs"]) == 0
     about = header(tmp_path / "model_best.md")["transduce"]
     assert (about["imported"], about["input"]["size"], about["backbone"]) == ("model_best.pth", 28, "conv4")
-    assert ModelCard.load(tmp_path / "model_best.md").data.tags[1:] == ["glyphs", "conv4", "imported"]
+    card = ModelCard.load(tmp_path / "model_best.md").data
+    assert card.tags[1:] == ["glyphs", "conv4", "imported"]
+    assert card.datasets is None, "what it was trained on is not known"
 
 
 def test_a_text_of_the_users_is_not_written_over(tmp_path, monkeypatch, capsys):

@@ -13,7 +13,9 @@ from PIL import Image
 
 from fsl.backbones import create_backbone
 from fsl.checkpoints import save_backbone
+from runs.classify_config import ClassifyConfig
 from runs.cli import main
+from runs.config import parse
 from tests.runs.browser import CHROMIUM, Browser
 from tests.runs.pages import text
 
@@ -187,6 +189,11 @@ def test_what_may_be_wrong_is_said(classify, here):
     assert "one query alone" in seen.err
 
 
+def test_weights_of_timm_may_be_asked_for_by_the_word_that_evaluate_takes():
+    plain, true = (parse(ClassifyConfig, ["backbone=timm:resnet18", *more])[0] for more in ([], ["pretrained=True"]))
+    assert plain == true
+
+
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
@@ -199,6 +206,8 @@ def test_what_may_be_wrong_is_said(classify, here):
         ("--support support --query query --backbone nothing.safetensors", "nothing.safetensors"),
         ("--support support --query query --backbone net.safetensors --strategy laplaceshot", "laplacianshot"),
         ("--support support --query query --backbone net.safetensors weigth=1", "weight"),
+        ("--support support --query query --backbone net.safetensors pretrained=true", "is for networks of timm"),
+        ("--support support --query query --backbone timm:resnet18 pretrained=false", "give a FILE"),
         ("--support support --query query --backbone net.safetensors weight=1,2", "one value"),
         ("--support support --query query --backbone net.safetensors broken=drop", "skip"),
         ("--support support --query support/red --backbone net.safetensors", "one is in the other"),

@@ -44,7 +44,8 @@ def identity_of_bank(config):
     return Lineage.of(config).bank("novel")
 
 
-def test_grey_images_are_shown_in_colour_in_the_networks_own_size(store, tracker, config, files, notes):
+def test_grey_images_are_shown_in_colour_in_the_networks_own_size(store, tracker, config, files, notes, monkeypatch):
+    monkeypatch.setattr("runs.banks.OF_IMAGENET", ("tiny",))
     bank = features(config, "novel", store, tracker, progress=notes)
     assert identity_of_bank(config) != identity_of_bank(config.replace(crop_pct=1.0))
     network = timm.create_model("test_vit", pretrained=False).eval()
@@ -62,6 +63,7 @@ def test_grey_images_are_shown_in_colour_in_the_networks_own_size(store, tracker
         want = network((images.clamp(0, 255) / 255 - mean) / std)
     torch.testing.assert_close(bank.features, want, rtol=1e-3, atol=1e-4)
     assert bank.provenance["size"] == "3 x 160 x 160"
+    assert "not those of few-shot learning" in notes
     assert not any("training" in bar for bar in notes.bars)
 
 
