@@ -55,7 +55,7 @@ class Pictures:
     def shown(self, rows: Tensor, device: torch.device) -> Tensor:
         """(n, len(mean), size, size), what the network takes of these rows: that of which features are extracted."""
         pixels = self.normalised(self._conformed(rows, device, enlarged(self.size, self.crop_pct)))
-        return pixels if self.crop_pct is None else CenterCrop(self.size)(pixels)  # type: ignore[no-any-return]
+        return pixels if self.crop_pct is None else CenterCrop(self.size)(pixels)
 
     def _conformed(self, rows: Tensor, device: torch.device, size: int) -> Tensor:
         images = self.images[rows.to(self.images.device)].to(device)
