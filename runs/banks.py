@@ -60,8 +60,8 @@ def pictures(config: EvaluateConfig, store: Store, tracker: Tracker, *, progress
     return Pictures(
         images_of(part.benchmark, part.split, store, progress).images,
         load_backbone(made.path),
-        mean=look.mean,
-        std=look.std,
+        mean=tuple(look.mean),
+        std=tuple(look.std),
         size=look.size,
         augmentation=lineage.benchmark.augmentation,
         interpolation=look.interpolation,
