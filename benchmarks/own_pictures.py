@@ -1,11 +1,11 @@
 """Few labelled pictures and a pile whose classes are mixed in some way: accuracy by strategy; memory of large piles.
 
-python benchmarks/own_pictures.py MINI CHECKPOINT   # the folder of mini-ImageNet, a checkpoint of this project
-python benchmarks/own_pictures.py 20000             # so many queries of 512 features at random
+python benchmarks/own_pictures.py validation.safetensors   # a feature bank of mini-ImageNet's validation classes
+python benchmarks/own_pictures.py 20000                    # so many queries of 512 features at random
 """
 
+import argparse
 import resource
-import sys
 import warnings
 from pathlib import Path
 
@@ -70,8 +70,11 @@ def memory(queries: int) -> None:
 
 
 if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", metavar="BANK|QUERIES", help="a feature bank, or a number of queries")
+    what = parser.parse_args().what
     warnings.simplefilter("ignore", UserWarning)
-    if sys.argv[1].isdigit():
-        memory(int(sys.argv[1]))
+    if what.isdigit():
+        memory(int(what))
     else:
-        accuracies(FeatureBank.load(Path(sys.argv[1])))
+        accuracies(FeatureBank.load(Path(what)))

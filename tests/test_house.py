@@ -100,3 +100,8 @@ def test_a_shell_leaves_the_lists_in_documented_commands_whole() -> None:
             if line.startswith("    transduce "):
                 lists = [word for word in shlex.split(line, comments=True) if "=[" in word]
                 assert all(word.endswith("]") for word in lists), f"{path.name}: {line}"
+
+
+def test_lines_of_the_readme_are_no_longer_than_those_of_code() -> None:
+    lines = (PROJECT / "README.md").read_text(encoding="utf-8").splitlines()
+    assert not [line for line in lines if len(line) > 120]
