@@ -2,11 +2,12 @@
 
 import os
 import re
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +24,9 @@ from fsl.benchmarks.holdings import Place, find_places
 RECIPE = 2  # raised whenever the same files give other images
 HASHED = 1 << 28  # bytes of a file up to which all of it counts in a fingerprint
 SAMPLES = 64  # blocks of a larger one that do
+SETTLED = 2.0  # seconds after which a file that is written to again has another time
+
+_sources: dict[tuple[str, tuple["_Stamp", ...]], str] = {}  # of archives, which take a second or more to hash
 
 
 @dataclass(frozen=True)
@@ -133,8 +137,39 @@ def places_of(catalogue: Catalogue, root: str | None) -> list[Place]:
 def source_of(catalogue: Catalogue, places: Iterable[Place], root: str | None) -> str:
     """Identity of the files: of the content of archives and lists, of the names and sizes of pictures.
 
-    Of an archive of more than 256 MiB it is the size and 64 blocks all over it, so that this is quick.
+    Of an archive of more than 256 MiB it is the size and 64 blocks all over it, so that this is quick. Archives are
+    read for it once in a process, and again when their times or sizes are others.
     """
+    places = list(places)
+    stamps = tuple(_stamp(place, file) for place in places for file in place.files)
+    key = catalogue.name, stamps
+    changed = max((stamp.changed for stamp in stamps), default=time.time())
+    if any(place.pictures for place in places) or time.time() - changed < SETTLED:
+        return _read_source(catalogue, places, root)
+    if key not in _sources:
+        _sources[key] = _read_source(catalogue, places, root)
+    return _sources[key]
+
+
+class _Stamp(NamedTuple):
+    """By what an archive is known again without being read; `changed` is in seconds."""
+
+    layout: str
+    file: str
+    size: int
+    written: int
+    changed: float
+
+
+def _stamp(place: Place, file: Path) -> _Stamp:
+    try:
+        found = file.stat()
+    except OSError:  # said where it is read
+        return _Stamp(place.layout, str(file), -1, 0, time.time())
+    return _Stamp(place.layout, str(file), found.st_size, found.st_mtime_ns, max(found.st_mtime, found.st_ctime))
+
+
+def _read_source(catalogue: Catalogue, places: Iterable[Place], root: str | None) -> str:
     folder = Path(root or "").expanduser()
     found = Fingerprint(catalogue.name, RECIPE)
     for place in places:

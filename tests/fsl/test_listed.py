@@ -201,6 +201,26 @@ class TestCaches:
         (tmp_path / "FC100_val.pickle").write_bytes(b"x" * 1_500_000 + b"y" + b"x" * 1_499_999)
         assert Fc100(str(tmp_path)).source() != first
 
+    def test_archives_are_read_once_unless_they_were_written_to(self, tmp_path, monkeypatch):
+        for word in WORDS.values():
+            (tmp_path / f"FC100_{word}.pickle").write_bytes(word.encode())
+        opened = []
+        read = Path.open
+
+        def noted(path, mode, **options):
+            opened.extend([path.name] * (mode == "rb"))
+            return read(path, mode, **options)
+
+        monkeypatch.setattr(Path, "open", noted)
+        sources = [Fc100(str(tmp_path)).source() for _ in range(2)]
+        assert len(opened) == 6  # they are too new: another writing might leave the same times
+        monkeypatch.setattr("fsl.benchmarks.listed.SETTLED", 0)
+        sources += [Fc100(str(tmp_path)).source() for _ in range(2)]
+        assert len(opened) == 9
+        assert len(set(sources)) == 1
+        (tmp_path / "FC100_val.pickle").write_bytes(b"longer")
+        assert Fc100(str(tmp_path)).source() != sources[0]
+
 
 def write_cub(folder):
     names = [name for names in Cub.catalogue.classes.values() for name in names]
