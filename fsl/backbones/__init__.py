@@ -47,13 +47,16 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
         A module that maps (N, channels, size, size) float to (N, D); its attribute `feature_size` is D.
 
     Raises:
-        InputError: an unknown name (with the nearest right one), or a network that cannot take such images.
+        InputError: an unknown name (with the nearest right one), a network that cannot take such images, or timm's
+            weights of a network that is not timm's.
     """
     import torch
 
     timm = registry()
     if not timm.is_model(name):
         raise unknown("backbone", name, backbone_names())
+    if pretrained and name in OWN:
+        raise InputError(f"backbone {name!r} is of this project, and timm has no weights of it; give a checkpoint")
     options = {}
     config = timm.get_pretrained_cfg(name, allow_unregistered=True)
     if config is not None and config.fixed_input_size:

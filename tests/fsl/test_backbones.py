@@ -112,6 +112,11 @@ def test_networks_of_timm_by_name(name: str, channels: int, size: int, features:
     assert backbone(torch.rand(2, channels, size, size)).shape == (2, features)
 
 
+def test_timm_has_no_weights_of_our_networks() -> None:
+    with pytest.raises(InputError, match="backbone 'resnet18_84' is of this project, and timm has no weights of it"):
+        create_backbone("resnet18_84", channels=3, size=84, pretrained=True)
+
+
 def test_unknown_name_gives_the_nearest() -> None:
     with pytest.raises(InputError, match="unknown backbone 'covn4'; did you mean 'conv4'"):
         create_backbone("covn4", channels=1, size=28)
