@@ -22,7 +22,8 @@ usage: transduce data check benchmark=NAME [key=value ...] [--flag ...]
 
 check looks at every picture of a benchmark: counts classes and pictures, decodes each, names what is missing, too much
 or broken, finds pictures that stand in two splits, and prints a fingerprint of the pictures, which tells copies apart,
-whatever form the files have; of known copies it says which one this is. It ends with 2 where something is wrong, and
+whatever form the files have; of known copies it says which one this is. It ends with 2 where something is missing, too
+much or broken. Pictures that are there twice are named, and are no error: some benchmarks came out with such. It
 writes nothing.
 where says where a benchmark's pictures come from, and which folder to name.
 
@@ -129,6 +130,9 @@ def _show(found: "Survey", console: Console) -> None:
             "  =  ".join(f"{_short(spot.name)} ({spot.split}, {spot.class_name})" for spot in g) for g in groups_of
         ]
         _lines(console, kind, lines)
+    if found.twins:
+        known = ": the copy named above has them" if found.copy else ""
+        console.write(f"pictures that are there twice are no error{known}")
 
 
 def _kinds(found: "Survey") -> dict[str, list[Any]]:

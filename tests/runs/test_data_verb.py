@@ -186,6 +186,14 @@ class TestVerb:
         assert f"novel: missing (1)\n  class {name}" in said.out
         assert "not as it should be" in said.err
 
+    def test_a_picture_in_two_splits_is_said_to_be_no_error(self, folder, capsys):
+        base, novel = NAMES["base"][0], NAMES["novel"][0]
+        shutil.copy(folder / base / f"{base[4:]}_1.png", folder / novel / f"{novel[4:]}_1.png")
+        assert main(["data", "check", "benchmark=cub", f"root={folder}"]) == 0
+        said = capsys.readouterr().out
+        assert "the same picture in two splits (1)" in said
+        assert said.splitlines()[-1] == "pictures that are there twice are no error"
+
     def test_json(self, folder, capsys):
         assert main(["data", "check", "benchmark=cub", f"root={folder}", "--json", "-q"]) == 0
         found = json.loads(capsys.readouterr().out)
