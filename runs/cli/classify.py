@@ -44,7 +44,8 @@ def usage(settings: Sequence[str]) -> str:
     """The help of this verb."""
     from runs.cli.usage import usage as write_usage
 
-    return write_usage("classify", ABOUT, ClassifyConfig, FLAGS, EXAMPLES, settings)
+    configs = [_unshifted(config, settings) for config in parse(ClassifyConfig, settings, DEFAULTS)]
+    return write_usage("classify", ABOUT, ClassifyConfig, FLAGS, EXAMPLES, settings, configs=configs, defaults=DEFAULTS)
 
 
 def run(flags: Flags, console: Console) -> int:
@@ -82,11 +83,15 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def _config(settings: Sequence[str]) -> ClassifyConfig:
-    """The one config that was asked for. A person's pictures may be mixed in any way: nothing is shifted unasked."""
+    """The one config that was asked for."""
     configs = parse(ClassifyConfig, settings, DEFAULTS)
     if len(configs) > 1:
         raise InputError("classify takes one value of each key")
-    config = configs[0]
+    return _unshifted(configs[0], settings)
+
+
+def _unshifted(config: ClassifyConfig, settings: Sequence[str]) -> ClassifyConfig:
+    """A person's pictures may be mixed in any way: nothing is shifted unasked."""
     asked = any(split(setting)[0].rpartition(".")[2] == SHIFT for setting in settings)
     if SHIFT in config.strategy.options and not asked:
         return config.replace(strategy=config.strategy.at({SHIFT: False}))

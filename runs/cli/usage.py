@@ -1,7 +1,8 @@
 """The help of a verb that takes a config: its keys, what each group offers, the fields of what is chosen."""
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from runs import groups
 from runs.cli import flags
@@ -19,12 +20,20 @@ def usage(
     allowed: Sequence[str],
     examples: Sequence[str],
     settings: Sequence[str],
+    *,
+    configs: Sequence[RunConfig] = (),
+    defaults: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The help text; `settings` are the keys typed beside --help, whose choices are the ones described."""
+    """The help text; `settings` are the keys typed beside --help, whose choices are the ones described.
+
+    Args:
+        configs: what a verb makes of the settings, where it is more than reading them.
+        defaults: of groups, where a verb has its own.
+    """
     chosen: list[Choice] = []
-    for config in parse(schema, settings):
+    for config in configs or parse(schema, settings):
         chosen += [choice for choice in config.choices().values() if choice not in chosen]
-    offered = [_group(group_of(schema, key)) for key in group_names(schema)]
+    offered = [_group(group_of(schema, key), defaults) for key in group_names(schema)]
     parts = [
         f"usage: transduce {verb} [key=value ...] [--flag ...]",
         about,
@@ -39,9 +48,11 @@ def usage(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _group(name: str) -> str:
+def _group(name: str, defaults: Mapping[str, str]) -> str:
     group = GROUPS[name]
-    default = "named like benchmark_backbone or the benchmark, else default" if name == "training" else group.default
+    default = defaults.get(group.key, group.default)
+    if name == "training":
+        default = "named like benchmark_backbone or the benchmark, else default"
     text = f"{group.key:<11} {group.about}: {', '.join(groups.names(name))} (default: {default})"
     return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent=" " * 14)
 

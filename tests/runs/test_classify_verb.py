@@ -95,6 +95,16 @@ def test_predictions_and_a_page(classify, here, store):
     assert "backbone=net.safetensors" in page
 
 
+def test_help_shows_the_defaults_of_this_verb(capsys):
+    assert main(["classify", "--help"]) == 0
+    said = capsys.readouterr().out
+    assert "(default: laplacianshot)" in said
+    assert "fields of strategy=simpleshot" not in said
+    assert "strategy.shift=false" in said
+    assert main(["classify", "shift=true", "--help"]) == 0
+    assert "strategy.shift=true" in capsys.readouterr().out
+
+
 def test_a_name_that_is_no_utf_8_is_spelt_out(classify, here, tracker):
     path = here / "query" / "red" / "0, query.png"
     path.rename(os.fsdecode(os.fsencode(path.parent) + b"/caf\xe9.png"))
