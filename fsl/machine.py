@@ -1,6 +1,7 @@
 """What the machine at hand offers: its device, its fast number formats, its allocator."""
 
 import ctypes
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -34,12 +35,18 @@ def resolve_devices(name: str, count: int) -> tuple[torch.device, ...]:
         One for each process, by its rank: rank 0, which validates, saves and says how far it is, works on the first.
 
     Raises:
-        InputError: as `resolve_device`, or there are not so many.
+        InputError: as `resolve_device`, or there are not so many GPUs, or cores.
     """
     first = resolve_device(name)
     if count == 1:
         return (first,)
     if first.type == "cpu":
+        cores = os.cpu_count() or count
+        if count > cores:
+            raise InputError(
+                f"devices={count} with device={name}: more processes than this machine has cores; "
+                f"use devices={cores} at most"
+            )
         return (first,) * count
     start, there = first.index or 0, torch.cuda.device_count()
     if first.type != "cuda" or start + count > there:

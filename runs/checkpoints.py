@@ -118,8 +118,10 @@ def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progr
 def _train(
     config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker, progress: Progress, force: bool
 ) -> Checkpoint:
+    from fsl.machine import resolve_devices
     from fsl.training import precision_of, train
 
+    resolve_devices(config.device, config.devices)  # that there are so many, before images are decoded
     key = lineage.checkpoint
     partial = store.partial("checkpoints", key)
     forced = partial / "forced"  # so that a forced training that was interrupted goes on, too

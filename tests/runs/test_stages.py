@@ -379,9 +379,17 @@ def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkey
     assert evaluate(configs())[0].reused
 
 
-def test_more_devices_than_a_batch_can_be_divided_among(store, evaluate, configs):
+def test_more_devices_than_a_batch_can_be_divided_among(store, evaluate, configs, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 64)
     with pytest.raises(InputError, match="devices=17: a batch of 32 images has fewer than 2 for some"):
         evaluate(configs("devices=17"))
+
+
+def test_more_processes_than_cores_are_refused_before_anything_is_made(store, evaluate, configs, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    monkeypatch.setattr("runs.checkpoints.images_of", None)
+    with pytest.raises(InputError, match=r"devices=17 with device=cpu: more processes than .* use devices=16 at most"):
+        evaluate(configs("devices=17", "device=cpu", "seed=7"))
 
 
 def test_the_plan_makes_nothing_and_knows_what_is_there(tmp_path, configs, trained, evaluate, tracker):
