@@ -26,6 +26,7 @@ from clustering.plugins import Plugins
 from fairness.datasets import DATASETS as FAIR_DATASETS
 from fairness.methods import DECIDED as FAIR_DECIDED
 from fairness.methods import METHODS as FAIR_METHODS
+from fsl.backbones import OWN
 from fsl.benchmarks import BENCHMARKS
 from fsl.samplers import SAMPLERS
 from fsl.strategies import STRATEGIES
@@ -43,6 +44,7 @@ class Group:
         key: the key, where that is another one.
         about: what is chosen, in a few words.
         plugins: the table of classes, where an option stands for a class of its own.
+        own: names of what this project has, where they are those of functions.
         builds: `package.module:Class`, where all options are settings of one class.
         default: what is chosen when nothing is said, as on the command line.
         files: the folder of its options in `configs/`, where it is not named like the group.
@@ -55,6 +57,7 @@ class Group:
     about: str
     default: str
     plugins: Plugins | None = None
+    own: Mapping[str, str] = field(default_factory=dict)
     builds: str = ""
     files: str = ""
     nothing: str = ""
@@ -73,7 +76,7 @@ GROUPS: dict[str, Group] = {
     group.name: group
     for group in (
         Group("benchmark", "the images and their classes", "glyphs", plugins=BENCHMARKS),
-        Group("backbone", "the network: one of these, or any model of timm by name", "conv4"),
+        Group("backbone", "the network: one of these, or any model of timm by name", "conv4", own=OWN),
         Group("training", "how it is trained on the base classes", "default", builds="fsl.training:Training"),
         Group(
             "strategy",
@@ -217,7 +220,7 @@ def names(group: str) -> list[str]:
     if group not in GROUPS:
         return files
     plugins, nothing = GROUPS[group].plugins, GROUPS[group].nothing
-    others = [name for name in plugins.names() if name not in files] if plugins else []
+    others = [name for name in (plugins.names() if plugins else GROUPS[group].own) if name not in files]
     return [*([nothing] if nothing else []), *files, *others]
 
 

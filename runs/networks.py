@@ -23,6 +23,12 @@ def check_backbone(name: str, also: list[str]) -> None:
         raise InputError(f"backbone={name}: a network of this project, not of timm; write backbone={bare}")
     if name in also or name in OWN:
         return
+    if ":" in bare:
+        raise InputError(
+            f"backbone={name}: not a network of this project or of timm, and a module's cannot be named: files of "
+            "weights name their network, and none has a say in what is imported; one of your own is a file in "
+            "fsl/backbones/ and a line in its __init__.py, see CONTRIBUTING.md"
+        )
     name = bare
     known = _registered()
     if len(known) < FEWEST:

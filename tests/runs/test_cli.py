@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from clustering.errors import InputError
+from fsl.backbones import OWN
 from fsl.scores import ClassScores
 from runs import cli, console, overrides, stages
 from runs.cli import main
@@ -341,6 +342,14 @@ def test_list_shows_what_strategies_declare(capsys):
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["strategies"]}
     assert rows["laplacianshot"]["transductive"] is True
     assert rows["simpleshot"]["transductive"] is False
+
+
+def test_list_shows_a_backbone_that_has_no_file_of_its_own(monkeypatch, capsys):
+    monkeypatch.setitem(OWN, "tiny_conv", "fsl.backbones.conv4")
+    main(["list", "backbones", "--json"])
+    names = [row["name"] for row in json.loads(capsys.readouterr().out)["backbones"]]
+    assert "tiny_conv" in names
+    assert len(set(names)) == len(names)
 
 
 class Terminal(io.StringIO):

@@ -465,6 +465,12 @@ def test_backbones_are_found_as_timm_lists_them():
         check_backbone("convv4", [])
 
 
+@pytest.mark.parametrize("name", ["mynet:TinyConv", "mynet:conv4", "timm:mynet:TinyConv"])
+def test_a_backbone_of_ones_own_is_added_in_the_folder(name):
+    with pytest.raises(InputError, match=r"one of your own is a file in fsl/backbones/ and a line in its __init__.py"):
+        check_backbone(name, [])
+
+
 def test_backbones_are_found_where_timm_is_written_otherwise(monkeypatch):
     monkeypatch.setattr(networks, "_source", lambda: "")
     monkeypatch.setattr(networks, "_registered", frozenset)
