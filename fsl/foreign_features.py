@@ -1,5 +1,6 @@
 """Features that another program extracted: read without running anything in the file, as an ordinary feature bank."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -40,7 +41,8 @@ def import_features(path: Path, split: Split = "novel") -> FeatureBank:
     - an .npz of `features` and `labels`, or `features_<split>` and `labels_<split>`, with `class_names` and
       `base_mean` if they are known.
 
-    Classes are numbered in the order of the file's labels, whose names they keep; other types become float32.
+    Classes are numbered in the order of the file's labels (whole numbers or text), whose names they keep. Features
+    become float32.
 
     Args:
         path: .plk, .pkl, .pickle or .npz.
@@ -48,7 +50,7 @@ def import_features(path: Path, split: Split = "novel") -> FeatureBank:
 
     Raises:
         InputError: names the file: missing, damaged, holding objects that only running code could build, of another
-            form, NaN or infinite.
+            form, NaN or infinite, a NaN for a label, two classes of one name.
     """
     path = Path(path)
     if not path.is_file():
@@ -88,7 +90,7 @@ def _of_arrays(arrays: Mapping[str, NDArray[Any]], split: Split) -> _Found:
             if name in arrays:
                 return arrays[name]
         raise InputError(
-            f"has {', '.join(arrays) or 'nothing'}, and no {what}; call it {names[0]} or {names[0]}_{split}"
+            f"has {', '.join(map(str, arrays)) or 'nothing'}, and no {what}; call it {names[0]} or {names[0]}_{split}"
         )
 
     names = arrays.get("class_names")
@@ -96,7 +98,7 @@ def _of_arrays(arrays: Mapping[str, NDArray[Any]], split: Split) -> _Found:
         "npz",
         first(FEATURES, "features"),
         first(LABELS, "labels"),
-        None if names is None else tuple(map(str, names.tolist())),
+        None if names is None else tuple(map(str, _as_text(names).tolist())),
         arrays.get("base_mean"),
     )
 
@@ -105,10 +107,18 @@ def _of_pickle(content: Any) -> _Found:
     if isinstance(content, (list, tuple)) and len(content) == 4 and isinstance(content[2], Mapping):
         return _by_class("SimpleShot", content[2], np.asarray(content[0]))
     if isinstance(content, Mapping) and content:
-        if any(name in content for name in FEATURES):
+        if any(name in content for name in FEATURES) and not _has_classes_only(content):
             return _of_arrays({key: np.asarray(value) for key, value in content.items()}, "novel")
         return _by_class("features by class", content, None)
     raise ValueError(f"it holds a {type(content).__name__}")
+
+
+def _has_classes_only(content: Mapping[Any, Any]) -> bool:
+    """Whether a dict has equally long rows under every name, so that a name such as "x" is that of a class."""
+    if len(content) < 2 or not all(isinstance(rows, (list, tuple)) or np.ndim(rows) for rows in content.values()):
+        return False
+    widths = {np.shape(rows[0]) for rows in content.values() if len(rows)}
+    return len(widths) == 1 and len(next(iter(widths))) == 1
 
 
 def _by_class(form: str, by_class: Mapping[Any, Any], mean: NDArray[Any] | None) -> _Found:
@@ -131,9 +141,31 @@ def _numbered(found: _Found) -> tuple[NDArray[np.int64], tuple[str, ...]]:
         raise InputError(f"features must be numbers of shape (N, D), not {found.features.dtype} {found.features.shape}")
     if found.labels.shape != found.features.shape[:1]:
         raise InputError(f"{len(found.features)} features but labels of shape {found.labels.shape}; give one for each")
-    values, labels = np.unique(found.labels, return_inverse=True)
+    values, labels = np.unique(_as_text(found.labels), return_inverse=True)
+    if values.dtype.kind == "f":
+        wrong = values[(values != np.trunc(values)) | ~(np.abs(values) < 2**53)]
+        if len(wrong):
+            raise InputError(
+                f"labels must be whole numbers or text, and one is {wrong[0]}; leave out what has no label"
+            )
+        values = values.astype(np.int64)
     if found.names is None:
-        return labels.astype(np.int64), tuple(map(str, values.tolist()))
-    if values.dtype.kind not in "iu" or values[0] < 0 or values[-1] >= len(found.names):
+        names = tuple(map(str, values.tolist()))
+    elif values.dtype.kind not in "iu" or values[0] < 0 or values[-1] >= len(found.names):
         raise InputError(f"labels run from {values[0]} to {values[-1]}, but there are {len(found.names)} class names")
-    return labels.astype(np.int64), tuple(found.names[int(value)] for value in values)
+    else:
+        names = tuple(found.names[int(value)] for value in values)
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise InputError(f"two classes are called {twice!r}; give each a name of its own, or both one label")
+    return labels.astype(np.int64), names
+
+
+def _as_text(names: NDArray[Any]) -> NDArray[Any]:
+    """Text of bytes, as Python 2 wrote it; anything else as it is."""
+    if names.dtype.kind != "S":
+        return names
+    try:
+        return np.char.decode(names, "utf-8")
+    except UnicodeDecodeError:
+        return np.char.decode(names, "latin1")

@@ -94,7 +94,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
     except InputError:
         raise
     except Exception as error:  # what these three raise for a damaged file cannot be listed
-        forbidden = re.search(r"GLOBAL ([\w.]+\.\w+) ", str(error), re.ASCII)
+        forbidden = re.search(r"GLOBAL ([\w.]+) (?:was|whose)", str(error), re.ASCII)
         if forbidden:
             raise InputError(
                 f"{path}: holds {forbidden[1]}, which only running code could build, so the file is not loaded; "
@@ -106,7 +106,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
 def _reason(error: Exception) -> str:
     """The first sentence of an error, cut short: PyTorch's go on to advise what would run the file's code."""
-    if isinstance(error, pickle.UnpicklingError):
+    if isinstance(error, (pickle.UnpicklingError, KeyError)):  # a KeyError is of a code that no pickle has
         return "it cannot be unpickled"
     first = re.split(r"[.!] |\n", str(error), maxsplit=1)[0].rstrip(".")
     words = "".join(letter if letter.isprintable() else "?" for letter in first)
@@ -122,5 +122,10 @@ def _state_dict(content: Any, path: Path) -> dict[str, Tensor]:
         found = {str(key): value.detach() for key, value in content.items() if isinstance(value, Tensor)}
         if found:
             return found
-    holds = f"a dict of {', '.join(map(str, content))}" if isinstance(content, Mapping) else type(content).__name__
+    keys = (
+        textwrap.shorten(", ".join(map(str, content)), 100, placeholder="...") if isinstance(content, Mapping) else ""
+    )
+    holds = (
+        type(content).__name__ if not isinstance(content, Mapping) else f"a dict of {keys}" if keys else "an empty dict"
+    )
     raise InputError(f"{path}: holds {holds}, and no state dict; save model.state_dict() in it")

@@ -80,6 +80,31 @@ def test_an_archive(tmp_path, suffix):
     assert np.array_equal(import_features(path).base_mean, ROWS[0])
 
 
+def test_classes_may_be_called_like_parts_of_another_form(written):
+    """Characters, for example."""
+    content = {"x": list(ROWS[:4]), "y": list(ROWS[4:7]), "data": [], "z": list(ROWS[7:])}
+    bank = import_features(written(content))
+    assert bank.class_names == ("x", "y", "z")
+    assert bank.labels.tolist() == [0] * 4 + [1] * 3 + [2] * 5
+    assert np.array_equal(bank.features.numpy(), ROWS)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin1"])
+def test_labels_of_bytes_are_text_and_whole_floats_are_integers(tmp_path, encoding):
+    names = [f"classe d'été {label}" for label in LABELS]
+    path = tmp_path / "a.npz"
+    np.savez(path, features=ROWS, labels=[name.encode(encoding) for name in names])
+    bank = import_features(path)
+    assert [bank.class_names[label] for label in bank.labels] == names
+    np.savez(
+        path, features=ROWS, labels=LABELS.astype(np.float32), class_names=[b"a", *[b"b"] * 2, *b"cdefghi".split()]
+    )
+    with pytest.raises(InputError, match="labels run from 3 to 9"):
+        import_features(path)
+    np.savez(path, features=ROWS, labels=LABELS.astype(np.float32), class_names=[b"%d" % n for n in range(20, 30)])
+    assert import_features(path).class_names == ("23", "27", "29")
+
+
 def test_it_is_an_ordinary_bank(written, tmp_path):
     bank = import_features(written(by_class(ROWS, LABELS)))
     bank.save(tmp_path / "bank.safetensors")
@@ -117,6 +142,13 @@ def test_a_malicious_file_is_refused_and_nothing_in_it_runs(written, tmp_path, m
         ([ROWS[0][:2], 0, {0: [ROWS[0]], 1: [ROWS[1]]}, {}], "base_mean must be"),
         ({"features": ROWS, "labels": LABELS[:3]}, "12 features but labels of shape"),
         ({"features": ROWS}, "has features, and no labels"),
+        ({"x": ROWS, 3: 7}, "has x, 3, and no labels"),
+        ({"features": ROWS, "labels": np.eye(9)[LABELS - 1]}, r"12 features but labels of shape \(12, 9\)"),
+        ({"features": ROWS, "labels": np.where(LABELS == 7, np.nan, LABELS)}, "one is nan; leave out"),
+        ({"features": ROWS, "labels": np.full(12, np.inf)}, "one is inf"),
+        ({"features": ROWS, "labels": LABELS / 2}, "must be whole numbers or text, and one is 1.5"),
+        ({"features": ROWS, "labels": LABELS, "class_names": [*"aaaaaaaba", "b"]}, "two classes are called 'b'"),
+        ({0: ROWS, "0": ROWS}, "two classes are called '0'"),
     ],
 )
 def test_what_holds_no_features_is_named(written, content, words):

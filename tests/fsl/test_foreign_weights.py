@@ -309,6 +309,17 @@ def test_a_file_that_would_run_code_is_refused_unrun(tmp_path, new_format):
     assert not trap.exists()
 
 
+def test_builtin_functions_are_named_and_text_is_no_pickle(tmp_path):
+    class Evaluates:
+        def __reduce__(self):
+            return eval, ("1",)
+
+    torch.save({"state_dict": Evaluates()}, tmp_path / "model.pth")
+    assert "holds eval, which only running code could build" in refused(tmp_path / "model.pth")
+    (tmp_path / "model.pth").write_text("hello\n")
+    assert "(it cannot be unpickled)" in refused(tmp_path / "model.pth")
+
+
 def test_a_pickled_network_is_refused(tmp_path):
     torch.save(nn.Sequential(nn.Conv2d(3, 64, 3)), tmp_path / "model.pt")
     assert "torch.nn" in refused(tmp_path / "model.pt")
@@ -355,7 +366,7 @@ def test_however_a_file_is_damaged_the_message_is_a_line(tmp_path, write):
         ([1, 2], "holds list"),
         ({"epoch": 3}, "holds a dict of epoch"),
         (torch.ones(3), "holds Tensor"),
-        ({}, "no state"),
+        ({}, "holds an empty dict, and no state dict"),
     ],
 )
 def test_a_file_without_a_state_dict_says_what_it_holds(tmp_path, content, words):
