@@ -8,12 +8,15 @@ class InputError(ValueError):
     """What is wrong, where (file, key, value), and what to do. The command line prints it and exits with code 2."""
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
-    """An `InputError` for a name that is not known, with the nearest right ones, or else with all of them."""
+def unknown(kind: str, name: str, known: Iterable[str], listed: str = "") -> InputError:
+    """An `InputError` for a name that is not known, with the nearest right ones, or else with all of them, or, where
+    they are too many for a message, with the command that lists them."""
     names = sorted(set(known))
     near = difflib.get_close_matches(name.lower(), names, n=3, cutoff=0.5)  # nearest first
     nearest = [repr(other) for other in near if _likeness(name, other) == _likeness(name, near[0])]
-    remedy = f"did you mean {' or '.join(sorted(nearest))}?" if near else "known: " + ", ".join(names)
+    remedy = f"see {listed}" if listed else "known: " + ", ".join(names)
+    if near:
+        remedy = f"did you mean {' or '.join(sorted(nearest))}?"
     return InputError(f"unknown {kind} {name!r}; {remedy}")
 
 

@@ -1,6 +1,7 @@
 """Weights on disk: a trained backbone, which users share, and the state from which a training goes on."""
 
 import json
+import math
 import os
 import pickle
 import zipfile
@@ -13,6 +14,7 @@ from torch import nn
 
 from clustering.errors import InputError
 from fsl.backbones import create_backbone
+from fsl.seals import check_seal, sealed
 from fsl.tensor_files import read_tensors, write_tensors
 
 FORMAT = "transduce backbone 1"
@@ -33,7 +35,8 @@ def save_backbone(
     """
     header = {"format": FORMAT, "backbone": name, "channels": str(channels), "size": str(size)}
     header["about"] = json.dumps(dict(about), sort_keys=True)
-    write_tensors(path, backbone.state_dict(), header)
+    weights = backbone.state_dict()
+    write_tensors(path, weights, sealed(weights, header))
 
 
 def load_backbone(path: Path) -> nn.Module:
@@ -42,17 +45,21 @@ def load_backbone(path: Path) -> nn.Module:
     Its attributes `channels` and `size` say what images it takes, `about` is what was written with it.
 
     Raises:
-        InputError: names the file: missing, truncated, of another program, or for another network.
+        InputError: names the file: missing, truncated, changed, of another program, or for another network.
     """
     path = Path(path)
     weights, header = read_tensors(path, FORMAT, _REMEDY)
+    check_seal(path, weights, header, _REMEDY)
     try:
         name, channels, size = header["backbone"], int(header["channels"]), int(header["size"])
         about = json.loads(header["about"])
+        normalisation(path, header)
         # the weights are replaced at once: those drawn here must not move the caller's random numbers
         with torch.random.fork_rng(devices=[]):
             backbone = create_backbone(name, channels=channels, size=size)
         backbone.load_state_dict(weights)
+    except InputError:
+        raise
     except (KeyError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"{path}: its weights do not fit what its header says ({reason}); {_REMEDY}") from error
@@ -62,6 +69,26 @@ def load_backbone(path: Path) -> nn.Module:
     for key, value in {"channels": channels, "size": size, "about": about}.items():
         setattr(backbone, key, value)
     return backbone.eval()
+
+
+def normalisation(path: Path, header: Mapping[str, str]) -> tuple[list[float], list[float]] | None:
+    """Mean and deviation, by channel, of the images that a network was trained on, scaled to 0..1: of the header of its
+    file. None where that does not say.
+
+    Raises:
+        InputError: names the file, whose header is damaged.
+    """
+    try:
+        about, channels = json.loads(header["about"]), int(header["channels"])
+        if "mean" not in about and "std" not in about:
+            return None
+        mean, std = ([float(value) for value in about[name]] for name in ("mean", "std"))
+        whole = len(mean) == len(std) == channels and all(map(math.isfinite, [*mean, *std])) and min(std) > 0
+    except (KeyError, TypeError, ValueError, RecursionError):
+        whole = False
+    if not whole:
+        raise InputError(f"{path}: its header is damaged (mean and std of the images); {_REMEDY}")
+    return mean, std
 
 
 def save_state(path: Path, state: Mapping[str, Any]) -> None:

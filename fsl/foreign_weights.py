@@ -17,6 +17,7 @@ from clustering.errors import InputError
 from fsl.backbones import create_backbone
 from fsl.benchmarks.archives import check_zip
 from fsl.key_matching import Unmatched, classifier_keys, match_keys
+from fsl.seals import check_seal
 
 RECIPE = 1  # raised whenever the same file gives other weights, so that no imported checkpoint is taken for new
 TORCH = (".pth", ".pt", ".tar", ".ckpt", ".bin")
@@ -85,6 +86,7 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             with safetensors.safe_open(path, framework="pt") as file:
                 found = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+                check_seal(path, found, file.metadata() or {}, "fetch it again")
         elif path.suffix == ".npz":
             check_zip(path)
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:

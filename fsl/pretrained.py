@@ -11,10 +11,10 @@ from PIL import Image
 from torch import nn
 
 from clustering.errors import InputError, unknown
-from clustering.fingerprint import Fingerprint
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
 from fsl.conforming import Interpolation
 from fsl.foreign_weights import import_backbone
+from fsl.seals import fingerprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,17 +122,13 @@ def weights_place(name: str) -> str:
 
 def weights_fingerprint(network: nn.Module) -> str:
     """16 hexadecimal digits of every tensor of a network, under its name."""
-    found = Fingerprint("weights")
-    for key, tensor in network.state_dict().items():
-        found.add(f"{key} {tensor.dtype} {tuple(tensor.shape)}")
-        found.add(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
-    return str(found)
+    return fingerprint_of(network.state_dict())
 
 
 def _config(name: str) -> Any:
     timm = registry()
     if not timm.is_model(name):
-        raise unknown("backbone", name, backbone_names())
+        raise unknown("backbone", name, backbone_names(), "transduce list backbones")
     if name in OWN:
         raise InputError(
             f"{PREFIX}{name}: a network of this project, not of timm; make its weights a checkpoint: "

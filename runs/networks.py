@@ -36,7 +36,7 @@ def check_backbone(name: str, also: list[str]) -> None:
 
         known = frozenset(backbone_names())
     if name.partition(".")[0] not in known and name not in _renamed():
-        raise unknown("backbone", name, [*also, *OWN, *known])
+        raise unknown("backbone", name, [*also, *OWN, *known], "transduce list backbones")
 
 
 @cache

@@ -54,7 +54,7 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
 
     timm = registry()
     if not timm.is_model(name):
-        raise unknown("backbone", name, backbone_names())
+        raise unknown("backbone", name, backbone_names(), "transduce list backbones")
     if pretrained and name in OWN:
         raise InputError(f"backbone {name!r} is of this project, and timm has no weights of it; give a checkpoint")
     options = {}
