@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import safetensors
 import torch
 from torch import nn
 
@@ -71,24 +72,45 @@ def load_backbone(path: Path) -> nn.Module:
     return backbone.eval()
 
 
-def normalisation(path: Path, header: Mapping[str, str]) -> tuple[list[float], list[float]] | None:
-    """Mean and deviation, by channel, of the images that a network was trained on, scaled to 0..1: of the header of its
-    file. None where that does not say.
+def is_checkpoint(path: Path) -> bool:
+    """Whether a file is one that `save_backbone` wrote, by its header."""
+    return _header(path).get("format") == FORMAT
+
+
+def normalisation(path: Path, header: Mapping[str, str] | None = None) -> tuple[list[float], list[float]] | None:
+    """Mean and deviation, by channel, of the images that a network was trained on, scaled to 0..1, as its checkpoint
+    says. None where it does not, or the file is another program's.
+
+    Args:
+        path: the file.
+        header: its header, where that is known.
 
     Raises:
         InputError: names the file, whose header is damaged.
     """
+    header = _header(path) if header is None else header
+    if header.get("format") != FORMAT:
+        return None
     try:
         about, channels = json.loads(header["about"]), int(header["channels"])
         if "mean" not in about and "std" not in about:
             return None
-        mean, std = ([float(value) for value in about[name]] for name in ("mean", "std"))
+        mean, std = ([0.0 + value for value in about[name]] for name in ("mean", "std"))  # no text
         whole = len(mean) == len(std) == channels and all(map(math.isfinite, [*mean, *std])) and min(std) > 0
     except (KeyError, TypeError, ValueError, RecursionError):
         whole = False
     if not whole:
         raise InputError(f"{path}: its header is damaged (mean and std of the images); {_REMEDY}")
     return mean, std
+
+
+def _header(path: Path) -> dict[str, str]:
+    """Empty where there is none."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            return dict(file.metadata() or {})
+    except (safetensors.SafetensorError, OSError, ValueError):
+        return {}
 
 
 def save_state(path: Path, state: Mapping[str, Any]) -> None:

@@ -4,7 +4,7 @@ import dataclasses
 import json
 import os
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,6 +21,7 @@ from fsl.episodes import Episodes, Strategy
 from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures
+from fsl.seals import check_seal, sealed
 from fsl.tensor_files import read_tensors, write_tensors
 from fsl.transforms import transform_features
 
@@ -73,6 +74,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     n_features_in_ : D.
     """
 
+    _read_from: Path | None = None  # the file, of one that `load` made
+
     def __init__(
         self,
         strategy: str | Strategy = "laplacianshot",
@@ -105,6 +108,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             pictures = labelled_pictures(Path(X))
             X, y = pictures.files, pictures.labels
         self.encoder_fingerprint_: str | None = None
+        self._read_from = None
         X, y = validate_data(self, self._features(X), y, dtype=[np.float32, np.float64])
         check_classification_targets(y)
         self.classes_, self.support_labels_ = np.unique(y, return_inverse=True)
@@ -166,12 +170,16 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file, in one step: features of the support, prototypes and, as JSON in its header, class
-        names, strategy and which network it is for. The network's weights are not in it.
+        names, strategy and which network it is for. The network's weights are not in it. What is at `path` is replaced.
 
         Raises:
-            InputError: class names that are neither text nor numbers.
+            InputError: class names that are neither text nor numbers, or a place where no file can be.
         """
         check_is_fitted(self)
+        path = Path(path)
+        if path.is_dir() or not path.absolute().parent.is_dir():
+            problem = "is a folder" if path.is_dir() else "its folder does not exist"
+            raise InputError(f"{path}: {problem}; give a file, in a folder that is there")
         classes = self.classes_.tolist()
         if not all(isinstance(name, (str, int, float)) for name in classes):
             raise InputError("class names must be text or numbers to be saved")
@@ -190,7 +198,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "base_mean": torch.from_numpy(self.base_mean_),
             "prototypes": torch.from_numpy(self.prototypes_),
         }
-        write_tensors(Path(path), tensors, {"format": FORMAT, "classifier": json.dumps(about)})
+        write_tensors(path, tensors, sealed(tensors, {"format": FORMAT, "classifier": json.dumps(about)}))
 
     @classmethod
     def load(
@@ -213,22 +221,17 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         path = Path(path)
         tensors, header = read_tensors(path, FORMAT, _REMEDY)
+        check_seal(path, tensors, header, _REMEDY)
+        about = _about(path, header)
+        chosen = strategy or stored(path, about["strategy"], about["fields"])
+        made = cls(chosen, backbone=backbone or about["backbone"], weights=weights or about["weights"], device=device)
+        made.classes_, made.refined_by_ = np.array(about["classes"]), about["refined_by"]
+        made.encoder_fingerprint_, made._read_from = about["encoder"], path
         try:
-            about = json.loads(header["classifier"])
-            chosen = strategy or stored(path, str(about["strategy"]), dict(about["fields"]))
-            arrays = {name: tensors[name].numpy() for name in ("support", "support_labels", "base_mean", "prototypes")}
-            made = cls(
-                chosen, backbone=backbone or about["backbone"], weights=weights or about["weights"], device=device
-            )
-            made.classes_ = np.array(about["classes"])
-            made.refined_by_ = int(about["refined_by"])
-            made.encoder_fingerprint_ = about["encoder"]
-        except InputError:
-            raise
-        except (KeyError, TypeError, ValueError) as error:
+            for name in ("support", "support_labels", "base_mean", "prototypes"):
+                setattr(made, f"{name}_", tensors[name].numpy())
+        except (KeyError, TypeError) as error:
             raise InputError(f"{path}: is no whole classifier ({error}); {_REMEDY}") from error
-        for name, array in arrays.items():
-            setattr(made, f"{name}_", array)
         made.strategy_, made.n_features_in_ = named(chosen), made.support_.shape[-1]
         _check_whole(path, made)
         return made
@@ -237,7 +240,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The network, which is loaded when it is first needed.
 
         Raises:
-            InputError: there is none, or it is not the one that the support was encoded with.
+            InputError: there is none, it is not the one that the support was encoded with, or a file does not say which
+                that was.
         """
         if self.backbone is None:
             raise InputError('pictures need a network: give backbone="timm:NAME" or a checkpoint, or give features')
@@ -248,6 +252,11 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             found = ImageEncoder.of(self.backbone, weights=self.weights, device=self.device)
             self._encoder = self._network, found
         known = getattr(self, "encoder_fingerprint_", None)
+        if known is None and self._read_from is not None:
+            raise InputError(
+                f"{self._read_from}: does not say which network its support was encoded with; give features, or fit "
+                "again on pictures"
+            )
         if known not in (None, found.fingerprint):
             raise InputError(
                 f"backbone {self.backbone}: not the network that the support was encoded with (its fingerprint is "
@@ -268,6 +277,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Rows of features as they are, of pictures and folders what the network makes of them."""
         if isinstance(X, (str, os.PathLike)):
             X = unlabelled_pictures(Path(X))
+        if isinstance(X, (Mapping, Set, Iterator)):
+            raise InputError(f"pictures must be a folder or a list, and features an array, not {type(X).__name__}")
         if _are_pictures(X):
             X = self.encoder().encode(X).features
         return X.detach().cpu().numpy() if isinstance(X, Tensor) else X
@@ -276,7 +287,10 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.base_mean is None:
             means = self._class_means(torch.from_numpy(self.support_), self.support_labels_)
             return np.asarray(means.mean(axis=0))
-        given = np.asarray(self.base_mean, dtype=self.support_.dtype)
+        try:
+            given = np.asarray(self.base_mean, dtype=self.support_.dtype)
+        except (TypeError, ValueError):
+            given = np.empty(0)
         if given.shape != self.support_.shape[1:] or not np.isfinite(given).all():
             raise InputError(f"base_mean must be {self.support_.shape[1]} finite numbers, as the features")
         return given
@@ -310,6 +324,30 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _in_blocks(self, X: NDArray[np.floating], label: Any) -> NDArray[np.floating]:
         return np.concatenate([label(block) for block in _blocks(X)])
+
+
+def _about(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
+    """What a file says beside its tensors, each of its type."""
+    try:
+        about = json.loads(header["classifier"])
+        classes, refined_by = about["classes"], about["refined_by"]
+        kinds = {type(name) for name in classes}
+        whole = (
+            len(kinds) == 1
+            and isinstance(classes, list)
+            and kinds <= {str, int, float, bool}
+            and np.array_equal(np.unique(classes), classes)
+            and type(refined_by) is int
+            and refined_by >= 0
+            and isinstance(about["strategy"], str)
+            and isinstance(about["fields"], dict)
+            and all(isinstance(about[name], str | None) for name in ("backbone", "weights", "encoder"))
+        )
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"{path}: is no whole classifier ({type(error).__name__} in its header); {_REMEDY}") from error
+    if not whole:
+        raise InputError(f"{path}: is no whole classifier (its header is damaged); {_REMEDY}")
+    return dict(about)
 
 
 def _check_whole(path: Path, made: FewShotClassifier) -> None:

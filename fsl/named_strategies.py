@@ -44,7 +44,10 @@ def stored(path: Path, name: str, fields: dict[str, Any]) -> Strategy:
         InputError: names the file.
     """
     if name not in STRATEGIES.names():
-        raise InputError(f"{path}: its strategy {name!r} is not known here; name it again with strategy={name}")
+        raise InputError(
+            f"{path}: its strategy {name!r} is not known here; give strategy= and one that you trust, since a "
+            "module is run when it is imported"
+        )
     values = {field: tuple(value) if isinstance(value, list) else value for field, value in fields.items()}
     try:
         made: Strategy = STRATEGIES.load(name)(**values)

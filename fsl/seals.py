@@ -13,7 +13,7 @@ SEAL = "seal"
 
 
 def fingerprint_of(tensors: Mapping[str, Tensor], *texts: str) -> str:
-    """16 hexadecimal digits of every tensor under its name, with its type and shape, in this order, and of the texts."""
+    """16 hexadecimal digits of the texts and of every tensor with its name, type and shape, in this order."""
     found = Fingerprint("weights", *texts)
     for key, tensor in tensors.items():
         found.add(f"{key} {tensor.dtype} {tuple(tensor.shape)}")
@@ -27,12 +27,12 @@ def sealed(tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> dict[str
 
 
 def check_seal(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, str], remedy: str) -> None:
-    """That tensors and header are those that were sealed. A file without a seal, which an earlier version wrote, passes.
+    """That tensors and header are those that were sealed. A file without a seal passes.
 
     Raises:
         InputError: names the file.
     """
-    if header.get(SEAL, "") not in ("", _seal(tensors, header)):
+    if SEAL in header and header[SEAL] != _seal(tensors, header):
         raise InputError(f"{path}: has changed since it was written; {remedy}")
 
 

@@ -6,8 +6,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from clustering.errors import InputError
 from fsl.progress import Progress, quiet
 from runs import cards
 from runs.config import TrainConfig
@@ -15,6 +16,9 @@ from runs.lineage import Lineage, common_tags, images_of, short, train_name
 from runs.store import CARD, Entry, Store, write_text
 from runs.tracked_run import TrackedRun
 from runs.tracking import Tracker
+
+if TYPE_CHECKING:
+    from fsl.pretrained import Look
 
 CHECKPOINT = "best.safetensors"
 
@@ -97,6 +101,7 @@ def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progr
     size: dict[str, int] = {"channels": look.channels, "size": look.size}
     if config.checkpoint is not None:
         origin, backbone = config.checkpoint, import_backbone(Path(config.checkpoint), network, **size)
+        _check_look(config, look)
     elif config.pretrained == "true":
         origin, backbone = weights_place(network), pretrained_backbone(network)
     else:
@@ -168,6 +173,20 @@ def _train(
         run.finish()
     _tidy(entry)
     return Checkpoint(entry.path / CHECKPOINT, key, entry.fingerprint, run.run_id, False, entry.facts)
+
+
+def _check_look(config: TrainConfig, look: "Look") -> None:
+    """That a checkpoint of this project gets images normalised as those that it was trained on."""
+    from fsl.checkpoints import normalisation
+
+    trained = normalisation(Path(str(config.checkpoint)))
+    if trained and trained != (list(look.mean), list(look.std)):
+        name, shown = config.benchmark.name, (list(look.mean), list(look.std))
+        raise InputError(
+            f"checkpoint={config.checkpoint}: trained on images of mean {trained[0]} and std {trained[1]}, and those "
+            f"of benchmark {name} have {shown[0]} and {shown[1]}; name the benchmark that it was trained on, and "
+            f"target={name} for other classes"
+        )
 
 
 def _training_run(config: TrainConfig, lineage: Lineage, partial: Path, tracker: Tracker) -> TrackedRun:

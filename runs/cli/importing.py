@@ -98,9 +98,11 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     name = given["backbone"].removeprefix(groups.TIMM)
     kind = groups.option("benchmark", given["benchmark"]).kind
     from clustering.fingerprint import fingerprint
-    from fsl.checkpoints import FORMAT, save_backbone
+    from fsl.checkpoints import FORMAT, is_checkpoint, save_backbone
     from fsl.foreign_weights import import_backbone
 
+    if is_checkpoint(path):
+        raise InputError(f"{path}: is a checkpoint of this project already; use it as it is: checkpoint={path}")
     output, card = _places(path, given["output"], FORMAT)
     look = {"channels": kind.channels, "size": kind.size}
     backbone = import_backbone(path, name, **look)
@@ -132,6 +134,8 @@ def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
     if os.path.lexists(place):
         if not place.is_file():
             raise InputError(f"output={place} is no file; give another place")
+        if path.exists() and place.samefile(path):
+            raise InputError(f"output={place} is the file to be imported; give another place with output=FILE")
         read_tensors(place, kind, "only what was imported before is replaced; give another place with output=FILE")
     card = place.with_suffix(".md")
     if os.path.lexists(card) and not cards.is_card(card):

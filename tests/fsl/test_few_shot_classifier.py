@@ -17,6 +17,7 @@ from fsl.backbones import create_backbone
 from fsl.checkpoints import save_backbone
 from fsl.episodes import Episodes
 from fsl.few_shot_classifier import FORMAT, FewShotClassifier
+from fsl.seals import sealed
 from fsl.strategies import STRATEGIES
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
@@ -118,6 +119,11 @@ def test_given_base_mean_and_what_does_not_fit():
     for wrong in (mean[:3], np.full(8, np.nan)):
         with pytest.raises(InputError, match="base_mean must be 8"):
             FewShotClassifier("simpleshot", base_mean=wrong).fit(support, names)
+    with pytest.raises(InputError, match="base_mean must be 8"):
+        FewShotClassifier("simpleshot", base_mean="x").fit(support, names)
+    for wrong in (iter(query), {0: query}, {1, 2}):
+        with pytest.raises(InputError, match="pictures must be a folder or a list"):
+            FewShotClassifier("simpleshot").fit(support, names).predict(wrong)
     with pytest.raises(InputError, match="did you mean 'laplacianshot'"):
         FewShotClassifier("laplaceshot").fit(support, names)
     with pytest.raises(InputError, match=r"such as LaplacianShot\(\)"):
@@ -141,6 +147,9 @@ def test_saved_and_read_back(tmp_path):
         np.testing.assert_array_equal(again.predict_proba(query, alone=alone), found.predict_proba(query, alone=alone))
     assert FewShotClassifier.load(path, strategy="simpleshot").strategy_ == SimpleShot()
     assert clone(again).get_params()["strategy"] == strategy
+    for place in (tmp_path, tmp_path / "nowhere" / "mine.safetensors"):
+        with pytest.raises(InputError, match="give a file, in a folder that is there"):
+            found.save(place)
     FewShotClassifier("simpleshot").fit(support, np.arange(len(support)) % 3).save(path)
     assert FewShotClassifier.load(path).predict(query).dtype.kind == "i"
 
@@ -154,7 +163,7 @@ def test_a_file_chooses_no_module(tmp_path):
     support, names, query, _ = draw()
     path = tmp_path / "own.safetensors"
     FewShotClassifier(Own()).fit(support, names).save(path)
-    with pytest.raises(InputError, match=r"test_few_shot_classifier:Own' is not known here; name it again"):
+    with pytest.raises(InputError, match=r"test_few_shot_classifier:Own' is not known here; .* one that you trust"):
         FewShotClassifier.load(path)
     again = FewShotClassifier.load(path, strategy=Own())
     np.testing.assert_array_equal(
@@ -189,7 +198,19 @@ def _nan(tensors, about):
         _set("fields", {"wait": 3}),
         _set("fields", {"beta": -1}),
         _set("strategy", "os:system"),
+        _set("strategy", ["simpleshot"]),
+        _set("fields", []),
         _set("refined_by", "many"),
+        _set("refined_by", -5),
+        _set("refined_by", float("inf")),
+        _set("classes", ["ant", "ant", "bee", "cat"]),
+        _set("classes", ["dog", "cat", "bee", "ant"]),
+        _set("classes", [None, "bee", "cat", "dog"]),
+        _set("classes", [["ant"], ["bee"], ["cat"], ["dog"]]),
+        _set("classes", "abcd"),
+        _set("backbone", 5),
+        _set("weights", ["x"]),
+        _set("encoder", 5),
     ],
 )
 def test_files_that_are_not_whole(tmp_path, spoil):
@@ -199,8 +220,35 @@ def test_files_that_are_not_whole(tmp_path, spoil):
     tensors, header = read_tensors(path, FORMAT, "")
     tensors, about = {name: tensor.clone() for name, tensor in tensors.items()}, json.loads(header["classifier"])
     spoil(tensors, about)
-    write_tensors(path, tensors, {**header, "classifier": json.dumps(about)})
-    with pytest.raises(InputError, match=r"mine\.safetensors"):
+    write_tensors(path, tensors, sealed(tensors, {**header, "classifier": json.dumps(about)}))
+    with pytest.raises(InputError, match=r"mine\.safetensors") as caught:
+        FewShotClassifier.load(path)
+    assert "has changed" not in str(caught.value)
+
+
+def test_a_header_that_is_no_json_of_a_classifier(tmp_path):
+    support, names, *_ = draw()
+    path = tmp_path / "mine.safetensors"
+    FewShotClassifier("simpleshot").fit(support, names).save(path)
+    tensors, header = read_tensors(path, FORMAT, "")
+    tensors = {name: tensor.clone() for name, tensor in tensors.items()}
+    for text in ("[" * 100_000, "[]", "5", "no JSON"):
+        write_tensors(path, tensors, sealed(tensors, {**header, "classifier": text}))
+        with pytest.raises(InputError, match=r"mine\.safetensors: is no whole classifier"):
+            FewShotClassifier.load(path)
+
+
+def test_a_changed_byte_is_seen(tmp_path):
+    support, names, *_ = draw()
+    path = tmp_path / "mine.safetensors"
+    FewShotClassifier("simpleshot").fit(support, names).save(path)
+    whole = path.read_bytes()
+    for place in (whole.index(b"ant"), len(whole) - 4, whole.index(b"simpleshot") - 20):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
+        with pytest.raises(InputError, match=r"mine\.safetensors"):
+            FewShotClassifier.load(path)
+    path.write_bytes(whole.replace(b"ant", b"anx"))
+    with pytest.raises(InputError, match="has changed since it was written"):
         FewShotClassifier.load(path)
 
 
@@ -249,6 +297,10 @@ def test_folders_of_pictures(pictures, tmp_path):
     other = FewShotClassifier.load(tmp_path / "x.safetensors", backbone=str(pictures / "1.safetensors"))
     with pytest.raises(InputError, match="not the network that the support was encoded with"):
         other.predict(pictures / "query")
+    found.encoder_fingerprint_ = None
+    found.save(tmp_path / "x.safetensors")
+    with pytest.raises(InputError, match="does not say which network"):
+        FewShotClassifier.load(tmp_path / "x.safetensors").predict(pictures / "query")
     found.set_params(backbone=str(pictures / "1.safetensors")).fit(pictures / "support").predict(pictures / "query")
 
 

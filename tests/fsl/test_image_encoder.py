@@ -63,6 +63,15 @@ def broken_files(tmp_path_factory):
     return [*sorted(folder.iterdir()), folder / "absent.png", folder]
 
 
+@pytest.mark.parametrize("mean", [["x", 0.5, 0.6], [0.5], 0.5, [0.5, 0.5, float("nan")], None])
+def test_a_checkpoint_of_a_damaged_mean_is_refused(tmp_path, mean):
+    path = tmp_path / "best.safetensors"
+    about = {"mean": mean, "std": [0.2, 0.25, 0.3]}
+    save_backbone(path, create_backbone("conv4", channels=3, size=32), "conv4", channels=3, size=32, about=about)
+    with pytest.raises(InputError, match=r"best\.safetensors: its header is damaged \(mean and std"):
+        ImageEncoder.of(path)
+
+
 class TestAgainstPlainLoops:
     @pytest.mark.parametrize("name", NETWORKS)
     def test_features_are_those_of_timms_own_transform_and_network(self, files, name):

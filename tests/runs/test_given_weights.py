@@ -9,6 +9,8 @@ import torch
 from torch import nn
 
 from clustering.errors import InputError
+from fsl.backbones import create_backbone
+from fsl.checkpoints import save_backbone
 from runs.cli import main
 from runs.config import EvaluateConfig, TrainConfig, parse
 from runs.lineage import Lineage, evaluate_name
@@ -61,6 +63,17 @@ def test_weights_that_are_nan_are_refused_by_the_file_that_holds_them(store, tra
     torch.save(broken, tmp_path / "nan.pth")
     (config,) = parse(EvaluateConfig, [*arguments[:-1], f"checkpoint={tmp_path}/nan.pth"])
     with pytest.raises(InputError, match=r"nan.pth: NaN or infinite weights"):
+        evaluation([config], store, tracker)
+    assert not any(store.cache("checkpoints").iterdir())
+
+
+@pytest.mark.parametrize(("mean", "words"), [(0.1, "name the benchmark that it was trained on"), ("x", "is damaged")])
+def test_a_checkpoint_of_images_normalised_otherwise_is_refused(store, tracker, arguments, tmp_path, mean, words):
+    network = create_backbone("conv4", channels=1, size=20)
+    about = {"mean": [mean], "std": [0.2]}
+    save_backbone(tmp_path / "best.safetensors", network, "conv4", channels=1, size=20, about=about)
+    (config,) = parse(EvaluateConfig, [*arguments[:-1], f"checkpoint={tmp_path}/best.safetensors"])
+    with pytest.raises(InputError, match=rf"best\.safetensors: .*{words}"):
         evaluation([config], store, tracker)
     assert not any(store.cache("checkpoints").iterdir())
 

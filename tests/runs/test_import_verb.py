@@ -6,8 +6,10 @@ import pickle
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import nn
 
+from clustering.errors import InputError
 from fsl.checkpoints import load_backbone
 from fsl.features import FeatureBank
 from runs.cli import main
@@ -55,6 +57,17 @@ def test_checkpoint(here, capsys):
     images = torch.randn(2, 1, 28, 28)
     with torch.inference_mode():
         torch.testing.assert_close(ours(images), theirs(images).flatten(1), rtol=1e-4, atol=1e-4)
+    written = (here / "model_best.safetensors").read_bytes()
+    assert main(["import", "checkpoint", "model_best.safetensors", "backbone=conv4", "benchmark=glyphs"]) == 2
+    assert "a checkpoint of this project already" in capsys.readouterr().err
+    save_file(theirs.state_dict(), here / "plain.safetensors")
+    assert main(["import", "checkpoint", "plain.safetensors", "backbone=conv4", "benchmark=glyphs"]) == 2
+    assert "the file to be imported" in capsys.readouterr().err
+    assert main(["import", "checkpoint", "model_best.pth.tar", "backbone=7", "benchmark=glyphs"]) == 2
+    assert capsys.readouterr().err.strip().endswith("unknown backbone '7'; see transduce list backbones")
+    (here / "model_best.safetensors").write_bytes(written[:-3] + bytes([written[-3] ^ 4]) + written[-2:])
+    with pytest.raises(InputError, match="has changed since it was written"):
+        load_backbone(here / "model_best.safetensors")
     assert main(["import", "checkpoint", "model_best.pth.tar", "backbone=conv6", "benchmark=glyphs"]) == 2
     error = capsys.readouterr().err
     assert "blocks.4.0.weight" in error
