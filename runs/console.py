@@ -16,13 +16,15 @@ if TYPE_CHECKING:
 
     from fsl.progress import Advance
 
+PATIENCE = 20  # seconds without a word, where no bar moves; then twice as many, and so on
 WIDE = 160  # columns of a table that goes to a file or a pipe, which no window cuts
 
 
 class Console:
     """The terminal, or whatever stands in its place. Fills `fsl.progress.Progress`.
 
-    Bars move only on a terminal; the outermost leaves one line when it is done. NO_COLOR is honoured.
+    Bars move only on a terminal; elsewhere, as in a file, what takes long says now and then how far it is. The
+    outermost leaves one line when it is done. NO_COLOR is honoured.
 
     Args:
         quiet: no bars and no messages; results and errors only.
@@ -136,12 +138,38 @@ class Console:
 
     @contextmanager
     def _bar(self, description: str, total: int) -> Iterator[Callable[[int, float, str], None]]:
-        """What shows units done, seconds and numbers: on a terminal a bar, elsewhere nothing."""
+        """What shows units done, seconds and numbers: on a terminal a bar, elsewhere now and then a line."""
         if not sys.stderr.isatty():
-            yield lambda done, seconds, numbers: None
+            with self._lines(description, total) as show:
+                yield show
             return
         with self._bars.one(description, total) as update:
             yield lambda done, seconds, numbers: update(completed=done, rate=_rate(done, seconds), numbers=numbers)
+
+    @contextmanager
+    def _lines(self, description: str, total: int) -> Iterator[Callable[[int, float, str], None]]:
+        """Lines about how far it is, ever more seldom, so that a log of hours stays short; also while nothing comes."""
+        start, latest, ended = time.monotonic(), (0, ""), threading.Event()
+
+        def say() -> None:
+            gap = PATIENCE
+            while not ended.wait(gap):
+                done, numbers = latest
+                seconds = time.monotonic() - start
+                self._write(f"{description}: {done:,} of {total:,} after {seconds:.0f} s  {numbers}".rstrip())
+                gap *= 2
+
+        def show(done: int, seconds: float, numbers: str) -> None:
+            nonlocal latest
+            latest = done, numbers
+
+        speaker = threading.Thread(target=say, name=description, daemon=True)
+        speaker.start()
+        try:
+            yield show
+        finally:
+            ended.set()
+            speaker.join()
 
 
 class _Bars:

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -376,6 +377,27 @@ def test_bars_move_on_a_terminal_only(monkeypatch):
     assert "train loss 1.5" in text
     assert "a [bold] note" in text
     assert "\x1b" in text
+
+
+def test_what_takes_long_says_how_far_it_is_where_no_bar_moves(monkeypatch):
+    said, log = threading.Semaphore(0), io.StringIO()
+
+    class Log(io.StringIO):
+        def write(self, text):
+            log.write(text)
+            said.release()
+            return len(text)
+
+    monkeypatch.setattr(console, "PATIENCE", 0.01)
+    monkeypatch.setattr(sys, "stderr", Log())
+    with console.Console().track("fine-tuning", 2) as advance:
+        assert said.acquire(timeout=60)
+        advance(1, accuracy=0.5)
+        while "1 of 2" not in log.getvalue():
+            assert said.acquire(timeout=60)
+    first, *_, last = log.getvalue().splitlines()
+    assert first.startswith("fine-tuning: 0 of 2 after 0 s")
+    assert re.match("fine-tuning: 1 of 2 in .* s  accuracy 0.5", last)
 
 
 def test_a_bar_ends_with_an_error(monkeypatch):
