@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from clustering.errors import InputError
 from fsl.backbones import create_backbone
 from fsl.benchmarks.archives import check_zip
-from fsl.key_matching import Unmatched, classifier_keys, match_keys
+from fsl.key_matching import Matched, Unmatched, classifier_keys, match_keys
 from fsl.seals import check_seal
 
 RECIPE = 1  # raised whenever the same file gives other weights, so that no imported checkpoint is taken for new
@@ -27,7 +27,8 @@ CONTAINERS = ("state_dict", "state", "model", "params", "model_state_dict", "net
 def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Module:
     """A network with the weights of a file that people have of it, without its classifier, in evaluation mode.
 
-    Its attribute `left_out` names the tensors of the file that are of a classifier.
+    Its attribute `left_out` names the tensors of the file that are of a classifier, `folded` the biases of it that are
+    part of running means.
 
     Args:
         path: .safetensors, .npz (an array for each name), or what `torch.save` wrote of a state dict, by itself or
@@ -44,7 +45,8 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
     with torch.random.fork_rng(devices=[]):  # the weights drawn here are replaced at once
         backbone = create_backbone(name, channels=channels, size=size)
     try:
-        backbone.load_state_dict(_matched(weights, backbone))
+        matched = _matched(weights, backbone)
+        backbone.load_state_dict(matched.tensors)
     except Unmatched as error:
         raise InputError(
             f"{path}: not the weights of backbone {name} for images of {channels} x {size} x {size}: {error}; "
@@ -54,10 +56,11 @@ def import_backbone(path: Path, name: str, *, channels: int, size: int) -> nn.Mo
     if bad:
         raise InputError(f"{path}: NaN or infinite weights in the network's {bad[0]}; give another file")
     backbone.left_out = tuple(classifier_keys(weights, backbone.state_dict()))  # type: ignore[assignment]
+    backbone.folded = matched.folded  # type: ignore[assignment]
     return backbone.eval()
 
 
-def _matched(weights: dict[str, Tensor], backbone: nn.Module) -> dict[str, Tensor]:
+def _matched(weights: dict[str, Tensor], backbone: nn.Module) -> Matched:
     """As `match_keys`; where that finds no match, after timm's renaming of what the network's authors published."""
     own = backbone.state_dict()
     try:

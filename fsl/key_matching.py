@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -25,7 +26,14 @@ class _Pairing:
     surplus: Sequence[str]
 
 
-def match_keys(weights: Weights, own: Weights) -> dict[str, Tensor]:
+class Matched(NamedTuple):
+    """The tensors of a file under a network's own names, and the file's biases that are part of running means."""
+
+    tensors: dict[str, Tensor]
+    folded: tuple[str, ...]
+
+
+def match_keys(weights: Weights, own: Weights) -> Matched:
     """The file's tensors under the network's own names: a state dict to load.
 
     Wrappers' prefixes (`module.`, `encoder.` ...) do not count. Where the names are another program's altogether, the
@@ -48,11 +56,13 @@ def match_keys(weights: Weights, own: Weights) -> dict[str, Tensor]:
         raise Unmatched(_spell(max(tries, key=lambda pairing: len(pairing.pairs)), weights, wanted))
     pairs = whole[0].pairs
     found = {key: weights[pairs[key]] if key in pairs else torch.zeros_like(own[key]) for key in own}
+    folded = []
     for convolution, norm in _normalised(wanted).items():
         bias = f"{_layer(pairs[f'{convolution}.weight'])}.bias"
         if bias in weights:
             found[f"{norm}.running_mean"] = found[f"{norm}.running_mean"] - weights[bias]
-    return found
+            folded.append(bias)
+    return Matched(found, tuple(folded))
 
 
 def classifier_keys(weights: Weights, own: Weights) -> list[str]:

@@ -93,7 +93,10 @@ def _bank(
             bank.save(partial / BANK)
         facts = {"checkpoint": made.fingerprint, "split": part.split, "images": bank.provenance.get("images", "")}
         name = f"{train_name(config)} on {part.benchmark.name}, {part.split}"
-        card = cards.bank(bank, name, config.training_config().result_keys())
+        keys = config.training_config().result_keys()
+        if "precision" in made.facts:
+            keys["training.precision"] = made.facts["precision"]
+        card = cards.bank(bank, name, BANK, keys)
         timing = {"backbone": config.backbone.name, "size": lineage.look.size, "images_per_second": speed}
         entry = store.publish("features", key, [BANK], facts | timing, lambda _: card.text(bank.fingerprint()))
     return FeatureBank.load(entry.path / BANK)

@@ -110,7 +110,13 @@ def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progr
     facts = {"imported": Path(origin).name, "content": str(config.weights)}
     shown = {"benchmark": lineage.benchmark.name, "mean": look.mean, "std": look.std}
     card = cards.given(
-        network, lineage.benchmark, facts["imported"], facts["content"], look if config.pretrained else None
+        network,
+        lineage.benchmark,
+        facts["imported"],
+        facts["content"],
+        CHECKPOINT,
+        folded=getattr(backbone, "folded", ()),
+        look=look if config.pretrained else None,
     )
     partial = store.partial("checkpoints", lineage.checkpoint, fresh=True)
     with store.watched():
@@ -157,17 +163,18 @@ def _train(
         # An interrupted training counts the seconds since it was taken up again.
         seconds = {"seconds": time.monotonic() - started}
         run.log(metrics=numbers | best | seconds, tags={"base_images": base.fingerprint})
+        precision = precision_of(config.training.build(), config.device)
         facts = {
             **numbers,
             "validation_accuracy": trained.validation_accuracy,
             "validation_ci95": trained.validation_ci95,
             "images_per_second": trained.images_per_second,
             "devices": config.devices,
+            "precision": precision,
         }
-        precision = precision_of(config.training.build(), config.device)
         keys = config.training_config().result_keys() | {"training.precision": precision}
         splits = {"base": base, "validation": validation}
-        card = cards.trained(train_name(config), keys, lineage.benchmark, facts, splits)
+        card = cards.trained(train_name(config), CHECKPOINT, keys, lineage.benchmark, facts, splits)
         entry = store.publish("checkpoints", key, [CHECKPOINT], {**facts, "run": run.run_id}, card.text)
         run.artifact(entry.path / CARD)
         run.finish()

@@ -328,6 +328,11 @@ def code_version() -> str:
             commit = _git(project, "rev-parse", "HEAD").strip()
             changed = _git(project, "status", "--porcelain", "--untracked-files=no").strip()
             return commit + ("+changes" if changed else "")
+    return version()
+
+
+def version() -> str:
+    """The version of the package that is installed."""
     try:
         return metadata.version("transduce")
     except metadata.PackageNotFoundError:

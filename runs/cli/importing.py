@@ -79,7 +79,7 @@ def _features(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     output, card = _places(path, given["output"], FORMAT)
     bank = import_features(path, given["split"])
     bank.save(output)
-    write_text(card, cards.bank(bank, f"Features from {path.name}").text(bank.fingerprint()))
+    write_text(card, cards.bank(bank, f"Features from {path.name}", output.name).text(bank.fingerprint()))
     return {
         "features": str(output),
         "form": bank.provenance["form"],
@@ -109,7 +109,9 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     content = fingerprint(path.read_bytes())
     about = {"imported": path.name, "content": content, "mean": list(kind.mean), "std": list(kind.std)}
     save_backbone(output, backbone, name, **look, about={"benchmark": kind.name, **about})
-    write_text(card, cards.given(name, kind, path.name, content).text(content_hash(output)[:16]))
+    folded: Sequence[str] = backbone.folded  # type: ignore[assignment]
+    described = cards.given(name, kind, path.name, content, output.name, folded=folded)
+    write_text(card, described.text(content_hash(output)[:16]))
     return {
         "checkpoint": str(output),
         "backbone": name,
@@ -117,6 +119,7 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
         "tensors": len(backbone.state_dict()),
         "parameters": sum(parameter.numel() for parameter in backbone.parameters()),
         "left out": ", ".join(backbone.left_out) or "nothing",  # type: ignore[arg-type]
+        **({"changed": cards.folded_in_words(folded)} if folded else {}),
         "card": str(card),
     }
 

@@ -3,14 +3,18 @@
 import json
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
 import torch
 import yaml
 from huggingface_hub import ModelCard
+from safetensors.torch import load_file
 from torch import nn
 
+from fsl.backbones import create_backbone
+from fsl.benchmarks.images import ImageSet
 from fsl.features import FeatureBank
 from runs import cards
 from runs.cli import main
@@ -45,6 +49,14 @@ def test_a_checkpoint_says_how_it_was_trained_and_how_good_it_is(made):
     assert about["input"] == {"channels": 1, "size": 16, "mean": [0.5], "std": [0.25]}
     assert about["config"]["training.epochs"] == 3
     assert about["config"]["training.precision"] in ("float32", "bfloat16")
+    assert "training" not in about["config"]
+    text = (entry.path / CARD).read_text()
+    assert "the best of 3, and optimistic" in text
+    assert "backbone=conv4 checkpoint=best.safetensors" in text
+    assert "root=" not in text, "the benchmark has no folder"
+    assert set(load_file(entry.path / "best.safetensors")) == set(
+        create_backbone("conv4", channels=1, size=16).state_dict()
+    )
     assert len(about["classes"]["base"]) == 8
     assert not any("root" in key or key in ("results", "device") for key in about["config"])  # of this machine
     (training,) = runs_of(Tracker(store), "train/Tiny")
@@ -74,7 +86,13 @@ def test_a_bank_says_what_is_in_it(made, split):
     assert about["classes"] == list(bank.class_names)
     assert about["checkpoint"] == store.peek("checkpoints", lineage.checkpoint).fingerprint
     assert about["split"] == split
+    trained_on = header(store.peek("checkpoints", lineage.checkpoint).path / CARD)["transduce"]
+    assert about["config"] == trained_on["config"]
     text = (entry.path / CARD).read_text()
+    assert f"| fingerprint of the pictures | {bank.provenance['images']} |" in text
+    assert f"| images | {len(bank.labels):,}, " in text
+    assert text.count("| images |") == 1
+    assert "The fingerprint of the pictures tells which copy" in text
     assert ("trained on them" in text) == (split == "base")
     assert ModelCard.load(entry.path / CARD).data.library_name == "transduce"
 
@@ -114,16 +132,32 @@ def test_imported_features(tmp_path, monkeypatch, capsys):
     said = json.loads(capsys.readouterr().out)
     about = header(tmp_path / said["card"])["transduce"]
     assert (about["fingerprint"], about["count"], about["split"]) == (said["fingerprint"], 12, "base")
-    assert "not known: CL2N" in (tmp_path / "output.md").read_text()
+    text = (tmp_path / "output.md").read_text()
+    assert "not known: CL2N" in text
+    assert "fingerprint of the pictures" not in text, "there is none"
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    found: dict[str, FeatureBank] = {}
+    exec(code, found)
+    assert len(found["bank"].labels) == 12
     assert main(["import", "features", "output.plk"]) == 0  # over a card of this program
 
 
-def test_imported_weights(tmp_path, monkeypatch):
+def test_imported_weights(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     layers = [(nn.Conv2d(64 if i else 1, 64, 3, padding=1), nn.BatchNorm2d(64)) for i in range(4)]
     theirs = nn.Sequential(*(nn.Sequential(*pair, nn.ReLU(), nn.MaxPool2d(2)) for pair in layers))
     torch.save(theirs.state_dict(), tmp_path / "model_best.pth")
     assert main(["import", "checkpoint", "model_best.pth", "backbone=conv4", "benchmark=glyphs"]) == 0
+    assert "4 biases of convolutions" in capsys.readouterr().out
+    text = (tmp_path / "model_best.md").read_text()
+    assert "4 biases of convolutions" in text
+    assert "benchmark=glyphs backbone=conv4 checkpoint=model_best.safetensors" in text
+    (tmp_path / "best of mine.safetensors").symlink_to(tmp_path / "model_best.safetensors")
+    again = ["import", "checkpoint", "best of mine.safetensors", "backbone=conv4", "benchmark=omniglot"]
+    assert main([*again, "output=again.safetensors"]) == 0
+    text = (tmp_path / "again.md").read_text()
+    assert "biases" not in text + capsys.readouterr().out
+    assert "benchmark=omniglot root=FOLDER backbone=conv4 checkpoint=again.safetensors" in text
     about = header(tmp_path / "model_best.md")["transduce"]
     assert (about["imported"], about["input"]["size"], about["backbone"]) == ("model_best.pth", 28, "conv4")
     card = ModelCard.load(tmp_path / "model_best.md").data
@@ -144,6 +178,19 @@ def test_a_text_of_the_users_is_not_written_over(tmp_path, monkeypatch, capsys):
 @pytest.mark.parametrize("name", ["a: b", "- x", "\"quoted\" 'twice'", "null", "1e3", "| pipe |", "ß ½ 汉", "---"])
 def test_any_name_of_a_class_comes_back(tmp_path, name):
     bank = FeatureBank(torch.eye(2), torch.tensor([0, 1]), (name, "other"), None, {"images": name})
-    (tmp_path / CARD).write_text(cards.bank(bank, name).text("0" * 16), encoding="utf-8")
+    (tmp_path / CARD).write_text(cards.bank(bank, name, "features.safetensors").text("0" * 16), encoding="utf-8")
     assert ModelCard.load(tmp_path / CARD).data.to_dict()["transduce"]["classes"] == [name, "other"]
     assert cards.is_card(tmp_path / CARD)
+
+
+@pytest.mark.parametrize(("epochs", "every", "optimistic"), [(2, 4, False), (5, 4, True), (3, 1, True)])
+def test_the_best_of_one_validation_is_not_optimistic(made, epochs, every, optimistic):
+    _, config, lineage = made
+    keys = config.training_config().result_keys() | {"training.validate_every": every}
+    facts = {"validation_accuracy": 0.5, "validation_ci95": None, "best_epoch": 1, "epochs": epochs, "images": 8}
+    splits = {
+        split: ImageSet(torch.zeros(2, 1, 4, 4), torch.tensor([0, 1]), ("a", "b"), "")
+        for split in ("base", "validation")
+    }
+    text = cards.trained("mine", "best.safetensors", keys, lineage.benchmark, facts, splits).text("0" * 16)
+    assert ("optimistic" in text) == optimistic
