@@ -146,7 +146,8 @@ def said(result: Classified) -> list[str]:
         lines = [said_of(strategy)]
     if strategy.transform == "CL2N":
         lines.append(
-            "CL2N subtracts the mean of the labelled pictures' classes, since that of the network's own is not known."
+            "The features are taken from a middle (transform CL2N): that of the labelled classes, since that of the "
+            "network's own classes is not known."
         )
     return lines
 

@@ -119,12 +119,15 @@ def _show(result: "Classified", console: Console) -> None:
     for place, name in enumerate(result.classes):
         mine = [row for row, label in enumerate(result.labels) if label == name]
         certain = [float(result.probabilities[row].max()) for row in mine]
-        right = {} if truth is None else {"right": f"{sum(truth[row] == name for row in mine):,}"}
+        right = {}
+        if truth is not None:
+            right["of them right"] = f"{sum(truth[row] == name for row in mine):,}"
+            right["in its folder"] = f"{truth.count(name):,}"
         rows.append(
             {
                 "class": name,
                 "labelled": f"{int((result.classifier.support_labels_ == place).sum()):,}",
-                "pictures": f"{len(mine):,}",
+                "put here": f"{len(mine):,}",
                 **right,
                 "confidence": f"{sum(certain) / len(certain):.2f}" if certain else "",
             }
@@ -132,7 +135,7 @@ def _show(result: "Classified", console: Console) -> None:
     title = f"{len(result.names):,} pictures in {len(result.classes)} classes"
     if result.accuracy is not None:
         title += f"; their folders are called like classes, and {100 * result.accuracy:.1f} % are right"
-    console.table(rows, title=title, right=("labelled", "pictures", "right", "confidence"))
+    console.table(rows, title=title, right=("labelled", "put here", "of them right", "in its folder", "confidence"))
 
 
 def _facts(result: "Classified") -> dict[str, Any]:

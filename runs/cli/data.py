@@ -59,7 +59,8 @@ def run(flags: Flags, console: Console) -> int:
         return _check(keys, console)
     if words[0] == "where":
         if keys or len(words) != 2:
-            raise InputError("where takes the name of one benchmark: transduce data where mini")
+            names = ", ".join(groups.names("benchmark"))
+            raise InputError(f"where takes the name of one benchmark, such as transduce data where mini: {names}")
         return _where(words[1], console)
     raise unknown("action", words[0], ("check", "where"))
 

@@ -23,9 +23,10 @@ usage: transduce import features FILE [key=value ...] [--flag ...]
        transduce import checkpoint FILE [key=value ...] [--flag ...]
 
 features takes features that another program extracted, SimpleShot's output.plk, the pickles of S2M2 and PT-MAP, or an
-.npz of features and labels, and writes them as a feature bank. checkpoint takes the weights of another program,
-.pth.tar and the like, .npz or .safetensors, and writes them under this project's names; each that finds no counterpart
-is named. Nothing in a file is run: what could only be built by running it is refused.
+.npz of arrays features (N, D) and labels (N,), or features_novel and labels_novel after the split, and class_names and
+base_mean if they are known; it writes them as a feature bank. checkpoint takes the weights of another program, .pth.tar
+and the like, .npz or .safetensors, and writes them under this project's names; each that finds no counterpart is named.
+Nothing in a file is run: what could only be built by running it is refused.
 Neither has to be imported to be used: transduce evaluate checkpoint=FILE, transduce evaluate features=FILE.
 
 keys (or as flags, --backbone conv4):

@@ -64,7 +64,9 @@ def _files(schema: type[RunConfig]) -> str:
         rows = {"selection": "settings among which labels choose one"}
     if any(field.name == "tuning" for field in top_level(schema)):
         rows["tuning"] = "how a strategy's values are chosen"
-    lines = [f"{name:<11} {about}: {', '.join(groups.names(name))}, or FILE.yaml" for name, about in rows.items()]
+    own = "benchmark" in group_names(schema)  # those that are here are of benchmarks
+    offers = {name: [*(groups.names(name) if own or name != "experiment" else ()), "or FILE.yaml"] for name in rows}
+    lines = [f"{name:<11} {about}: {', '.join(offers[name]).removeprefix('or ')}" for name, about in rows.items()]
     return "\n".join(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=" " * 14) for line in lines)
 
 

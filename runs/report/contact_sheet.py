@@ -2,6 +2,7 @@
 
 import base64
 import io
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -71,6 +72,11 @@ class Shown:
     second: str
     meant: str = ""
 
+    @property
+    def pieces(self) -> list[str]:
+        """The name, cut where a line may end."""
+        return re.split(r"(?<=[/_\- ])|(?=\.)", self.name)
+
 
 @dataclass(frozen=True)
 class Section:
@@ -80,6 +86,7 @@ class Section:
         name: of the class.
         count: pictures that were put into it.
         right: how many of these are in a folder called like it; None where the folders are no classes.
+        meant: how many of all are.
         examples: thumbnails of its labelled pictures, as data: addresses.
         shown: its pictures on the page, the least certain first.
     """
@@ -87,6 +94,7 @@ class Section:
     name: str
     count: int
     right: int | None
+    meant: int | None
     examples: Sequence[str]
     shown: Sequence[Shown]
 
@@ -110,6 +118,7 @@ def contact_sheet(sheet: Sheet, progress: Progress = quiet) -> str:
             name,
             len(rows),
             None if sheet.truth is None else sum(sheet.truth[row] == name for row in rows.tolist()),
+            None if sheet.truth is None else sum(truth == name for truth in sheet.truth),
             [pictures[file] for file in known if pictures[file]],
             [_shown(sheet, row, pictures[sheet.files[row]]) for row in first],
         )

@@ -86,6 +86,7 @@ def test_predictions_and_a_page(classify, here, store):
     assert "labels the pictures together" in seen.err
     page = (here / "found.html").read_text()
     assert "100.0 % (8) are right" in text(page)
+    assert "each would have 50.0 %" in text(page)
     assert page.count('<img src="data:image/jpeg;base64,') == 8 + 5
     sections = [re.findall(r"<b>([\d.]+) %</b>", part) for part in page.split('<section class="class"')[1:]]
     assert [len(shown) for shown in sections] == [2, 6]
@@ -101,6 +102,7 @@ def test_help_shows_the_defaults_of_this_verb(capsys):
     assert "(default: laplacianshot)" in said
     assert "fields of strategy=simpleshot" not in said
     assert "strategy.shift=false" in said
+    assert "mini_resnet18" not in said, "experiments are of benchmarks"
     assert main(["classify", "shift=true", "--help"]) == 0
     assert "strategy.shift=true" in capsys.readouterr().out
 
@@ -135,6 +137,17 @@ def test_the_record_keeps_it_and_features_are_reused(classify, tracker):
     code, seen = classify(*GIVEN, "--strategy", "simpleshot", "--json")
     assert json.loads(seen.out)["run"] != first["run"]
     assert "labels every picture by itself" in seen.err
+
+
+def test_how_many_a_folder_has_stands_beside_how_many_were_put_into_its_class(classify, here):
+    for i in (0, 1):
+        (here / "query" / "red" / f"{i}, query.png").rename(here / "query" / "blue" / f"is red {i}.png")
+    code, seen = classify(*GIVEN, "--output", "found.csv")
+    assert code == 0, seen.err
+    assert re.search(r"class +labelled +put here +of them right +in its folder", seen.out)
+    assert re.search(r"blue +3 +2 +2 +4", seen.out)
+    assert re.search(r"red +2 +6 +4 +4", seen.out)
+    assert "put here of them right in its folder blue 2 2 4 red 6 4 4" in text((here / "found.html").read_text())
 
 
 def test_saved_and_applied_to_later_pictures(classify, here):

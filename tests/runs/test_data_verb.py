@@ -205,6 +205,10 @@ class TestVerb:
         assert main(["data", "where", name]) == 0
         assert f"transduce data check benchmark={name} root=FOLDER" in capsys.readouterr().out
 
+    def test_where_without_a_name_says_which_there_are(self, capsys):
+        assert main(["data", "where"]) == 2
+        assert "inat, mini, omniglot" in capsys.readouterr().err
+
     def test_where_it_needs_no_files(self, capsys):
         assert main(["data", "where", "glyphs", "--json"]) == 0
         assert json.loads(capsys.readouterr().out)["from"] == "it needs no files"
