@@ -152,9 +152,8 @@ def test_imported_weights(tmp_path, monkeypatch, capsys):
     text = (tmp_path / "model_best.md").read_text()
     assert "4 biases of convolutions" in text
     assert "benchmark=glyphs backbone=conv4 checkpoint=model_best.safetensors" in text
-    (tmp_path / "best of mine.safetensors").symlink_to(tmp_path / "model_best.safetensors")
-    again = ["import", "checkpoint", "best of mine.safetensors", "backbone=conv4", "benchmark=omniglot"]
-    assert main([*again, "output=again.safetensors"]) == 0
+    torch.save(load_file(tmp_path / "model_best.safetensors"), tmp_path / "again.pth")
+    assert main(["import", "checkpoint", "again.pth", "backbone=conv4", "benchmark=omniglot"]) == 0
     text = (tmp_path / "again.md").read_text()
     assert "biases" not in text + capsys.readouterr().out
     assert "benchmark=omniglot root=FOLDER backbone=conv4 checkpoint=again.safetensors" in text
