@@ -8,7 +8,8 @@ A protocol is a file of `configs/tuning/`, or a file of your own:
       - {split: validation, grid: {weight: [0.1, 0.3, 0.7]}}
 
 A step tries every combination of its grids on the same tasks and keeps the best; `at` holds a field at a value until a
-later step chooses it. Fields that the user gives several values, and that no step names, join the last step.
+later step chooses it. Of a preset with an empty list nothing is chosen, whatever its strategy has. Fields that the user
+gives several values, and that no step names, join the last step.
 """
 
 import pathlib
@@ -100,7 +101,7 @@ def _read(protocol: str, strategy: Choice) -> tuple[tuple[Step, ...], int]:
     name = strategy.name if strategy.name in content else strategy.plugin
     if name not in content:
         return (), tasks
-    if not isinstance(content[name], list) or not content[name]:
+    if not isinstance(content[name], list):
         raise InputError(f"{path}: {name}: must be a list of steps, such as {EXAMPLE}")
     own = groups.option("strategy", strategy.name).options
     steps = [_step(path, f"{name}, step {i}", step, own, tasks) for i, step in enumerate(content[name], 1)]

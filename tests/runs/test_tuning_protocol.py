@@ -49,6 +49,15 @@ def test_a_preset_may_have_steps_of_its_own(mine):
     assert steps("strategy=laplacianshot", own) == [("validation", 500, {"weight": (0.1, 1.0)}, {})]
 
 
+def test_a_preset_without_a_graph_is_not_given_one(mine):
+    """Tuned, it would become the strategy that it is compared with."""
+    (config,) = parse(EvaluateConfig, ["strategy=rectified_prototypes", "tuning=papers"])
+    assert not config.strategy.grids
+    own = mine("laplacianshot:\n- {grid: {weight: [0.1, 1]}}\nlaplacianshot_as_published: []\n")
+    (config,) = parse(EvaluateConfig, ["strategy=laplacianshot_as_published", own])
+    assert not config.strategy.grids
+
+
 def test_every_protocol_can_be_tried():
     for protocol in names("tuning"):
         for config in parse(TuneConfig, [f"tuning={protocol}", f"strategy={','.join(names('strategy'))}"]):
