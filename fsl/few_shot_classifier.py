@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -277,7 +278,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Rows of features as they are, of pictures and folders what the network makes of them."""
         if isinstance(X, (str, os.PathLike)):
             X = unlabelled_pictures(Path(X))
-        if isinstance(X, (Mapping, Set, Iterator)):
+        if isinstance(X, (Mapping, Set, Iterator)) and not issparse(X):  # scikit-learn refuses these, in its words
             raise InputError(f"pictures must be a folder or a list, and features an array, not {type(X).__name__}")
         if _are_pictures(X):
             X = self.encoder().encode(X).features

@@ -10,6 +10,7 @@ import torch
 from clustering.errors import InputError
 from fsl.benchmarks.images import images_source
 from fsl.features import FeatureBank
+from fsl.seals import sealed
 from runs.config import EvaluateConfig, TrainConfig, parse
 from runs.lineage import Lineage
 from runs.results import in_common
@@ -238,7 +239,8 @@ def retrain_a_little(path, target):
         header = file.metadata()
         weights = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
     first = next(iter(weights))
-    save_file(weights | {first: weights[first] * 1.5}, target, header)
+    weights[first] = weights[first] * 1.5
+    save_file(weights, target, sealed(weights, header))
 
 
 def test_the_base_mean_is_that_of_the_base_features(trained, tracker, configs):
