@@ -1,0 +1,1 @@
+"""Discriminative clustering: pseudo-labels from predictions, and models, deep ones too, fitted to them."""

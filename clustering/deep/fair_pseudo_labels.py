@@ -1,0 +1,297 @@
+"""Pseudo-labels of entropy clustering (Zhang and Boykov): near to predictions, and no class left empty.
+
+For predictions p, a prior u over classes and a weight lambda they minimise over rows y_i of the simplex
+
+    mean_i <p_i, -log y_i> + lambda KL(u || ybar),    ybar the mean of all y,
+
+which is convex. Rows whose class is known are one-hot; they count in ybar, and not in the first mean. With
+w_k = lambda u_k / ybar_k the minimum is y_ik = p_ik / (c_i - w_k), c_i > max_k w_k such that the row sums to one.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from clustering.alternation import Clamp
+
+FLOOR = 1e-8
+"""Probability below which no prediction is taken: a class with p = 0 could never be given, however empty it is."""
+
+
+class PseudoLabels(NamedTuple):
+    """What was found.
+
+    Attributes:
+        labels: (…, N, K) y, rows sum to one, known rows one-hot.
+        iterations: (…) int64, how many were needed.
+        converged: (…) bool, whether the tolerance was met.
+    """
+
+    labels: Tensor
+    iterations: Tensor
+    converged: Tensor
+
+
+def fair_objective(
+    labels: Tensor, log_probabilities: Tensor, fairness: float, prior: Tensor, known: Clamp | None = None
+) -> Tensor:
+    """(…) what the labels (…, N, K) minimise; arguments as of `em_pseudo_labels`."""
+    problem = _Problem.of(log_probabilities, prior, known)
+    y = labels.mT.reshape(problem.predictions.shape)
+    misfit = torch.where(problem.unknown > 0, -problem.predictions * y.log(), 0).sum((1, 2))
+    divergence = (problem.prior * (problem.prior / y.mean(2, keepdim=True)).log()).sum((1, 2))
+    found = misfit / problem.unknown.sum((1, 2)).clamp_min(1) + fairness * divergence
+    return found.reshape(problem.shape[:-2])
+
+
+def em_pseudo_labels(
+    log_probabilities: Tensor,
+    fairness: float,
+    prior: Tensor,
+    *,
+    known: Clamp | None = None,
+    tolerance: float = 1e-3,
+    max_iterations: int = 1000,
+) -> PseudoLabels:
+    """By expectation maximisation (eq. 45-46): y <- (p + r) / (1 + sum_k r_k), r_ik = lambda u_k y_ik / ybar_k.
+
+    No step raises the objective. What leaves ybar as it is shrinks only by lambda / (1 + lambda) a step, 0.99 at the
+    paper's weight: the proportions and the objective settle in a few steps, y itself after hundreds. A loose tolerance
+    gives reweighted predictions rather than the minimum.
+
+    Args:
+        log_probabilities: (…, N, K) log p, rows normalised; p is taken to be `FLOOR` at least.
+        fairness: lambda >= 0; 100 in the paper. At 0 the labels are the predictions.
+        prior: (…, K) u > 0, summing to one.
+        known: (mask (…, N), labels (…, N)) of rows whose class is known.
+        tolerance: largest change of an entry of y in the last step.
+        max_iterations: steps at most.
+
+    Returns:
+        The labels of each problem after its own last step; a step is a few passes over N K numbers.
+    """
+    problem = _Problem.of(log_probabilities, prior, known)
+    p, y = problem.predictions, problem.predictions
+    steps = torch.zeros(len(p), dtype=torch.int64, device=p.device)
+    active = torch.full_like(steps, fairness > 0, dtype=torch.bool)
+    pull = problem.share * fairness * problem.prior
+    for _ in range(max_iterations):
+        if not active.any():
+            break
+        r = pull / y.mean(2, keepdim=True) * y  # of a known row one-hot, as y is, which so stays
+        new = (p + r).div_(1 + r.sum(1, keepdim=True))
+        change = (new - y).abs_().amax((1, 2))
+        y = torch.where(active[:, None, None], new, y)
+        steps += active
+        active = active & (change > tolerance)
+    return problem.found(y, steps, ~active)
+
+
+def exact_pseudo_labels(
+    log_probabilities: Tensor,
+    fairness: float,
+    prior: Tensor,
+    *,
+    known: Clamp | None = None,
+    tolerance: float = 1e-12,
+    max_iterations: int = 40,
+) -> PseudoLabels:
+    """By Newton steps on the K numbers log(u_k / ybar_k), the only unknowns left once the rows are solved.
+
+    The dual is smooth and concave in them, its Hessian is K x K, and a row given them is one secular equation. Where
+    predictions are saturated the dual is nearly piecewise linear, with kinks as narrow as the root of the smallest
+    probability: so the problem is solved for probabilities that are floored at 0.01 first, then for lower floors, each
+    from where the one before ended. The arithmetic is float64 whatever the predictions are.
+
+    Args:
+        log_probabilities, fairness, prior, known: as of `em_pseudo_labels`.
+        tolerance: by what share of 1 + lambda the objective may be above its minimum, which the dual bounds.
+        max_iterations: Newton steps for each floor, at most; two to ten are usual.
+
+    Returns:
+        The labels; a step costs N K^2 multiply-adds and some thirty passes over N K numbers.
+    """
+    problem = _Problem.of(log_probabilities.double(), prior, known)
+    steps = torch.zeros(len(problem.predictions), dtype=torch.int64, device=problem.predictions.device)
+    left = (problem.share[:, 0, 0] > 0) & (fairness > 0)
+    y = problem.predictions
+    if left.any():
+        log_ratios, open_ = _Dual(problem, fairness).first(), left
+        for floor in _FLOORS:
+            wanted = (tolerance if floor == FLOOR else max(tolerance, _ROUGH)) * (1 + fairness)
+            climb = _climb(_Dual(problem.floored(floor), fairness), log_ratios, open_, wanted, max_iterations)
+            log_ratios, steps, left = climb.point.log_ratios, steps + climb.steps, climb.left
+        y = torch.where(problem.unknown * open_[:, None, None] > 0, climb.point.labels, y)
+    return problem.found(y, steps, ~left)._replace(labels=problem.shaped(y).to(log_probabilities.dtype))
+
+
+_FLOORS = (1e-2, 1e-4, 1e-6, FLOOR)
+"""Of the predictions, one after the other."""
+
+_ROUGH = 1e-5
+"""Tolerance for all floors but the last."""
+
+_FARTHEST = 3.0
+"""By which the logarithm of a ratio moves in a step at most."""
+
+_HALVINGS = 40
+"""Of a step that goes past the ridge of the dual, at most."""
+
+_ROW_STEPS = 60
+"""Of a row's secular equation, at most: they converge quadratically, from anywhere."""
+
+
+class _Problem(NamedTuple):
+    """B problems with classes before points: sums over long rows are many times faster than over short ones.
+
+    Attributes:
+        predictions: (B, K, N) p, at least `FLOOR`; one-hot in known rows.
+        unknown: (B, 1, N) 1 where the class is not known, else 0.
+        share: (B, 1, 1) of the rows that are unknown: an entry moves ybar by so much of what it moves their mean.
+        prior: (B, K, 1) u.
+        shape: of the result.
+    """
+
+    predictions: Tensor
+    unknown: Tensor
+    share: Tensor
+    prior: Tensor
+    shape: torch.Size
+
+    @classmethod
+    def of(cls, log_probabilities: Tensor, prior: Tensor, known: Clamp | None) -> "_Problem":
+        shape = log_probabilities.shape
+        points, classes = shape[-2:]
+        p = log_probabilities.mT.exp().reshape(-1, classes, points).clamp_min(FLOOR)
+        p = p / p.sum(1, keepdim=True)
+        u = prior.to(p).expand(*shape[:-2], classes).reshape(-1, classes, 1)
+        unknown = torch.ones_like(p[:, :1])
+        if known is not None:
+            mask, labels = (part.expand(shape[:-1]).reshape(-1, 1, points) for part in known)
+            one_hot = labels == torch.arange(classes, device=p.device)[:, None]
+            p, unknown = torch.where(mask, one_hot.to(p.dtype), p), (~mask).to(p.dtype)
+        return cls(p, unknown, unknown.mean(2, keepdim=True), u, shape)
+
+    def floored(self, floor: float) -> "_Problem":
+        """The same with predictions of at least so much."""
+        p = self.predictions.clamp_min(floor)
+        return self._replace(predictions=torch.where(self.unknown > 0, p / p.sum(1, keepdim=True), self.predictions))
+
+    def shaped(self, y: Tensor) -> Tensor:
+        """(…, N, K) of labels (B, K, N)."""
+        return y.mT.reshape(self.shape)
+
+    def found(self, y: Tensor, iterations: Tensor, converged: Tensor) -> PseudoLabels:
+        batch = self.shape[:-2]
+        return PseudoLabels(self.shaped(y), iterations.reshape(batch), converged.reshape(batch))
+
+
+class _Point(NamedTuple):
+    """Where the dual is looked at.
+
+    Attributes:
+        log_ratios: (B, K, 1) log of u / ybar, as it is thought to be: exact to many digits where that is near 1.
+        labels: (B, K, N) y, the minimiser of each row for these ratios.
+        slack: (B, 1, N) c - max_k w_k.
+        slope: (B, K, 1) lambda (u - ratio ybar), the gradient of the dual by the log ratios.
+    """
+
+    log_ratios: Tensor
+    labels: Tensor
+    slack: Tensor
+    slope: Tensor
+
+
+class _Climb(NamedTuple):
+    """Where B climbs ended, (B,) steps they took, and (B,) bool which are not at the top."""
+
+    point: _Point
+    steps: Tensor
+    left: Tensor
+
+
+class _Dual(NamedTuple):
+    """mean_i min_y (<p_i, -log y> - <w, y>) + lambda <u, log ratio>, up to constants and a term for the known rows;
+    w is share * lambda times the ratio."""
+
+    problem: _Problem
+    fairness: float
+
+    @property
+    def ceiling(self) -> Tensor:
+        """(B, K, 1) lambda u."""
+        return self.fairness * self.problem.prior
+
+    def first(self) -> Tensor:
+        """(B, K, 1) log ratios, from proportions between those of the predictions and the prior."""
+        proportions = (self.problem.predictions.mean(2, keepdim=True) + self.ceiling) / (1 + self.fairness)
+        return (self.problem.prior / proportions).log()
+
+    def at(self, log_ratios: Tensor, slack: Tensor | None = None) -> _Point:
+        """Solve every row, 1 = sum_k p_k / (slack + e_k) with e_k = max w - w_k.
+
+        One over the right-hand side is concave and rises with the slack, so that Newton steps on it approach from
+        below wherever they begin, and stay above max_k (p_k - e_k), where one term alone makes up 1.
+        """
+        p, unknown = self.problem.predictions, self.problem.unknown
+        highest = log_ratios.amax(1, keepdim=True)
+        e = self.problem.share * self.fairness * highest.exp() * -(log_ratios - highest).expm1()
+        lowest = (p - e).amax(1, keepdim=True).clamp_min(0.1 * FLOOR)  # known rows need not have a root
+        slack = lowest if slack is None else torch.maximum(slack, lowest)
+        for _ in range(_ROW_STEPS):
+            y = p / (slack + e)
+            total = y.sum(1, keepdim=True)
+            excess = total - 1
+            slack = torch.maximum(slack + total * excess / (y / (slack + e)).sum(1, keepdim=True), lowest)
+            if not bool((excess * unknown).abs().amax() > 1e-8):  # the step just taken squares it
+                break
+        y = p / (slack + e)
+        y = y / y.sum(1, keepdim=True)
+        proportions = torch.where(unknown > 0, y, p).mean(2, keepdim=True)
+        return _Point(log_ratios, y, slack, self.ceiling - self.fairness * log_ratios.exp() * proportions)
+
+    def gap(self, point: _Point) -> Tensor:
+        """(B,) by how much the labels' objective is above the dual's value, and so above the minimum at most:
+        lambda sum_k u_k (x_k - 1 - log x_k), x = ratio ybar / u."""
+        error = -point.slope / self.ceiling
+        return (self.ceiling * (error - error.clamp_min(-1 + 1e-15).log1p())).sum((1, 2))
+
+    def newton(self, point: _Point) -> Tensor:
+        """(B, K, 1) the step to the top of the dual's quadratic model.
+
+        The mean label of a class changes with w by mean_i q_ik (1_kl - q_il / sum_m q_im), q = y^2 / p: the Laplacian
+        of the graph that joins classes by the points that they compete for, written as such so that nothing cancels.
+        """
+        problem = self.problem
+        q = point.labels.square() / problem.predictions.clamp_min(FLOOR) * problem.unknown
+        total = q.sum(1, keepdim=True).clamp_min(FLOOR)
+        shared = torch.bmm(q / total, q.mT) / problem.unknown.sum(2, keepdim=True).clamp_min(1)
+        shared.diagonal(dim1=1, dim2=2).zero_()
+        w = problem.share * self.fairness * point.log_ratios.exp()
+        curvature = w * (torch.diag_embed(shared.sum(2)) - shared) * w.mT
+        curvature.diagonal(dim1=1, dim2=2).add_((self.ceiling - point.slope)[..., 0])
+        step: Tensor = torch.linalg.solve_ex(curvature, point.slope).result
+        return step
+
+
+def _climb(dual: _Dual, log_ratios: Tensor, left: Tensor, tolerance: float, max_iterations: int) -> _Climb:
+    """Go up until the gap is within the tolerance, each problem by itself. A step after which the dual falls steeply is
+    halved: it went past the ridge. Values are not compared, whose rounding would end it too soon."""
+    point, steps = dual.at(log_ratios), torch.zeros_like(left, dtype=torch.int64)
+    for _ in range(max_iterations):
+        left = left & (dual.gap(point) > tolerance)
+        if not left.any():
+            break
+        step = dual.newton(point)
+        length = left[:, None, None] * (_FARTHEST / step.abs().amax(1, keepdim=True)).clamp_max(1)
+        ascent = (point.slope * step).sum(1, keepdim=True)
+        for _ in range(_HALVINGS):
+            trial = dual.at(point.log_ratios + length * step, point.slack)
+            too_far = (length > 0) & ((trial.slope * step).sum(1, keepdim=True) < -0.5 * ascent)
+            if not too_far.any():
+                break
+            length = torch.where(too_far, 0.5 * length, length)
+        point = _Point(*(torch.where(left[:, None, None], *pair) for pair in zip(trial, point, strict=True)))
+        steps += left
+    return _Climb(point, steps, left)

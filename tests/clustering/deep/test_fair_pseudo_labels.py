@@ -1,0 +1,236 @@
+"""Pseudo-labels of entropy clustering: agreement with loops and a generic solver, optimality, known labels, batches."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import optimize
+from torch import Tensor
+
+from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels, fair_objective
+from tests.oracles import entropy_loops as oracle
+
+TIGHT = 1e-20
+
+
+def draw(
+    seed: int, batch: int = 2, points: int = 9, classes: int = 3, scale: float = 2.0, even: bool = False
+) -> tuple[Tensor, Tensor]:
+    """(B, N, K) log-probabilities, some classes likelier than others, and (B, K) a prior."""
+    generator = torch.Generator().manual_seed(seed)
+    scores = scale * torch.randn(batch, points, classes, generator=generator, dtype=torch.float64)
+    scores += 0.5 * scale * torch.randn(batch, 1, classes, generator=generator, dtype=torch.float64)
+    prior = torch.ones(batch, classes, dtype=torch.float64)
+    if not even:
+        prior += torch.rand(prior.shape, generator=generator, dtype=torch.float64)
+    return torch.log_softmax(scores, dim=-1), prior / prior.sum(-1, keepdim=True)
+
+
+def some_known(points: int, batch: int = 2) -> tuple[Tensor, Tensor]:
+    mask = (torch.arange(points) % 4 == 1).expand(batch, -1)
+    return mask, (torch.arange(points) % 3).expand(batch, -1)
+
+
+problems = {"seed": st.integers(0, 100_000), "fairness": st.sampled_from([0.1, 1.0, 7.5, 100.0])}
+
+
+@settings(deadline=None, max_examples=30)
+@given(**problems)
+def test_a_step_of_em_is_that_of_loops(seed: int, fairness: float) -> None:
+    log_p, prior = draw(seed)
+    found = em_pseudo_labels(log_p, fairness, prior, max_iterations=2)
+    for i in range(2):
+        p, u = log_p[i].exp().tolist(), prior[i].tolist()
+        expected = oracle.em_step(p, oracle.em_step(p, p, fairness, u), fairness, u)
+        torch.testing.assert_close(found.labels[i], torch.tensor(expected, dtype=torch.float64), rtol=1e-5, atol=1e-6)
+
+
+@settings(deadline=None, max_examples=30)
+@given(with_known=st.booleans(), **problems)
+def test_em_never_raises_the_objective_and_ends_above_the_exact_minimum(
+    seed: int, fairness: float, with_known: bool
+) -> None:
+    log_p, prior = draw(seed)
+    known = some_known(9) if with_known else None
+    values = [
+        fair_objective(
+            em_pseudo_labels(log_p, fairness, prior, known=known, tolerance=0, max_iterations=steps).labels,
+            log_p,
+            fairness,
+            prior,
+            known,
+        )
+        for steps in (0, 1, 2, 5, 20, 100)
+    ]
+    for before, after in pairwise(values):
+        assert bool((after <= before + 1e-12).all())
+    best = exact_pseudo_labels(log_p, fairness, prior, known=known, tolerance=TIGHT)
+    assert bool(best.converged.all())
+    assert bool((fair_objective(best.labels, log_p, fairness, prior, known) <= values[-1] + 1e-12).all())
+
+
+@settings(deadline=None, max_examples=40)
+@given(with_known=st.booleans(), scale=st.sampled_from([0.0, 0.1, 2.0, 5.0]), **problems)
+def test_the_exact_labels_satisfy_the_conditions_of_the_minimum(
+    seed: int, fairness: float, scale: float, with_known: bool
+) -> None:
+    """p / y + N_u / N lambda u / ybar is the same for all classes of an unknown row."""
+    log_p, prior = draw(seed, scale=scale)
+    known = some_known(9) if with_known else None
+    found = exact_pseudo_labels(log_p, fairness, prior, known=known, tolerance=TIGHT)
+    y = found.labels
+    unknown = torch.ones(2, 9, dtype=torch.bool) if known is None else ~known[0]
+    torch.testing.assert_close(y.sum(-1), torch.ones(2, 9, dtype=torch.float64))
+    w = unknown.double().mean() * fairness * prior / y.mean(1)
+    p = log_p.exp().clamp_min(1e-8)
+    c = (p / p.sum(-1, keepdim=True) / y + w[:, None])[unknown]
+    assert float(((c.amax(-1) - c.amin(-1)) / c.amax(-1)).max()) < 1e-6
+    if known is None:
+        mean_c = (1 + (w[:, None] * y).sum(-1)).mean(-1)
+        torch.testing.assert_close(mean_c, torch.full_like(mean_c, 1 + fairness), rtol=1e-7, atol=0)
+
+
+def test_it_is_the_minimum_that_a_generic_solver_finds() -> None:
+    log_p, prior = draw(4, batch=1, points=6)
+    known = some_known(6, batch=1)
+    found = exact_pseudo_labels(log_p, 3.0, prior, known=known, tolerance=TIGHT).labels[0].numpy()
+    p, u, clamped = log_p[0].exp().tolist(), prior[0].tolist(), {1: 1, 5: 2}
+    one_hot = np.eye(3)
+
+    def labels(scores: np.ndarray) -> np.ndarray:
+        exp = np.exp(scores.reshape(6, 3))
+        y = exp / exp.sum(1, keepdims=True)
+        for row, label in clamped.items():
+            y[row] = one_hot[label]
+        return y
+
+    def value(scores: np.ndarray) -> float:
+        return oracle.surrogate(p, labels(scores).tolist(), 3.0, u, clamped)
+
+    best = optimize.minimize(value, np.zeros(18), method="BFGS", options={"gtol": 1e-9, "maxiter": 2000})
+    np.testing.assert_allclose(found, labels(best.x), atol=2e-4)
+    assert value(np.log(found.clip(1e-300)).ravel()) <= best.fun + 1e-10
+
+
+@pytest.mark.parametrize("with_known", [False, True])
+def test_em_goes_to_the_exact_labels(with_known: bool) -> None:
+    log_p, prior = draw(7)
+    known = some_known(9) if with_known else None
+    slow = em_pseudo_labels(log_p, 1.0, prior, known=known, tolerance=1e-14, max_iterations=20_000)
+    exact = exact_pseudo_labels(log_p, 1.0, prior, known=known, tolerance=TIGHT)
+    torch.testing.assert_close(slow.labels, exact.labels, rtol=0, atol=1e-8)
+
+
+@pytest.mark.parametrize("solve", [em_pseudo_labels, exact_pseudo_labels])
+def test_a_problem_alone_is_the_problem_in_a_batch(solve: object) -> None:
+    """Three problems that need unequally many steps, one with known rows only, under several leading dimensions."""
+    easy, prior = draw(1, batch=1, scale=0.1)
+    hard, _ = draw(2, batch=1, scale=8.0)
+    log_p = torch.stack([easy, hard, hard])
+    mask = torch.zeros(3, 1, 9, dtype=torch.bool)
+    mask[2] = True
+    labels = (torch.arange(9) % 3).expand(3, 1, 9)
+    together = solve(log_p, 20.0, prior, known=(mask, labels))  # type: ignore[operator]
+    assert together.iterations.shape == (3, 1)
+    assert len(set(together.iterations.flatten().tolist())) == 3 or solve is exact_pseudo_labels
+    for i in range(3):
+        alone = solve(log_p[i, 0], 20.0, prior[0], known=(mask[i, 0], labels[i, 0]))  # type: ignore[operator]
+        torch.testing.assert_close(together.labels[i, 0], alone.labels, rtol=1e-9, atol=1e-12)
+        assert int(together.iterations[i, 0]) == int(alone.iterations)
+    assert torch.equal(together.labels[2, 0], torch.nn.functional.one_hot(labels[2, 0], 3).double())
+
+
+@pytest.mark.parametrize("solve", [em_pseudo_labels, exact_pseudo_labels])
+def test_points_and_classes_may_be_permuted(solve: object) -> None:
+    log_p, prior = draw(11, batch=1)
+    points, classes = torch.randperm(9), torch.tensor([2, 0, 1])
+    expected = solve(log_p, 5.0, prior).labels[:, points][:, :, classes]  # type: ignore[operator]
+    found = solve(log_p[:, points][:, :, classes], 5.0, prior[:, classes]).labels  # type: ignore[operator]
+    torch.testing.assert_close(found, expected, rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("solve", [em_pseudo_labels, exact_pseudo_labels])
+def test_without_weight_the_labels_are_the_predictions_and_balanced_ones_stay(solve: object) -> None:
+    log_p, prior = draw(3)
+    torch.testing.assert_close(solve(log_p, 0.0, prior).labels, log_p.exp(), rtol=1e-6, atol=1e-7)  # type: ignore[operator]
+    turned = torch.cat([log_p, log_p.roll(1, -1), log_p.roll(2, -1)], dim=1)
+    even = torch.full((3,), 1 / 3, dtype=torch.float64)
+    torch.testing.assert_close(solve(turned, 100.0, even).labels, turned.exp(), rtol=0, atol=1e-6)  # type: ignore[operator]
+
+
+@pytest.mark.parametrize(("fairness", "share"), [(0.1, 0.0303), (1.0, 0.1667), (10.0, 0.303), (100.0, 0.33)])
+def test_a_class_that_nothing_predicts_is_filled(fairness: float, share: float) -> None:
+    """E7: forward divergence gives it lambda u / (1 + lambda); the reverse one, with its optimum found by a generic
+    solver, lets it be empty where the weight is small."""
+    log_p = torch.tensor([[0.7, 0.3, 0.0], [0.3, 0.7, 0.0]], dtype=torch.float64).clamp_min(1e-8).log().repeat(10, 1)
+    even = torch.full((3,), 1 / 3, dtype=torch.float64)
+    y = exact_pseudo_labels(log_p, fairness, even).labels
+    assert float(y.mean(0)[2]) == pytest.approx(share, abs=2e-3)
+    assert share == pytest.approx(fairness / 3 / (1 + fairness), abs=1e-4)
+
+    p = log_p[:2].exp().numpy()
+
+    def reverse(third: float) -> float:
+        """Both rows give the class that much; KL(ybar || u) in place of KL(u || ybar)."""
+        rest = 1 - third
+        y = np.array([[0.7 * rest, 0.3 * rest, third], [0.3 * rest, 0.7 * rest, third]])
+        ybar = y.mean(0)
+        return float(-(p * np.log(y)).sum(1).mean() + fairness * (ybar * np.log(ybar * 3)).sum())
+
+    tolerated = optimize.minimize_scalar(reverse, bounds=(1e-9, 0.5), method="bounded", options={"xatol": 1e-9}).x
+    assert tolerated < 0.01 * share if fairness < 1 else tolerated == pytest.approx(share, abs=0.04)
+
+
+def test_em_settles_fast_at_a_loose_tolerance_only() -> None:
+    """E11: at the paper's weight a few steps bring the objective near; the labels take hundreds."""
+    log_p, prior = draw(0, batch=1, points=1000, classes=20, scale=3.0, even=True)
+    loose = em_pseudo_labels(log_p, 100.0, prior, tolerance=1e-1)
+    tight = em_pseudo_labels(log_p, 100.0, prior, tolerance=1e-5, max_iterations=3000)
+    exact = exact_pseudo_labels(log_p, 100.0, prior)
+    values = [float(fair_objective(found.labels, log_p, 100.0, prior)) for found in (loose, tight, exact)]
+    start = float(fair_objective(log_p.exp(), log_p, 100.0, prior))
+    assert int(loose.iterations) <= 15
+    assert values[0] - values[2] < 0.05 * (start - values[2])
+    assert int(tight.iterations) > 100
+    assert int(exact.iterations) < 20
+
+
+@pytest.mark.parametrize("scale", [10.0, 30.0])
+@pytest.mark.parametrize("fairness", [1.0, 100.0, 1e4])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_saturated_predictions(scale: float, fairness: float, dtype: torch.dtype) -> None:
+    log_p, prior = draw(5, batch=2, points=250, classes=10, scale=scale, even=True)
+    found = exact_pseudo_labels(log_p.to(dtype), fairness, prior.to(dtype))
+    assert bool(found.converged.all())
+    assert found.labels.dtype == dtype
+    best = fair_objective(found.labels.double(), log_p, fairness, prior)
+    near = em_pseudo_labels(log_p, fairness, prior, tolerance=1e-3, max_iterations=300)
+    assert bool((best <= fair_objective(near.labels, log_p, fairness, prior) + 1e-6 * (1 + fairness)).all())
+
+
+@settings(deadline=None, max_examples=20)
+@given(**problems)
+def test_danskin(seed: int, fairness: float) -> None:
+    """The slope of the least objective by the logits is that of the cross-entropy with the labels held."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    prior = torch.full((3,), 1 / 3, dtype=torch.float64)
+
+    def least(x: Tensor) -> Tensor:
+        log_p = torch.log_softmax(x, -1)
+        y = exact_pseudo_labels(log_p.detach(), fairness, prior, tolerance=TIGHT).labels
+        return fair_objective(y, log_p, fairness, prior)
+
+    held = logits.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(least(held), held)
+    log_p = torch.log_softmax(logits, -1)
+    y = exact_pseudo_labels(log_p, fairness, prior, tolerance=TIGHT).labels
+    cross = -(log_p.exp() * y.log()).sum(-1, keepdim=True)
+    torch.testing.assert_close(slope, log_p.exp() * (-y.log() - cross) / 5, rtol=1e-5, atol=1e-7)
+    way = torch.randn(5, 3, generator=generator, dtype=torch.float64)
+    h = 1e-4
+    difference = (least(logits + h * way) - least(logits - h * way)) / (2 * h)
+    assert float(difference) == pytest.approx(float((slope * way).sum()), rel=1e-4, abs=1e-6)
