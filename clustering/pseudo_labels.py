@@ -6,6 +6,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from clustering.alternation import Clamp
+
 _BLOCK = 3
 """Sinkhorn rounds before Newton steps are tried, and between two computations of the plan from logarithms."""
 
@@ -20,6 +22,8 @@ def adm(
     conditional: float = 1.0,
     divergence: float = 1.0,
     weights: Tensor | None = None,
+    prior: Tensor | None = None,
+    known: Clamp | None = None,
     corrections: int = 0,
 ) -> Tensor:
     """Pseudo-labels of the alternating direction method (Jabi et al. 2019; TIM-ADM, Boudiaf et al. 2020, section 2.3).
@@ -33,7 +37,8 @@ def adm(
 
         q_ik ~ p_ik^a / (sum_j p_jk^a)^b,    b = marginal / (marginal + divergence),
 
-    which is no minimiser, but near. `corrections` go on from there to a stationary point.
+    which is no minimiser, but near. `corrections` go on from there to a stationary point. With a prior u over classes
+    marginal KL(qbar || u) takes the place of the entropy, and u_k^b goes into the numerator.
 
     Args:
         log_probabilities: (…, N, K) log p, finite, rows normalised.
@@ -42,6 +47,8 @@ def adm(
         divergence: > 0, weight of the divergence; 1 in the papers.
         weights: (…, N) >= 0, not all 0, what each point counts for in the means, up to a factor; 0 for padding. All
             alike where None.
+        prior: (…, K) u > 0, summing to one; all classes alike where None.
+        known: (mask (…, N), labels (…, N)) of rows whose class is known; their p and q are one-hot.
         corrections: fixed-point steps for qbar, damped by 1 / (1 + r); 0 is the papers' closed form.
 
     Returns:
@@ -49,6 +56,20 @@ def adm(
     """
     # Classes before points: sums over a strided axis are many times faster than over the last.
     log_p, power = log_probabilities.mT, 1 + conditional / divergence
+    if known is not None:
+        mask, labels = known[0][..., None, :], known[1][..., None, :]
+        given = labels == torch.arange(log_p.shape[-2], device=log_p.device)[:, None]
+        log_p = torch.where(mask, torch.where(given, 0.0, _NEVER), log_p)
+        found = adm(
+            log_p.mT,
+            marginal=marginal,
+            conditional=conditional,
+            divergence=divergence,
+            weights=weights,
+            prior=prior,
+            corrections=corrections,
+        )
+        return torch.where(mask, given.to(found.dtype), found.mT).mT
     if marginal == 0:
         return torch.softmax(power * log_p, dim=-2).mT
     if weights is None:
@@ -57,17 +78,23 @@ def adm(
     q = (power * log_p).exp_()
     mass = torch.matmul(q, weights[..., None])
     if float(mass.min()) > _SMALLEST_MASS and not corrections:
+        if prior is not None:
+            mass /= prior[..., None]
         q *= mass.pow_(-ratio / (1 + ratio))
         return q.div_(q.sum(dim=-2, keepdim=True)).mT
     # A class that is far from every point, or means that are wanted exactly: all in the logarithms.
     powers, log_weights = power * log_p, (weights / weights.sum(dim=-1, keepdim=True)).log()[..., None, :]
-    log_mean = torch.logsumexp(powers + log_weights, dim=-1, keepdim=True) / (1 + ratio)
+    log_prior = 0.0 if prior is None else prior[..., None].log()
+    log_mean = (torch.logsumexp(powers + log_weights, dim=-1, keepdim=True) - log_prior) / (1 + ratio)  # over the prior
     for _ in range(corrections):
         log_q = torch.log_softmax(powers - ratio * log_mean, dim=-2)
-        mean = torch.logsumexp(log_q + log_weights, dim=-1, keepdim=True)
+        mean = torch.logsumexp(log_q + log_weights, dim=-1, keepdim=True) - log_prior
         log_mean = (ratio * log_mean + mean) / (1 + ratio)
     return torch.softmax(powers - ratio * log_mean, dim=-2).mT
 
+
+_NEVER = -1e4
+"""Logarithm of a probability that is none, of a class that is known not to be."""
 
 _SMALLEST_MASS = 1e-30
 """Mass of a class up to which its logarithm is taken from a plain sum; float32 ends at 1e-38."""

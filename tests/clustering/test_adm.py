@@ -69,3 +69,30 @@ def test_without_weights_it_keeps_the_probabilities_and_one_class_stays_one() ->
     log_p = draw(5)
     torch.testing.assert_close(adm(log_p, marginal=0.0, conditional=0.0), log_p.exp())
     assert torch.equal(adm(log_p[..., :1] * 0), torch.ones(2, 7, 1, dtype=torch.float64))
+
+
+@settings(deadline=None, max_examples=25)
+@given(seed=st.integers(0, 100_000), with_known=st.booleans(), **some_weights)
+def test_a_prior_and_known_rows(seed: int, with_known: bool, **weights: float) -> None:
+    """Corrections end where log q - a log p + r log(qbar / u) of an unknown row are alike; the closed form is near."""
+    log_p = draw(seed)
+    prior = torch.tensor([[0.2, 0.5, 0.3], [0.6, 0.3, 0.1]], dtype=torch.float64)
+    mask = torch.arange(7).expand(2, -1) < (2 if with_known else 0)
+    labels = torch.tensor([2, 0, 0, 0, 0, 0, 0]).expand(2, -1)
+    q = adm(log_p, prior=prior, known=(mask, labels), corrections=500, **weights)
+    a, r = 1 + weights["conditional"] / weights["divergence"], weights["marginal"] / weights["divergence"]
+    residual = (q.log() - a * log_p + r * (q.mean(dim=-2) / prior).log()[:, None])[~mask]
+    assert float((residual - residual.mean(-1, keepdim=True)).abs().max()) < 1e-6
+    one_hot = torch.nn.functional.one_hot(labels, 3).double()
+    assert torch.equal(q[mask], one_hot[mask])
+    near = adm(log_p, prior=prior, known=(mask, labels), **weights)
+    assert torch.equal(near[mask], one_hot[mask])
+    alone = adm(log_p[0], prior=prior[0], known=(mask[0], labels[0]), **weights)
+    torch.testing.assert_close(alone, near[0])
+
+
+def test_an_even_prior_changes_nothing() -> None:
+    log_p = draw(8)
+    even = torch.full((2, 3), 1 / 3, dtype=torch.float64)
+    torch.testing.assert_close(adm(log_p, prior=even), adm(log_p))
+    torch.testing.assert_close(adm(log_p, prior=even, corrections=9), adm(log_p, corrections=9))
