@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from clustering.errors import InputError
+from clustering.state_files import save_state
 from clustering.streams import stream_key
-from fsl.checkpoints import save_backbone, save_state
+from fsl.checkpoints import save_backbone
 from fsl.classification import Classification, Job
 from fsl.evaluation import Evaluation, evaluate
 from fsl.features import FeatureBank, extract

@@ -1,7 +1,5 @@
 """Runs a base training through Lightning, quietly."""
 
-import logging
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,6 +8,7 @@ import torch
 from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from pytorch_lightning.strategies import DDPStrategy
 
+from clustering.quiet_lightning import silent_lightning
 from fsl.bookkeeping import Bookkeeping, Standing, validation_tasks
 from fsl.classification import Classification, Job
 from fsl.progress import Progress
@@ -49,7 +48,7 @@ def _run(job: Job, module: Classification, bookkeeping: Bookkeeping, epochs: int
     devices: list[int] | int = list(range(index - job.rank, index - job.rank + job.ranks)) if on_gpu else job.ranks
     # Statistics of batch normalisation are each rank's own, as with the papers' DataParallel; rank 0's are kept.
     strategy: DDPStrategy | str = DDPStrategy(broadcast_buffers=False) if job.ranks > 1 else "auto"
-    with _silent(), torch.random.fork_rng(devices=[index] if on_gpu else []):
+    with silent_lightning(), torch.random.fork_rng(devices=[index] if on_gpu else []):
         trainer = lightning.Trainer(
             accelerator="gpu" if on_gpu else "cpu",
             devices=devices,
@@ -72,22 +71,3 @@ def _run(job: Job, module: Classification, bookkeeping: Bookkeeping, epochs: int
             if not isinstance(stopped.__context__, KeyboardInterrupt):
                 raise
             raise KeyboardInterrupt from None
-
-
-class _silent:
-    """Lightning's messages and warnings are for people who write its modules, not for those who train."""
-
-    def __enter__(self) -> None:
-        self._warnings = warnings.catch_warnings()
-        self._warnings.__enter__()
-        for module in ("pytorch_lightning", "lightning_fabric"):
-            warnings.filterwarnings("ignore", module=rf"{module}\b.*")
-        names = [n for n in logging.root.manager.loggerDict if n.startswith(("pytorch_lightning", "lightning"))]
-        self._levels = {name: logging.getLogger(name).level for name in names}
-        for name in names:
-            logging.getLogger(name).setLevel(logging.ERROR)
-
-    def __exit__(self, *exception: object) -> None:
-        for name, level in self._levels.items():
-            logging.getLogger(name).setLevel(level)
-        self._warnings.__exit__(*exception)  # type: ignore[arg-type]

@@ -16,9 +16,10 @@ import torch
 
 from clustering.errors import InputError
 from clustering.parameters import Above, AtLeast, Within, validate
+from clustering.state_files import load_state
 from clustering.streams import stream_key
 from fsl.backbones import create_backbone
-from fsl.checkpoints import load_backbone, load_state
+from fsl.checkpoints import load_backbone
 from fsl.machine import has_fast_bfloat16, keep_freed_memory, resolve_device, resolve_devices
 from fsl.progress import Progress, quiet
 from fsl.schedules import Schedule

@@ -16,10 +16,10 @@ import yaml
 from torch import Tensor, nn
 
 from clustering.errors import InputError
+from clustering.state_files import load_state, save_state
 from fsl.augmentation import Augmentation
 from fsl.benchmarks.benchmark import Decoded
 from fsl.benchmarks.images import ImageSet
-from fsl.checkpoints import load_state, save_state
 from fsl.features import extract
 from fsl.progress import quiet
 from fsl.training import Trained, Training, load_backbone, train
