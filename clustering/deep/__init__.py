@@ -1,1 +1,32 @@
 """Discriminative clustering: pseudo-labels from predictions, and models, deep ones too, fitted to them."""
+
+import importlib
+from typing import Any
+
+from clustering.plugins import Plugins
+
+OBJECTIVES = Plugins(
+    kind="objective",
+    table={  # name              assignment step                            loss
+        "entropy": "clustering.deep.objectives:Entropy",  # exact or EM     reverse cross-entropy
+        "migd": "clustering.deep.objectives:MutualInformation",  # none     information
+        "imsat": "clustering.deep.objectives:IMSAT",  # none                information and agreement of views
+        "iic": "clustering.deep.objectives:IIC",  # none                    information between views
+        "sela": "clustering.deep.objectives:SeLa",  # optimal transport     cross-entropy
+        "miadm": "clustering.deep.objectives:MIADM",  # ADM                 cross-entropy
+    },
+    group="transduce.objectives",
+)
+
+_ESTIMATORS = {"EntropyClustering": "clustering.deep.entropy_clustering"}
+
+
+def __getattr__(name: str) -> Any:
+    """Estimators are imported when they are asked for: they need torch and scikit-learn."""
+    if name not in _ESTIMATORS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_ESTIMATORS[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_ESTIMATORS])

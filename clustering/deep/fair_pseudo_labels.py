@@ -101,8 +101,8 @@ def exact_pseudo_labels(
 
     The dual is smooth and concave in them, its Hessian is K x K, and a row given them is one secular equation. Where
     predictions are saturated the dual is nearly piecewise linear, with kinks as narrow as the root of the smallest
-    probability: so the problem is solved for probabilities that are floored at 0.01 first, then for lower floors, each
-    from where the one before ended. The arithmetic is float64 whatever the predictions are.
+    probability: what a few steps do not solve is solved for probabilities that are floored at 0.01 first, then for
+    lower floors, each from where the one before ended. The arithmetic is float64 whatever the predictions are.
 
     Args:
         log_probabilities, fairness, prior, known: as of `em_pseudo_labels`.
@@ -113,18 +113,25 @@ def exact_pseudo_labels(
         The labels; a step costs N K^2 multiply-adds and some thirty passes over N K numbers.
     """
     problem = _Problem.of(log_probabilities.double(), prior, known)
-    steps = torch.zeros(len(problem.predictions), dtype=torch.int64, device=problem.predictions.device)
-    left = (problem.share[:, 0, 0] > 0) & (fairness > 0)
     y = problem.predictions
-    if left.any():
-        log_ratios, open_ = _Dual(problem, fairness).first(), left
-        for floor in _FLOORS:
+    steps = torch.zeros(len(y), dtype=torch.int64, device=y.device)
+    left = (problem.share[:, 0, 0] > 0) & (fairness > 0)
+    first = _Dual(problem, fairness).first()
+    for floors, most in (((FLOOR,), min(_EASY, max_iterations)), (_FLOORS, max_iterations)):
+        log_ratios, hard = first, left
+        for floor in floors:
+            if not hard.any():
+                break
             wanted = (tolerance if floor == FLOOR else max(tolerance, _ROUGH)) * (1 + fairness)
-            climb = _climb(_Dual(problem.floored(floor), fairness), log_ratios, open_, wanted, max_iterations)
+            climb = _climb(_Dual(problem.floored(floor), fairness), log_ratios, hard, wanted, most)
             log_ratios, steps, left = climb.point.log_ratios, steps + climb.steps, climb.left
-        y = torch.where(problem.unknown * open_[:, None, None] > 0, climb.point.labels, y)
+        if hard.any():
+            y = torch.where(problem.unknown * hard[:, None, None] > 0, climb.point.labels, y)
     return problem.found(y, steps, ~left)._replace(labels=problem.shaped(y).to(log_probabilities.dtype))
 
+
+_EASY = 8
+"""Steps in which predictions that are not saturated are done, from wherever they begin."""
 
 _FLOORS = (1e-2, 1e-4, 1e-6, FLOOR)
 """Of the predictions, one after the other."""

@@ -1,0 +1,89 @@
+"""What discriminative clustering minimises, as functions of log-probabilities (…, N, K): means over points, natural
+logarithms, (…) values. Targets are pseudo-labels y, of which nothing is differentiated."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from clustering.entropies import deformed_log
+
+_LOWEST = math.log(1e-12)
+
+
+def cross_entropy(log_p: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+    """mean_i H(y_i, p_i) = mean_i <y_i, -log p_i>: pulls p to y, and so to uniform where y is.
+
+    Args:
+        weights: (…, N) >= 0 of the points; where all are 0 the value is 0.
+    """
+    return _mean(-(targets * log_p).sum(-1), weights)
+
+
+def reverse_cross_entropy(log_p: Tensor, targets: Tensor, weights: Tensor | None = None) -> Tensor:
+    """mean_i H(p_i, y_i) = mean_i <p_i, -log y_i>, the predictions first (Zhang and Boykov, eq. 42).
+
+    A point with uniform y has no slope: labels that are in doubt do not train. y is taken to be 1e-12 at least; the
+    loss of one-hot labels would be infinite, so points whose class is known want `cross_entropy`.
+    """
+    return _mean(-(log_p.exp() * targets.log().clamp_min(_LOWEST)).sum(-1), weights)
+
+
+def absolute_error(log_p: Tensor, labels: Tensor) -> Tensor:
+    """mean_i 1 - p_i,l_i for labels (…, N), half the distance between p_i and one-hot l_i. Reverse cross-entropy with
+    labels smoothed by eta is log(1 + K (1 - eta) / eta) times it, up to a constant."""
+    return 1 - log_p.gather(-1, labels[..., None])[..., 0].exp().mean(-1)
+
+
+def mean_entropy(log_p: Tensor, order: float = 1.0) -> Tensor:
+    """mean_i R(p_i), Renyi's entropy R(p) = log(sum_k p_k^order) / (1 - order); Shannon's at 1, -log max p at inf."""
+    if order == math.inf:
+        return -log_p.amax(-1).mean(-1)
+    if abs(order - 1) < 1e-3:
+        return -(log_p.exp() * log_p).sum(-1).mean(-1)
+    return (torch.logsumexp(order * log_p, -1) / (1 - order)).mean(-1)
+
+
+def information(log_p: Tensor, *, conditional: float = 1.0, marginal: float = 1.0, order: float = 1.0) -> Tensor:
+    """conditional mean_i H(p_i) - marginal H(pbar), H Tsallis' entropy of this order, Shannon's at 1. With all three 1
+    it is minus the mutual information of points and classes (eq. 5), in -log K..0; in few-shot learning TIM's loss of
+    the queries, and alpha-TIM's."""
+    mean = log_p.exp().mean(-2).clamp_min(1e-12)
+    entropy_of_mean = -(mean * deformed_log(mean.log(), order)).sum(-1)
+    return -conditional * (log_p.exp() * deformed_log(log_p, order)).sum(-1).mean(-1) - marginal * entropy_of_mean
+
+
+def fairness(proportions: Tensor, prior: Tensor) -> Tensor:
+    """KL(u || pbar) of proportions (…, K), a barrier: infinite where a class is empty."""
+    return (prior * (prior.log() - proportions.log())).sum(-1)
+
+
+def tolerant_fairness(proportions: Tensor, prior: Tensor) -> Tensor:
+    """KL(pbar || u), which is finite where a class is empty."""
+    return (torch.xlogy(proportions, proportions) - proportions * prior.log()).sum(-1)
+
+
+def agreement(log_p: Tensor, log_q: Tensor) -> Tensor:
+    """mean_i KL(p_i || q_i) + KL(q_i || p_i) of the predictions for two views of each point (eq. 7)."""
+    return ((log_p.exp() - log_q.exp()) * (log_p - log_q)).sum(-1).mean(-1)
+
+
+def paired_information(log_p: Tensor, log_q: Tensor) -> Tensor:
+    """Minus the information that the classes of two views of a point have about each other (IIC, Ji et al. 2019), in
+    -log K..0, from the joint P = mean_i (p_i q_i^T + q_i p_i^T) / 2."""
+    joint = log_p.exp().mT @ log_q.exp() / log_p.shape[-2]
+    joint = (0.5 * (joint + joint.mT)).clamp_min(torch.finfo(log_p.dtype).eps)
+    marginal = joint.sum(-1)
+    return (joint * (marginal[..., None] * marginal[..., None, :] / joint).log()).sum((-2, -1))
+
+
+def margin_norm(weights: Tensor) -> Tensor:
+    """||v||^2 of the linear head's weights (…, K, D) without bias: as its weight goes to 0 the boundary goes to that
+    of the largest margin (theorems 2 to 4)."""
+    return weights.square().sum((-2, -1))
+
+
+def _mean(values: Tensor, weights: Tensor | None) -> Tensor:
+    if weights is None:
+        return values.mean(-1)
+    return (values * weights).sum(-1) / weights.sum(-1).clamp_min(1)

@@ -1,0 +1,206 @@
+"""Discriminative clustering methods as pairs of an assignment step and a loss, each a frozen dataclass whose fields are
+its hyper-parameters. Their names are in the table of `clustering.deep`; to add one: a class, and a line there.
+
+An assignment step makes pseudo-labels (…, N, K) of log-probabilities, a prior over the classes and the rows whose class
+is known; nothing is differentiated through it. A loss is a function of the log-probabilities of V views of the points
+(V, …, N, K), the first of them as they are, and of the pseudo-labels of the first.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from clustering.alternation import Clamp
+from clustering.deep import losses
+from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels
+from clustering.errors import InputError
+from clustering.parameters import Above, AtLeast, validate
+from clustering.pseudo_labels import adm, sinkhorn
+
+
+class Objective(Protocol):
+    """What a model is trained by."""
+
+    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor | None:
+        """(…, N, K) pseudo-labels of log-probabilities (…, N, K), rows sum to one, known rows one-hot; None for a
+        method that has none."""
+        ...
+
+    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
+        """(…) the loss of V views (V, …, N, K), with the cross-entropy of rows whose class is known."""
+        ...
+
+
+class _Validated:
+    def __post_init__(self) -> None:
+        validate(self)
+
+
+@dataclass(frozen=True)
+class Entropy(_Validated):
+    """Entropy clustering (Zhang and Boykov, eq. 42): reverse cross-entropy with pseudo-labels near the predictions, of
+    which no class is left empty.
+
+    Attributes:
+        fairness: weight of KL(u || ybar); 100 in the paper.
+        solver: "em", the paper's steps from the predictions up to the tolerance: reweighted predictions, at weight 100.
+            "exact", the minimiser. From random weights networks lose clusters with it: a class that is hardly predicted
+            gets a few points for certain instead of a share of many, and the loss weighs by the predictions.
+        tolerance: of em, largest change of a label in its last step.
+        agreement: weight of the views' symmetric divergence.
+    """
+
+    fairness: Annotated[float, AtLeast(0)] = 100.0
+    solver: Literal["em", "exact"] = "em"
+    tolerance: Annotated[float, Above(0)] = 1e-2
+    agreement: Annotated[float, AtLeast(0)] = 1.0
+
+    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor:
+        if self.solver == "em":
+            return em_pseudo_labels(log_p, self.fairness, prior, known=known, tolerance=self.tolerance).labels
+        return exact_pseudo_labels(log_p, self.fairness, prior, known=known).labels
+
+    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
+        assert targets is not None
+        unknown = None if known is None else (~known[0]).to(views.dtype)
+        found = losses.reverse_cross_entropy(views[0], targets, unknown)
+        return found + _supervised(views, known) + self.agreement * _agreement(views)
+
+
+@dataclass(frozen=True)
+class MutualInformation(_Validated):
+    """MIGD (Bridle et al. 1991; RIM, Krause et al. 2010): mean entropy and the divergence of the mean from the prior,
+    by gradient and without pseudo-labels.
+
+    Attributes:
+        fairness: weight of KL(pbar || u), which with the even prior is log K - H(pbar).
+        order: of Renyi's entropy, 1 is Shannon's.
+        agreement: weight of the views' symmetric divergence.
+    """
+
+    fairness: Annotated[float, AtLeast(0)] = 1.0
+    order: Annotated[float, Above(0)] = 1.0
+    agreement: Annotated[float, AtLeast(0)] = 1.0
+
+    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> None:
+        return None
+
+    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
+        spread = losses.tolerant_fairness(views[0].exp().mean(-2), prior)
+        found = losses.mean_entropy(views[0], self.order) + self.fairness * spread
+        return found + _supervised(views, known) + self.agreement * _agreement(views)
+
+
+@dataclass(frozen=True)
+class IMSAT(_Validated):
+    """Information maximising self-augmented training (Hu et al. 2017) with views in place of adversarial changes:
+    agreement + weight (mean entropy + marginal KL(pbar || u)).
+
+    Attributes:
+        weight: 0.1 in the public code.
+        marginal: 4 in the public code.
+    """
+
+    weight: Annotated[float, AtLeast(0)] = 0.1
+    marginal: Annotated[float, AtLeast(0)] = 4.0
+
+    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> None:
+        return None
+
+    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
+        information = MutualInformation(fairness=self.marginal, agreement=0).loss(views, None, prior)
+        return self.weight * information + _supervised(views, known) + _agreement(views)
+
+
+@dataclass(frozen=True)
+class IIC(_Validated):
+    """Invariant information clustering (Ji et al. 2019): the information that the classes of a point and of its other
+    views have about each other. It takes no prior: balance is what maximises it."""
+
+    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> None:
+        return None
+
+    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
+        if len(views) < 2:
+            raise InputError("iic compares views of an image; give it augmentation and at least one view")
+        others = views[1:]
+        return losses.paired_information(views[:1].expand_as(others), others).mean(0) + _supervised(views, known)
+
+
+@dataclass(frozen=True)
+class SeLa(_Validated):
+    """Self-labelling (Asano et al. 2020): cross-entropy with the labels of an optimal transport to classes of the
+    prior's size.
+
+    Attributes:
+        sharpness: of the transport, by which the log-probabilities are multiplied; 25 in the public code.
+        rounding: "hard", one-hot labels as in the paper, or "soft", the transport plan.
+        agreement: weight of the views' symmetric divergence.
+    """
+
+    sharpness: Annotated[float, Above(0)] = 25.0
+    rounding: Literal["hard", "soft"] = "hard"
+    agreement: Annotated[float, AtLeast(0)] = 1.0
+
+    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor:
+        rows, columns = torch.ones_like(log_p[..., 0]), prior.expand(*log_p.shape[:-2], -1) * log_p.shape[-2]
+        given = torch.zeros_like(log_p)
+        if known is not None:  # what known rows have of a class is taken already
+            given = torch.nn.functional.one_hot(known[1], log_p.shape[-1]).to(log_p) * known[0][..., None]
+            rows, columns = rows - given.sum(-1), (columns - given.sum(-2)).clamp_min(1e-6)
+        plan = sinkhorn(self.sharpness * log_p, rows, columns, tolerance=1e-4).assignments
+        if self.rounding == "hard":
+            plan = torch.zeros_like(plan).scatter_(-1, plan.argmax(-1, keepdim=True), 1.0)
+        return plan if known is None else torch.where(known[0][..., None], given, plan)
+
+    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
+        assert targets is not None
+        return losses.cross_entropy(views[0], targets) + self.agreement * _agreement(views)
+
+
+@dataclass(frozen=True)
+class MIADM(_Validated):
+    """Mutual information by the alternating direction method (Jabi et al. 2019), the pseudo-labels of TIM-ADM:
+    cross-entropy with `clustering.pseudo_labels.adm`.
+
+    Attributes:
+        marginal, conditional: weights of the pseudo-labels' terms.
+        corrections: steps from the closed form to a stationary point.
+        agreement: weight of the views' symmetric divergence.
+    """
+
+    marginal: Annotated[float, AtLeast(0)] = 1.0
+    conditional: Annotated[float, AtLeast(0)] = 1.0
+    corrections: Annotated[int, AtLeast(0)] = 0
+    agreement: Annotated[float, AtLeast(0)] = 1.0
+
+    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor:
+        return adm(
+            log_p,
+            marginal=self.marginal,
+            conditional=self.conditional,
+            prior=prior,
+            known=known,
+            corrections=self.corrections,
+        )
+
+    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
+        assert targets is not None
+        return losses.cross_entropy(views[0], targets) + self.agreement * _agreement(views)
+
+
+def _supervised(views: Tensor, known: Clamp | None) -> Tensor:
+    """Cross-entropy of the rows whose class is known, for losses that do not see them as pseudo-labels."""
+    if known is None:
+        return views.new_zeros(())
+    one_hot = torch.nn.functional.one_hot(known[1], views.shape[-1]).to(views)
+    return losses.cross_entropy(views[0], one_hot, known[0].to(views.dtype))
+
+
+def _agreement(views: Tensor) -> Tensor:
+    """Mean over the other views of their disagreement with the first, 0 where there is only one."""
+    if len(views) < 2:
+        return views.new_zeros(())
+    return losses.agreement(views[:1].expand_as(views[1:]), views[1:]).mean(0)
