@@ -1,0 +1,48 @@
+"""Small networks for images that learn from scratch, and the linear head on top."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+
+def vgg4(channels: int, *, widths: Sequence[int] = (64, 128, 256, 512), kernel: int = 5) -> nn.Sequential:
+    """Four convolutions, each with batch norm and ReLU, halved between them (Ji et al. 2019): (N, C, H, W) to (N, D),
+    D = widths[-1] (H // 8) (W // 8). Zhang and Boykov's VGG4 as far as it is said: 24 x 24 gives 4608 features."""
+    layers: list[nn.Module] = []
+    for before, after in zip((channels, *widths), widths, strict=False):
+        layers += [nn.Conv2d(before, after, kernel, padding=kernel // 2, bias=False), nn.BatchNorm2d(after), nn.ReLU()]
+        layers.append(nn.MaxPool2d(2))
+    return nn.Sequential(*layers[:-1], nn.Flatten())
+
+
+def small_cnn(channels: int) -> nn.Sequential:
+    """A thirtieth of `vgg4`'s arithmetic: 3 x 3, of widths 16, 32, 64 and 128."""
+    return vgg4(channels, widths=(16, 32, 64, 128), kernel=3)
+
+
+class Classifier(nn.Module):
+    """log softmax of a linear head on a backbone.
+
+    Args:
+        backbone: gives features (N, D).
+        example: (n, …) input, of which D is learned.
+        n_clusters: K.
+        generator: of the head's weights, which are small so that nothing is decided at first.
+        deviation: of the head's weights.
+    """
+
+    def __init__(
+        self, backbone: nn.Module, example: Tensor, n_clusters: int, generator: torch.Generator, deviation: float = 0.01
+    ) -> None:
+        super().__init__()
+        training = backbone.training
+        with torch.no_grad():
+            features = backbone.eval()(example).shape[1]
+        self.backbone, self.head = backbone.train(training), nn.Linear(features, n_clusters)
+        with torch.no_grad():
+            self.head.weight.normal_(0, deviation, generator=generator)
+            self.head.bias.zero_()
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        return torch.log_softmax(self.head(self.backbone(inputs)).float(), dim=-1)

@@ -1,0 +1,223 @@
+"""Training of a network by the objective of a discriminative clustering method, labels known of some points or none."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Protocol
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor, nn
+
+from clustering.deep.networks import Classifier
+from clustering.deep.objectives import Objective
+from clustering.errors import InputError
+from clustering.estimator_input import known_clusters
+from clustering.fingerprint import fingerprint
+from clustering.parameters import Above, AtLeast, validate
+from clustering.state_files import load_state
+from clustering.streams import stream_key
+
+RECIPE = 1
+"""Of the training code: raise it with a change that gives other weights."""
+
+Augment = Callable[[Tensor, torch.Generator], Tensor]
+"""Changes each input (n, …) of a batch by its own draw; the generator is of the CPU."""
+
+Prepare = Callable[[Tensor], Tensor]
+"""What the network takes of inputs as they are stored: pixels scaled and cropped, say."""
+
+
+@dataclass(frozen=True)
+class DeepTraining:
+    """How a network is trained; the defaults are for MNIST on a few cores.
+
+    Attributes:
+        epochs: passes over the points.
+        batch_size: points a step, without their views; what does not fill a batch is left out, others each epoch. Each
+            batch is held to the prior by itself, so it must be many times the number of clusters.
+        learning_rate: of Adam.
+        margin_weight: of the squared norm of the head's weights without bias, gamma in the paper.
+        weight_decay: of the backbone's weights of more than one dimension, in the gradient as Adam's own.
+        views: changed copies of each point a step.
+    """
+
+    epochs: Annotated[int, AtLeast(1)] = 10
+    batch_size: Annotated[int, AtLeast(2)] = 250
+    learning_rate: Annotated[float, Above(0)] = 1e-3
+    margin_weight: Annotated[float, AtLeast(0)] = 1e-4
+    weight_decay: Annotated[float, AtLeast(0)] = 0.0
+    views: Annotated[int, AtLeast(0)] = 1
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+
+class Log(Protocol):
+    """Where the curves of a training go, live."""
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        """Take the values of one epoch, from 1."""
+        ...
+
+
+@dataclass(frozen=True)
+class DeepTrained:
+    """What a training came to.
+
+    Attributes:
+        model: the network, in evaluation mode.
+        labels: (N,) the likeliest cluster of each point as it is, without changes.
+        sizes: (K,) points of each cluster.
+        resumed_at: finished epochs found at the start.
+    """
+
+    model: Classifier
+    labels: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+    resumed_at: int
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """All that one training is made of; see `train`."""
+
+    model: Classifier
+    points: Tensor
+    objective: Objective
+    prior: Tensor
+    training: DeepTraining
+    seed: int
+    folder: Path | None
+    identity: str
+    device: torch.device
+    prepare: Prepare
+    augment: Augment | None
+    known: tuple[Tensor, Tensor] | None
+    log: Log | None
+
+    @property
+    def batch_size(self) -> int:
+        return min(self.training.batch_size, len(self.points))
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return len(self.points) // self.batch_size
+
+
+def train(
+    network: Callable[[], nn.Module],
+    points: Tensor,
+    n_clusters: int,
+    objective: Objective,
+    training: DeepTraining,
+    *,
+    prior: ArrayLike,
+    seed: int = 0,
+    partial_labels: ArrayLike | None = None,
+    augment: Augment | None = None,
+    prepare: Prepare | None = None,
+    folder: Path | None = None,
+    device: str | torch.device = "cpu",
+    log: Log | None = None,
+) -> DeepTrained:
+    """Train a network and a linear head, or go on after the last finished epoch that `folder` holds.
+
+    A training that was interrupted and goes on gives the same weights as one that was not, on the same machine with
+    the same number of threads. Torch's own random state stays as it is.
+
+    Args:
+        network: makes the backbone, inputs to features (n, D), its weights drawn from torch's random state.
+        points: (N, …), as they are stored; they stay where they are.
+        n_clusters: K.
+        objective: see `clustering.deep.objectives`.
+        prior: (K,) sizes of the clusters as they are expected, in proportion.
+        seed: weights, order and changes derive from it.
+        partial_labels: (N,) known clusters 0..K-1, -1 where unknown.
+        augment: makes the other views; needed where `training.views` is above 0.
+        prepare: applied to points and their views; by default they become float32.
+        folder: gets `last.ckpt` after each epoch.
+        log: takes loss, entropy (mean, in nats), smallest_cluster and largest_cluster (shares of the points seen in the
+            epoch), every epoch.
+
+    Raises:
+        InputError: what cannot be; a loss that is no longer finite, with the step; the last state stays.
+    """
+    place = torch.device(device)
+    shares = checked_prior(prior, n_clusters)
+    if training.views and augment is None:
+        raise InputError("DeepTraining: views are changed copies, so they need augment; set views=0 or give augment")
+    if len(points) < max(2, n_clusters):
+        raise InputError(f"{len(points)} points are too few for {n_clusters} clusters")
+    known = known_clusters(partial_labels, points, n_clusters)
+    prepare = prepare or Tensor.float
+    generator = torch.Generator().manual_seed(stream_key(seed, "deep training", "head"))
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(stream_key(seed, "deep training", "backbone"))
+        model = Classifier(network(), prepare(points[:2]), n_clusters, generator)
+    parts = (RECIPE, repr(model), repr(objective), repr(training), repr(augment), seed, str(shares.tolist()))
+    stored = memoryview(points.detach().cpu().contiguous().numpy())  # type: ignore[arg-type]
+    labels = b"" if known is None else torch.where(known[0], known[1], -1).cpu().numpy().tobytes()
+    job = Job(
+        model=model,
+        points=points,
+        objective=objective,
+        prior=shares.to(place),
+        training=training,
+        seed=seed,
+        folder=folder,
+        identity=fingerprint(*parts, stored.cast("B"), labels),
+        device=place,
+        prepare=prepare,
+        augment=augment,
+        known=known,
+        log=log,
+    )
+    state = _resumable(job)
+
+    # not above: Lightning takes seconds to import
+    from clustering.deep.self_labelling import fit
+
+    resumed_at = fit(job, state)
+    found = predictions(model, points, prepare, place).argmax(1)
+    return DeepTrained(
+        model=model,
+        labels=found.numpy(),
+        sizes=np.bincount(found.numpy(), minlength=n_clusters),
+        resumed_at=resumed_at,
+    )
+
+
+def predictions(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
+    """(N, K) log-probabilities of points as they are, on the CPU."""
+    model.to(device).eval()
+    with torch.no_grad():
+        return torch.cat([model(prepare(part.to(device))).cpu() for part in torch.split(points, chunk)])
+
+
+def checked_prior(prior: ArrayLike, n_clusters: int) -> Tensor:
+    """(K,) float32 shares of the classes, summing to one.
+
+    Raises:
+        InputError: not K numbers above 0.
+    """
+    try:
+        values = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape != (n_clusters,) or not np.isfinite(values).all() or values.min() <= 0:
+        raise InputError(f"prior must be {n_clusters} numbers above 0, the clusters' expected sizes, not {prior!r}")
+    return torch.from_numpy(values / values.sum()).float()
+
+
+def _resumable(job: Job) -> dict[str, object] | None:
+    """The state to go on from, or None to begin anew."""
+    if job.folder is None:
+        return None
+    job.folder.mkdir(parents=True, exist_ok=True)
+    last = job.folder / "last.ckpt"
+    state = load_state(last) if last.exists() else None
+    if state is not None and state.get("identity") != job.identity:
+        raise InputError(f"{last}: belongs to another training; choose another folder, or remove this one")
+    return state

@@ -1,0 +1,150 @@
+"""Training of networks: planted clusters are found, interruptions change nothing, mistakes are said."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from clustering.deep.networks import small_cnn, vgg4
+from clustering.deep.objectives import Entropy, MutualInformation
+from clustering.deep.training import DeepTrained, DeepTraining, train
+from clustering.errors import InputError
+from clustering.metrics import accuracy
+from clustering.streams import stream
+
+CLUSTERS = 3
+
+
+def blobs(points: int = 240) -> tuple[Tensor, np.ndarray]:
+    """Far apart, in 6 dimensions, and the cluster of each."""
+    rng = stream(0, "test blobs")
+    labels = np.arange(points) % CLUSTERS
+    values = 6 * np.eye(CLUSTERS, 6)[labels] + rng.normal(size=(points, 6))
+    return torch.from_numpy(values).float(), labels
+
+
+def shaken(points: Tensor, generator: torch.Generator) -> Tensor:
+    return points + 0.5 * torch.randn(points.shape, generator=generator)
+
+
+def network() -> nn.Module:
+    return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.1))
+
+
+def run(points: Tensor, epochs: int = 3, objective: Any = None, **options: Any) -> DeepTrained:
+    fields = options.pop("training", {})
+    training = DeepTraining(**{"epochs": epochs, "batch_size": 60, "learning_rate": 1e-2, **fields})
+    options = {"prior": np.ones(CLUSTERS), "augment": shaken, **options}
+    return train(network, points, CLUSTERS, objective or Entropy(), training, **options)
+
+
+class Kept:
+    def __init__(self, stop_after: int | None = None) -> None:
+        self.values: list[Mapping[str, float]] = []
+        self.stop_after = stop_after
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        self.values.append(values)
+        if step == self.stop_after:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("objective", [Entropy(), MutualInformation()], ids=str)
+def test_far_clusters_are_found(objective: Any) -> None:
+    points, truth = blobs()
+    log = Kept()
+    best = max(
+        (run(points, epochs=15, objective=objective, seed=seed, log=log) for seed in range(2)),
+        key=lambda found: accuracy(truth, found.labels),
+    )
+    assert accuracy(truth, best.labels) > 0.98
+    assert best.sizes.sum() == len(points)
+    assert set(log.values[0]) == {"loss", "entropy", "smallest_cluster", "largest_cluster"}
+    assert log.values[-1]["entropy"] < log.values[0]["entropy"]
+
+
+def test_known_labels_name_the_clusters() -> None:
+    points, truth = blobs()
+    known = np.where(np.arange(len(truth)) < 30, truth, -1)
+    found = run(points, epochs=20, partial_labels=known)
+    assert (found.labels == truth).mean() > 0.98
+
+
+def test_an_interrupted_training_goes_on_as_if_it_had_not_been(tmp_path: Path) -> None:
+    points, _ = blobs()
+    before = torch.get_rng_state()
+    whole = run(points, seed=5)
+    with pytest.raises(KeyboardInterrupt):
+        run(points, seed=5, folder=tmp_path, log=Kept(stop_after=2))
+    resumed = run(points, seed=5, folder=tmp_path)
+    assert resumed.resumed_at == 1  # the second epoch was not saved yet
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, resumed.model.state_dict()[name]), name
+    assert torch.equal(torch.get_rng_state(), before)
+    again = run(points, seed=5, folder=tmp_path)
+    assert again.resumed_at == 3
+    assert np.array_equal(again.labels, whole.labels)
+    assert not np.array_equal(
+        run(points, seed=6).model.head.weight.detach().numpy(), whole.model.head.weight.detach().numpy()
+    )
+
+
+def test_a_folder_of_another_training_and_a_damaged_state(tmp_path: Path) -> None:
+    points, _ = blobs()
+    run(points, epochs=1, folder=tmp_path)
+    for other in ({"seed": 1}, {"training": {"margin_weight": 0.5}}, {"objective": MutualInformation()}):
+        with pytest.raises(InputError, match="belongs to another training"):
+            run(points, epochs=1, folder=tmp_path, **other)
+    with pytest.raises(InputError, match="belongs to another training"):
+        run(points + 1, epochs=1, folder=tmp_path)
+    (tmp_path / "last.ckpt").write_bytes(b"damaged")
+    assert run(points, epochs=1, folder=tmp_path).resumed_at == 0
+
+
+def test_it_stops_where_the_loss_is_no_number_and_keeps_the_last_state(tmp_path: Path) -> None:
+    points, _ = blobs()
+    calls = []
+
+    def spoilt(values: Tensor, generator: torch.Generator) -> Tensor:
+        calls.append(None)
+        return values * (float("nan") if len(calls) == 6 else 1.0)  # second step of the second epoch
+
+    with pytest.raises(InputError, match=r"the loss is nan at step 2 of epoch 2 \(epoch 1 is kept\); lower learning_"):
+        run(points, folder=tmp_path, augment=spoilt)
+    state = torch.load(tmp_path / "last.ckpt", weights_only=True)
+    assert state["epoch"] == 1
+    assert all(value.isfinite().all() for value in state["weights"].values())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"prior": [1, 2]}, "prior must be 3 numbers above 0"),
+        ({"prior": [1, 0, 2]}, "prior must be 3 numbers above 0"),
+        ({"prior": "even"}, "prior must be 3 numbers above 0"),
+        ({"augment": None}, "set views=0 or give augment"),
+        ({"partial_labels": [0, 1]}, "partial_labels must be 240 integers"),
+        ({"partial_labels": np.full(240, 3)}, r"partial_labels must be -1 or 0\.\.2"),
+        ({"training": {"batch_size": 1}}, "batch_size must be an integer at least 2"),
+    ],
+)
+def test_what_cannot_be(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        run(blobs()[0], **options)
+
+
+def test_too_few_points() -> None:
+    with pytest.raises(InputError, match="2 points are too few for 3 clusters"):
+        run(blobs()[0][:2])
+
+
+def test_the_networks_features() -> None:
+    """4608 of the small VGG on 24 x 24, as its first paper has them; a seventieth of the weights in the small one."""
+    images = torch.zeros(2, 1, 24, 24)
+    assert vgg4(1)(images).shape == (2, 4608)
+    assert small_cnn(1)(images).shape == (2, 1152)
+    assert small_cnn(3)(images.expand(-1, 3, -1, -1)).shape == (2, 1152)
