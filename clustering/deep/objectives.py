@@ -137,11 +137,13 @@ class SeLa(_Validated):
     Attributes:
         sharpness: of the transport, by which the log-probabilities are multiplied; 25 in the public code.
         rounding: "hard", one-hot labels as in the paper, or "soft", the transport plan.
+        tolerance: largest error of a class's size, as a share of all points.
         agreement: weight of the views' symmetric divergence.
     """
 
     sharpness: Annotated[float, Above(0)] = 25.0
     rounding: Literal["hard", "soft"] = "hard"
+    tolerance: Annotated[float, Above(0)] = 1e-2
     agreement: Annotated[float, AtLeast(0)] = 1.0
 
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor:
@@ -150,7 +152,7 @@ class SeLa(_Validated):
         if known is not None:  # what known rows have of a class is taken already
             given = torch.nn.functional.one_hot(known[1], log_p.shape[-1]).to(log_p) * known[0][..., None]
             rows, columns = rows - given.sum(-1), (columns - given.sum(-2)).clamp_min(1e-6)
-        plan = sinkhorn(self.sharpness * log_p, rows, columns, tolerance=1e-4).assignments
+        plan = sinkhorn(self.sharpness * log_p, rows, columns, tolerance=self.tolerance).assignments
         if self.rounding == "hard":
             plan = torch.zeros_like(plan).scatter_(-1, plan.argmax(-1, keepdim=True), 1.0)
         return plan if known is None else torch.where(known[0][..., None], given, plan)

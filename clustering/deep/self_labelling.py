@@ -90,8 +90,9 @@ class SelfLabelling(lightning.LightningModule):
         if not bool(loss.isfinite()):
             kept = f"epoch {self.epoch} is kept" if self.epoch and job.folder else "nothing is kept"
             raise InputError(
-                f"training diverged: the loss is {float(loss.detach()):g} at step {batch + 1} "
-                f"of epoch {self.epoch + 1} ({kept}); lower learning_rate ({job.training.learning_rate:g}), or mend points that are not finite"
+                f"training diverged: the loss is {float(loss.detach()):g} at step {batch + 1} of epoch "
+                f"{self.epoch + 1} ({kept}); lower learning_rate ({job.training.learning_rate:g}), or mend points "
+                "that are not finite"
             )
         self._sums += torch.tensor([float(loss.detach()), float(losses.mean_entropy(log_p[0].detach()))])
         self._sizes += torch.bincount(log_p[0].argmax(1), minlength=len(self._sizes))

@@ -1,0 +1,122 @@
+"""Linear softmax heads on fixed features, several starts at once, by the objective of a discriminative clustering
+method."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from clustering.adam import Adam
+from clustering.alternation import Clamp
+from clustering.deep import losses
+from clustering.deep.objectives import Objective
+from clustering.streams import stream_key
+
+
+class Heads(NamedTuple):
+    """T heads (T, K, D + 1), the last column their biases, and what they came to.
+
+    Attributes:
+        weights: of the points as they were given.
+        values: (T,) float64 of equation 14, mean entropy + KL(pbar || u) + margin_weight ||v||^2, v the weights of
+            standardised points: by this starts are compared, whatever they were trained by.
+        sizes: (T, K) float64 points of each cluster.
+    """
+
+    weights: Tensor
+    values: Tensor
+    sizes: Tensor
+
+
+def log_probabilities(points: Tensor, weights: Tensor) -> Tensor:
+    """(…, N, K) of points (N, D) under heads (…, K, D + 1)."""
+    return torch.log_softmax(points @ weights[..., :-1].mT + weights[..., None, :, -1], dim=-1)
+
+
+def fit_heads(
+    points: Tensor,
+    n_clusters: int,
+    objective: Objective,
+    prior: Tensor,
+    *,
+    starts: int,
+    steps: int,
+    batch_size: int,
+    learning_rate: float,
+    margin_weight: float,
+    start_norm: float,
+    seed: int,
+    known: Clamp | None = None,
+) -> Heads:
+    """Train by Adam on batches, its rate falling to 0, from random weights on.
+
+    Points are centred and divided by the root of their mean squared length, one number, so that neither a shift nor a
+    scale of the points changes anything; scales of single features do. A start alone is that start among others.
+
+    Args:
+        points: (N, D).
+        prior: (K,) summing to one.
+        starts: T.
+        steps: of Adam.
+        batch_size: points a step; the last few of a pass that do not fill a batch are left out of it.
+        margin_weight: of ||v||^2, biases left out.
+        start_norm: Frobenius norm of the first v of a start, on average. Where it is small all of the features count
+            alike at first, and the first boundary is across the widest direction.
+        seed: of starts and batches.
+        known: (mask (N,), labels (N,)) of points whose cluster is known.
+    """
+    mean = points.mean(dim=0)
+    centred = points - mean
+    scale = float(centred.square().sum(dim=1).mean().sqrt()) or 1.0
+    standard = centred / scale
+    count, features = points.shape
+    weights = points.new_zeros(starts, n_clusters, features + 1)
+    for start in range(starts):  # of its own stream each, so that more starts only add some
+        generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "start", start))
+        drawn = torch.randn(n_clusters, features, generator=generator, dtype=torch.float64)
+        weights[start, :, :-1] = (start_norm / (n_clusters * features) ** 0.5 * drawn).to(weights)
+    adam = Adam(weights, learning_rate)
+    size = min(batch_size, count)
+    in_a_pass = count // size
+    for step in range(steps):
+        if step % in_a_pass == 0:
+            generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "order", step))
+            order = torch.randperm(count, generator=generator).to(points.device)
+        chosen = order[step % in_a_pass * size :][:size]
+        of_batch = None if known is None else (known[0][chosen], known[1][chosen])
+        adam.rate = learning_rate * (1 - step / steps)
+        adam.step(_slope(standard[chosen], weights, objective, prior, margin_weight, of_batch))
+    return _judged(standard, weights, prior, margin_weight, mean, scale)
+
+
+def _slope(
+    batch: Tensor, weights: Tensor, objective: Objective, prior: Tensor, margin_weight: float, known: Clamp | None
+) -> Tensor:
+    """(T, K, D + 1) of the loss on a batch (b, D)."""
+    if known is not None:
+        known = (known[0].expand(len(weights), -1), known[1].expand(len(weights), -1))
+    held = weights.detach().clone().requires_grad_()
+    with torch.enable_grad():
+        log_p = log_probabilities(batch, held)
+        with torch.no_grad():
+            targets = objective.targets(log_p, prior, known)
+        loss = objective.loss(log_p[None], targets, prior, known) + margin_weight * losses.margin_norm(held[..., :-1])
+        (slope,) = torch.autograd.grad(loss.sum(), held)
+    return slope
+
+
+def _judged(
+    standard: Tensor, weights: Tensor, prior: Tensor, margin_weight: float, mean: Tensor, scale: float
+) -> Heads:
+    """With weights of the points as they were given; all points at once for one start at a time."""
+    values = torch.zeros(len(weights), dtype=torch.float64)
+    sizes = torch.zeros(weights.shape[:2], dtype=torch.float64)
+    for i, head in enumerate(weights):
+        log_p = log_probabilities(standard, head)
+        spread = losses.tolerant_fairness(log_p.exp().mean(0), prior)
+        values[i] = losses.mean_entropy(log_p) + spread + margin_weight * losses.margin_norm(head[:, :-1])
+        sizes[i] = torch.bincount(log_p.argmax(1), minlength=weights.shape[1])
+    own = weights.clone()
+    own[..., :-1] /= scale
+    own[..., -1] -= own[..., :-1] @ mean
+    return Heads(own, values, sizes)

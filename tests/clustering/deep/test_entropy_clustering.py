@@ -1,0 +1,139 @@
+"""The estimator: scikit-learn's contract, planted clusters, priors, known labels, what is said."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.cluster import KMeans
+from sklearn.datasets import load_digits
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.estimator_checks import check_estimator
+
+from clustering.deep import OBJECTIVES, EntropyClustering
+from clustering.deep.linear_heads import fit_heads
+from clustering.errors import InputError
+from clustering.metrics import accuracy, ari
+from clustering.streams import stream
+
+
+def blobs(sizes: tuple[int, ...] = (60, 60, 60), features: int = 5) -> tuple[np.ndarray, np.ndarray]:
+    labels = np.repeat(np.arange(len(sizes)), sizes)
+    noise = stream(0, "entropy blobs").normal(size=(len(labels), features))
+    return 7 * np.eye(len(sizes), features)[labels] + noise, labels
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_the_contract_of_scikit_learn() -> None:
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
+        check_estimator(EntropyClustering(n_init=1, max_iter=40))
+
+
+@pytest.mark.parametrize("solver", ["em", "exact"])
+def test_isotropic_blobs_are_split_as_by_k_means(solver: Any) -> None:
+    """E2, first half: on round clusters of one size the two agree."""
+    X, truth = blobs()
+    found = EntropyClustering(3, solver=solver, n_init=4, max_iter=150, random_state=0).fit(X)
+    assert ari(found.labels_, KMeans(3, n_init=5, random_state=0).fit_predict(X)) > 0.98
+    assert accuracy(truth, found.labels_) > 0.98
+    assert np.array_equal(found.predict(X), found.labels_)
+    np.testing.assert_allclose(found.predict_proba(X).sum(1), 1)
+    np.testing.assert_allclose(np.exp(found.transform(X)), found.predict_proba(X))
+    assert found.cluster_sizes_.sum() == len(X)
+    assert found.start_objectives_.shape == (4,)
+    assert found.objective_ == found.start_objectives_.min()
+
+
+def test_digits_are_found_better_than_by_chance_and_the_same_again() -> None:
+    X, truth = load_digits(return_X_y=True)
+    found = EntropyClustering(10, n_init=2, random_state=3).fit(X)
+    assert accuracy(truth, found.labels_) > 0.65
+    assert found.cluster_sizes_.min() > 100
+    again = EntropyClustering(10, n_init=2, random_state=3).fit(X)
+    assert np.array_equal(found.labels_, again.labels_)
+    assert found.labels_.shape == (len(X),)
+
+
+def test_shift_and_scale_change_nothing() -> None:
+    X, _ = blobs()
+    settings = {"n_clusters": 3, "n_init": 1, "max_iter": 40, "random_state": 1}
+    one, other = (EntropyClustering(**settings).fit(points) for points in (X, 100 * X - 40))
+    assert np.array_equal(one.labels_, other.labels_)
+    np.testing.assert_allclose(one.coef_, 100 * other.coef_, rtol=1e-5, atol=1e-8)
+    assert one.objective_ == pytest.approx(other.objective_)
+
+
+def test_unequal_clusters_want_their_prior() -> None:
+    X, truth = blobs((300, 60, 30))
+    fit = {"n_clusters": 3, "n_init": 4, "max_iter": 200, "random_state": 0}
+    told = EntropyClustering(prior=[300, 60, 30], **fit).fit(X)
+    assert accuracy(truth, told.labels_) > 0.98
+    np.testing.assert_allclose(told.prior_, np.array([300, 60, 30]) / 390, rtol=1e-6)
+    even = EntropyClustering(**fit).fit(X)
+    assert even.cluster_sizes_.min() > 60  # cut and joined until they are alike
+    assert accuracy(truth, even.labels_) < 0.8
+
+
+def test_known_labels_are_kept_and_name_the_clusters() -> None:
+    X, truth = blobs()
+    known = np.where(np.arange(len(truth)) % 6 == 0, truth, -1)
+    known[0] = 2  # wrong on purpose
+    found = EntropyClustering(3, n_init=1, max_iter=150, random_state=0).fit(X, partial_labels=known)
+    assert found.labels_[0] == 2
+    assert (found.labels_ == truth).mean() > 0.97
+
+
+def test_sizes_that_the_prior_does_not_expect_are_said() -> None:
+    X, truth = blobs((120, 30, 30))
+    known = np.where(np.arange(len(truth)) % 2 == 0, truth, -1)
+    with pytest.warns(UserWarning, match=r"known labels have class sizes \[60, 15, 15\].*give prior"):
+        EntropyClustering(3, n_init=1, max_iter=5).fit(X, partial_labels=known)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        EntropyClustering(3, n_init=1, max_iter=30, prior=[4, 1, 1]).fit(X, partial_labels=known)
+
+
+def test_a_lost_cluster_is_said() -> None:
+    with pytest.warns(ConvergenceWarning, match="clusters have no points"):
+        found = EntropyClustering(4, n_init=1, max_iter=3, fairness_weight=0, init_norm=20).fit(np.eye(4)[:, :1])
+    assert found.n_empty_ > 0
+    assert (found.cluster_sizes_ == 0).sum() == found.n_empty_
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"prior": "even"}, "prior must be 'balanced' or numbers"),
+        ({"prior": [1, 2]}, "prior must be 3 numbers above 0"),
+        ({"prior": [1, -1, 1]}, "prior must be 3 numbers above 0"),
+        ({"prior": [1, np.nan, 1]}, "prior must be 3 numbers above 0"),
+        ({"fairness_weight": -1}, "fairness_weight must be a number at least 0"),
+        ({"solver": "newton"}, "solver must be one of em, exact"),
+        ({"n_clusters": 500}, "n_samples=180 should be >= n_clusters=500"),
+    ],
+)
+def test_what_cannot_be(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        EntropyClustering(**{"n_clusters": 3, **parameters}).fit(blobs()[0])
+
+
+@pytest.mark.parametrize("labels", [[0, 1], np.full(180, 3), np.full(180, 0.5)])
+def test_labels_that_cannot_be(labels: Any) -> None:
+    with pytest.raises(InputError, match="partial_labels must be"):
+        EntropyClustering(3).fit(blobs()[0], partial_labels=labels)
+
+
+@pytest.mark.parametrize("name", [name for name in OBJECTIVES.table if name != "iic"])
+def test_a_start_alone_is_that_start_among_others(name: str) -> None:
+    """Of every objective that needs no second view."""
+    points = torch.from_numpy(blobs()[0])
+    settings = {"steps": 5, "batch_size": 50, "learning_rate": 0.3, "margin_weight": 0.1, "start_norm": 1.0, "seed": 4}
+    prior = torch.full((3,), 1 / 3, dtype=torch.float64)
+    objective = OBJECTIVES.load(name)()
+    together = fit_heads(points, 3, objective, prior, starts=3, **settings)
+    alone = fit_heads(points, 3, objective, prior, starts=1, **settings)
+    torch.testing.assert_close(together.weights[:1], alone.weights, rtol=1e-6, atol=1e-8)
+    torch.testing.assert_close(together.values[:1], alone.values)
+    assert not torch.allclose(together.weights[0], together.weights[1])
