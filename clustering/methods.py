@@ -20,6 +20,7 @@ METHODS = Plugins(
         "kernel_kmeans": "clustering.kernel_kmeans:KernelKMeans",
         "lk": "clustering.laplacian_kmodes:LaplacianKModes",
         "slk": "clustering.slk:SLK",
+        "entropy": "clustering.deep.entropy_clustering:EntropyClustering",
     },
     group="transduce.methods",
 )

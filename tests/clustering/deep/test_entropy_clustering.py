@@ -1,4 +1,4 @@
-"""The estimator: scikit-learn's contract, planted clusters, priors, known labels, what is said."""
+"""The estimator: planted clusters, priors, known labels, what is said."""
 
 import warnings
 from typing import Any
@@ -9,7 +9,6 @@ import torch
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import check_estimator
 
 from clustering.deep import OBJECTIVES, EntropyClustering
 from clustering.deep.linear_heads import fit_heads
@@ -22,13 +21,6 @@ def blobs(sizes: tuple[int, ...] = (60, 60, 60), features: int = 5) -> tuple[np.
     labels = np.repeat(np.arange(len(sizes)), sizes)
     noise = stream(0, "entropy blobs").normal(size=(len(labels), features))
     return 7 * np.eye(len(sizes), features)[labels] + noise, labels
-
-
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_the_contract_of_scikit_learn() -> None:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
-        check_estimator(EntropyClustering(n_init=1, max_iter=40))
 
 
 @pytest.mark.parametrize("solver", ["em", "exact"])
