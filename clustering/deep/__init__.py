@@ -1,4 +1,4 @@
-"""Discriminative clustering: pseudo-labels from predictions, and models, deep ones too, fitted to them."""
+"""Discriminative clustering, on features or learning them: `from clustering.deep import EntropyClustering`."""
 
 import importlib
 from typing import Any
@@ -18,11 +18,13 @@ OBJECTIVES = Plugins(
     group="transduce.objectives",
 )
 
-_ESTIMATORS = {"EntropyClustering": "clustering.deep.entropy_clustering"}
+_ESTIMATORS = {
+    "EntropyClustering": "clustering.deep.entropy_clustering",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Estimators are imported when they are asked for: they need torch and scikit-learn."""
+    """Estimators are imported when they are asked for: they need torch and scikit-learn, other parts do not."""
     if name not in _ESTIMATORS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_ESTIMATORS[name]), name)

@@ -16,6 +16,7 @@ from clustering.errors import InputError
 from clustering.estimator_input import known_clusters
 from clustering.fingerprint import fingerprint
 from clustering.parameters import Above, AtLeast, validate
+from clustering.starts import warn_of_empty
 from clustering.state_files import load_state
 from clustering.streams import stream_key
 
@@ -143,6 +144,9 @@ def train(
 
     Raises:
         InputError: what cannot be; a loss that is no longer finite, with the step; the last state stays.
+
+    Warns:
+        ConvergenceWarning: clusters without points.
     """
     place = torch.device(device)
     shares = checked_prior(prior, n_clusters)
@@ -180,13 +184,12 @@ def train(
     from clustering.deep.self_labelling import fit
 
     resumed_at = fit(job, state)
-    found = predictions(model, points, prepare, place).argmax(1)
-    return DeepTrained(
-        model=model,
-        labels=found.numpy(),
-        sizes=np.bincount(found.numpy(), minlength=n_clusters),
-        resumed_at=resumed_at,
+    found = predictions(model, points, prepare, place).argmax(1).numpy()
+    sizes = np.bincount(found, minlength=n_clusters)
+    warn_of_empty(
+        int((sizes == 0).sum()), n_clusters, stacklevel=2, remedy="another seed, fewer clusters or known labels"
     )
+    return DeepTrained(model=model, labels=found, sizes=sizes, resumed_at=resumed_at)
 
 
 def predictions(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:

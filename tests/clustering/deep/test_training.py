@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor, nn
 
 from clustering.deep.networks import small_cnn, vgg4
@@ -17,6 +18,7 @@ from clustering.metrics import accuracy
 from clustering.streams import stream
 
 CLUSTERS = 3
+pytestmark = pytest.mark.filterwarnings("ignore:. of 3 clusters have no points")  # after an epoch or two
 
 
 def blobs(points: int = 240) -> tuple[Tensor, np.ndarray]:
@@ -135,6 +137,12 @@ def test_it_stops_where_the_loss_is_no_number_and_keeps_the_last_state(tmp_path:
 def test_what_cannot_be(options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         run(blobs()[0], **options)
+
+
+def test_lost_clusters_are_said() -> None:
+    with pytest.warns(ConvergenceWarning, match="2 of 3 clusters have no points; try another seed"):
+        found = run(torch.zeros(240, 6), epochs=1, augment=lambda points, _: points)
+    assert sorted(found.sizes) == [0, 0, 240]
 
 
 def test_too_few_points() -> None:
