@@ -11,7 +11,7 @@ from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
 from clustering.deep import OBJECTIVES, EntropyClustering
-from clustering.deep.linear_heads import fit_heads
+from clustering.deep.linear_heads import fit_heads, log_probabilities
 from clustering.errors import InputError
 from clustering.metrics import accuracy, ari
 from clustering.streams import stream
@@ -120,7 +120,7 @@ def test_labels_that_cannot_be(labels: Any) -> None:
 @pytest.mark.parametrize("name", [name for name in OBJECTIVES.table if name != "iic"])
 def test_a_start_alone_is_that_start_among_others(name: str) -> None:
     """Of every objective that needs no second view."""
-    points = torch.from_numpy(blobs()[0])
+    points = torch.from_numpy(blobs()[0]) + torch.arange(5)
     settings = {"steps": 5, "batch_size": 50, "learning_rate": 0.3, "margin_weight": 0.1, "start_norm": 1.0, "seed": 4}
     prior = torch.full((3,), 1 / 3, dtype=torch.float64)
     objective = OBJECTIVES.load(name)()
@@ -129,3 +129,6 @@ def test_a_start_alone_is_that_start_among_others(name: str) -> None:
     torch.testing.assert_close(together.weights[:1], alone.weights, rtol=1e-6, atol=1e-8)
     torch.testing.assert_close(together.values[:1], alone.values)
     assert not torch.allclose(together.weights[0], together.weights[1])
+    labels = log_probabilities(points, together.weights).argmax(-1)  # weights are of the points as they were given
+    sizes = torch.nn.functional.one_hot(labels, 3).sum(-2)
+    torch.testing.assert_close(sizes.double(), together.sizes)
