@@ -20,6 +20,7 @@ METHODS = Plugins(
         "kernel_kmeans": "clustering.kernel_kmeans:KernelKMeans",
         "lk": "clustering.laplacian_kmodes:LaplacianKModes",
         "slk": "clustering.slk:SLK",
+        "softmax": "clustering.deep.softmax_clustering:SoftmaxClustering",
         "entropy": "clustering.deep.entropy_clustering:EntropyClustering",
     },
     group="transduce.methods",
@@ -44,8 +45,8 @@ def parameters(kind: Any, decided: Collection[str] = DECIDED) -> dict[str, Any]:
 def configured(kind: Any, values: Mapping[str, Any]) -> Any:
     """The estimator with these parameters, checked against their annotations where it has some.
 
-    A class whose `fit` asks for more than the points is no clusterer. A number that came as text, because the default
-    is a word ("estimate", say), is a number again, unless the annotation wants text.
+    A class whose `fit` asks for more than the points is no clusterer. A number, or a list of them, that came as text
+    because the default is a word ("estimate", say) becomes what it was, unless the annotation wants text.
 
     Raises:
         InputError: no clusterer; or names the parameter, what it may hold and the value it got.
@@ -60,8 +61,12 @@ def configured(kind: Any, values: Mapping[str, Any]) -> Any:
         return kind(**values)
     taken = dict(values)
     for name, value in values.items():
-        if isinstance(value, str) and (name not in hints or mismatch(value, hints[name])):
+        if not isinstance(value, str):
+            continue
+        if name not in hints or mismatch(value, hints[name]):
             taken[name] = _number(value)
+        elif value.startswith("[") and not mismatch((1.0,), hints[name]):
+            taken[name] = _numbers(value)
     built = kind(**taken)
     validate_signature(built)
     return built
@@ -88,3 +93,8 @@ def _number(text: str) -> int | float | str:
         except ValueError:
             pass
     return text
+
+
+def _numbers(text: str) -> tuple[int | float | str, ...] | str:
+    found = tuple(_number(part.strip()) for part in text.strip("[]").split(","))
+    return text if any(isinstance(one, str) for one in found) else found

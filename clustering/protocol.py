@@ -95,6 +95,9 @@ def scores(found: NDArray[Any], true: NDArray[Any]) -> dict[str, float]:
 
 SCORES = ("nmi", "nmi_arithmetic", "acc_hungarian", "ari")
 
+ACCURACY = "accuracy"
+"""Share of points whose cluster has the number of their class: a score where known labels name the clusters."""
+
 
 def lowest(
     criterion: Sequence[float] | NDArray[Any],

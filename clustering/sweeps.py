@@ -8,6 +8,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
+from clustering.errors import InputError
+
 
 def settings(estimator: Any, seeds: Sequence[int], grid: Sequence[Mapping[str, Any]]) -> list[Any]:
     """Unfitted clones of the estimator in the order of product(grid, seeds); a random_state of the grid goes before the
@@ -19,6 +21,19 @@ def settings(estimator: Any, seeds: Sequence[int], grid: Sequence[Mapping[str, A
     ]
 
 
+def check_takes_labels(estimator: Any) -> None:
+    """That known labels can be given to its `fit`.
+
+    Raises:
+        InputError: they cannot.
+    """
+    if not has_fit_parameter(estimator, "partial_labels"):
+        raise InputError(
+            f"{type(estimator).__name__} takes no known labels; leave labels out, or choose a method whose fit has "
+            "partial_labels, as slk_means or entropy"
+        )
+
+
 def fit_trials(
     estimator: Any,
     X: ArrayLike,
@@ -26,10 +41,12 @@ def fit_trials(
     seeds: Sequence[int],
     grid: Sequence[Mapping[str, Any]] = ({},),
     graph: Any = None,
+    partial_labels: ArrayLike | None = None,
 ) -> list[Any]:
     """Fitted clones of the estimator, in the order of product(grid, seeds).
 
-    By the estimator's own `trials` where it has one, which does them together; else one after the other.
+    By the estimator's own `trials` where it has one and no labels are known, which does them together; else one after
+    the other.
 
     Args:
         estimator: any scikit-learn clusterer.
@@ -37,9 +54,16 @@ def fit_trials(
         seeds: values of random_state.
         grid: parameters that differ from the estimator's; with a random_state of their own, pairs of setting and seed.
         graph: for those whose `fit` takes one.
+        partial_labels: (N,) known clusters, -1 where unknown, of an estimator whose `fit` takes them.
+
+    Raises:
+        InputError: labels, for one that takes none.
     """
-    if hasattr(estimator, "trials"):
+    if hasattr(estimator, "trials") and partial_labels is None:
         fitted: list[Any] = estimator.trials(X, seeds=seeds, grid=grid, graph=graph)
         return fitted
     options = {"graph": graph} if has_fit_parameter(estimator, "graph") else {}
+    if partial_labels is not None:
+        check_takes_labels(estimator)
+        options["partial_labels"] = partial_labels
     return [model.fit(X, **options) for model in settings(estimator, seeds, grid)]

@@ -8,6 +8,8 @@ DATASETS = Plugins(
         "digits": "clustering.datasets.digits:Digits",
         "spirals": "clustering.datasets.spirals:Spirals",
         "table": "clustering.datasets.table:Table",
+        "folder": "clustering.datasets.folder:Folder",
+        "features": "clustering.datasets.features:Features",
         "mnist": "clustering.datasets.mnist:MNIST",
         "mnist_small": "clustering.datasets.mnist_small:MNISTSmall",
         "usps": "clustering.datasets.usps:USPS",

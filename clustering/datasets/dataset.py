@@ -16,7 +16,9 @@ class Dataset(NamedTuple):
         labels: (N,) int64 classes 0..C-1, each with a point at least; None where no class is known.
         class_names: C names.
         columns: D names of what is measured, or none.
-        picture: (height, width) where a row is a grey picture of D pixels.
+        picture: (height, width) where a row is a picture, channel by channel.
+        channels: of such a picture: 1 grey, 3 RGB.
+        names: of the points, where they have some: N files, say.
     """
 
     values: Any
@@ -24,6 +26,8 @@ class Dataset(NamedTuple):
     class_names: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
     picture: tuple[int, int] | None = None
+    channels: int = 1
+    names: tuple[str, ...] = ()
 
 
 class Source(Protocol):

@@ -71,8 +71,8 @@ def draw(results: Sequence[Drawn]) -> "Figure":
     """
     (result,) = results
     size = result.data.picture
-    if size is None:
-        raise InputError(f"{datasets([result.config])} has no pictures to draw; give a data set that has, as mnist")
+    if size is None or result.data.channels > 1:
+        raise InputError(f"{datasets([result.config])} has no grey pictures to draw; give one that has, as mnist")
     modes = result.clustered.trials.mode_indices
     if modes is None:
         name = result.config.method.name

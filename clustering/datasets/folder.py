@@ -1,0 +1,129 @@
+"""A person's own pictures in a folder, to be clustered as they are, or by what a network learns of them."""
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.cores import on_each_core
+from clustering.datasets.dataset import Dataset, numbered
+from clustering.errors import InputError
+from clustering.fingerprint import Fingerprint
+from clustering.memory import require
+from clustering.parameters import Within, validate
+
+RECIPE = 1  # raised whenever the same files give other points
+ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+
+
+@dataclass(frozen=True)
+class Folder:
+    """Pictures of any kind as squares, turned upright as their EXIF data say. Where they lie in sub-folders, these are
+    their classes, which are only compared with what is found.
+
+    Attributes:
+        root: the folder. No part of a run's identity; the names and sizes of what is in it are.
+        size: side in pixels that the pictures get.
+        colour: "rgb" or "grey".
+        fit: how they become square: their middle cut out, or squeezed.
+        classes: "folders": the sub-folders are classes; null: no class is known.
+    """
+
+    name: ClassVar[str] = "folder"
+
+    root: str | None = None
+    size: Annotated[int, Within(8, 1024)] = 32
+    colour: Literal["rgb", "grey"] = "rgb"
+    fit: Literal["crop", "squeeze"] = "crop"
+    classes: Literal["folders"] | None = "folders"
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+    def source(self) -> str:
+        folder = self._folder()
+        found = Fingerprint("folder of points", RECIPE)
+        for name in self._names(folder):
+            found.add(f"{name} {os.path.getsize(folder / name)}")
+        return str(found)
+
+    def read(self) -> Dataset:
+        folder = self._folder()
+        names = self._names(folder)
+        channels = 3 if self.colour == "rgb" else 1
+        values = self.size**2 * channels
+        remedy = f"set size to less than {self.size}, or colour=grey"
+        what = f"dataset folder: {len(names):,} pictures of {self.size} x {self.size}"
+        require(what, {"values": 4.0 * values * len(names)}, remedy)
+        points = np.empty((len(names), values), dtype=np.float32)
+        for row, (_, pixels) in enumerate(on_each_core(lambda name: self._picture(folder / name), names)):
+            points[row] = pixels
+        points /= 255
+        labels, classes = self._classes(names)
+        square = (self.size, self.size)
+        return Dataset(points, labels, classes, picture=square, channels=channels, names=tuple(names))
+
+    def _folder(self) -> Path:
+        if not self.root:
+            raise InputError("dataset folder: no folder given; add root=FOLDER with pictures, in sub-folders or not")
+        folder = Path(self.root).expanduser()
+        if not folder.is_dir():
+            raise InputError(f"dataset folder: {folder} is no folder; give root=FOLDER with pictures")
+        return folder
+
+    def _names(self, folder: Path) -> list[str]:
+        """The pictures' paths under the folder, with /; what is hidden, or packed by macOS, is none."""
+        found = []
+        for place, below, files in os.walk(folder, followlinks=True):
+            below[:] = [name for name in below if not name.startswith((".", "__MACOSX"))]
+            inside = os.path.relpath(place, folder).replace(os.sep, "/")
+            before = "" if inside == "." else f"{inside}/"
+            found += [f"{before}{name}" for name in files if _is_picture(name)]
+        if len(found) < 2:
+            raise InputError(
+                f"dataset folder: {folder} does not hold {'a second picture' if found else 'pictures'} "
+                f"({', '.join(ENDINGS)}); give another root=FOLDER"
+            )
+        return sorted(found)
+
+    def _classes(self, names: list[str]) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
+        """By sub-folder, where every picture is in one and there are several."""
+        places = [name.partition("/") for name in names]
+        if self.classes is None or not all(slash for _, slash, _ in places):
+            return None, ()
+        labels, classes = numbered(np.array([first for first, _, _ in places]))
+        return (labels, classes) if len(classes) > 1 else (None, ())
+
+    def _picture(self, path: Path) -> NDArray[np.uint8]:
+        """(D,) pixels, channel by channel.
+
+        Raises:
+            InputError: names the picture that cannot be decoded.
+        """
+        from PIL import Image, ImageOps
+
+        mode, square = ("RGB" if self.colour == "rgb" else "L"), (self.size, self.size)
+        try:
+            with Image.open(path) as file:
+                file.draft(mode, (3 * self.size, 3 * self.size))  # a JPEG is decoded smaller where that will do
+                upright = ImageOps.exif_transpose(file)
+                if upright.mode.startswith("I"):  # of 16 bits, of which Pillow's conversion cuts off all above 255
+                    upright = Image.fromarray((np.asarray(upright) >> 8).clip(0, 255).astype(np.uint8))
+                if "transparency" in upright.info or upright.mode in ("RGBA", "LA", "PA"):
+                    below = Image.new("RGBA", upright.size, "white")
+                    upright = Image.alpha_composite(below, upright.convert("RGBA"))
+                picture = upright.convert(mode)
+        except Exception as error:  # what Pillow raises for a damaged picture cannot be listed
+            raise InputError(f"dataset folder: {path} cannot be decoded ({error}); mend it or take it out") from error
+        if picture.size != square:
+            fitted = ImageOps.fit if self.fit == "crop" else Image.Image.resize
+            picture = fitted(picture, square, Image.Resampling.LANCZOS)
+        pixels = np.asarray(picture)
+        return (pixels.transpose(2, 0, 1) if pixels.ndim == 3 else pixels).ravel()
+
+
+def _is_picture(name: str) -> bool:
+    return name.lower().endswith(ENDINGS) and not name.startswith(".")

@@ -1,0 +1,150 @@
+"""Labels that are known of some points: drawn from a data set's own classes, or a person's, in a file."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.datasets.dataset import Dataset
+from clustering.errors import InputError, unknown
+from clustering.row_files import RowFile
+from clustering.streams import stream
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_LABEL = ("label", "class", "cluster", "y", "target")
+_ROW = ("row", "number", "point")
+_FILE = ("file", "filename", "path", "name", "image", "picture")
+FORM = (
+    "lines of a row (from 1) or a file, and its label, under names as row,label or file,label; or one column of "
+    "labels, a line for each point, empty where it is unknown"
+)
+
+
+class KnownLabels(NamedTuple):
+    """What is known.
+
+    Attributes:
+        labels: (N,) int64, 0..C-1, -1 where unknown.
+        class_names: C names.
+    """
+
+    labels: NDArray[np.int64]
+    class_names: tuple[str, ...]
+
+    @property
+    def known(self) -> NDArray[np.bool_]:
+        """(N,) of which points."""
+        return self.labels >= 0
+
+
+def drawn_labels(data: Dataset, count: int, seed: int) -> KnownLabels:
+    """The classes of so many random points: one of each class first, where there are enough; those of fewer are among
+    those of more.
+
+    Raises:
+        InputError: data without classes, or with fewer points.
+    """
+    if data.labels is None:
+        raise InputError(f"labels={count}: of these points no class is known; give labels=FILE.csv, {FORM}")
+    if count >= len(data.labels):
+        raise InputError(
+            f"labels={count}: there are {len(data.labels):,} points, and some must be left to be clustered"
+        )
+    order = stream(seed, "known labels").permutation(len(data.labels))
+    classes, first = np.unique(data.labels[order], return_index=True)
+    if count >= len(classes):
+        leading = np.sort(first)
+        order = np.concatenate([order[leading], np.delete(order, leading)])
+    labels = np.full(len(data.labels), -1, dtype=np.int64)
+    labels[order[:count]] = data.labels[order[:count]]
+    return KnownLabels(labels, data.class_names)
+
+
+def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
+    """The labels of a file (CSV, Parquet, NumPy), for the points of a data set.
+
+    Where the data set has classes the labels are names of these; else they are the classes, in alphabetical order.
+
+    Raises:
+        InputError: no such file, no label in it, a row or file that is not there or that has two labels, a class that
+            the data set does not have; names the line.
+    """
+    file = RowFile.read(path)
+    places, names = _places(file, data)
+    if not any(names):
+        raise InputError(f"{file.path}: has no label; it needs {FORM}")
+    given: dict[int, tuple[int, str]] = {}
+    for line, (place, name) in enumerate(zip(places, names, strict=True), start=1):
+        if not name:
+            continue
+        before = given.setdefault(place, (line, name))
+        if before[1] != name:
+            raise InputError(
+                f"{file.path}: lines {before[0]} and {line} are of the same point, with labels {before[1]!r} and "
+                f"{name!r}; take one out"
+            )
+    classes = data.class_names or tuple(sorted({name for _, name in given.values()}))
+    numbers = {name: number for number, name in enumerate(classes)}
+    labels = np.full(data.values.shape[0], -1, dtype=np.int64)
+    for place, (line, name) in given.items():
+        if name not in numbers:
+            raise InputError(f"{file.path}: line {line}: {unknown('class', name, classes)}")
+        labels[place] = numbers[name]
+    if (labels >= 0).all():
+        raise InputError(f"{file.path}: every point has a label, so that none is left to be clustered")
+    return KnownLabels(labels, classes)
+
+
+def _places(file: RowFile, data: Dataset) -> tuple[list[int], list[str]]:
+    """Which point each line is of, and its label, empty where there is none."""
+    count, columns = data.values.shape[0], {name.strip().lower(): name for name in file.names}
+    label = next((columns[name] for name in _LABEL if name in columns), None)
+    if len(columns) == 1:
+        if len(file.rows) != count:
+            raise InputError(
+                f"{file.path}: one column, of {len(file.rows):,} lines, for {count:,} points; it needs {FORM}"
+            )
+        return list(range(count)), _texts(file.column(file.names[0]))
+    if label is None:
+        raise InputError(f"{file.path}: has columns {', '.join(file.names)}, and none is called label; it needs {FORM}")
+    labels = _texts(file.column(label))
+    row = next((columns[name] for name in _ROW if name in columns), None)
+    if row is not None:
+        return [_row(file, line, text, count) for line, text in enumerate(_texts(file.column(row)), start=1)], labels
+    name = next((columns[name] for name in _FILE if name in columns), None)
+    if name is None:
+        raise InputError(
+            f"{file.path}: has columns {', '.join(file.names)}, and none is called row or file; it needs {FORM}"
+        )
+    if not data.names:
+        raise InputError(f"{file.path}: column {name!r} names files, and these points are none; it needs a column row")
+    numbers = {found: number for number, found in enumerate(data.names)}
+    places = []
+    for line, text in enumerate(_texts(file.column(name)), start=1):
+        if text not in numbers:
+            raise InputError(f"{file.path}: line {line}: {unknown('file', text, data.names)}")
+        places.append(numbers[text])
+    return places, labels
+
+
+def _row(file: RowFile, line: int, text: str, count: int) -> int:
+    """The place of a row that is counted from 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not (number.is_integer() and 1 <= number <= count):
+        raise InputError(f"{file.path}: line {line}: row {text!r} is none of 1..{count}")
+    return int(number) - 1
+
+
+def _texts(column: "pd.Series[object]") -> list[str]:
+    """Its cells as text; 3.0 is 3, as it is where gaps made numbers of a column."""
+    found = []
+    for value, present in zip(column.tolist(), column.notna().tolist(), strict=True):
+        whole = isinstance(value, float) and present and value.is_integer()
+        found.append((str(int(value)) if whole else str(value)).strip() if present else "")
+    return found

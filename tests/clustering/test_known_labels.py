@@ -1,0 +1,108 @@
+"""Labels that are known of some points: drawn, and read from files in the forms in which people have them."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.datasets.dataset import Dataset
+from clustering.errors import InputError
+from clustering.known_labels import drawn_labels, read_labels
+
+NAMES = ("cat", "dog", "owl")
+
+
+def data(points: int = 30, *, classes: bool = True, names: bool = False) -> Dataset:
+    labels = np.arange(points, dtype=np.int64) % 3
+    return Dataset(
+        np.zeros((points, 2), dtype=np.float32),
+        labels if classes else None,
+        NAMES if classes else (),
+        names=tuple(f"a/{i}.png" for i in range(points)) if names else (),
+    )
+
+
+@given(st.integers(1, 28), st.integers(0, 5))
+def test_so_many_are_drawn_and_those_of_fewer_are_among_them(count: int, seed: int) -> None:
+    of = data()
+    fewer, more = (drawn_labels(of, some, seed) for some in (count, count + 1))
+    assert fewer.known.sum() == count
+    assert (fewer.labels[fewer.known] == of.labels[fewer.known]).all()  # type: ignore[index]
+    if count >= 3:
+        assert set(fewer.labels[fewer.known]) == {0, 1, 2}
+        assert more.known[fewer.known].all()
+
+
+def test_another_seed_draws_others() -> None:
+    assert (drawn_labels(data(), 5, 0).labels == drawn_labels(data(), 5, 0).labels).all()
+    assert (drawn_labels(data(), 5, 0).labels != drawn_labels(data(), 5, 1).labels).any()
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "labels.csv"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "row,label\n1,cat\n30,owl\n",
+        "label,row\ncat,1\nowl,30\n",
+        "Row,Class\n1.0,cat\n30,owl\n2,\n1,cat\n",
+        "file,label\na/0.png,cat\na/29.png,owl\n",
+        "label\ncat\n" + 28 * '""\n' + "owl\n",
+    ],
+)
+def test_forms_of_the_file(tmp_path: Path, text: str) -> None:
+    found = read_labels(write(tmp_path, text), data(names=True))
+    assert np.flatnonzero(found.known).tolist() == [0, 29]
+    assert found.labels[[0, 29]].tolist() == [0, 2]
+    assert found.class_names == NAMES
+
+
+def test_without_classes_the_labels_are_the_classes_and_numbers_are_names(tmp_path: Path) -> None:
+    found = read_labels(write(tmp_path, "row,label\n3,10\n4,2\n9,\n"), data(classes=False))
+    assert found.class_names == ("10", "2")
+    assert found.labels[[2, 3]].tolist() == [0, 1]
+    assert found.known.sum() == 2
+    path = tmp_path / "labels.parquet"
+    pd.DataFrame({"row": [3, 4, 9], "label": [10, 2, None]}).to_parquet(path)
+    assert (read_labels(path, data(classes=False)).labels == found.labels).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("row,label\n", "no rows|has no"),
+        ("row,label\n1,\n", "has no label; it needs lines of a row"),
+        ("row,label\n31,cat\n", r"line 1: row '31' is none of 1\.\.30"),
+        ("row,label\n0,cat\n", r"row '0' is none of 1\.\.30"),
+        ("row,label\nx,cat\n", "row 'x' is none of"),
+        ("row,label\n1,cat\n1,dog\n", "lines 1 and 2 are of the same point, with labels 'cat' and 'dog'"),
+        ("row,label\n1,cot\n", "line 1: unknown class 'cot'; did you mean 'cat'"),
+        ("row,kind\n1,cat\n", "columns row, kind, and none is called label"),
+        ("number1,label\n1,cat\n", "none is called row or file"),
+        ("file,label\na/0.pn,cat\n", "line 1: unknown file 'a/0.pn'; did you mean"),
+        ("label\ncat\ndog\n", "one column, of 2 lines, for 30 points"),
+        ("label\n" + 30 * "cat\n", "every point has a label"),
+    ],
+)
+def test_files_that_cannot_be(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        read_labels(write(tmp_path, text), data(names=True))
+
+
+def test_names_of_files_for_points_that_are_none(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="names files, and these points are none"):
+        read_labels(write(tmp_path, "file,label\na/0.png,cat\n"), data())
+
+
+def test_what_cannot_be_drawn() -> None:
+    with pytest.raises(InputError, match=r"of these points no class is known; give labels=FILE\.csv"):
+        drawn_labels(data(classes=False), 5, 0)
+    with pytest.raises(InputError, match="there are 30 points, and some must be left"):
+        drawn_labels(data(), 30, 0)
