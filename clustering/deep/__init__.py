@@ -18,8 +18,19 @@ OBJECTIVES = Plugins(
     group="transduce.objectives",
 )
 
+NETWORKS = Plugins(
+    kind="network",
+    table={  # of so many channels, or of so many values a row
+        "small_cnn": "clustering.deep.networks:small_cnn",
+        "vgg4": "clustering.deep.networks:vgg4",
+        "mlp": "clustering.deep.networks:mlp",
+    },
+    group="transduce.networks",
+)
+
 _ESTIMATORS = {
     "EntropyClustering": "clustering.deep.entropy_clustering",
+    "SoftmaxClustering": "clustering.deep.softmax_clustering",
 }
 
 

@@ -1,7 +1,7 @@
 """Linear softmax heads on fixed features, several starts at once, by the objective of a discriminative clustering
 method."""
 
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,6 +11,9 @@ from clustering.alternation import Clamp
 from clustering.deep import losses
 from clustering.deep.objectives import Objective
 from clustering.streams import stream_key
+
+Relabel = Literal["batch", "epoch"]
+"""When pseudo-labels are made: of each batch before its step, or of all points at the beginning of a pass."""
 
 
 class Heads(NamedTuple):
@@ -47,6 +50,7 @@ def fit_heads(
     start_norm: float,
     seed: int,
     known: Clamp | None = None,
+    relabel: Relabel = "batch",
 ) -> Heads:
     """Train by Adam on batches, its rate falling to 0, from random weights on.
 
@@ -64,6 +68,7 @@ def fit_heads(
             alike at first, and the first boundary is across the widest direction.
         seed: of starts and batches.
         known: (mask (N,), labels (N,)) of points whose cluster is known.
+        relabel: "epoch" holds (T, N, K) numbers.
     """
     mean = points.mean(dim=0)
     centred = points - mean
@@ -82,25 +87,45 @@ def fit_heads(
         if step % in_a_pass == 0:
             generator = torch.Generator().manual_seed(stream_key(seed, "linear heads", "order", step))
             order = torch.randperm(count, generator=generator).to(points.device)
+            whole = _targets(standard, weights, objective, prior, known) if relabel == "epoch" else None
         chosen = order[step % in_a_pass * size :][:size]
         of_batch = None if known is None else (known[0][chosen], known[1][chosen])
         adam.rate = learning_rate * (1 - step / steps)
-        adam.step(_slope(standard[chosen], weights, objective, prior, margin_weight, of_batch))
+        batch = standard[chosen]
+        if relabel == "epoch":
+            targets = None if whole is None else whole[:, chosen]
+        else:
+            targets = _targets(batch, weights, objective, prior, of_batch)
+        adam.step(_slope(batch, weights, targets, objective, prior, margin_weight, of_batch))
     return _judged(standard, weights, prior, margin_weight, mean, scale)
 
 
+def _targets(
+    points: Tensor, weights: Tensor, objective: Objective, prior: Tensor, known: Clamp | None
+) -> Tensor | None:
+    """(T, n, K) pseudo-labels of points (n, D)."""
+    return objective.targets(log_probabilities(points, weights), prior, _of_starts(known, len(weights)))
+
+
+def _of_starts(known: Clamp | None, starts: int) -> Clamp | None:
+    return None if known is None else (known[0].expand(starts, -1), known[1].expand(starts, -1))
+
+
 def _slope(
-    batch: Tensor, weights: Tensor, objective: Objective, prior: Tensor, margin_weight: float, known: Clamp | None
+    batch: Tensor,
+    weights: Tensor,
+    targets: Tensor | None,
+    objective: Objective,
+    prior: Tensor,
+    margin_weight: float,
+    known: Clamp | None,
 ) -> Tensor:
-    """(T, K, D + 1) of the loss on a batch (b, D)."""
-    if known is not None:
-        known = (known[0].expand(len(weights), -1), known[1].expand(len(weights), -1))
+    """(T, K, D + 1) of the loss on a batch (b, D) with pseudo-labels (T, b, K)."""
     held = weights.detach().clone().requires_grad_()
     with torch.enable_grad():
         log_p = log_probabilities(batch, held)
-        with torch.no_grad():
-            targets = objective.targets(log_p, prior, known)
-        loss = objective.loss(log_p[None], targets, prior, known) + margin_weight * losses.margin_norm(held[..., :-1])
+        loss = objective.loss(log_p[None], targets, prior, _of_starts(known, len(weights)))
+        loss = loss + margin_weight * losses.margin_norm(held[..., :-1])
         (slope,) = torch.autograd.grad(loss.sum(), held)
     return slope
 

@@ -1,4 +1,4 @@
-"""Small networks for images that learn from scratch, and the linear head on top."""
+"""Small networks that learn from scratch, of images and of rows, and the linear head on top."""
 
 from collections.abc import Sequence
 
@@ -19,6 +19,14 @@ def vgg4(channels: int, *, widths: Sequence[int] = (64, 128, 256, 512), kernel: 
 def small_cnn(channels: int) -> nn.Sequential:
     """A thirtieth of `vgg4`'s arithmetic: 3 x 3, of widths 16, 32, 64 and 128."""
     return vgg4(channels, widths=(16, 32, 64, 128), kernel=3)
+
+
+def mlp(values: int, *, widths: Sequence[int] = (256, 256)) -> nn.Sequential:
+    """Linear layers with batch norm and ReLU: (N, values) to (N, widths[-1]). Hu et al. (2017) have two of 1200."""
+    layers: list[nn.Module] = []
+    for before, after in zip((values, *widths), widths, strict=False):
+        layers += [nn.Linear(before, after, bias=False), nn.BatchNorm1d(after), nn.ReLU()]
+    return nn.Sequential(*layers)
 
 
 class Classifier(nn.Module):

@@ -19,6 +19,8 @@ from clustering.errors import InputError
 from clustering.parameters import Above, AtLeast, validate
 from clustering.pseudo_labels import adm, sinkhorn
 
+Solver = Literal["em", "exact"]
+
 
 class Objective(Protocol):
     """What a model is trained by."""
@@ -53,7 +55,7 @@ class Entropy(_Validated):
     """
 
     fairness: Annotated[float, AtLeast(0)] = 100.0
-    solver: Literal["em", "exact"] = "em"
+    solver: Solver = "em"
     tolerance: Annotated[float, Above(0)] = 1e-2
     agreement: Annotated[float, AtLeast(0)] = 1.0
 

@@ -75,7 +75,7 @@ class SelfLabelling(lightning.LightningModule):
         self._draws.manual_seed(stream_key(self.job.seed, "deep training", "views", self.epoch))
         torch.manual_seed(stream_key(self.job.seed, "deep training", "dropout", self.epoch))
         self._sums = torch.zeros(2, dtype=torch.float64)
-        self._sizes = torch.zeros(len(self.job.prior), dtype=torch.float64, device=self.device)
+        self._seen = torch.full((len(self.job.points),), -1)
 
     def training_step(self, indices: Tensor, batch: int) -> Tensor:
         job = self.job
@@ -94,17 +94,23 @@ class SelfLabelling(lightning.LightningModule):
                 f"{self.epoch + 1} ({kept}); lower learning_rate ({job.training.learning_rate:g}), or mend points "
                 "that are not finite"
             )
-        self._sums += torch.tensor([float(loss.detach()), float(losses.mean_entropy(log_p[0].detach()))])
-        self._sizes += torch.bincount(log_p[0].argmax(1), minlength=len(self._sizes))
+        value = float(loss.detach())
+        self._sums += torch.tensor([value, float(losses.mean_entropy(log_p[0].detach()))])
+        self._seen[indices] = log_p[0].argmax(1).cpu()
+        if job.advance is not None:
+            job.advance(len(indices), loss=value)
         return loss
 
     def on_train_epoch_end(self) -> None:
         job, epoch = self.job, self.epoch + 1
         loss, entropy = (self._sums / job.steps_per_epoch).tolist()
-        shares = self._sizes / self._sizes.sum()
         if job.log is not None:
-            sizes = {"smallest_cluster": float(shares.min()), "largest_cluster": float(shares.max())}
-            job.log.metrics({"loss": loss, "entropy": entropy, **sizes}, epoch)
+            sizes = torch.bincount(self._seen[self._seen >= 0], minlength=len(job.prior)).double()
+            shares = (sizes / sizes.sum()).tolist()
+            curves = {f"cluster_sizes/{k}": share for k, share in enumerate(shares)}
+            curves |= {"smallest_cluster": min(shares), "largest_cluster": max(shares)}
+            observed = job.observe(self._seen.numpy()) if job.observe is not None else {}
+            job.log.metrics({"loss": loss, "entropy": entropy, **curves, **observed}, epoch)
         if job.folder is not None:
             state = {
                 "identity": job.identity,
@@ -125,6 +131,8 @@ class SelfLabelling(lightning.LightningModule):
 def fit(job: Job, state: Mapping[str, Any] | None) -> int:
     """Run the epochs that are left; gives how many were there."""
     module = SelfLabelling(job, state)
+    if job.advance is not None and module.first_epoch:
+        job.advance(min(module.first_epoch, job.training.epochs) * job.steps_per_epoch * job.batch_size)
     left = job.training.epochs - module.first_epoch
     if left <= 0:
         return module.first_epoch

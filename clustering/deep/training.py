@@ -55,11 +55,24 @@ class DeepTraining:
         validate(self)
 
 
+Observe = Callable[[NDArray[np.int64]], Mapping[str, float]]
+"""Takes (N,) the clusters of the points as they were seen in an epoch, -1 for those left out, and gives numbers for the
+log. Nothing of it goes back into the training."""
+
+
 class Log(Protocol):
     """Where the curves of a training go, live."""
 
     def metrics(self, values: Mapping[str, float], step: int) -> None:
         """Take the values of one epoch, from 1."""
+        ...
+
+
+class Advance(Protocol):
+    """Counts what is done."""
+
+    def __call__(self, n: int = 1, **numbers: float) -> None:
+        """Count n more points; numbers may be shown beside the bar."""
         ...
 
 
@@ -97,6 +110,8 @@ class Job:
     augment: Augment | None
     known: tuple[Tensor, Tensor] | None
     log: Log | None
+    observe: Observe | None
+    advance: Advance | None
 
     @property
     def batch_size(self) -> int:
@@ -122,6 +137,8 @@ def train(
     folder: Path | None = None,
     device: str | torch.device = "cpu",
     log: Log | None = None,
+    observe: Observe | None = None,
+    advance: Advance | None = None,
 ) -> DeepTrained:
     """Train a network and a linear head, or go on after the last finished epoch that `folder` holds.
 
@@ -139,8 +156,10 @@ def train(
         augment: makes the other views; needed where `training.views` is above 0.
         prepare: applied to points and their views; by default they become float32.
         folder: gets `last.ckpt` after each epoch.
-        log: takes loss, entropy (mean, in nats), smallest_cluster and largest_cluster (shares of the points seen in the
-            epoch), every epoch.
+        log: takes every epoch loss, entropy (mean of the predictions, in nats), cluster_sizes/0 to K-1, of these
+            smallest_cluster and largest_cluster (shares of the points seen in the epoch), and what `observe` gives.
+        observe: looks at the clusters of an epoch.
+        advance: counts points, also those of epochs that were found finished.
 
     Raises:
         InputError: what cannot be; a loss that is no longer finite, with the step; the last state stays.
@@ -177,6 +196,8 @@ def train(
         augment=augment,
         known=known,
         log=log,
+        observe=observe,
+        advance=advance,
     )
     state = _resumable(job)
 
@@ -190,6 +211,15 @@ def train(
         int((sizes == 0).sum()), n_clusters, stacklevel=2, remedy="another seed, fewer clusters or known labels"
     )
     return DeepTrained(model=model, labels=found, sizes=sizes, resumed_at=resumed_at)
+
+
+def features(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
+    """(N, D) what the backbone makes of points as they are, on the CPU."""
+    model.to(device).eval()
+    with torch.no_grad():
+        return torch.cat(
+            [model.backbone(prepare(part.to(device))).float().cpu() for part in torch.split(points, chunk)]
+        )
 
 
 def predictions(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:

@@ -65,8 +65,26 @@ def test_far_clusters_are_found(objective: Any) -> None:
     )
     assert accuracy(truth, best.labels) > 0.98
     assert best.sizes.sum() == len(points)
-    assert set(log.values[0]) == {"loss", "entropy", "smallest_cluster", "largest_cluster"}
+    sizes = {f"cluster_sizes/{k}" for k in range(CLUSTERS)}
+    assert set(log.values[0]) == {"loss", "entropy", "smallest_cluster", "largest_cluster", *sizes}
+    assert sum(log.values[0][name] for name in sizes) == pytest.approx(1)
     assert log.values[-1]["entropy"] < log.values[0]["entropy"]
+
+
+def test_what_an_epoch_saw_is_observed_and_every_point_counted() -> None:
+    points, _ = blobs(250)  # ten are left out of each epoch
+    seen, log, counted = [], Kept(), []
+
+    def observe(clusters: np.ndarray) -> dict[str, float]:
+        seen.append(clusters.copy())
+        return {"left_out": float((clusters < 0).sum())}
+
+    run(points, epochs=2, log=log, observe=observe, advance=lambda n=1, **_: counted.append(n))
+    assert [values["left_out"] for values in log.values] == [10, 10]
+    assert all(set(np.unique(clusters)) <= {-1, 0, 1, 2} for clusters in seen)
+    assert sum(counted) == 480
+    plain = run(points, epochs=2)
+    assert np.array_equal(plain.labels, run(points, epochs=2, observe=observe).labels), "looking changes nothing"
 
 
 def test_known_labels_name_the_clusters() -> None:

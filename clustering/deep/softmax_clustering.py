@@ -1,0 +1,70 @@
+"""Clustering of fixed features by any of the objectives of `clustering.deep`, for comparison."""
+
+import dataclasses
+from typing import Annotated, Any, cast
+
+from numpy.typing import ArrayLike
+
+from clustering.deep import OBJECTIVES
+from clustering.deep.linear_clustering import LinearSoftmax
+from clustering.deep.linear_heads import Relabel
+from clustering.deep.objectives import Objective
+from clustering.errors import InputError
+from clustering.estimator_input import Device
+from clustering.parameters import Above, AtLeast
+
+
+class SoftmaxClustering(LinearSoftmax):
+    """A linear softmax fitted by the objective of a discriminative method, with the settings of its paper.
+
+    Parameters
+    ----------
+    n_clusters : K.
+    objective : "migd", "sela", "miadm", "imsat", "iic" or "entropy", see `clustering.deep.OBJECTIVES`; "iic" is for
+        networks alone, which see several views of a point.
+    order : of Renyi's entropy in "migd", 1 is Shannon's; large orders are near -log max p. Others have no order.
+    margin_weight, prior, pseudo_labels, init_norm, n_init, max_iter, batch_size, learning_rate, device,
+    random_state : as of `EntropyClustering`. MIADM as it was published makes pseudo-labels once an epoch.
+
+    What is learned: see `LinearSoftmax`.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        objective: str = "migd",
+        order: Annotated[float, Above(0)] = 1.0,
+        margin_weight: Annotated[float, AtLeast(0)] = 1e-3,
+        prior: str | ArrayLike = "balanced",
+        pseudo_labels: Relabel = "batch",
+        init_norm: Annotated[float, Above(0)] = 0.1,
+        n_init: Annotated[int, AtLeast(1)] = 8,
+        max_iter: Annotated[int, AtLeast(1)] = 300,
+        batch_size: Annotated[int, AtLeast(2)] = 500,
+        learning_rate: Annotated[float, Above(0)] = 0.3,
+        device: Device = "cpu",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.objective = objective
+        self.order = order
+        self.margin_weight = margin_weight
+        self.prior = prior
+        self.pseudo_labels = pseudo_labels
+        self.init_norm = init_norm
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.device = device
+        self.random_state = random_state
+
+    def network_objective(self) -> Objective:
+        """See `LinearSoftmax`."""
+        found = OBJECTIVES.load(self.objective)()
+        if self.order != 1:
+            if "order" not in {field.name for field in dataclasses.fields(found)}:
+                raise InputError(f"order={self.order:g}: objective {self.objective!r} has no order; leave it out")
+            found = dataclasses.replace(found, order=self.order)
+        return cast(Objective, found)
