@@ -1,11 +1,16 @@
 """What `transduce cluster` takes."""
 
+import re
 from dataclasses import dataclass
 from typing import Annotated, Any
 
+from clustering.errors import InputError
 from clustering.parameters import AtLeast, Within
 from runs.groups import Choice
-from runs.run_config import RunConfig, key
+from runs.run_config import RunConfig, content, key
+
+NONE = "none"  # the network that is none
+STARTS = 10  # fits where nothing is said
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,11 +19,18 @@ class ClusterConfig(RunConfig):
 
     dataset: Choice
     method: Choice
+    network: Choice
     n_clusters: Annotated[int, AtLeast(1)] | None = key(
         None, "clusters to find; null: as many as the data set has classes"
     )
-    starts: Annotated[int, Within(1, 1000)] = key(
-        10, "fits, each with a seed of its own, of which the lowest objective is taken"
+    labels: str | None = key(
+        None,
+        "points of known class: 50 or 5% drawn from the data set's classes, or FILE.csv with some rows' or files' own; "
+        "the others are judged",
+    )
+    starts: Annotated[int, Within(1, 1000)] | None = key(
+        None,
+        f"fits, each with a seed of its own, of which the lowest objective is taken; null: {STARTS}, of a network one",
     )
     selection: str | None = key(
         "papers", "settings tried for the column that labels select: papers, or FILE.yaml; null: no such column"
@@ -30,9 +42,53 @@ class ClusterConfig(RunConfig):
         execution=True,
     )
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.asked_labels()
+        if self.starts is None:
+            object.__setattr__(self, "starts", 1 if self.learns else STARTS)
+        elif self.learns and self.starts > 1:
+            raise InputError(
+                f"starts={self.starts}: with network={self.network.name} each training is a run of its own; leave "
+                "starts out and give several seeds, as seed=0,1,2"
+            )
+
+    @property
+    def learns(self) -> bool:
+        """Whether a network is trained."""
+        return self.network.name != NONE
+
+    def asked_labels(self) -> "int | float | str | None":
+        """Known labels: how many, what share, the file that has them, or None."""
+        text = (self.labels or "").strip()
+        if self.labels is not None and not text:
+            raise InputError("labels= is empty; give a number, a share as 5%, or FILE.csv, or leave it out")
+        if re.fullmatch(r"\d+", text):
+            return int(text) or None
+        share = re.fullmatch(r"(\d*\.?\d+)(%?)", text)
+        if share is None:
+            return text or None
+        found = float(share[1]) / (100 if share[2] else 1)
+        if not 0 <= found < 1:
+            raise InputError(f"labels={text}: a share of the points must be below 1, or 100%, so that some are left")
+        return found or None
+
     def result_keys(self) -> dict[str, Any]:
-        """As for every run. What is in the data set's files, and in the selection's, is apart."""
+        """As for every run; a file of labels counts by its content. What is in the data set's files, and in the
+        selection's, is apart.
+
+        Raises:
+            InputError: where the file of labels is not there.
+        """
         kept = super().result_keys()
         kept.pop("dataset.path", None)
         del kept["selection"]
+        labels = self.asked_labels()
+        kept["labels"] = (
+            content("labels", labels, "a number, or a file of labels") if isinstance(labels, str) else labels
+        )
+        if labels is None:
+            del kept["labels"]
+        if not self.learns:
+            del kept["network"]
         return kept

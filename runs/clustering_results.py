@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.protocol import SCORES, lowest
+from clustering.protocol import ACCURACY, SCORES, lowest
 from runs.cluster_config import ClusterConfig
 from runs.clustering_jobs import ClusteringResult
 
@@ -37,7 +37,8 @@ class Trials:
         mode_movements: (updates, K) how far its prototypes went at each update; None of a method that does not say.
         objective: (T,) what the method lowers. criterion: (T,) what it chooses starts by, else the same.
         clusters: (T,) that have points. iterations: (T,). seconds: (T, 3) of graph, seeding and optimising.
-        scores: (T,) by name, on all points; none where classes are not known.
+        scores: (T,) by name, on all points, or all whose labels the method was not given; none where classes are not
+            known.
         held_out: (T,) likewise, on the points whose labels do not choose.
         validation: (T,) accuracy on the points whose labels choose, None likewise.
     """
@@ -112,7 +113,7 @@ class Trials:
         given: dict[str, Any] = {name: known.get(name) for name in fields}
         given["settings"] = tuple(json.loads(str(known["settings"])))
         for part in ("scores", "held_out"):
-            given[part] = {name: known[f"{part}_{name}"] for name in SCORES if f"{part}_{name}" in known}
+            given[part] = {name: known[f"{part}_{name}"] for name in (*SCORES, ACCURACY) if f"{part}_{name}" in known}
         missing = [name for name in fields if given[name] is None and name not in OPTIONAL]
         if missing:
             raise ValueError(f"without {missing[0]}")

@@ -3,23 +3,19 @@
 import dataclasses
 import tempfile
 import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-import numpy as np
-
 from clustering.code import code_fingerprint
 from clustering.errors import InputError
-from clustering.methods import with_known
-from clustering.protocol import SCORES, Selection, Trial, chooses, random_state, schedule, scores
+from clustering.protocol import Selection
 from fsl.progress import Progress, quiet
 from runs.cluster_config import ClusterConfig
 from runs.clustering_jobs import ClusteringJob
 from runs.clustering_results import TRIALS, Clustered, Trials
+from runs.clustering_trials import fit_all, known_labels
 from runs.lineage import short
 from runs.locks import Say, silent
 from runs.overrides import write
@@ -32,10 +28,11 @@ from runs.tracking import Tracker
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset, Source
+    from clustering.known_labels import KnownLabels
     from runs.shared_graphs import SharedGraphs
 
 STAGE = "clustering"
-AT_ONCE = 20  # trials of a method that makes several of them together
+BALANCED = "balanced"  # a prior that takes all clusters to be alike
 
 
 @dataclass(frozen=True)
@@ -59,14 +56,18 @@ class Job(ClusteringJob[ClusterConfig]):
         Raises:
             InputError: a wrong value, or files that are not there.
         """
-        config.method.build()
+        method = config.method.build()
+        if config.learns:
+            from runs.network_runs import check_learner
+
+            check_learner(config, method)
         source = cast("Source", config.dataset.build())
-        return cls(config, source.source(), source, selection_of(config))
+        return cls(config, source.source(), source, _selection(config))
 
     @classmethod
     def on(cls, config: ClusterConfig, data: str) -> "Job":
         """The job on points of that identity, which need not be here."""
-        return cls(config, data, cast("Source", config.dataset.build()), selection_of(config))
+        return cls(config, data, cast("Source", config.dataset.build()), _selection(config))
 
     @property
     def identity(self) -> str:
@@ -85,6 +86,8 @@ class Job(ClusteringJob[ClusterConfig]):
         """Fingerprint of what computes the labels, and of what makes the points."""
         kinds = (self.config.method.kind, type(self.source))
         modules = {kind.__module__ for kind in kinds}
+        if self.config.learns:
+            modules |= {"clustering.deep.self_labelling", "runs.deep_network"}
         return code_fingerprint("clustering.protocol", "clustering.sweeps", *sorted(modules))
 
 
@@ -107,6 +110,7 @@ def clustering(
         InputError: before anything is clustered, wrong values and missing files.
     """
     jobs = [Job.of(config) for config in configs]
+    _say_balanced(configs, progress)
 
     def read(job: Job) -> "tuple[Dataset, SharedGraphs]":
         data = _read(job)
@@ -118,7 +122,7 @@ def clustering(
         lambda job, say: _finished(job, tracker, say),
         lambda job: (job.config.dataset, job.data),
         read,
-        lambda job, shared: _run(job, *shared, store, tracker, progress),
+        lambda job, shared: _run(job, *shared, store, tracker, progress, force),
     )
     found, failed = run_jobs(jobs, stage, store, tracker, progress, force=force)
     if failed:
@@ -162,18 +166,27 @@ def _graphs(data: "Dataset", store: Store, progress: Progress) -> "SharedGraphs"
 
 
 def _run(
-    job: Job, data: "Dataset", graphs: "SharedGraphs", store: Store, tracker: Tracker, progress: Progress
+    job: Job,
+    data: "Dataset",
+    graphs: "SharedGraphs",
+    store: Store,
+    tracker: Tracker,
+    progress: Progress,
+    force: bool,
 ) -> Clustered:
-    clusters = job.config.n_clusters or len(data.class_names)
-    if not clusters:
-        where = f"dataset {short(job.config.dataset)}"
-        raise InputError(f"{where} has no classes that say how many clusters to find; add n_clusters=3, say")
+    known = known_labels(job.config, data)
+    clusters = _clusters(job.config, data, known)
     points, dimensions = data.values.shape
     shape = (points, dimensions)
+    if job.config.learns:
+        from runs.network_runs import learn
+
+        run_id, trials = learn(job, data, known, clusters, store, tracker, progress, force=force)
+        return Clustered(job.config, job.identity, run_id, False, shape, clusters, trials)
     tried = "" if job.selection is None else write(tuple(map(str, map(dict, job.selection.settings))))
     with job.start(shape, clusters, tracker, selected_from=tried).guarded() as run:
         since = time.perf_counter()
-        trials = _cluster(job, data, graphs, clusters, progress)
+        trials = fit_all(job.config, job.selection, data, known, graphs, clusters, progress, job.name)
         result = Clustered(job.config, job.identity, run.run_id, False, shape, clusters, trials)
         with store.watched(), tempfile.TemporaryDirectory() as folder:
             trials.save(Path(folder) / TRIALS)
@@ -183,126 +196,34 @@ def _run(
     return result
 
 
-def _cluster(job: Job, data: "Dataset", graphs: "SharedGraphs", clusters: int, progress: Progress) -> Trials:
-    """Every trial, with what is said of it. Warnings of single trials are not passed on: what they warn of is in the
-    result."""
-    from sklearn.base import clone
-    from sklearn.exceptions import ConvergenceWarning
-
-    from clustering.sweeps import fit_trials
-    from clustering.trials import TOGETHER
-
-    device = job.config.device.partition(":")[0]
-    estimator = with_known(job.config.method.build(), n_clusters=clusters, device=device)
-    selection = job.selection if data.labels is not None else None
-    planned = schedule(job.config.starts, selection, seeded="random_state" in estimator.get_params())
-    settings = selection.settings if selection else ()
-    numbered: list[dict[str, Any]] = [{}, *map(dict, settings)]
-    at = [clone(estimator).set_params(**setting) for setting in numbered]
-    at_once = 1
-    if hasattr(estimator, "trials"):  # that works on no more at a time, and bars move more often
-        at_once = max(1, min(AT_ONCE, TOGETHER // (data.values.shape[0] * clusters)))
-    if hasattr(estimator, "require_memory"):
-        estimator.require_memory(data.values, starts=at_once)
-    rows: list[dict[str, Any]] = []
-    said: list[dict[str, Any]] = []  # of the trials at the given setting
-    with progress.track(job.name, len(planned)) as advance, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        for graph, some in _together(planned, lambda trial: graphs.of(at[trial.setting], job.config.device), at_once):
-            points = [numbered[trial.setting] | _seed(estimator, job.config.seed, trial.start) for trial in some]
-            since = time.perf_counter()
-            fitted = fit_trials(estimator, data.values, seeds=[0], grid=points, graph=graph)
-            each = (time.perf_counter() - since) / len(some)
-            for trial, model in zip(some, fitted, strict=True):
-                rows.append(_facts(model, graph.seconds if graph else 0.0, each))
-                said += [_said(model)] if trial.given else []
-            lowered = rows[-1]["objective"]
-            advance(len(some), **({} if np.isnan(lowered) else {"objective": lowered}))
-    labels = np.stack([row.pop("labels") for row in rows])
-    arrays: dict[str, Any] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
-    trials = Trials(
-        settings=tuple(numbered),
-        setting=np.array([trial.setting for trial in planned]),
-        start=np.array([trial.start for trial in planned]),
-        seeds=np.array([random_state(job.config.seed, trial.start) for trial in planned]),
-        given=np.array([trial.given for trial in planned]),
-        tried=np.array([trial.tried for trial in planned]),
-        labels=labels.astype(np.min_scalar_type(int(labels.max()) if labels.min() >= 0 else int(-labels.max() - 1))),
-        confidence=None,
-        mode_indices=None,
-        mode_movements=None,
-        **arrays,
-        **_judged(labels, data, selection, job.config.seed),
-    )
-    return dataclasses.replace(trials, **said[int(trials.given[: trials.chosen].sum())])
-
-
-def _facts(model: Any, graph_seconds: float, spent: float) -> dict[str, Any]:
-    """What a fitted estimator says of itself. Of one that does not tell its phases apart, all that its fit took counts
-    as optimising.
-
-    Raises:
-        InputError: it has no labels.
-    """
-    graph, *others = getattr(model, "seconds_", (0.0, np.nan, spent))
-    if not hasattr(model, "labels_"):
-        kind = type(model)
+def _clusters(config: ClusterConfig, data: "Dataset", known: "KnownLabels | None") -> int:
+    """How many to find."""
+    names = data.class_names if known is None else known.class_names
+    clusters = config.n_clusters or len(names)
+    if not clusters:
+        where = f"dataset {short(config.dataset)}"
+        raise InputError(f"{where} has no classes that say how many clusters to find; add n_clusters=3, say")
+    if known is not None and known.labels.max() >= clusters:
         raise InputError(
-            f"method {kind.__module__}:{kind.__qualname__} has no labels_ after fit; give a class of your own whose "
-            "fit sets them"
+            f"n_clusters={clusters}: labels are known of {len(names)} classes, as {names[int(known.labels.max())]!r}; "
+            f"set n_clusters to {len(names)} or more"
         )
-    labels = np.asarray(model.labels_)
-    objective = float(getattr(model, "objective_", getattr(model, "inertia_", np.nan)))
-    return {
-        "labels": labels,
-        "objective": objective,
-        "criterion": float(getattr(model, "criterion_", objective)),
-        "clusters": len(np.unique(labels[labels >= 0])),
-        "iterations": int(getattr(model, "n_iter_", None) or 0),
-        "seconds": (graph + graph_seconds, *others),
-    }
+    return clusters
 
 
-def _said(model: Any) -> dict[str, Any]:
-    """What the chosen trial says of its points and prototypes, as far as the method does."""
-    assignments = getattr(model, "assignments_", None)
-    return {
-        "confidence": None if assignments is None else np.asarray(assignments).max(axis=1).astype(np.float32),
-        "mode_indices": getattr(model, "mode_indices_", None),
-        "mode_movements": getattr(model, "mode_movements_", None),
-    }
+def _selection(config: ClusterConfig) -> Selection | None:
+    """What labels choose from; nothing where labels are given to the method, or a network is trained."""
+    return None if config.learns or config.asked_labels() is not None else selection_of(config)
 
 
-def _judged(labels: Any, data: "Dataset", selection: Selection | None, seed: int) -> dict[str, Any]:
-    """How well each trial agrees with the classes, where they are known."""
-    if data.labels is None:
-        return {}
-    true = data.labels
-
-    def each(rows: Any) -> dict[str, Any]:
-        found = [scores(trial[rows], true[rows]) for trial in labels]
-        return {name: np.array([one[name] for one in found]) for name in SCORES}
-
-    judged: dict[str, Any] = {"scores": each(slice(None))}
-    if selection is not None:
-        choosing = chooses(len(true), selection.share, seed)
-        judged |= {"validation": each(choosing)["acc_hungarian"], "held_out": each(~choosing)}
-    return judged
-
-
-def _seed(estimator: Any, seed: int, start: int) -> dict[str, int]:
-    """The parameter for a start, of a method that has one."""
-    return {"random_state": random_state(seed, start)} if "random_state" in estimator.get_params() else {}
-
-
-def _together(
-    planned: Sequence[Trial], graph_of: Callable[[Trial], Any], at_once: int
-) -> Iterator[tuple[Any, list[Trial]]]:
-    """Trials on one graph that follow each other, so many at a time, with that graph."""
-    for _, same in groupby(planned, key=lambda trial: id(graph_of(trial))):
-        trials = list(same)
-        for first in range(0, len(trials), at_once):
-            yield graph_of(trials[0]), trials[first : first + at_once]
+def _say_balanced(configs: Sequence[ClusterConfig], progress: Progress) -> None:
+    """That a method takes all clusters to be alike in size is nothing to be silent about."""
+    names = dict.fromkeys(short(one.method) for one in configs if one.method.options.get("prior") == BALANCED)
+    if names:
+        progress.note(
+            f"{', '.join(names)}: all clusters are taken to be of the same size; where they are not, give their sizes "
+            "in proportion, as prior=[6, 3, 1]"
+        )
 
 
 def _finished(job: Job, tracker: Tracker, say: Say) -> Clustered | None:

@@ -102,6 +102,13 @@ GROUPS: dict[str, Group] = {
             estimators=True,
         ),
         Group(
+            "network",
+            "what learns the features by which points are clustered",
+            "none",
+            builds="runs.deep_network:DeepNetwork",
+            nothing="none",
+        ),
+        Group(
             "fair_dataset",
             "the points, and the groups that they belong to",
             "synthetic_unequal",

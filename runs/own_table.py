@@ -41,7 +41,8 @@ def check_tables(configs: Sequence[ClusterConfig]) -> None:
         table = _table(config)
         contents = table.contents()
         check_files(config, contents.file, ADDED)
-        if config.n_clusters is not None or table.label is None:
+        unnamed = table.label is None and not isinstance(config.asked_labels(), str)  # whose classes say how many
+        if config.n_clusters is not None or unnamed:
             check_clusters(contents, config.n_clusters)
 
 

@@ -18,7 +18,10 @@ ABOUT = """\
 Cluster a data set. Each method is shown in three ways, side by side: the trial that labels of a tenth of the points
 select among 40 (seeds and settings, as in the papers; scored on the other points), the one of ten starts that the
 method itself finds best, without labels, and mean and standard deviation of these ten. Three times: of the neighbour
-graph, of first prototypes, of the rest (of methods that do not tell: of all). A finished clustering is used again."""
+graph, of first prototypes, of the rest (of methods that do not tell: of all). A finished clustering is used again.
+With network= the method trains a network on pictures (or rows), one a run: an interrupted training goes on when the
+same command is given again, and what the network learned is kept to be clustered in turn. With labels= the classes of
+some points are given to the method, and it is judged on the others."""
 EXAMPLES = (
     "",
     "dataset=table path=people.csv columns=age,income n_clusters=3     (a table of your own)",
@@ -26,6 +29,9 @@ EXAMPLES = (
     "dataset=mnist root=FOLDER method=slk_mean_shift_as_published",
     "method=slk_mean_shift weight=0.25,0.5,1 selection=null",
     "method=sklearn.cluster:HDBSCAN min_cluster_size=20",
+    "dataset=folder root=FOLDER method=entropy labels=labels.csv       (pictures of your own, some labelled)",
+    "dataset=mnist root=FOLDER method=entropy,sela network=small_cnn labels=0,50 seed=0,1,2",
+    "dataset=features path=FILE.safetensors method=kmeans,slk_mean_shift normalize=l2",
     "method=slk_mean_shift --help             (the parameters of that method)",
     "dataset=mypackage.mymodule:MyPoints method=mypackage.mymodule:MyMethod",
 )
@@ -95,6 +101,9 @@ def _judgement(result: "Clustered") -> dict[str, str]:
             "clusters\nfound": f"{found['clusters_found']:.0f}",
         }
     selected = {}
+    if "accuracy" in found:
+        spread = _spread(found["accuracy_mean"], found["accuracy_std"])
+        selected = {"accuracy\nof unlabelled": spread}
     if "nmi_label_selected" in found:
         both = f"{found['nmi_label_selected']:.3f} {found['acc_hungarian_label_selected']:.3f}"
         selected = {"NMI ACC\nselected by labels": both}

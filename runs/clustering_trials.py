@@ -1,0 +1,191 @@
+"""Every trial of a method on points, with what is said of it and how well it agrees with the classes."""
+
+import dataclasses
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clustering.errors import InputError
+from clustering.methods import with_known
+from clustering.protocol import ACCURACY, SCORES, Selection, Trial, chooses, random_state, schedule, scores
+from fsl.progress import Progress
+from runs.cluster_config import ClusterConfig
+from runs.clustering_results import Trials
+
+if TYPE_CHECKING:
+    from clustering.datasets.dataset import Dataset
+    from clustering.known_labels import KnownLabels
+    from runs.shared_graphs import SharedGraphs
+
+AT_ONCE = 20  # trials of a method that makes several of them together
+
+
+def known_labels(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None":
+    """The labels that a config says are known of some points; None where it says none.
+
+    Raises:
+        InputError: as of `clustering.known_labels`.
+    """
+    from clustering.known_labels import drawn_labels, read_labels
+
+    asked = config.asked_labels()
+    if asked is None:
+        return None
+    if isinstance(asked, str):
+        return read_labels(asked, data)
+    count = asked if isinstance(asked, int) else max(1, round(asked * data.values.shape[0]))
+    return drawn_labels(data, count, config.seed)
+
+
+def fit_all(
+    config: ClusterConfig,
+    selection: Selection | None,
+    data: "Dataset",
+    known: "KnownLabels | None",
+    graphs: "SharedGraphs",
+    clusters: int,
+    progress: Progress,
+    name: str,
+) -> Trials:
+    """Every trial, with what is said of it. Warnings of single trials are not passed on: what they warn of is in the
+    result.
+
+    Args:
+        selection: what labels choose from.
+        known: labels that the method is given.
+        clusters: K.
+        name: of the bar.
+    """
+    from sklearn.base import clone
+    from sklearn.exceptions import ConvergenceWarning
+
+    from clustering.sweeps import check_takes_labels, fit_trials
+    from clustering.trials import TOGETHER
+
+    device = config.device.partition(":")[0]
+    estimator = with_known(config.method.build(), n_clusters=clusters, device=device)
+    if known is not None:
+        check_takes_labels(estimator)
+    partial_labels = None if known is None else known.labels
+    selection = selection if data.labels is not None else None
+    planned = schedule(config.starts or 1, selection, seeded="random_state" in estimator.get_params())
+    settings = selection.settings if selection else ()
+    numbered: list[dict[str, Any]] = [{}, *map(dict, settings)]
+    at = [clone(estimator).set_params(**setting) for setting in numbered]
+    at_once = 1
+    if hasattr(estimator, "trials"):  # that works on no more at a time, and bars move more often
+        at_once = max(1, min(AT_ONCE, TOGETHER // (data.values.shape[0] * clusters)))
+    if hasattr(estimator, "require_memory"):
+        estimator.require_memory(data.values, starts=at_once)
+    rows: list[dict[str, Any]] = []
+    said: list[dict[str, Any]] = []  # of the trials at the given setting
+    with progress.track(name, len(planned)) as advance, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for graph, some in _together(planned, lambda trial: graphs.of(at[trial.setting], config.device), at_once):
+            points = [numbered[trial.setting] | _seed(estimator, config.seed, trial.start) for trial in some]
+            since = time.perf_counter()
+            fitted = fit_trials(
+                estimator, data.values, seeds=[0], grid=points, graph=graph, partial_labels=partial_labels
+            )
+            each = (time.perf_counter() - since) / len(some)
+            for trial, model in zip(some, fitted, strict=True):
+                rows.append(_facts(model, graph.seconds if graph else 0.0, each))
+                said += [_said(model)] if trial.given else []
+            lowered = rows[-1]["objective"]
+            advance(len(some), **({} if np.isnan(lowered) else {"objective": lowered}))
+    labels = np.stack([row.pop("labels") for row in rows])
+    arrays: dict[str, Any] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+    trials = Trials(
+        settings=tuple(numbered),
+        setting=np.array([trial.setting for trial in planned]),
+        start=np.array([trial.start for trial in planned]),
+        seeds=np.array([random_state(config.seed, trial.start) for trial in planned]),
+        given=np.array([trial.given for trial in planned]),
+        tried=np.array([trial.tried for trial in planned]),
+        labels=labels.astype(np.min_scalar_type(int(labels.max()) if labels.min() >= 0 else int(-labels.max() - 1))),
+        confidence=None,
+        mode_indices=None,
+        mode_movements=None,
+        **arrays,
+        **judged(labels, data, known, selection, config.seed),
+    )
+    return dataclasses.replace(trials, **said[int(trials.given[: trials.chosen].sum())])
+
+
+def judged(
+    labels: Any, data: "Dataset", known: "KnownLabels | None", selection: Selection | None = None, seed: int = 0
+) -> dict[str, Any]:
+    """How well each trial (T, N) agrees with the classes, where they are: of all points, or of those whose class the
+    method was not told; then as they are numbered, too, for known labels name the clusters."""
+    if data.labels is None:
+        return {}
+    true = data.labels
+
+    def each(rows: Any) -> dict[str, Any]:
+        found = [scores(trial[rows], true[rows]) for trial in labels]
+        return {name: np.array([one[name] for one in found]) for name in SCORES}
+
+    if known is not None:
+        others = ~known.known
+        plain = np.array([float((trial[others] == true[others]).mean()) for trial in labels])
+        return {"scores": each(others) | {ACCURACY: plain}}
+    found: dict[str, Any] = {"scores": each(slice(None))}
+    if selection is not None:
+        choosing = chooses(len(true), selection.share, seed)
+        found |= {"validation": each(choosing)["acc_hungarian"], "held_out": each(~choosing)}
+    return found
+
+
+def _facts(model: Any, graph_seconds: float, spent: float) -> dict[str, Any]:
+    """What a fitted estimator says of itself. Of one that does not tell its phases apart, all that its fit took counts
+    as optimising.
+
+    Raises:
+        InputError: it has no labels.
+    """
+    graph, *others = getattr(model, "seconds_", (0.0, np.nan, spent))
+    if not hasattr(model, "labels_"):
+        kind = type(model)
+        raise InputError(
+            f"method {kind.__module__}:{kind.__qualname__} has no labels_ after fit; give a class of your own whose "
+            "fit sets them"
+        )
+    labels = np.asarray(model.labels_)
+    objective = float(getattr(model, "objective_", getattr(model, "inertia_", np.nan)))
+    return {
+        "labels": labels,
+        "objective": objective,
+        "criterion": float(getattr(model, "criterion_", objective)),
+        "clusters": len(np.unique(labels[labels >= 0])),
+        "iterations": int(getattr(model, "n_iter_", None) or 0),
+        "seconds": (graph + graph_seconds, *others),
+    }
+
+
+def _said(model: Any) -> dict[str, Any]:
+    """What the chosen trial says of its points and prototypes, as far as the method does."""
+    assignments = getattr(model, "assignments_", None)
+    return {
+        "confidence": None if assignments is None else np.asarray(assignments).max(axis=1).astype(np.float32),
+        "mode_indices": getattr(model, "mode_indices_", None),
+        "mode_movements": getattr(model, "mode_movements_", None),
+    }
+
+
+def _seed(estimator: Any, seed: int, start: int) -> dict[str, int]:
+    """The parameter for a start, of a method that has one."""
+    return {"random_state": random_state(seed, start)} if "random_state" in estimator.get_params() else {}
+
+
+def _together(
+    planned: Sequence[Trial], graph_of: Callable[[Trial], Any], at_once: int
+) -> Iterator[tuple[Any, list[Trial]]]:
+    """Trials on one graph that follow each other, so many at a time, with that graph."""
+    for _, same in groupby(planned, key=lambda trial: id(graph_of(trial))):
+        trials = list(same)
+        for first in range(0, len(trials), at_once):
+            yield graph_of(trials[0]), trials[first : first + at_once]

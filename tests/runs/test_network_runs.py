@@ -1,0 +1,178 @@
+"""Networks that learn to cluster, by the verb: live curves, interruptions, what is kept and clustered again, labels."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from clustering.errors import InputError
+from clustering.streams import stream
+from runs.cli import main
+from runs.clusterings import Job, clustering
+from runs.config import ClusterConfig, parse
+from tests.runs.records import runs_of
+
+QUICK = ["method=entropy", "network=small_cnn", "epochs=3", "network.batch_size=30", "device=cpu"]
+pytestmark = pytest.mark.filterwarnings("ignore:. of 3 clusters have no points")
+
+
+@pytest.fixture
+def pictures(tmp_path: Path) -> Path:
+    """Stripes across, down, and none: 30 of each, 8 x 8, with noise."""
+    rng, folder = stream(0, "test pictures"), tmp_path / "pictures"
+    stripe = np.tile([220, 220, 30, 30], (8, 2))
+    for name, pattern in {"across": stripe.T, "down": stripe, "plain": np.full((8, 8), 120)}.items():
+        (folder / name).mkdir(parents=True)
+        for i in range(30):
+            noisy = np.clip(pattern + rng.normal(0, 20, (8, 8)), 0, 255).astype(np.uint8)
+            Image.fromarray(noisy).save(folder / name / f"{i}.png")
+    return folder
+
+
+@pytest.fixture
+def asked(pictures: Path):
+    def make(*more: str) -> list[ClusterConfig]:
+        given = ["dataset=folder", f"root={pictures}", "size=8", "colour=grey", *QUICK]
+        kept = {item.partition("=")[0]: item for item in [*given, *more]}
+        return parse(ClusterConfig, list(kept.values()))
+
+    return make
+
+
+def test_a_run_has_curves_sizes_scores_and_what_was_learned(asked, store, tracker, notes):
+    (result,) = clustering(asked(), store, tracker, progress=notes)
+    run = tracker.get(result.run_id)
+    curve = [point.value for point in tracker.client.get_metric_history(result.run_id, "loss")]
+    assert len(curve) == 3
+    watched = tracker.client.get_metric_history(result.run_id, "watched_nmi")
+    assert [point.step for point in watched] == [1, 2, 3]
+    assert "nothing selects by them" in run.data.tags["watched"]
+    assert sum(int(size) for size in run.data.tags["sizes"].split()) == 90
+    shares = [run.data.metrics[f"cluster_sizes/{k}"] for k in range(3)]
+    assert sum(shares) == pytest.approx(1)
+    assert run.data.metrics["acc_hungarian"] == result.trials.scores["acc_hungarian"][0]
+    assert "taken to be of the same size" in notes
+    bank = Path(run.data.tags["features"])
+    (learned,) = clustering(
+        parse(ClusterConfig, ["dataset=features", f"path={bank}", "method=kmeans", "selection=null", "starts=2"]),
+        store,
+        tracker,
+    )
+    assert learned.shape == (90, 128)
+    assert learned.n_clusters == 3
+    (again,) = clustering(asked(), store, tracker, progress=notes)
+    assert again.reused
+    assert again.run_id == result.run_id
+
+
+class Stopping:
+    """Progress that interrupts after so many points."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    @contextmanager
+    def track(self, description: str, total: int) -> Iterator[object]:
+        def advance(n: int = 1, **numbers: float) -> None:
+            self.left -= n
+            if self.left <= 0:
+                raise KeyboardInterrupt
+
+        yield advance
+
+    def note(self, text: str) -> None:
+        pass
+
+
+def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(asked, store, tracker, notes):
+    config = asked()
+    with pytest.raises(KeyboardInterrupt):
+        clustering(config, store, tracker, progress=Stopping(200))
+    (begun,) = runs_of(tracker, "cluster/folder")
+    (resumed,) = clustering(config, store, tracker, progress=notes)
+    assert resumed.run_id == begun.info.run_id
+    assert "went on after epoch 2" in notes
+    assert tracker.get(resumed.run_id).info.status == "FINISHED"
+    with pytest.raises(KeyboardInterrupt):
+        clustering(config, store, tracker, progress=Stopping(100), force=True)
+    (whole,) = clustering(config, store, tracker, force=True)
+    assert whole.run_id != resumed.run_id
+    np.testing.assert_array_equal(resumed.trials.confidence, whole.trials.confidence)
+    assert not list(store.cache("checkpoints").glob("*.partial"))
+    (other,) = clustering(asked("seed=1"), store, tracker)
+    assert (other.trials.confidence != whole.trials.confidence).any()
+
+
+def test_a_finished_network_is_not_trained_again_where_the_record_is_lost(asked, store, tracker, notes):
+    (first,) = clustering(asked(), store, tracker)
+    tracker.client.set_terminated(first.run_id, "KILLED")
+    (again,) = clustering(asked(), store, tracker, progress=notes)
+    assert not any("training" in bar for bar in notes.bars)
+    np.testing.assert_array_equal(again.trials.labels, first.trials.labels)
+    assert again.run_id == first.run_id
+
+
+def test_known_labels_name_the_clusters_and_the_others_are_judged(asked, store, tracker, pictures, tmp_path):
+    results = clustering(asked("epochs=12", "labels=15,0"), store, tracker)
+    scores = results[0].trials.scores
+    assert scores["accuracy"][0] > 0.6
+    assert "accuracy" not in results[1].trials.scores
+    assert results[1].identity == Job.of(asked("epochs=12")[0]).identity, "no labels are none"
+    path = tmp_path / "labels.csv"
+    path.write_text("file,label\nacross/0.png,across\ndown/3.png,down\n")
+    (found,) = clustering(asked(f"labels={path}", "classes=null"), store, tracker)
+    assert found.n_clusters == 2
+    assert not found.trials.scores
+    names = sorted(f"{part.parent.name}/{part.name}" for part in pictures.rglob("*.png"))
+    assert found.trials.labels[0][names.index("across/0.png")] == 0
+    assert found.trials.labels[0][names.index("down/3.png")] == 1
+
+
+def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
+    path = tmp_path / "rows.npz"
+    values = np.repeat(np.eye(3), 30, 0) * 8 + stream(0, "test rows").normal(size=(90, 3))
+    np.savez(path, a=values)
+    given = ["dataset=table", f"path={path}", "n_clusters=3", "method=sela", "epochs=2", "network.batch_size=30"]
+    (found,) = clustering(parse(ClusterConfig, [*given, "network=mlp", "device=cpu"]), store, tracker)
+    assert found.trials.labels.shape == (1, 90)
+    with pytest.raises(InputError, match="is for pictures, and these points are rows of 3 numbers; choose network=mlp"):
+        clustering(parse(ClusterConfig, [*given, "network=small_cnn"]), store, tracker)
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["method=kmeans"], "method=kmeans trains no network; methods that do: entropy"),
+        (["starts=3"], "each training is a run of its own; leave starts out and give several seeds"),
+        (["network=small_cn"], "small_cn"),
+        (["architecture=resnet"], "unknown backbone"),
+        (["epochs=0"], "epochs must be an integer at least 1"),
+        (["inner=9"], "the pictures are of 8 x 8 pixels; set inner to less"),
+        (["labels=90"], "some must be left to be clustered"),
+        (["labels=100%"], "must be below 1"),
+        (["labels=none.csv"], "labels=none.csv: cannot be read"),
+        (["labels=15", "n_clusters=2"], "set n_clusters to 3 or more"),
+        (["prior=[1, 2]"], "prior must be 3 numbers above 0"),
+    ],
+)
+def test_what_cannot_be(asked, store, tracker, more, message):
+    with pytest.raises(InputError, match=message):
+        clustering(asked(*more), store, tracker)
+
+
+def test_a_method_that_takes_no_labels_says_so(store, tracker):
+    with pytest.raises(InputError, match="KMeans takes no known labels"):
+        clustering(parse(ClusterConfig, ["dataset=spirals", "method=kmeans", "labels=5"]), store, tracker)
+
+
+def test_the_verb_shows_it(pictures, tmp_path, capsys):
+    words = ["dataset=folder", f"root={pictures}", "size=8", "colour=grey", *QUICK, "epochs=1", "labels=9"]
+    words = list({word.partition("=")[0]: word for word in words}.values())
+    assert main(["cluster", *words, f"results={tmp_path / 'results'}", "--json"]) == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    assert record["config"]["network"] == "small_cnn"
+    assert {"accuracy", "empty_clusters", "seconds"} - record.keys() <= {"empty_clusters", "seconds"}
