@@ -7,6 +7,7 @@ DATASETS = Plugins(
     table={
         "digits": "clustering.datasets.digits:Digits",
         "spirals": "clustering.datasets.spirals:Spirals",
+        "bars": "clustering.datasets.bars:Bars",
         "table": "clustering.datasets.table:Table",
         "folder": "clustering.datasets.folder:Folder",
         "features": "clustering.datasets.features:Features",

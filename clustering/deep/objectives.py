@@ -48,21 +48,24 @@ class Entropy(_Validated):
     Attributes:
         fairness: weight of KL(u || ybar); 100 in the paper.
         solver: "em", the paper's steps from the predictions up to the tolerance: reweighted predictions, at weight 100.
-            "exact", the minimiser. From random weights networks lose clusters with it: a class that is hardly predicted
-            gets a few points for certain instead of a share of many, and the loss weighs by the predictions.
+            "exact", the minimiser up to `gap`, which trains worse: networks lose clusters with it from random weights on,
+            and linear heads end at a lower accuracy. A class that is hardly predicted gets a few points for certain
+            instead of a share of many, and the loss weighs by the predictions.
         tolerance: of em, largest change of a label in its last step.
+        gap: of exact, by what share of 1 + fairness the objective may be above its minimum.
         agreement: weight of the views' symmetric divergence.
     """
 
     fairness: Annotated[float, AtLeast(0)] = 100.0
     solver: Solver = "em"
     tolerance: Annotated[float, Above(0)] = 1e-2
+    gap: Annotated[float, Above(0)] = 1e-5
     agreement: Annotated[float, AtLeast(0)] = 1.0
 
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor:
         if self.solver == "em":
             return em_pseudo_labels(log_p, self.fairness, prior, known=known, tolerance=self.tolerance).labels
-        return exact_pseudo_labels(log_p, self.fairness, prior, known=known).labels
+        return exact_pseudo_labels(log_p, self.fairness, prior, known=known, tolerance=self.gap).labels
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         assert targets is not None
