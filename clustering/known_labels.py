@@ -1,7 +1,7 @@
 """Labels that are known of some points: drawn from a data set's own classes, or a person's, in a file."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -141,7 +141,7 @@ def _row(file: RowFile, line: int, text: str, count: int) -> int:
     return int(number) - 1
 
 
-def _texts(column: "pd.Series[object]") -> list[str]:
+def _texts(column: "pd.Series[Any]") -> list[str]:
     """Its cells as text; 3.0 is 3, as it is where gaps made numbers of a column."""
     found = []
     for value, present in zip(column.tolist(), column.notna().tolist(), strict=True):

@@ -58,6 +58,11 @@ class ClusterConfig(RunConfig):
         """Whether a network is trained."""
         return self.network.name != NONE
 
+    @property
+    def fits(self) -> int:
+        """How many starts there are."""
+        return self.starts or 1
+
     def asked_labels(self) -> "int | float | str | None":
         """Known labels: how many, what share, the file that has them, or None."""
         text = (self.labels or "").strip()

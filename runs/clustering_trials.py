@@ -72,7 +72,7 @@ def fit_all(
         check_takes_labels(estimator)
     partial_labels = None if known is None else known.labels
     selection = selection if data.labels is not None else None
-    planned = schedule(config.starts or 1, selection, seeded="random_state" in estimator.get_params())
+    planned = schedule(config.fits, selection, seeded="random_state" in estimator.get_params())
     settings = selection.settings if selection else ()
     numbered: list[dict[str, Any]] = [{}, *map(dict, settings)]
     at = [clone(estimator).set_params(**setting) for setting in numbered]

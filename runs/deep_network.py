@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, cast
 
 import torch
 from torch import Tensor, nn
@@ -76,12 +76,14 @@ class DeepNetwork:
         Raises:
             InputError: no such network.
         """
-        if self.architecture in NETWORKS.table or ":" in self.architecture:
-            build = NETWORKS.load(self.architecture)
-            return lambda: build(channels).to(memory_format=torch.channels_last)
-        return lambda: create_backbone(self.architecture, channels=channels, size=size).to(
-            memory_format=torch.channels_last
-        )
+        own = self.architecture in NETWORKS.table or ":" in self.architecture
+        build = NETWORKS.load(self.architecture) if own else None
+
+        def make() -> nn.Module:
+            made = build(channels) if build else create_backbone(self.architecture, channels=channels, size=size)
+            return cast(nn.Module, made.to(memory_format=torch.channels_last))
+
+        return make
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def draw(results: Sequence[Drawn]) -> "Figure":
 def caption(results: Sequence[Drawn]) -> str:
     """What is drawn, and for how many weights and starts the first method ends below each of the others."""
     configs = [result.config for result in results]
-    starts = " or ".join(str(number) for number in sorted({config.starts for config in configs}))
+    starts = " or ".join(str(number) for number in sorted({config.fits for config in configs}))
     counts = []
     for dataset, curves in _curves(results, "objective").items():
         first, *others = curves

@@ -53,7 +53,7 @@ def caption(results: Sequence[Drawn]) -> str:
     """What is drawn, and after how many updates the modes stood still."""
     counts = [f"{title}: {len(_movements(result))}" for title, result in zip(_titles(results), results, strict=True)]
     configs = [result.config for result in results]
-    starts = " or ".join(str(number) for number in sorted({config.starts for config in configs}))
+    starts = " or ".join(str(number) for number in sorted({config.fits for config in configs}))
     return (
         "Euclidean distance from each cluster's mode to its place after the next update, a line for each cluster of "
         f"{datasets(configs)}; of {starts} starts the one that the method itself finds best. Updates until the end: "

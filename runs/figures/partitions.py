@@ -78,7 +78,7 @@ def draw(results: Sequence[Drawn]) -> "Figure":
 def caption(results: Sequence[Drawn]) -> str:
     """What is drawn, and of how many starts each is the best."""
     configs = [result.config for result in results]
-    starts = " or ".join(str(number) for number in sorted({config.starts for config in configs}))
+    starts = " or ".join(str(number) for number in sorted({config.fits for config in configs}))
     return (
         f"Clusterings of {datasets(configs)} ({results[0].data.values.shape[0]:,} points) by "
         f"{', '.join(method_titles(configs))}: of {starts} starts the one that each finds best itself. Colours are "
