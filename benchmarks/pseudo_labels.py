@@ -23,6 +23,8 @@ from clustering.pseudo_labels import sinkhorn
 FAIRNESS = 100.0
 GAPS = (1e-3, 1e-5, 1e-7)
 """By what share of 1 + lambda the objective may be above its minimum."""
+PROBLEMS = ((200, 3, 0.0), (1000, 2, 0.0), (1000, 20, 0.0), (250, 10, 0.0), (250, 10, 1.5), (1000, 200, 0.0))
+"""Points, classes, and deviation of the classes' offsets."""
 LARGEST_DENSE = 600
 """Unknowns of an unstructured Newton step, which solves a system of them."""
 
@@ -170,10 +172,8 @@ def beside_the_gradient() -> None:
             "transport": SeLa(),
         }
         for name, objective in objectives.items():
-            share = seconds(lambda objective=objective: objective.targets(log_p, prior)) / whole
-            print(
-                f"{name:12} logits of size {sharpness:g}: {share:.3f} of a gradient step, 250 images and a view of each"
-            )
+            share = seconds(partial(objective.targets, log_p, prior)) / whole
+            print(f"{name:9} logits of size {sharpness:g}: {share:.3f} of a gradient step, 250 images and a view")
 
 
 if __name__ == "__main__":

@@ -52,9 +52,14 @@ def check_learner(config: ClusterConfig, method: Any) -> None:
     """
     if not hasattr(method, "network_objective"):
         raise InputError(
-            f"method={config.method.name} trains no network; methods that do: entropy, migd, imsat, iic, sela, miadm. "
-            "Leave network out, or let one of these learn features first, and cluster them with dataset=features "
-            "path=FILE, which their run names"
+            f"method={config.method.name} trains no network; methods that do: entropy, migd, imsat, iic, sela, "
+            "miadm_batch, labelled. Leave network out, or let one of these learn features first, and cluster them with "
+            "dataset=features path=FILE, which their run names"
+        )
+    if getattr(method, "pseudo_labels", "batch") == "epoch":
+        raise InputError(
+            f"method={config.method.name}: a network gets pseudo-labels for each batch, not once an epoch; set "
+            "pseudo_labels=batch, or choose method=miadm_batch"
         )
 
 

@@ -14,6 +14,7 @@ OBJECTIVES = Plugins(
         "iic": "clustering.deep.objectives:IIC",  # none                    information between views
         "sela": "clustering.deep.objectives:SeLa",  # optimal transport     cross-entropy
         "miadm": "clustering.deep.objectives:MIADM",  # ADM                 cross-entropy
+        "labelled": "clustering.deep.objectives:Labelled",  # none         cross-entropy of known labels alone
     },
     group="transduce.objectives",
 )

@@ -48,7 +48,7 @@ class Entropy(_Validated):
     Attributes:
         fairness: weight of KL(u || ybar); 100 in the paper.
         solver: "em", the paper's steps from the predictions up to the tolerance: reweighted predictions, at weight 100.
-            "exact", the minimiser up to `gap`, which trains worse: networks lose clusters with it from random weights on,
+            "exact", the minimiser up to `gap`, which trains worse: from random weights networks lose clusters with it,
             and linear heads end at a lower accuracy. A class that is hardly predicted gets a few points for certain
             instead of a share of many, and the loss weighs by the predictions.
         tolerance: of em, largest change of a label in its last step.
@@ -196,6 +196,24 @@ class MIADM(_Validated):
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         assert targets is not None
         return losses.cross_entropy(views[0], targets) + self.agreement * _agreement(views)
+
+
+@dataclass(frozen=True)
+class Labelled(_Validated):
+    """Nothing but the cross-entropy of the points whose class is known, and the agreement of views: what the other
+    points add is seen against it.
+
+    Attributes:
+        agreement: weight of the views' symmetric divergence.
+    """
+
+    agreement: Annotated[float, AtLeast(0)] = 1.0
+
+    def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> None:
+        return None
+
+    def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
+        return _supervised(views, known) + 0 * views[0].sum((-2, -1)) + self.agreement * _agreement(views)
 
 
 def _supervised(views: Tensor, known: Clamp | None) -> Tensor:

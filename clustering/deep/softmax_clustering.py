@@ -20,8 +20,8 @@ class SoftmaxClustering(LinearSoftmax):
     Parameters
     ----------
     n_clusters : K.
-    objective : "migd", "sela", "miadm", "imsat", "iic" or "entropy", see `clustering.deep.OBJECTIVES`; "iic" is for
-        networks alone, which see several views of a point.
+    objective : "migd", "sela", "miadm", "imsat", "iic", "labelled" or "entropy", see
+        `clustering.deep.OBJECTIVES`; "iic" is for networks alone, which see several views of a point.
     order : of Renyi's entropy in "migd", 1 is Shannon's; large orders are near -log max p. Others have no order.
     margin_weight, prior, pseudo_labels, init_norm, n_init, max_iter, batch_size, learning_rate, device,
     random_state : as of `EntropyClustering`. MIADM as it was published makes pseudo-labels once an epoch.

@@ -28,6 +28,8 @@ TITLES = {  # what the papers call methods
     "slk_mean_shift": "SLK-MS",
     "slk_byproduct": "SLK-BO",
     "slk_means": "SLK-Means",
+    "entropy": "Entropy clustering",
+    "entropy_margins": "Entropy clustering",
 }
 
 

@@ -23,13 +23,23 @@ DRAWN: Mapping[str, str] = {
     "thesis/3.3": "runs.figures.fair_partitions:DRAWING",
     "thesis/4.1": "runs.figures.tuned_weight:DRAWING",
     "thesis/4.2": "runs.figures.objective_trace:DRAWING",
+    "entropy/1": "runs.figures.entropy_partitions:PARTITIONS",
+    "entropy/3": "runs.figures.minima:DRAWING",
+    "entropy/4": "runs.figures.entropy_partitions:BY_NORM",
     "slk/1": "runs.figures.mode_images:DRAWING",
     "slk/2": "runs.figures.energy_by_weight:DRAWING",
     "slk_fewshot/1": "runs.figures.energy_by_weight:DRAWING",
 }
 WAITS_FOR: Mapping[str, str] = {  # by how the names begin
     "xsdc/": "XSDC",
-    "entropy/": "entropy clustering",
+    "entropy/2": "views of points in the plane",
+    "entropy/5": "a run: its curves are of formulas alone",
+    "entropy/7": "a run: its curves are of formulas alone",
+    "entropy/8": "starts that find three long clusters",
+    "entropy/9": "a run: its map is of a formula alone",
+    "entropy/10": "a run: its curves are of formulas alone",
+    "entropy/11": "pictures of natural scenes and networks with wrong labels",
+    "entropy/12": "the loss of linear heads along their training",
 }
 
 

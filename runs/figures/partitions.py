@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ACROSS = 3  # plots in a row
+LONGEST = 24  # letters of a title in one line, beside the accuracy
 
 
 @styled
@@ -32,8 +33,11 @@ def partitions_figure(
         classes: (N,) true classes, or None; then colours are matched to those of the first partition.
     """
     plane: NDArray[Any] = values if values.shape[1] == 2 else principal_plane(values)[0]
-    down = -(-len(partitions) // ACROSS)
-    figure, grid = new_grid(down, min(ACROSS, len(partitions)), PAGE, 2.35 * down)
+    down, across = -(-len(partitions) // ACROSS), min(ACROSS, len(partitions))
+    wide, high = np.ptp(plane, axis=0)
+    lines = 1 + max(title.count("\n") for title, _ in partitions)
+    height = min(2.35, 0.9 * PAGE / across * float(high / max(wide, 1e-9)) + 0.25 * (lines + 1))
+    figure, grid = new_grid(down, across, PAGE, height * down)
     plots = [axes for row in grid for axes in row]
     for axes, (title, labels) in zip(plots, partitions, strict=False):
         places = matched(labels, partitions[0][1] if classes is None else classes)
@@ -71,6 +75,8 @@ def draw(results: Sequence[Drawn]) -> "Figure":
     values = results[0].data.values
     dense = values if isinstance(values, np.ndarray) else values.toarray()
     titles = method_titles([result.config for result in results])
+    if len(max(titles, key=len)) > LONGEST:
+        titles = [title.replace(", ", "\n", 1) for title in titles]
     partitions = [(title + _accuracy(result), result.labels) for title, result in zip(titles, results, strict=True)]
     return partitions_figure(dense, partitions, results[0].data.labels)
 

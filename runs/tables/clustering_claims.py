@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from runs.clustering_results import TRIALS, Trials, recorded_trials
+from runs.tables import entropy_claims
 from runs.tables.claims import Finding, Status
 from runs.tables.clustering_claim import Cells, Claim, checked
 from runs.tables.table import Cell, SeedResult, Table
@@ -229,5 +230,15 @@ CLAIMS: tuple[Claim[Results], ...] = (
         _alike,
         ("mnist_gan", "labelme (alexnet)", "labelme (gist)"),
         "nmi",
+    ),
+    *(
+        Claim(
+            f"entropy clustering is above {rival} in accuracy",
+            "Zhang and Boykov, Tables III and IV",
+            ("entropy", rival),
+            entropy_claims.above(rival),
+            metric="acc_hungarian",
+        )
+        for rival in entropy_claims.RIVALS
     ),
 )

@@ -448,10 +448,12 @@ def test_each_verb_decides_its_own_parameters_and_no_others():
 
 @pytest.mark.parametrize("name", groups.names("experiment"))
 def test_every_experiment_resolves(name):
-    found = parse(EvaluateConfig, [f"experiment={name}"])
+    schema = ClusterConfig if name.startswith("entropy") else EvaluateConfig
+    found = parse(schema, [f"experiment={name}"])
     assert found
     for config in found:
-        assert next(config.strategy.points()).build() is not None
+        chosen = config.method if isinstance(config, ClusterConfig) else config.strategy
+        assert all(point.build() is not None for point in chosen.points())
 
 
 def test_backbones_are_found_as_timm_lists_them():
@@ -483,4 +485,6 @@ def test_every_schema_builds_from_nothing():
     for schema in SCHEMAS.values():
         for config in parse(schema, []):
             for choice in config.choices().values():
-                assert choice.name == groups.SAME or all(point.build() is not None for point in choice.points())
+                assert choice.name in (groups.SAME, "none") or all(
+                    point.build() is not None for point in choice.points()
+                )

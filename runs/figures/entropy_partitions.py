@@ -1,0 +1,32 @@
+"""Long bars by K-means and by entropy clustering, along the weight of the norm (Zhang and Boykov, Figures 1 and 4)."""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from runs.figures import partitions
+from runs.figures.clustered import Drawn, on_dataset
+from runs.figures.drawing import Drawing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LONG_STARTS = "entropy_margins"  # the method
+BARS = {"dataset": "bars"}
+
+
+def draw(results: Sequence[Drawn]) -> "Figure":
+    """K-means first, then by the weight."""
+    return partitions.draw(sorted(results, key=lambda one: one.config.method.options.get("margin_weight", 0.0)))
+
+
+PARTITIONS: Drawing[partitions.ClusterConfig, Drawn] = dataclasses.replace(
+    partitions.DRAWING,
+    settings={"method": f"kmeans,{LONG_STARTS}", "starts": "20", "selection": "null"},
+    networks=(BARS,),
+    elsewhere=on_dataset,
+    draw=draw,
+)
+BY_NORM = dataclasses.replace(
+    PARTITIONS, networks=(BARS, BARS | {"method": LONG_STARTS, "margin_weight": "1e-6,1e-4,1e-3"})
+)

@@ -1,0 +1,53 @@
+"""Claims of entropy clustering against its rivals: paired by start, undecided where chance could do it."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runs.clustering_results import Trials
+from runs.tables.entropy_claims import above
+
+
+def trials(accuracies: list[float], seeds: list[int]) -> Trials:
+    count = len(accuracies)
+    whole: dict[str, Any] = {name: np.zeros(count) for name in ("objective", "criterion", "clusters", "iterations")}
+    return Trials(
+        settings=({},),
+        setting=np.zeros(count, dtype=np.int64),
+        start=np.arange(count),
+        seeds=np.array(seeds),
+        given=np.ones(count, dtype=bool),
+        tried=np.zeros(count, dtype=bool),
+        labels=np.zeros((count, 2), dtype=np.uint8),
+        confidence=None,
+        mode_indices=None,
+        mode_movements=None,
+        seconds=np.zeros((count, 3)),
+        scores={"acc_hungarian": np.array(accuracies)},
+        **whole,
+    )
+
+
+class Results:
+    def __init__(self, **by_method: list[Trials]) -> None:
+        self.by_method = by_method
+
+    def trials(self, method: str) -> list[Trials]:
+        return self.by_method.get(method, [])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "status"),
+    [([0.70, 0.80, 0.90], "holds"), ([0.73, 0.80, 0.94], "tie"), ([0.8, 0.9, 1.0], "fails")],
+)
+def test_starts_are_paired_by_their_seed(theirs: list[float], status: str) -> None:
+    ours = [trials([0.72, 0.83], [5, 6]), trials([0.93], [7])]
+    (found,) = above("sela")(Results(entropy=ours, sela=[trials(theirs[::-1], [7, 6, 5])]))
+    assert found[0] == status
+    assert "of the same 3 starts" in found[1]
+
+
+def test_nothing_is_said_without_pairs() -> None:
+    assert not list(above("sela")(Results(entropy=[trials([0.7, 0.8], [1, 2])])))
+    assert not list(above("sela")(Results(entropy=[trials([0.7], [1])], sela=[trials([0.7], [2])])))
