@@ -38,7 +38,8 @@ class ClusterConfig(RunConfig):
 
     output: str | None = key(
         None,
-        "of dataset=table: file for its rows with their clusters, and beside it the page; null: in the results folder",
+        "of dataset=table: file for its rows with their clusters, and beside it the page; of dataset=folder: CSV file "
+        "of pictures and clusters; null: in the results folder",
         execution=True,
     )
 

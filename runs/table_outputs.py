@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from runs.store import Store
 
 TABLE = "table"  # the data set
+OWN = (TABLE, "folder")  # data sets whose points have an output
 PAGE_MARK = b'<meta name="generator" content="transduce">'
 """In every page that is written beside rows: what lacks it was written by somebody else."""
 
@@ -59,7 +60,7 @@ def check_outputs(configs: Sequence[TableConfig]) -> None:
         InputError: an output without a table, or for several configs.
     """
     asked = [config for config in configs if config.output is not None]
-    if any(not is_table(config) for config in asked):
+    if any(config.dataset.plugin not in OWN for config in asked):
         raise InputError(f"output= is for the rows of a table; add dataset={TABLE} path=FILE, or leave it out")
     if asked and len(configs) > 1:
         raise InputError(f"output={asked[0].output}: one file, but {len(configs)} clusterings; leave output out")

@@ -48,10 +48,13 @@ def run(flags: Flags, console: Console) -> int:
     """Cluster what the settings ask for, and show it as a table."""
     configs = parse(ClusterConfig, flags.settings)
     from runs.cli.session import Session
+    from runs.clustered_pictures import check_pictures, is_folder, write_pictures
     from runs.own_table import check_tables, write_outputs
     from runs.table_outputs import is_table, typed
 
     check_tables(configs)
+    for config in filter(is_folder, configs):
+        check_pictures(config)
     session = Session(configs, console)
     if flags.dry_run:
         session.show_plan()
@@ -68,6 +71,9 @@ def run(flags: Flags, console: Console) -> int:
     else:
         for name in dict.fromkeys(result.config.dataset.name for result in results):
             show([result for result in results if result.config.dataset.name == name], session.varying, console)
+    for result in results:
+        if is_folder(result.config):
+            console.note(f"pictures with their clusters: {write_pictures(result, session.store)}")
     for files in filter(None, written):
         console.note(f"rows with their clusters: {files.rows}")
         console.note(f"what the clusters are like: {files.page.resolve().as_uri()}")

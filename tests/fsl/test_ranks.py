@@ -21,7 +21,7 @@ from torch import Tensor
 
 from clustering.errors import InputError
 from fsl.benchmarks.images import open_images
-from fsl.checkpoints import load_state
+from clustering.state_files import load_state
 from fsl.classification import Job
 from fsl.machine import resolve_devices
 from fsl.progress import quiet

@@ -176,4 +176,14 @@ def test_the_verb_shows_it(pictures, tmp_path, capsys):
     assert main(["cluster", *words, f"results={tmp_path / 'results'}", "--json"]) == 0
     (record,) = json.loads(capsys.readouterr().out)
     assert record["config"]["network"] == "small_cnn"
-    assert {"accuracy", "empty_clusters", "seconds"} - record.keys() <= {"empty_clusters", "seconds"}
+    assert 0 <= record["accuracy"] <= 1
+    (table,) = (tmp_path / "results" / "clusters").glob("*.csv")
+    lines = table.read_text().splitlines()
+    assert lines[0] == "file,cluster,confidence"
+    assert len(lines) == 91
+    assert {line.split(",")[1] for line in lines[1:]} <= {"across", "down", "plain"}
+    other = tmp_path / "mine.csv"
+    other.write_text("something else")
+    assert main(["cluster", *words, f"results={tmp_path / 'results'}", f"output={other}"]) == 2
+    assert "is no such table; give another name" in capsys.readouterr().err
+    assert other.read_text() == "something else"

@@ -1,0 +1,69 @@
+"""What a person gets for a folder of pictures of their own: every picture with its cluster, as a table."""
+
+import csv
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clustering.errors import InputError
+from runs.cluster_config import ClusterConfig
+from runs.clustering_trials import known_labels
+from runs.clusterings import points_of
+from runs.lineage import short
+from runs.store import write_text
+
+if TYPE_CHECKING:
+    from runs.clustering_results import Clustered
+    from runs.store import Store
+
+FOLDER = "folder"  # the data set
+COLUMNS = ("file", "cluster", "confidence")
+
+
+def is_folder(config: ClusterConfig) -> bool:
+    """Whether it clusters a folder of one's own."""
+    return config.dataset.plugin == FOLDER
+
+
+def check_pictures(config: ClusterConfig) -> None:
+    """That the table can be written: to be asked before anything is done.
+
+    Raises:
+        InputError: an output that is no CSV file, in a folder that is not there, or another file than such a table.
+    """
+    if config.output is None:
+        return
+    path = Path(config.output)
+    if path.suffix != ".csv":
+        raise InputError(f"output={config.output}: pictures and clusters are written as CSV; end its name in .csv")
+    if not path.parent.is_dir():
+        raise InputError(f"output={config.output}: there is no folder {path.parent}; make it, or give another")
+    if path.exists() and not path.read_bytes().startswith(",".join(COLUMNS).encode()):
+        raise InputError(f"output={config.output}: is there, and is no such table; give another name, or move it")
+
+
+def write_pictures(result: "Clustered", store: "Store") -> Path:
+    """Write file, cluster and confidence of every picture: clusters by the names of their classes where labels were
+    given, else by number.
+
+    Args:
+        store: where it is written, unless the config says where.
+    """
+    data, trials = points_of(result.config), result.trials
+    known = known_labels(result.config, data)
+    names = () if known is None else known.class_names
+    labels = trials.labels[trials.chosen].astype(int).tolist()
+    confidence = trials.confidence if trials.confidence is not None else np.full(len(labels), np.nan)
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    for file, label, sure in zip(data.names, labels, confidence.tolist(), strict=True):
+        table.writerow([file, names[label] if label < len(names) else label, "" if np.isnan(sure) else f"{sure:.4f}"])
+    stem = f"{FOLDER}-{short(result.config.method)}-{result.n_clusters}-{result.identity[:6]}.csv"
+    path = Path(result.config.output) if result.config.output else store.root / "clusters" / stem
+    with store.watched():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_text(path, text.getvalue())
+    return path
