@@ -81,7 +81,7 @@ class DeepNetwork:
 
         def make() -> nn.Module:
             made = build(channels) if build else create_backbone(self.architecture, channels=channels, size=size)
-            return cast(nn.Module, made.to(memory_format=torch.channels_last))
+            return cast(nn.Module, made.to(memory_format=torch.channels_last))  # type: ignore[call-overload]
 
         return make
 

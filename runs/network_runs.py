@@ -18,6 +18,7 @@ from torch import Tensor
 
 from clustering.deep import losses
 from clustering.deep.networks import Classifier
+from clustering.deep.softmax_clustering import check_labels
 from clustering.deep.training import Augment, Prepare, checked_prior, features, predictions, train
 from clustering.errors import InputError
 from clustering.protocol import random_state
@@ -56,6 +57,7 @@ def check_learner(config: ClusterConfig, method: Any) -> None:
             "miadm_batch, labelled. Leave network out, or let one of these learn features first, and cluster them with "
             "dataset=features path=FILE, which their run names"
         )
+    check_labels(getattr(method, "objective", ""), config.asked_labels() is not None)
     if getattr(method, "pseudo_labels", "batch") == "epoch":
         raise InputError(
             f"method={config.method.name}: a network gets pseudo-labels for each batch, not once an epoch; set "

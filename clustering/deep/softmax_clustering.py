@@ -1,7 +1,7 @@
 """Clustering of fixed features by any of the objectives of `clustering.deep`, for comparison."""
 
 import dataclasses
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Self, cast
 
 from numpy.typing import ArrayLike
 
@@ -12,6 +12,16 @@ from clustering.deep.objectives import Objective
 from clustering.errors import InputError
 from clustering.estimator_input import Device
 from clustering.parameters import Above, AtLeast
+
+
+def check_labels(objective: str, known: bool) -> None:
+    """That there are known labels, where there is nothing else to learn from.
+
+    Raises:
+        InputError: there are none.
+    """
+    if objective == "labelled" and not known:
+        raise InputError("objective 'labelled' learns from known labels alone; give some, or take another")
 
 
 class SoftmaxClustering(LinearSoftmax):
@@ -59,6 +69,11 @@ class SoftmaxClustering(LinearSoftmax):
         self.learning_rate = learning_rate
         self.device = device
         self.random_state = random_state
+
+    def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> Self:
+        """See `LinearSoftmax`."""
+        check_labels(self.objective, partial_labels is not None)
+        return super().fit(X, y, partial_labels=partial_labels)
 
     def network_objective(self) -> Objective:
         """See `LinearSoftmax`."""

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from runs.config import ClusterConfig
 from runs.figures import partitions
 from runs.figures.clustered import Drawn, on_dataset
 from runs.figures.drawing import Drawing
@@ -20,7 +21,7 @@ def draw(results: Sequence[Drawn]) -> "Figure":
     return partitions.draw(sorted(results, key=lambda one: one.config.method.options.get("margin_weight", 0.0)))
 
 
-PARTITIONS: Drawing[partitions.ClusterConfig, Drawn] = dataclasses.replace(
+PARTITIONS: Drawing[ClusterConfig, Drawn] = dataclasses.replace(
     partitions.DRAWING,
     settings={"method": f"kmeans,{LONG_STARTS}", "starts": "20", "selection": "null"},
     networks=(BARS,),

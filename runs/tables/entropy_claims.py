@@ -5,7 +5,7 @@ Methods get the same starts, and are compared start by start; the paper's own se
 
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -24,7 +24,7 @@ class HasTrials(Protocol):
         """Of every seed."""
 
 
-def above(rival: str) -> Callable[[HasTrials], Iterator[tuple[Status, str]]]:
+def above(rival: str) -> Callable[[Any], Iterator[tuple[Status, str]]]:
     """Whether entropy clustering has the higher accuracy, by the paired differences of starts and seeds."""
 
     def look(results: HasTrials) -> Iterator[tuple[Status, str]]:

@@ -148,6 +148,7 @@ def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
     [
         (["method=kmeans"], "method=kmeans trains no network; methods that do: entropy"),
         (["method=miadm"], "a network gets pseudo-labels for each batch"),
+        (["method=labelled"], "learns from known labels alone; give some"),
         (["starts=3"], "each training is a run of its own; leave starts out and give several seeds"),
         (["network=small_cn"], "small_cn"),
         (["architecture=resnet"], "unknown backbone"),
