@@ -30,7 +30,7 @@ class SoftmaxClustering(LinearSoftmax):
     Parameters
     ----------
     n_clusters : K.
-    objective : "migd", "sela", "miadm", "imsat", "iic", "labelled" or "entropy", see
+    objective : "sela", "migd", "miadm", "imsat", "iic", "labelled" or "entropy", see
         `clustering.deep.OBJECTIVES`; "iic" is for networks alone, which see several views of a point.
     order : of Renyi's entropy in "migd", 1 is Shannon's; large orders are near -log max p. Others have no order.
     margin_weight, prior, pseudo_labels, init_norm, n_init, max_iter, batch_size, learning_rate, device,
@@ -43,7 +43,7 @@ class SoftmaxClustering(LinearSoftmax):
         self,
         n_clusters: Annotated[int, AtLeast(1)] = 8,
         *,
-        objective: str = "migd",
+        objective: str = "sela",
         order: Annotated[float, Above(0)] = 1.0,
         margin_weight: Annotated[float, AtLeast(0)] = 1e-3,
         prior: str | ArrayLike = "balanced",
