@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from clustering.errors import InputError
-from fsl.benchmarks.images import open_images
 from clustering.state_files import load_state
+from fsl.benchmarks.images import open_images
 from fsl.classification import Job
 from fsl.machine import resolve_devices
 from fsl.progress import quiet
