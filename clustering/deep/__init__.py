@@ -1,4 +1,4 @@
-"""Discriminative clustering, on features or learning them: `from clustering.deep import EntropyClustering`."""
+"""Discriminative clustering, on features or learning them: `from clustering.deep import XSDC`."""
 
 import importlib
 from typing import Any
@@ -32,6 +32,7 @@ NETWORKS = Plugins(
 _ESTIMATORS = {
     "EntropyClustering": "clustering.deep.entropy_clustering",
     "SoftmaxClustering": "clustering.deep.softmax_clustering",
+    "XSDC": "clustering.deep.xsdc",
 }
 
 
