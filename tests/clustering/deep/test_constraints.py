@@ -1,0 +1,86 @@
+"""Labels and links: what follows from them, and what contradicts what."""
+
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from clustering.deep.constraints import constraints
+from clustering.errors import InputError
+
+
+def every_conclusion(
+    points: int, labels: NDArray[np.int64], must: NDArray[np.int64], cannot: NDArray[np.int64]
+) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(N, N) pairs known to be together, and known to be apart, by drawing conclusions until there are no more."""
+    together, apart = np.eye(points, dtype=bool), np.zeros((points, points), dtype=bool)
+    for one, other in must:
+        together[one, other] = together[other, one] = True
+    for one, other in cannot:
+        apart[one, other] = apart[other, one] = True
+    for one, other in combinations(range(points), 2):
+        if labels[one] >= 0 and labels[other] >= 0:
+            known = together if labels[one] == labels[other] else apart
+            known[one, other] = known[other, one] = True
+    for _ in range(points):
+        together = together | (together.astype(int) @ together.astype(int) > 0)
+        apart = apart | (together.astype(int) @ apart.astype(int) @ together.astype(int) > 0)
+    return together, apart
+
+
+@settings(max_examples=60)
+@given(
+    truth=st.lists(st.integers(0, 2), min_size=2, max_size=9),
+    seed=st.integers(0, 100_000),
+    labelled=st.floats(0, 1),
+    linked=st.floats(0, 0.5),
+)
+def test_all_that_follows_is_known(truth: list[int], seed: int, labelled: float, linked: float) -> None:
+    generator, classes = np.random.default_rng(seed), np.array(truth)
+    points = len(classes)
+    labels = np.where(generator.random(points) < labelled, classes, -1)
+    drawn = np.array([pair for pair in combinations(range(points), 2) if generator.random() < linked])
+    drawn = drawn.reshape(-1, 2).astype(np.int64)
+    same = classes[drawn[:, 0]] == classes[drawn[:, 1]]
+    found = constraints(points, labels=labels, must_link=drawn[same], cannot_link=drawn[~same])
+    together, apart = every_conclusion(points, labels, drawn[same], drawn[~same])
+    known = found.among(np.arange(points))
+    np.testing.assert_array_equal(known.mask, together | apart)
+    np.testing.assert_array_equal(known.values, together)
+    assert found.any == bool((known.mask.sum() > points) or (labels >= 0).sum() > 1)
+    some = generator.permutation(points)[: points // 2]
+    np.testing.assert_array_equal(found.among(some).mask, known.mask[some][:, some])
+    told = found.labels >= 0
+    np.testing.assert_array_equal(found.labels[told], classes[told])
+    np.testing.assert_array_equal(told, (together & (labels >= 0)).any(axis=1))
+
+
+def test_without_anything_known_there_is_the_diagonal() -> None:
+    found = constraints(4)
+    assert not found.any
+    np.testing.assert_array_equal(found.among(np.arange(4)).mask, np.eye(4, dtype=bool))
+
+
+@pytest.mark.parametrize(
+    ("given_", "said"),
+    [
+        ({"must_link": [(0, 2), (2, 3)]}, r"must_link joins points 0 and 3.*labels are 0 and 1"),
+        (
+            {"cannot_link": [(2, 3), (4, 5)], "must_link": [(4, 2), (2, 5)]},
+            r"cannot_link has points 4 and 5, but must_link",
+        ),
+        ({"cannot_link": [(0, 1)]}, r"cannot_link has points 0 and 1, but both have label 0"),
+        ({"must_link": [(0, 6)]}, r"must_link pair 0 is \[0, 6\], but the 6 points are 0\.\.5"),
+        ({"cannot_link": [(0, 2), (-1, 2)]}, r"cannot_link pair 1 is \[-1, 2\]"),
+        ({"must_link": [(2, 2)]}, r"pair 0 is point 2 with itself"),
+        ({"must_link": [0, 1]}, r"must be pairs of row numbers"),
+        ({"must_link": [(0.5, 1.0)]}, r"must be pairs of row numbers \(p, 2\), not float64"),
+    ],
+)
+def test_what_cannot_be_is_named(given_: dict[str, Any], said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        constraints(6, labels=np.array([0, 0, -1, 1, -1, -1]), **given_)
