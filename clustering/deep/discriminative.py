@@ -21,14 +21,15 @@ def normalised_features(features: Tensor, scale: Tensor | None = None) -> Tensor
     """(…, n, D) features, each less the mean of its own D numbers, divided by the mean length of them all.
 
     So they span D - 1 dimensions. Lengths differ as they did; only their mean is one (the authors' code; the paper says
-    "centred and normalised to unit l2 norm on average").
+    "centred and normalised to unit l2 norm on average"). To gradients that mean is a constant: else what spreads out
+    the points, as separate clusters do, would lengthen all of them and be held against itself.
 
     Args:
         features: (…, n, D).
         scale: (…) the mean length to divide by, such as `feature_scale` of other points; that of these where None.
     """
     centred = features - features.mean(dim=-1, keepdim=True)
-    scale = _mean_length(centred) if scale is None else scale
+    scale = _mean_length(centred.detach()) if scale is None else scale
     found: Tensor = centred / scale[..., None, None]
     return found
 

@@ -75,10 +75,10 @@ def test_the_gradient_is_that_of_the_residuals() -> None:
 def test_gradients_reach_the_weights_of_a_network_and_not_the_equivalence() -> None:
     inputs, targets = draw(5, points=9, dimension=4)
     weight = torch.randn(4, 3, generator=torch.Generator().manual_seed(0), dtype=torch.float64, requires_grad=True)
-    M = (targets @ targets.T).requires_grad_()
+    M, scale = (targets @ targets.T).requires_grad_(), torch.tensor(0.7).double()
 
     def objective(w: torch.Tensor) -> torch.Tensor:
-        return discriminative_objective(normalised_features(torch.tanh(inputs @ w)), M, 0.01)
+        return discriminative_objective(normalised_features(torch.tanh(inputs @ w), scale), M, 0.01)
 
     assert torch.autograd.gradcheck(objective, (weight,))
     objective(weight).backward()
@@ -161,6 +161,14 @@ def test_normalised_features() -> None:
     assert float(found.norm(dim=1).mean()) == pytest.approx(1)
     torch.testing.assert_close(normalised_features(features[:5], feature_scale(features)), found[:5])
     assert bool(normalised_features(torch.ones(3, 4)).isfinite().all())
+    # To gradients, the scale is a constant.
+    free = features.requires_grad_()
+    slope = torch.randn(12, 4, generator=torch.Generator().manual_seed(0)).double()
+    by_itself, given_ = (
+        torch.autograd.grad((normalised_features(free, scale) * slope).sum(), free)[0]
+        for scale in (None, feature_scale(free.detach()))
+    )
+    torch.testing.assert_close(by_itself, given_)
 
 
 def test_the_objective_is_smoother_than_the_reverse_one_at_large_penalties() -> None:
