@@ -1,0 +1,182 @@
+"""Training features by ultimate layer reversal: the last, linear layer is solved for in every step, in closed form.
+
+A step draws a batch, balances its equivalence matrix M without gradients, and goes down the gradient of F(Phi(V); M) by
+the parameters V of the network (XSDC, Jones, Roulet and Harchaoui, Algorithms 2 and 3). With all labels known M is, and
+it is ridge classification with a learned representation; with none it is clustering.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clustering.deep.balancing import balance
+from clustering.deep.constraints import Constraints
+from clustering.deep.discriminative import (
+    discriminative_objective,
+    dissimilarity,
+    feature_scale,
+    normalised_features,
+    ridge_objective,
+)
+from clustering.errors import InputError
+
+_BLOCK = 1024
+"""Inputs whose features are computed at a time."""
+
+
+class Batch(NamedTuple):
+    """Row numbers of points that are seen in one step.
+
+    Attributes:
+        labelled: (l,) those of known label.
+        others: (u,).
+    """
+
+    labelled: NDArray[np.int64]
+    others: NDArray[np.int64]
+
+    @property
+    def points(self) -> NDArray[np.int64]:
+        """(l + u,) labelled ones first."""
+        return np.concatenate([self.labelled, self.others])
+
+
+class Step(NamedTuple):
+    """What a step saw, before it moved.
+
+    Attributes:
+        objective: F of the batch.
+        residual: by how many points a cluster's size was outside its bounds after balancing; 0 where all is known.
+    """
+
+    objective: float
+    residual: float
+
+
+@dataclass(frozen=True)
+class Reversal:
+    """Points, what is known of them, and a network whose features are to tell their clusters apart.
+
+    Attributes:
+        network: a `clustering.deep.vector_networks.Network`.
+        inputs: (N, …) what it takes.
+        known: labels and links of the N points.
+        clusters: K.
+        min_share: least size of a cluster, as a share of a batch.
+        max_share: greatest.
+        rounds: of matrix balancing.
+    """
+
+    network: Any
+    inputs: Tensor
+    known: Constraints
+    clusters: int
+    min_share: float
+    max_share: float
+    rounds: int = 10
+
+    @property
+    def labelled(self) -> NDArray[np.int64]:
+        """(l,) points of known label."""
+        return np.flatnonzero(self.known.labels >= 0)
+
+    @property
+    def others(self) -> NDArray[np.int64]:
+        """(N - l,) points of unknown label."""
+        return np.flatnonzero(self.known.labels < 0)
+
+    def targets(self, points: NDArray[np.int64]) -> Tensor:
+        """(n, K) one-hot labels of points that have one."""
+        labels = torch.from_numpy(self.known.labels[points]).to(self.inputs.device)
+        return torch.nn.functional.one_hot(labels, self.clusters).double()
+
+    def supervised(
+        self, penalty: float, optimizer: torch.optim.Optimizer, size: int, generator: np.random.Generator
+    ) -> Iterator[Step]:
+        """Endless steps on labelled points alone, `size` at a time at most."""
+        for number, (points, _) in enumerate(batches(self.labelled, self.others[:0], size, generator), start=1):
+            value = ridge_objective(self._features(points), self.targets(points), penalty)
+            yield self._moved(value, 0.0, optimizer, number)
+
+    def assigned(
+        self, penalty: float, optimizer: torch.optim.Optimizer, size: int, generator: np.random.Generator
+    ) -> Iterator[Step]:
+        """Endless steps on labelled and other points, `size` of each at a time at most."""
+        for number, batch in enumerate(batches(self.labelled, self.others, size, generator), start=1):
+            # Each part is divided by its own mean length, as in the authors' code.
+            parts = [self._features(points) for points in batch if len(points)]
+            features = torch.cat(parts)
+            equivalence, residual = self.equivalence(features, batch.points, penalty)
+            value = discriminative_objective(features, equivalence, penalty)
+            yield self._moved(value, residual, optimizer, number)
+
+    def equivalence(self, features: Tensor, points: NDArray[np.int64], penalty: float) -> tuple[Tensor, float]:
+        """(n, n) M of these points by their features (n, D), and its residual."""
+        known, count = self.known.among(points, features.device), len(points)
+        low, high = self.min_share * count, self.max_share * count
+        found = balance(
+            dissimilarity(features, penalty), known.mask, known.values, low, high, rounds=self.rounds,
+            reference=1 / self.clusters,
+        )  # fmt: skip
+        return found.equivalence, float(found.residual)
+
+    def features(self, inputs: Tensor, scale: Tensor | None = None) -> Tensor:
+        """(n, D) normalised features of inputs (n, …), without gradients; by `scale`, or their own mean length."""
+        raw = self.raw_features(inputs)
+        return normalised_features(raw, scale)
+
+    def raw_features(self, inputs: Tensor) -> Tensor:
+        """(n, D) what the network makes of inputs (n, …), a block at a time."""
+        with torch.no_grad():
+            return torch.cat([self.network(inputs[i : i + _BLOCK]) for i in range(0, len(inputs), _BLOCK)])
+
+    def scale(self) -> Tensor:
+        """() the mean length of the features of labelled points, or of all where there are none."""
+        some = self.labelled if len(self.labelled) else self.others
+        return feature_scale(self.raw_features(self.inputs[some]))
+
+    def _features(self, points: NDArray[np.int64]) -> Tensor:
+        return normalised_features(self.network(self.inputs[torch.from_numpy(points).to(self.inputs.device)]))
+
+    def _moved(self, value: Tensor, residual: float, optimizer: torch.optim.Optimizer, number: int) -> Step:
+        """One step downhill. Where there is no slope to follow, the network stays as it is.
+
+        Raises:
+            InputError: at values that are not finite.
+        """
+        optimizer.zero_grad(set_to_none=True)
+        value.backward()  # type: ignore[no-untyped-call]
+        slopes = [each.grad for group in optimizer.param_groups for each in group["params"] if each.grad is not None]
+        if not bool(torch.stack([value.isfinite(), *(slope.isfinite().all() for slope in slopes)]).all()):
+            raise InputError(f"training broke off at step {number}: not finite any more; lower the step size")
+        optimizer.step()
+        return Step(float(value.detach()), residual)
+
+
+def batches(
+    labelled: NDArray[np.int64], others: NDArray[np.int64], size: int, generator: np.random.Generator
+) -> Iterator[Batch]:
+    """Endless batches: `size` of either kind, or all where there are fewer. Each kind is gone through in random order,
+    again and again, and batches go on over the end of a round: none is smaller, or its bounds could not be met."""
+    kinds = [_endless(points, size, generator) for points in (labelled, others)]
+    while True:
+        yield Batch(*(next(kind) for kind in kinds))
+
+
+def _endless(points: NDArray[np.int64], size: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
+    if len(points) <= size:
+        while True:
+            yield points
+    left = points[:0]
+    while True:
+        if len(left) < size:
+            again = generator.permutation(points)
+            late = np.isin(again, left)  # none of those left over twice in one batch
+            left = np.concatenate([left, again[~late], again[late]])
+        yield left[:size]
+        left = left[size:]
