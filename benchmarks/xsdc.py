@@ -117,19 +117,21 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--steps", type=int, default=400)
     parser.add_argument("--every", type=int, default=50)
+    parser.add_argument("--penalty", type=float, help="log2 of that in training, if not chosen")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     folder = Path(os.environ.get("TRANSDUCE_DATA", ".")) / "clustering"
     torch.set_num_threads(1)
     for labels in options.labels:
         for seed in options.seeds:
-            found = run(options.data, folder, labels, seed, options.steps, options.every)
+            fixed = None if options.penalty is None else 2.0**options.penalty
+            found = run(options.data, folder, labels, seed, options.steps, options.every, fixed)
             if options.out:
                 with options.out.open("a") as file:
                     file.write(json.dumps(found) + "\n")
 
 
-def run(data: str, folder: Path, count: int, seed: int, steps: int, every: int) -> dict[str, Any]:
+def run(data: str, folder: Path, count: int, seed: int, steps: int, every: int, fixed: float | None) -> dict[str, Any]:
     parts = (mnist if data == "mnist" else magic)(folder, seed)
     inputs, labels = parts.train
     clusters = int(labels.max()) + 1
@@ -155,6 +157,8 @@ def run(data: str, folder: Path, count: int, seed: int, steps: int, every: int) 
             flush=True,
         )
         # Supervised steps see labelled points alone, and so does what their penalty is chosen by.
+        if fixed is not None:
+            return fixed
         return alone.penalty if phase == "untrained" else paper.penalty
 
     step_sizes = [2.0**size for size in STEPS[data][count]]

@@ -40,9 +40,11 @@ class Constraints:
     labels: NDArray[np.int64]
 
     @property
-    def any(self) -> bool:
-        """Whether anything is known but that a point is where it is."""
-        return bool(self.apart.nnz) or self.apart.shape[0] < len(self.groups)
+    def constrained(self) -> NDArray[np.bool_]:
+        """(N,) points of known label, or linked with others."""
+        linked = np.bincount(self.groups)[self.groups] > 1
+        parted = np.diff(self.apart.indptr)[self.groups] > 0
+        return np.asarray((self.labels >= 0) | linked | parted)
 
     def among(self, points: NDArray[np.int64], device: torch.device | str = "cpu") -> Known:
         """What is known of pairs of these points (n,)."""

@@ -33,17 +33,17 @@ class Batch(NamedTuple):
     """Row numbers of points that are seen in one step.
 
     Attributes:
-        labelled: (l,) those of known label.
+        known: (l,) those of known label, or with links.
         others: (u,).
     """
 
-    labelled: NDArray[np.int64]
+    known: NDArray[np.int64]
     others: NDArray[np.int64]
 
     @property
     def points(self) -> NDArray[np.int64]:
-        """(l + u,) labelled ones first."""
-        return np.concatenate([self.labelled, self.others])
+        """(l + u,) known ones first."""
+        return np.concatenate(self)
 
 
 class Step(NamedTuple):
@@ -106,8 +106,10 @@ class Reversal:
     def assigned(
         self, penalty: float, optimizer: torch.optim.Optimizer, size: int, generator: np.random.Generator
     ) -> Iterator[Step]:
-        """Endless steps on labelled and other points, `size` of each at a time at most."""
-        for number, batch in enumerate(batches(self.labelled, self.others, size, generator), start=1):
+        """Endless steps on points of which something is known and on others, `size` of each at a time at most."""
+        told = self.known.constrained
+        kinds = np.flatnonzero(told), np.flatnonzero(~told)
+        for number, batch in enumerate(batches(*kinds, size, generator), start=1):
             # Each part is divided by its own mean length, as in the authors' code.
             parts = [self._features(points) for points in batch if len(points)]
             features = torch.cat(parts)
@@ -159,11 +161,11 @@ class Reversal:
 
 
 def batches(
-    labelled: NDArray[np.int64], others: NDArray[np.int64], size: int, generator: np.random.Generator
+    known: NDArray[np.int64], others: NDArray[np.int64], size: int, generator: np.random.Generator
 ) -> Iterator[Batch]:
     """Endless batches: `size` of either kind, or all where there are fewer. Each kind is gone through in random order,
     again and again, and batches go on over the end of a round: none is smaller, or its bounds could not be met."""
-    kinds = [_endless(points, size, generator) for points in (labelled, others)]
+    kinds = [_endless(points, size, generator) for points in (known, others)]
     while True:
         yield Batch(*(next(kind) for kind in kinds))
 

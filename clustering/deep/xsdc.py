@@ -1,0 +1,294 @@
+"""XSDC: discriminative clustering that learns its features, with any share of the labels known."""
+
+import copy
+import warnings
+from collections.abc import Callable
+from itertools import islice
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import linear_sum_assignment
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from clustering.deep.constraints import Constraints, constraints
+from clustering.deep.discriminative import left_out_error, ridge, ridge_objective
+from clustering.deep.reversal import Reversal, Step
+from clustering.deep.rounding import nearest_labels, spectral_labels
+from clustering.deep.vector_networks import KernelMap, LinearMap, Perceptron
+from clustering.errors import InputError
+from clustering.estimator_input import Device, checked_rows, known_clusters
+from clustering.metrics import cluster_sizes
+from clustering.parameters import Above, AtLeast, Within, validate_signature
+from clustering.simplex import project
+from clustering.streams import stream
+from clustering.timing import Seconds, Stopwatch
+
+PENALTIES = 2.0 ** np.arange(-40, 1)
+"""From which the penalty is chosen by points left out, where labels are known (the paper's grid)."""
+
+_UNLABELLED_PENALTY = 0.1
+"""Where none are. Below 0.01 the features follow whatever M they began with, and a good start is lost."""
+
+_ROUNDED = 2000
+"""Points of which M is rounded, where labels are not known; its eigenvectors take the square of them."""
+
+_STEPS = {"kernel": 1.0, "linear": 0.1, "perceptron": 1e-3}
+"""Step sizes, of three rules: of the gradient, along the sphere, and Adam's."""
+
+
+class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """X-supervised discriminative clustering (Jones, Roulet and Harchaoui): un-, semi- or fully supervised.
+
+    Learns features in which a ridge regression tells the clusters apart. In turns, the relaxed equivalence matrix of a
+    batch is balanced, subject to the labels and links that are known and to bounds on the size of a cluster, and the
+    network takes a step down the regression's loss, solved for in closed form. The result is a ridge classifier on the
+    features. **Clusters of equal size are assumed unless `min_share` and `max_share` say otherwise**: without any bound
+    all points in one cluster are best.
+
+    A batch of n points takes a handful of n x n matrices in double precision, 40 MB for 1024 + 1024.
+
+    Parameters
+    ----------
+    n_clusters : K.
+    network : what makes features of a centred row: "linear", directions that are learned; "kernel", Nystrom features of
+        the Gaussian kernel with learned landmarks; "perceptron"; or a `clustering.deep.vector_networks.Network` of your
+        own, which is copied.
+    n_features : D of the features.
+    penalty : ridge penalty. None: where every cluster has labels the one of 2^-40 .. 1 that does best at labelled
+        points that are left out, else 0.1. Without labels much depends on it: try several.
+    min_share, max_share : least and greatest size of a cluster, as shares of a batch; 1 / K where None.
+    supervised_steps : steps on labelled points alone, first, where every cluster has some. steps : on batches of all.
+    step_size : of a network's own rule; None: 0.1 along the sphere ("linear"), 1.0 times the gradient ("kernel"), 0.001
+        of Adam ("perceptron").
+    decay : weight of the squared parameters, except along the sphere.
+    batch_size : labelled points, and as many others, of a batch at most.
+    rounds : of balancing.
+    classifier : what is fitted at the end where every cluster has labels: "nearest", labelled points and all others
+        with the label of the nearest labelled point, as in the paper; "labelled", labelled points alone.
+    device : "cpu", "cuda", or "auto", which is cuda where there is one.
+    random_state : seed of the network and of the batches.
+
+    Attributes
+    ----------
+    labels_ : (N,) int, those that were known as they were.
+    cluster_sizes_ : (K,) points of each. size_bounds_ : (2,) the shares that held.
+    network_ : the trained network. classifier_ : `clustering.deep.discriminative.Ridge` on its normalised features.
+    penalty_ : of that. objective_ : its loss with labels_ as targets, plus its penalty.
+    trace_ : (n_iter_,) the loss of every batch. residuals_ : (n_iter_,) by how many points sizes were outside their
+        bounds after balancing: much above one where links leave no room for them.
+    n_iter_ : steps. seconds_ : `clustering.timing.Seconds` of the fit.
+    n_features_in_, feature_names_in_ : of scikit-learn.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        network: Any = "linear",
+        n_features: Annotated[int, AtLeast(2)] = 32,
+        penalty: Annotated[float, Above(0)] | None = None,
+        min_share: Annotated[float, Within(0, 1)] | None = None,
+        max_share: Annotated[float, Within(0, 1)] | None = None,
+        supervised_steps: Annotated[int, AtLeast(0)] = 100,
+        steps: Annotated[int, AtLeast(0)] = 60,
+        step_size: Annotated[float, Above(0)] | None = None,
+        decay: Annotated[float, AtLeast(0)] = 0.0,
+        batch_size: Annotated[int, AtLeast(2)] = 1024,
+        rounds: Annotated[int, AtLeast(1)] = 10,
+        classifier: Literal["nearest", "labelled"] = "nearest",
+        device: Device = "cpu",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.network = network
+        self.n_features = n_features
+        self.penalty = penalty
+        self.min_share = min_share
+        self.max_share = max_share
+        self.supervised_steps = supervised_steps
+        self.steps = steps
+        self.step_size = step_size
+        self.decay = decay
+        self.batch_size = batch_size
+        self.rounds = rounds
+        self.classifier = classifier
+        self.device = device
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: ArrayLike,
+        y: Any = None,
+        *,
+        partial_labels: ArrayLike | None = None,
+        must_link: ArrayLike | None = None,
+        cannot_link: ArrayLike | None = None,
+    ) -> "XSDC":
+        """Learn features and clusters of the rows of X, (N, D) finite; `y` is ignored.
+
+        Args:
+            partial_labels: (N,) 0..K-1, -1 where unknown.
+            must_link: (p, 2) pairs of rows of one cluster.
+            cannot_link: (q, 2) pairs of rows of two clusters.
+
+        Raises:
+            InputError: a parameter or X that cannot be; labels and links that contradict each other; sizes that they,
+                or the bounds, leave no room for; training that leaves the range of numbers.
+
+        Warns:
+            UserWarning: a cluster has no point in the end.
+        """
+        validate_signature(self)
+        rows = checked_rows(self, X, reset=True, device=self.device)
+        points, K = len(rows), self.n_clusters
+        if points < K:
+            raise InputError(f"n_samples={points} should be >= n_clusters={K}")
+        bounds = self._bounds()
+        clamp = known_clusters(partial_labels, rows, K)
+        given = None if clamp is None else torch.where(clamp[0], clamp[1], -1).cpu().numpy()
+        known = constraints(points, labels=given, must_link=must_link, cannot_link=cannot_link)
+        watch = Stopwatch()
+        seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        self._centre = rows.mean(dim=0)
+        spread = (rows - self._centre).square().mean().sqrt()
+        self._spread = torch.where(spread > 0, spread, 1.0)
+        inputs = self._inputs(rows)
+        self.network_ = self._built(rows)
+        self.network_.begin(inputs, stream(seed, "network"))
+        training = Reversal(self.network_, inputs, known, K, *bounds, rounds=self.rounds)
+        seeding_seconds = watch.lap()
+        steps = self._train(training, stream(seed, "batches"))
+        self.trace_ = np.array([step.objective for step in steps])
+        self.residuals_ = np.array([step.residual for step in steps])
+        self.n_iter_, self.size_bounds_ = len(steps), np.array(bounds)
+        self._classify(training, stream(seed, "rounding"))
+        self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
+        empty = int((self.cluster_sizes_ == 0).sum())
+        if empty:
+            warnings.warn(
+                f"XSDC: {empty} of {K} clusters have no point (sizes {self.cluster_sizes_.tolist()}); try another "
+                "penalty, more labels, or bounds nearer to the sizes that you expect",
+                UserWarning,
+                stacklevel=2,
+            )
+        return self
+
+    def predict(self, X: ArrayLike) -> NDArray[np.int64]:
+        """(n,) the cluster of each of the rows of X (n, D), by the ridge classifier."""
+        return np.asarray(self._scores(X).argmax(1).cpu().numpy())
+
+    def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
+        """(n, K) the distributions nearest to the scores of the classifier, which sum to one but may be negative."""
+        scores = self._scores(X)
+        return np.asarray(project(scores.T[None])[0].T.cpu().numpy())
+
+    def transform(self, X: ArrayLike) -> NDArray[Any]:
+        """(n, n_features) learned features of the rows of X (n, D), as long as one on average where it was fitted."""
+        return np.asarray(self._features(X).cpu().numpy())
+
+    def _bounds(self) -> tuple[float, float]:
+        equal = 1 / self.n_clusters
+        low = equal if self.min_share is None else self.min_share
+        high = equal if self.max_share is None else self.max_share
+        if low > high or low > equal + 1e-9 or high < equal - 1e-9:
+            raise InputError(
+                f"XSDC: min_share={low:g} and max_share={high:g} must have the mean share, 1 / {self.n_clusters} = "
+                f"{equal:g}, between them"
+            )
+        return low, high
+
+    def _built(self, rows: Tensor) -> Any:
+        dimension = rows.shape[1]
+        if isinstance(self.network, torch.nn.Module):
+            return copy.deepcopy(self.network).to(rows)
+        kinds: dict[str, Callable[[], torch.nn.Module]] = {
+            "linear": lambda: LinearMap(dimension, self.n_features),
+            "kernel": lambda: KernelMap(dimension, self.n_features),
+            "perceptron": lambda: Perceptron(dimension, features=self.n_features),
+        }
+        if self.network not in kinds:
+            raise InputError(f"XSDC: network must be one of {', '.join(kinds)}, or a module, not {self.network!r}")
+        return kinds[self.network]().to(rows)
+
+    def _train(self, training: Reversal, generator: np.random.Generator) -> list[Step]:
+        size = _STEPS.get(self.network, 0.1) if isinstance(self.network, str) else 0.1
+        optimizer = self.network_.optimizer(size if self.step_size is None else self.step_size, self.decay)
+        steps: list[Step] = []
+        # Features that tell some clusters apart would forget the others.
+        if self._all_labelled(training.known):
+            supervised = training.supervised(self._penalty(training), optimizer, self.batch_size, generator)
+            steps += islice(supervised, self.supervised_steps)
+        if len(training.others):
+            assigned = training.assigned(self._penalty(training), optimizer, self.batch_size, generator)
+            steps += islice(assigned, self.steps)
+        return steps
+
+    def _penalty(self, training: Reversal) -> float:
+        """The one that was given; or the best at labelled points left out, the greatest of those as good."""
+        if self.penalty is not None:
+            return float(self.penalty)
+        points = training.labelled
+        if not self._all_labelled(training.known) or len(points) < 2:
+            return _UNLABELLED_PENALTY
+        features = training.features(training.inputs[torch.from_numpy(points).to(training.inputs.device)])
+        errors = left_out_error(features, training.targets(points), torch.from_numpy(PENALTIES[::-1].copy()))
+        return float(PENALTIES[::-1][int(errors.argmin())])
+
+    def _classify(self, training: Reversal, generator: np.random.Generator) -> None:
+        """Labels for all points, and the classifier that gives them."""
+        known, K = training.known, self.n_clusters
+        self._scale = training.scale()
+        features = training.features(training.inputs, self._scale)
+        self.penalty_ = self._penalty(training)
+        told = training.labelled
+        if self._all_labelled(known):
+            taken = told if self.classifier == "labelled" else np.arange(len(features))
+            near = nearest_labels(features[taken].cpu().numpy(), features[told].cpu().numpy(), known.labels[told])
+            labels = np.where(known.labels[taken] >= 0, known.labels[taken], near)
+        else:
+            taken, labels = np.arange(len(features)), self._rounded(training, features, generator)
+        targets = torch.nn.functional.one_hot(torch.from_numpy(labels).to(features.device), K)
+        self.classifier_ = ridge(features[torch.from_numpy(taken).to(features.device)], targets, self.penalty_)
+        found = self.classifier_.scores(features).argmax(1).cpu().numpy()
+        self.labels_ = np.where(known.labels >= 0, known.labels, found)
+        self.cluster_sizes_ = cluster_sizes(self.labels_, K)
+        final = torch.nn.functional.one_hot(torch.from_numpy(self.labels_).to(features.device), K)
+        self.objective_ = float(ridge_objective(features, final, self.penalty_))
+
+    def _all_labelled(self, known: Constraints) -> bool:
+        """Whether every cluster has a labelled point."""
+        return len(np.unique(known.labels[known.labels >= 0])) == self.n_clusters
+
+    def _rounded(self, training: Reversal, features: Tensor, generator: np.random.Generator) -> NDArray[np.int64]:
+        """(N,) labels from M of some of the points, of the others that of the nearest; named by the labels that are
+        known."""
+        known = training.known
+        order = generator.permutation(len(features))
+        taken = order[np.argsort(~known.constrained[order], kind="stable")][:_ROUNDED]
+        some = features[torch.from_numpy(taken).to(features.device)]
+        M, _ = training.equivalence(some, taken, self.penalty_)
+        found = spectral_labels(M.cpu().numpy(), self.n_clusters, generator)
+        table = np.zeros((self.n_clusters, self.n_clusters))
+        told = known.labels[taken] >= 0
+        np.add.at(table, (found[told], known.labels[taken][told]), 1)
+        found = linear_sum_assignment(table, maximize=True)[1][found]
+        return nearest_labels(features.cpu().numpy(), some.cpu().numpy(), found)
+
+    def _inputs(self, rows: Tensor) -> Tensor:
+        return (rows - self._centre.to(rows)) / self._spread.to(rows)
+
+    def _features(self, X: ArrayLike) -> Tensor:
+        check_is_fitted(self)
+        rows = checked_rows(self, X, reset=False, device=self.device)
+        inputs = self._inputs(rows).to(self._centre.dtype)
+        training = Reversal(self.network_.to(rows.device), inputs, constraints(0), self.n_clusters, 0, 1)
+        return training.features(inputs, self._scale.to(rows.device))
+
+    def _scores(self, X: ArrayLike) -> Tensor:
+        features = self._features(X)
+        return type(self.classifier_)(*(part.to(features.device) for part in self.classifier_)).scores(features)

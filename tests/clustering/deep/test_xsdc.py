@@ -1,0 +1,192 @@
+"""XSDC: scikit-learn's contract, any share of labels, links, sizes, and input that cannot be."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.estimator_checks import check_estimator
+
+from clustering.deep import XSDC
+from clustering.deep.vector_networks import LinearMap
+from clustering.errors import InputError
+from clustering.metrics import accuracy, cluster_sizes
+
+
+def blobs(seed: int = 0, points: int = 150, spread: float = 1.0) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Three clusters in five dimensions, and ten dimensions of noise."""
+    generator = np.random.default_rng(seed)
+    classes = np.arange(points) % 3
+    values = spread * generator.normal(size=(points, 15))
+    values[:, :3] += 5 * np.eye(3)[classes]
+    return values, classes
+
+
+def partly(classes: NDArray[np.int64], each: int) -> NDArray[np.int64]:
+    """Labels of the first points of each class, -1 of the others."""
+    return np.where(np.arange(len(classes)) < 3 * each, classes, -1)
+
+
+def small(**kwargs: Any) -> XSDC:
+    return XSDC(**({"n_clusters": 3, "n_features": 6, "supervised_steps": 20, "random_state": 0} | kwargs))
+
+
+@pytest.mark.filterwarnings("ignore:XSDC. .* clusters have no point")
+@pytest.mark.filterwarnings("ignore:.*SCIPY_ARRAY_API.*")  # what this process was not started with is skipped
+@pytest.mark.parametrize("network", ["linear", "kernel"])
+def test_scikit_learns_contract(network: str) -> None:
+    check_estimator(XSDC(n_clusters=3, network=network, n_features=4, steps=10))
+
+
+@pytest.mark.parametrize("each", [0, 2, 50])
+def test_any_share_of_labels(each: int) -> None:
+    X, classes = blobs()
+    labels = partly(classes, each)
+    model = small().fit(X, partial_labels=labels)
+    assert accuracy(classes, model.labels_) > 0.95
+    if each:  # clusters have the names of their labels
+        assert (model.labels_ == classes).mean() > 0.95
+        assert (model.labels_[labels >= 0] == labels[labels >= 0]).all()
+    fresh, truth = blobs(1)
+    assert accuracy(truth, model.predict(fresh)) > 0.9
+    assert model.cluster_sizes_.tolist() == cluster_sizes(model.labels_, 3).tolist()
+    assert len(model.trace_) == len(model.residuals_) == model.n_iter_
+    assert model.transform(fresh).shape == (150, 6)
+
+
+def test_probabilities_are_distributions_and_agree_with_predictions() -> None:
+    X, classes = blobs(spread=2.0)
+    model = small().fit(X, partial_labels=partly(classes, 5))
+    P = model.predict_proba(X)
+    assert P.min() >= 0
+    np.testing.assert_allclose(P.sum(axis=1), 1, atol=1e-9)
+    assert (P.argmax(axis=1) == model.predict(X)).all()
+    assert ((P > 0.01) & (P < 0.99)).any()
+    # Of scores that are no distribution, the nearest one.
+    scores = model._scores(X).numpy()
+    away = scores.min(axis=1) >= 0
+    np.testing.assert_allclose(P[away], scores[away], atol=1e-9)
+
+
+def test_the_same_seed_gives_the_same_and_another_not() -> None:
+    X, classes = blobs(spread=2.0)
+    first, again, other = (small(random_state=seed).fit(X, partial_labels=partly(classes, 2)) for seed in (0, 0, 1))
+    assert np.array_equal(first.transform(X), again.transform(X))
+    assert not np.array_equal(first.transform(X), other.transform(X))
+    assert first.objective_ == again.objective_
+
+
+def test_single_and_double_precision() -> None:
+    X, classes = blobs()
+    found = [small().fit(X.astype(dtype), partial_labels=partly(classes, 4)) for dtype in (np.float32, np.float64)]
+    assert found[0].transform(X).dtype == np.float32
+    assert (found[0].labels_ == found[1].labels_).mean() > 0.98
+
+
+def test_shifted_and_scaled_points_are_the_same_to_it() -> None:
+    X, classes = blobs()
+    one, other = (small(network="kernel").fit(x, partial_labels=partly(classes, 4)) for x in (X, 1000 + 7 * X))
+    assert (one.labels_ == other.labels_).mean() > 0.98
+
+
+def test_links_instead_of_labels() -> None:
+    """Correct links of every third pair of some points help where clusters overlap."""
+    X, classes = blobs(2, spread=2.5)
+    generator = np.random.default_rng(0)
+    pairs = np.array([(i, j) for i in range(90) for j in range(i) if generator.random() < 1 / 3])
+    same = classes[pairs[:, 0]] == classes[pairs[:, 1]]
+    alone = small().fit(X)
+    linked = small().fit(X, must_link=pairs[same], cannot_link=pairs[~same])
+    assert accuracy(classes, linked.labels_) > accuracy(classes, alone.labels_)
+
+
+def test_a_cluster_without_labels_is_found_beside_the_labelled_ones() -> None:
+    X, classes = blobs()
+    labels = np.where(classes == 2, -1, partly(classes, 4))
+    model = small().fit(X, partial_labels=labels)
+    assert (model.labels_ == classes).mean() > 0.95
+
+
+def test_bounds_on_sizes_take_the_place_of_equal_ones() -> None:
+    """Two clusters of three quarters and a quarter: equal sizes tear the large one."""
+    X, classes = blobs(points=240)
+    kept = (classes == 0) | ((classes == 1) & (np.arange(240) % 9 < 3))
+    X, classes = X[kept], classes[kept]
+    share = (classes == 1).mean()
+    bounded = small(n_clusters=2, min_share=share, max_share=1 - share, random_state=1).fit(X)
+    np.testing.assert_allclose(bounded.size_bounds_, [share, 1 - share])
+    assert small(n_clusters=2, steps=1).fit(X).size_bounds_.tolist() == [0.5, 0.5]
+    assert accuracy(classes, bounded.labels_) > 0.9
+
+
+def test_a_network_of_ones_own_is_copied() -> None:
+    X, classes = blobs()
+    own = LinearMap(15, 4)
+    model = small(network=own, step_size=0.05).fit(X, partial_labels=partly(classes, 4))
+    assert model.network_ is not own
+    assert not bool(own.weights.any())
+    assert model.transform(X).shape == (150, 4)
+    assert clone(model).network is not model.network_
+
+
+def test_labelled_points_alone_can_make_the_classifier() -> None:
+    X, classes = blobs(3, spread=2.0)
+    labels = partly(classes, 8)
+    nearest, labelled = (
+        small(classifier=kind, penalty=0.01).fit(X, partial_labels=labels) for kind in ("nearest", "labelled")
+    )
+    assert np.array_equal(nearest.transform(X), labelled.transform(X))
+    assert not np.array_equal(nearest.predict_proba(X), labelled.predict_proba(X))
+
+
+def test_a_cluster_that_is_lost_is_said() -> None:
+    """All points are one, so no second cluster can be told from it."""
+    with pytest.warns(UserWarning, match=r"XSDC: 2 of 3 clusters have no point \(sizes"):
+        model = small(steps=3).fit(np.ones((12, 4)))
+    assert (model.cluster_sizes_ == 0).sum() == 2
+
+
+def test_more_points_than_a_batch() -> None:
+    X, classes = blobs(points=900)
+    model = small(batch_size=64, steps=40).fit(X, partial_labels=partly(classes, 30))
+    assert (model.labels_ == classes).mean() > 0.95
+    # Points that links speak of are in every batch.
+    linked = small(batch_size=64, steps=40).fit(X, must_link=[(0, 3), (1, 4)], cannot_link=[(0, 1)])
+    assert accuracy(classes, linked.labels_) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("settings", "given", "said"),
+    [
+        ({"min_share": 0.5}, {}, r"min_share=0.5 and max_share=0.333333 must have the mean share, 1 / 3"),
+        ({"min_share": 0.1, "max_share": 0.3}, {}, r"must have the mean share"),
+        ({"network": "resnet"}, {}, r"network must be one of linear, kernel, perceptron, or a module, not 'resnet'"),
+        ({"penalty": 0.0}, {}, r"penalty must be a number above 0"),
+        ({}, {"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, r"cannot_link has points 1 and 0, but must_link"),
+        ({}, {"must_link": [(0, 150)]}, r"must_link pair 0 is \[0, 150\], but the 150 points are 0\.\.149"),
+        ({}, {"partial_labels": np.full(150, 3)}, r"partial_labels must be -1 or 0\.\.2"),
+        ({}, {"partial_labels": np.full(7, 0)}, r"partial_labels must be 150 integers"),
+        ({}, {"must_link": [(0, i) for i in range(1, 60)]}, r"are known to be in one cluster .* raise max_size"),
+        ({"n_clusters": 151}, {}, r"n_samples=150 should be >= n_clusters=151"),
+    ],
+)
+def test_what_cannot_be_is_named(settings: dict[str, Any], given: dict[str, Any], said: str) -> None:
+    X, _ = blobs()
+    with pytest.raises(InputError, match=said):
+        small(**settings).fit(X, **given)
+
+
+def test_points_that_are_no_numbers() -> None:
+    X, _ = blobs()
+    X[7, 2] = np.nan
+    with pytest.raises(InputError, match="NaN or infinity in row 7"):
+        small().fit(X)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device")
+def test_on_a_gpu_it_is_the_same() -> None:
+    X, classes = blobs()
+    found = [small(device=device).fit(X, partial_labels=partly(classes, 4)) for device in ("cpu", "cuda")]
+    assert (found[0].labels_ == found[1].labels_).mean() > 0.98
