@@ -24,12 +24,17 @@ def spectral_labels(equivalence: Array, clusters: int, generator: np.random.Gene
     normalised Laplacian of (M + M^T) / 2, rows of its K eigenvectors scaled to length one, K-means of 10 starts (Ng,
     Jordan and Weiss 2002).
 
+    Two points can be of one cluster, and no more: entries above 1 count as 1. Balancing gives two outliers that are
+    near each other a whole cluster's weight, and each such pair would be a cluster here (on scikit-learn's digits at a
+    penalty of 0.01, accuracy 0.55 as it is and 0.75 so).
+
     Args:
         equivalence: (n, n), a positive diagonal; n in the thousands at most.
         clusters: K <= n.
         generator: of the starts.
     """
-    graph = csr_array((equivalence + equivalence.T) / 2)
+    bounded = equivalence.clip(max=1)
+    graph = csr_array((bounded + bounded.T) / 2)
     vectors = leading_eigenvectors(graph, clusters, 0.0, generator)
     vectors = vectors / np.linalg.norm(vectors, axis=1, keepdims=True).clip(1e-300)
     seed = int(generator.integers(np.iinfo(np.int32).max))

@@ -32,7 +32,7 @@ PENALTIES = 2.0 ** np.arange(-40, 1)
 """From which the penalty is chosen by points left out, where labels are known (the paper's grid)."""
 
 _UNLABELLED_PENALTY = 0.1
-"""Where none are. Below 0.01 the features follow whatever M they began with, and a good start is lost."""
+"""Where none are. The smaller it is, the more features follow whatever M they began with."""
 
 _ROUNDED = 2000
 """Points of which M is rounded, where labels are not known; its eigenvectors take the square of them."""
