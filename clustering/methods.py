@@ -22,6 +22,7 @@ METHODS = Plugins(
         "slk": "clustering.slk:SLK",
         "softmax": "clustering.deep.softmax_clustering:SoftmaxClustering",
         "entropy": "clustering.deep.entropy_clustering:EntropyClustering",
+        "xsdc": "clustering.deep.xsdc:XSDC",
     },
     group="transduce.methods",
 )

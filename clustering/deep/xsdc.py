@@ -11,6 +11,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
 from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
@@ -141,7 +142,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 or the bounds, leave no room for; training that leaves the range of numbers.
 
         Warns:
-            UserWarning: a cluster has no point in the end.
+            ConvergenceWarning: a cluster has no point in the end.
         """
         validate_signature(self)
         rows = checked_rows(self, X, reset=True, device=self.device)
@@ -173,7 +174,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 f"XSDC: {empty} of {K} clusters have no point (sizes {self.cluster_sizes_.tolist()}); try another "
                 "penalty, more labels, or bounds nearer to the sizes that you expect",
-                UserWarning,
+                ConvergenceWarning,
                 stacklevel=2,
             )
         return self
