@@ -208,10 +208,20 @@ def test_ten_rounds_come_within_a_hundredth_of_a_cluster(scale: float) -> None:
 
 def test_bounds_that_cannot_be_met() -> None:
     A, known = draw(0, labelled=12)
-    with pytest.raises(InputError, match=r"4 of 12 points are known .* at most 3: raise max_size"):
+    with pytest.raises(InputError, match=r"4 of 12 points are known .* at most 3: raise max_share"):
         solve(A, known, 1, 3)
     with pytest.raises(InputError, match=r"all is known of point 0, .* has 4 of 12 points, .* at least 5"):
         solve(A, known, 5, 6)
     for low, high in ((5, 4), (-1, 4), (0, 0), (float("nan"), 4)):
         with pytest.raises(InputError, match="size bounds must be"):
             solve(A, known, low, high)
+
+
+@settings(max_examples=20)
+@given(seed=SEEDS, count=st.integers(1, 9))
+def test_the_temperature_is_the_median(seed: int, count: int) -> None:
+    """The lower of two in the middle, the diagonal and what is known included."""
+    A = torch.randn(2, count, count, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    known = torch.ones(count, count, dtype=torch.bool)
+    found = balance(A, known, torch.eye(count), 0, count)
+    torch.testing.assert_close(found.temperature, A.abs().flatten(1).median(dim=1).values)
