@@ -79,6 +79,37 @@ def test_r8_is_sparse_with_rows_of_unit_length():
 
 
 @needs_data
+def test_mnist_of_uneven_digits():
+    uneven = DATASETS.load("mnist_uneven")
+    found = check("mnist_uneven", uneven(root=str(REAL), points=5000, share=0.8).read())
+    assert np.bincount(found.labels).tolist() == [800] * 5 + [200] * 5
+    with pytest.raises(InputError, match=r"ask for 11,880 of digit 0, of which there are 6,903; ask for fewer points"):
+        uneven(root=str(REAL), points=60_000, share=0.99).read()
+
+
+def test_magic_with_and_without_the_surplus_of_gammas(tmp_path):
+    """UCI's file has no line of names; a class is as long as it is there."""
+    drawn = np.random.default_rng(0)
+    values = drawn.normal(5, 3, (19_020, 10)).round(4)
+    lines = [",".join([*map(str, row), "g" if i < 12_332 else "h"]) for i, row in enumerate(values)]
+    magic = DATASETS.load("magic")
+    (tmp_path / "magic04.data").write_text("\n".join(lines) + "\n")
+    whole = check("magic", magic(root=str(tmp_path), balanced=False).read())
+    assert np.bincount(whole.labels).tolist() == [12_332, 6688]
+    expected = (values - values.mean(axis=0)) / values.std(axis=0)
+    assert whole.values == pytest.approx(expected.astype(np.float32), abs=1e-5)
+    found = magic(root=str(tmp_path)).read()
+    assert np.bincount(found.labels).tolist() == [6688, 6688]
+    assert np.abs(found.values.mean(axis=0)).max() < 1e-4
+    assert not np.array_equal(magic(root=str(tmp_path), seed=1).read().values, found.values)
+    (tmp_path / "magic04.csv").write_text("\n".join([",".join("abcdefghijk"), *lines]))
+    assert np.array_equal(magic(root=str(tmp_path)).read().values, found.values)
+    (tmp_path / "magic04.csv").write_text("\n".join(lines[:50]))
+    with pytest.raises(InputError, match=r"magic04\.csv holds rows \(50, 10\), not \(19020, 10\)"):
+        magic(root=str(tmp_path)).read()
+
+
+@needs_data
 @pytest.mark.parametrize("packed", [True, False])
 def test_mnist_as_idx_files_is_mnist(packed, tmp_path):
     with np.load(REAL / "mnist.npz") as arrays:
@@ -151,7 +182,14 @@ def test_features_of_another_kind_are_refused(arrays, words, tmp_path):
 
 @pytest.mark.parametrize(
     ("name", "file"),
-    [("mnist", "mnist.npz"), ("usps", "usps.npz"), ("shuttle", "shuttle.npz"), ("ytf", "ytf.mat"), ("mnist", "idx")],
+    [
+        ("mnist", "mnist.npz"),
+        ("usps", "usps.npz"),
+        ("shuttle", "shuttle.npz"),
+        ("ytf", "ytf.mat"),
+        ("mnist", "idx"),
+        ("magic", "magic04.csv"),
+    ],
 )
 def test_a_damaged_file_is_named(name, file, tmp_path):
     names = [file]
