@@ -32,7 +32,8 @@ def load_state(path: Path) -> dict[str, Any] | None:
         EOFError,
         RuntimeError,
         ValueError,
-        KeyError,
+        LookupError,
+        TypeError,
         pickle.UnpicklingError,
         zipfile.BadZipFile,
     ):

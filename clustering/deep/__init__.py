@@ -15,6 +15,7 @@ OBJECTIVES = Plugins(
         "sela": "clustering.deep.objectives:SeLa",  # optimal transport     cross-entropy
         "miadm": "clustering.deep.objectives:MIADM",  # ADM                 cross-entropy
         "labelled": "clustering.deep.objectives:Labelled",  # none         cross-entropy of known labels alone
+        # XSDC has no classifier in training, and so no row here: matrix balancing, ridge loss (phases.py beside this)
     },
     group="transduce.objectives",
 )

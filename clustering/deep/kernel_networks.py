@@ -163,17 +163,46 @@ class KernelNetwork(nn.Sequential):
         return SphereDescent([each for each in self.parameters() if each.requires_grad], step)
 
 
-def lenet5_kernel_network(filters: int = 32, bandwidth: float = 0.6) -> KernelNetwork:
-    """That of the paper for MNIST: images (B, 1, 28, 28), (x / 255 - 0.1307) / 0.3081; features (B, filters)."""
-    width = filters
+def lenet5_kernel_network(filters: int = 32, bandwidth: float = 0.6, side: int = 28) -> KernelNetwork:
+    """That of the paper for MNIST: images (B, 1, 28, 28), (x / 255 - 0.1307) / 0.3081; features (B, filters).
+
+    Args:
+        filters: of every layer.
+        bandwidth: of the kernels between directions.
+        side: of the images, 12 or more; the fifth layer takes all that is left of it.
+    """
+    width, left = filters, (side // 2 - 4) // 2
+    if left < 1:
+        raise InputError(f"lenet5 needs pictures of 12 x 12 or more, not {side} x {side}; choose another network")
     return KernelNetwork(
         KernelLayer(1, width, 5, kernel="linear", padding=2, pool=2),
         KernelLayer(width, bandwidth=bandwidth, fixed=True),
         KernelLayer(width, width, 5, kernel="linear", pool=2),
         KernelLayer(width, bandwidth=bandwidth, fixed=True),
-        KernelLayer(width, width, 5, bandwidth=bandwidth),
+        KernelLayer(width, width, left, bandwidth=bandwidth),
         KernelLayer(width, width, 1, bandwidth=bandwidth),
     )
+
+
+class OfRows(nn.Module):
+    """A network for square grey images whose points are rows of pixels (n, side^2)."""
+
+    def __init__(self, network: KernelNetwork, side: int) -> None:
+        super().__init__()
+        self.network, self.side = network, side
+
+    def forward(self, rows: Tensor) -> Tensor:
+        found: Tensor = self.network(self._images(rows))
+        return found
+
+    def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
+        self.network.begin(self._images(inputs), generator)
+
+    def optimizer(self, step: float, decay: float = 0.0) -> torch.optim.Optimizer:
+        return self.network.optimizer(step, decay)
+
+    def _images(self, rows: Tensor) -> Tensor:
+        return rows.view(-1, 1, self.side, self.side)
 
 
 def gradient_kernel_network(filters: int = 32, bandwidth: float = 0.6) -> KernelNetwork:

@@ -21,7 +21,7 @@ def by_pseudo_labels(features: Tensor, labels: Tensor, clusters: int, penalty: f
         InputError: a cluster without label.
     """
     known = labels >= 0
-    if len(labels[known].unique()) < clusters:
+    if len(torch.unique(labels[known])) < clusters:
         raise InputError("assignment='pseudo_labels' needs labels of every cluster; give some, or take 'balancing'")
     told = torch.nn.functional.one_hot(labels[known], clusters).to(torch.float64)
     found = ridge(features[known], told, penalty).scores(features).argmax(1)

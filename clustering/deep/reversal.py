@@ -7,14 +7,15 @@ it is ridge classification with a learned representation; with none it is cluste
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from itertools import islice
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.deep.balancing import balance
+from clustering.deep.balancing import balance, check_feasible
 from clustering.deep.constraints import Constraints
 from clustering.deep.discriminative import (
     discriminative_objective,
@@ -23,10 +24,26 @@ from clustering.deep.discriminative import (
     normalised_features,
     ridge_objective,
 )
+from clustering.deep.other_assignments import by_eigenvectors, by_pseudo_labels
 from clustering.errors import InputError
+
+Assignment = Literal["balancing", "pseudo_labels", "eigenvectors"]
 
 _BLOCK = 1024
 """Inputs whose features are computed at a time."""
+
+
+class Diverged(InputError):
+    """Training left the range of numbers; the network is as it was before the step.
+
+    Attributes:
+        step: that could not be taken, from 1.
+        what: is not finite.
+    """
+
+    def __init__(self, step: int, what: str) -> None:
+        super().__init__(f"training broke off at step {step}: {what} not finite any more; lower the step size")
+        self.step, self.what = step, what
 
 
 class Batch(NamedTuple):
@@ -52,10 +69,16 @@ class Step(NamedTuple):
     Attributes:
         objective: F of the batch.
         residual: by how many points a cluster's size was outside its bounds after balancing; 0 where all is known.
+        points: (n,) row numbers of the batch.
+        features: (n, D) normalised, without gradients.
+        equivalence: (n, n) M; None where all labels are known.
     """
 
     objective: float
     residual: float
+    points: NDArray[np.int64]
+    features: Tensor
+    equivalence: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +93,8 @@ class Reversal:
         min_share: least size of a cluster, as a share of a batch.
         max_share: greatest.
         rounds: of matrix balancing.
+        assignment: how M is found: "balancing", or what it is compared with, see `other_assignments`; those know no
+            bounds.
     """
 
     network: Any
@@ -79,6 +104,7 @@ class Reversal:
     min_share: float
     max_share: float
     rounds: int = 10
+    assignment: Assignment = "balancing"
 
     @property
     def labelled(self) -> NDArray[np.int64]:
@@ -96,36 +122,73 @@ class Reversal:
         return torch.nn.functional.one_hot(labels, self.clusters).double()
 
     def supervised(
-        self, penalty: float, optimizer: torch.optim.Optimizer, size: int, generator: np.random.Generator
+        self,
+        penalty: float,
+        optimizer: torch.optim.Optimizer,
+        size: int,
+        generator: np.random.Generator,
+        *,
+        done: int = 0,
     ) -> Iterator[Step]:
-        """Endless steps on labelled points alone, `size` at a time at most."""
-        for number, (points, _) in enumerate(batches(self.labelled, self.others[:0], size, generator), start=1):
-            value = ridge_objective(self._features(points), self.targets(points), penalty)
-            yield self._moved(value, 0.0, optimizer, number)
+        """Endless steps on labelled points alone, `size` at a time at most; those after the first `done`."""
+        drawn = batches(self.labelled, self.others[:0], size, generator)
+        for number, (points, _) in enumerate(islice(drawn, done, None), start=done + 1):
+            features = self._features(points, number)
+            value = ridge_objective(features, self.targets(points), penalty)
+            self._move(value, optimizer, number)
+            yield Step(float(value.detach()), 0.0, points, features.detach())
 
     def assigned(
-        self, penalty: float, optimizer: torch.optim.Optimizer, size: int, generator: np.random.Generator
+        self,
+        penalty: float,
+        optimizer: torch.optim.Optimizer,
+        size: int,
+        generator: np.random.Generator,
+        *,
+        done: int = 0,
     ) -> Iterator[Step]:
-        """Endless steps on points of which something is known and on others, `size` of each at a time at most."""
+        """Endless steps on points of which something is known and on others, `size` of each at a time at most; those
+        after the first `done`."""
         told = self.known.constrained
-        kinds = np.flatnonzero(told), np.flatnonzero(~told)
-        for number, batch in enumerate(batches(*kinds, size, generator), start=1):
+        drawn = batches(np.flatnonzero(told), np.flatnonzero(~told), size, generator)
+        for number, batch in enumerate(islice(drawn, done, None), start=done + 1):
             # Each part is divided by its own mean length, as in the authors' code.
-            parts = [self._features(points) for points in batch if len(points)]
+            parts = [self._features(points, number) for points in batch if len(points)]
             features = torch.cat(parts)
             equivalence, residual = self.equivalence(features, batch.points, penalty)
             value = discriminative_objective(features, equivalence, penalty)
-            yield self._moved(value, residual, optimizer, number)
+            self._move(value, optimizer, number)
+            yield Step(float(value.detach()), residual, batch.points, features.detach(), equivalence)
 
     def equivalence(self, features: Tensor, points: NDArray[np.int64], penalty: float) -> tuple[Tensor, float]:
         """(n, n) M of these points by their features (n, D), and its residual."""
-        known, count = self.known.among(points, features.device), len(points)
+        count = len(points)
+        if self.assignment == "pseudo_labels":
+            labels = torch.from_numpy(self.known.labels[points]).to(features.device)
+            return by_pseudo_labels(features.detach(), labels, self.clusters, penalty), 0.0
+        known = self.known.among(points, features.device)
+        if self.assignment == "eigenvectors":
+            return by_eigenvectors(features.detach(), known, self.clusters), 0.0
         low, high = self.min_share * count, self.max_share * count
         found = balance(
             dissimilarity(features, penalty), known.mask, known.values, low, high, rounds=self.rounds,
             reference=1 / self.clusters,
         )  # fmt: skip
         return found.equivalence, float(found.residual)
+
+    def check_sizes(self, size: int) -> None:
+        """See before training whether what is known leaves room for the bounds, where all of it is in every batch.
+
+        Raises:
+            InputError: it does not.
+        """
+        told = self.known.constrained
+        points = np.concatenate([np.flatnonzero(told), np.flatnonzero(~told)[:size]])
+        if self.assignment != "balancing" or told.sum() > size or not len(self.others):
+            return
+        mask, values = self.known.among(points)
+        values = torch.where(mask, values, 0.0)
+        check_feasible(mask, values, self.min_share * len(points), self.max_share * len(points))
 
     def features(self, inputs: Tensor, scale: Tensor | None = None) -> Tensor:
         """(n, D) normalised features of inputs (n, …), without gradients; by `scale`, or their own mean length."""
@@ -142,22 +205,24 @@ class Reversal:
         some = self.labelled if len(self.labelled) else self.others
         return feature_scale(self.raw_features(self.inputs[some]))
 
-    def _features(self, points: NDArray[np.int64]) -> Tensor:
-        return normalised_features(self.network(self.inputs[torch.from_numpy(points).to(self.inputs.device)]))
+    def _features(self, points: NDArray[np.int64], number: int) -> Tensor:
+        found = normalised_features(self.network(self.inputs[torch.from_numpy(points).to(self.inputs.device)]))
+        if not bool(found.isfinite().all()):
+            raise Diverged(number, "features")
+        return found
 
-    def _moved(self, value: Tensor, residual: float, optimizer: torch.optim.Optimizer, number: int) -> Step:
+    def _move(self, value: Tensor, optimizer: torch.optim.Optimizer, number: int) -> None:
         """One step downhill. Where there is no slope to follow, the network stays as it is.
 
         Raises:
-            InputError: at values that are not finite.
+            Diverged: at values that are not finite.
         """
         optimizer.zero_grad(set_to_none=True)
         value.backward()  # type: ignore[no-untyped-call]
         slopes = [each.grad for group in optimizer.param_groups for each in group["params"] if each.grad is not None]
         if not bool(torch.stack([value.isfinite(), *(slope.isfinite().all() for slope in slopes)]).all()):
-            raise InputError(f"training broke off at step {number}: not finite any more; lower the step size")
+            raise Diverged(number, "the loss or its slope")
         optimizer.step()
-        return Step(float(value.detach()), residual)
 
 
 def batches(

@@ -1,9 +1,10 @@
 """XSDC: discriminative clustering that learns its features, with any share of the labels known."""
 
 import copy
+import math
 import warnings
 from collections.abc import Callable
-from itertools import islice
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -18,8 +19,11 @@ from torch import Tensor
 
 from clustering.deep.constraints import Constraints, constraints
 from clustering.deep.discriminative import left_out_error, ridge, ridge_objective
-from clustering.deep.reversal import Reversal, Step
+from clustering.deep.kernel_networks import OfRows, lenet5_kernel_network
+from clustering.deep.phases import Phase, train
+from clustering.deep.reversal import Assignment, Reversal
 from clustering.deep.rounding import nearest_labels, spectral_labels
+from clustering.deep.training import Advance, Log, Observe
 from clustering.deep.vector_networks import KernelMap, LinearMap, Perceptron
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows, known_clusters
@@ -38,7 +42,7 @@ _UNLABELLED_PENALTY = 0.1
 _ROUNDED = 2000
 """Points of which M is rounded, where labels are not known; its eigenvectors take the square of them."""
 
-_STEPS = {"kernel": 1.0, "linear": 0.1, "perceptron": 1e-3}
+_STEPS = {"kernel": 1.0, "linear": 0.1, "perceptron": 1e-3, "lenet5": 2.0**-6}
 """Step sizes, of three rules: of the gradient, along the sphere, and Adam's."""
 
 
@@ -56,9 +60,10 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_clusters : K.
-    network : what makes features of a centred row: "linear", directions that are learned; "kernel", Nystrom features of
-        the Gaussian kernel with learned landmarks; "perceptron"; or a `clustering.deep.vector_networks.Network` of your
-        own, which is copied.
+    representation : what makes features of a centred row: "linear", directions that are learned; "kernel", Nystrom
+        features of the Gaussian kernel with learned landmarks; "perceptron"; "lenet5", the paper's network for MNIST,
+        of rows that are square grey pictures; or a `clustering.deep.vector_networks.Network` of your own, which is
+        copied.
     n_features : D of the features.
     penalty : ridge penalty. None: where every cluster has labels the one of 2^-40 .. 1 that does best at labelled
         points that are left out, else 0.1. Without labels much depends on it: try several.
@@ -68,7 +73,8 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         of Adam ("perceptron").
     decay : weight of the squared parameters, except along the sphere.
     batch_size : labelled points, and as many others, of a batch at most.
-    rounds : of balancing.
+    rounds : of balancing. assignment : "balancing", or what it is compared with, which knows no bounds: "pseudo_labels"
+        of a ridge regression, where every cluster has labels, or "eigenvectors" of the relaxation without signs.
     classifier : what is fitted at the end where every cluster has labels: "nearest", labelled points and all others
         with the label of the nearest labelled point, as in the paper; "labelled", labelled points alone.
     device : "cpu", "cuda", or "auto", which is cuda where there is one.
@@ -90,7 +96,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_clusters: Annotated[int, AtLeast(1)] = 8,
         *,
-        network: Any = "linear",
+        representation: Any = "linear",
         n_features: Annotated[int, AtLeast(2)] = 32,
         penalty: Annotated[float, Above(0)] | None = None,
         min_share: Annotated[float, Within(0, 1)] | None = None,
@@ -98,15 +104,17 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         supervised_steps: Annotated[int, AtLeast(0)] = 100,
         steps: Annotated[int, AtLeast(0)] = 60,
         step_size: Annotated[float, Above(0)] | None = None,
+        supervised_step_size: Annotated[float, Above(0)] | None = None,
         decay: Annotated[float, AtLeast(0)] = 0.0,
         batch_size: Annotated[int, AtLeast(2)] = 1024,
         rounds: Annotated[int, AtLeast(1)] = 10,
+        assignment: Assignment = "balancing",
         classifier: Literal["nearest", "labelled"] = "nearest",
         device: Device = "cpu",
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
-        self.network = network
+        self.representation = representation
         self.n_features = n_features
         self.penalty = penalty
         self.min_share = min_share
@@ -114,9 +122,11 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.supervised_steps = supervised_steps
         self.steps = steps
         self.step_size = step_size
+        self.supervised_step_size = supervised_step_size
         self.decay = decay
         self.batch_size = batch_size
         self.rounds = rounds
+        self.assignment = assignment
         self.classifier = classifier
         self.device = device
         self.random_state = random_state
@@ -129,6 +139,10 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         partial_labels: ArrayLike | None = None,
         must_link: ArrayLike | None = None,
         cannot_link: ArrayLike | None = None,
+        folder: str | Path | None = None,
+        log: Log | None = None,
+        observe: Observe | None = None,
+        advance: Advance | None = None,
     ) -> "XSDC":
         """Learn features and clusters of the rows of X, (N, D) finite; `y` is ignored.
 
@@ -136,10 +150,13 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             partial_labels: (N,) 0..K-1, -1 where unknown.
             must_link: (p, 2) pairs of rows of one cluster.
             cannot_link: (q, 2) pairs of rows of two clusters.
+            folder: gets the state of the training, from which another fit of the same goes on.
+            log, observe, advance: take how it goes, live; see `clustering.deep.phases.train`.
 
         Raises:
             InputError: a parameter or X that cannot be; labels and links that contradict each other; sizes that they,
-                or the bounds, leave no room for; training that leaves the range of numbers.
+                or the bounds, leave no room for; training that leaves the range of numbers, with the step; a folder
+                with the state of another training.
 
         Warns:
             ConvergenceWarning: a cluster has no point in the end.
@@ -155,18 +172,30 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         known = constraints(points, labels=given, must_link=must_link, cannot_link=cannot_link)
         watch = Stopwatch()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
-        self._centre = rows.mean(dim=0)
+        # Of pictures it is one grey value, as in the paper: where the border is black it stays so.
+        self._centre = rows.mean() if self.representation == "lenet5" else rows.mean(dim=0)
         spread = (rows - self._centre).square().mean().sqrt()
         self._spread = torch.where(spread > 0, spread, 1.0)
         inputs = self._inputs(rows)
         self.network_ = self._built(rows)
         self.network_.begin(inputs, stream(seed, "network"))
-        training = Reversal(self.network_, inputs, known, K, *bounds, rounds=self.rounds)
+        training = Reversal(self.network_, inputs, known, K, *bounds, self.rounds, self.assignment)
+        training.check_sizes(self.batch_size)
         seeding_seconds = watch.lap()
-        steps = self._train(training, stream(seed, "batches"))
-        self.trace_ = np.array([step.objective for step in steps])
-        self.residuals_ = np.array([step.residual for step in steps])
-        self.n_iter_, self.size_bounds_ = len(steps), np.array(bounds)
+        done = train(
+            training,
+            self._phases(training),
+            penalty=(lambda: self._penalty(training)) if self.penalty is None else float(self.penalty),
+            decay=self.decay,
+            batch_size=self.batch_size,
+            seed=seed,
+            folder=None if folder is None else Path(folder),
+            log=log,
+            observe=observe,
+            advance=advance,
+        )
+        self.trace_, self.residuals_ = done.trace, done.residuals
+        self.n_iter_, self.size_bounds_ = len(done.trace), np.array(bounds)
         self._classify(training, stream(seed, "rounding"))
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         empty = int((self.cluster_sizes_ == 0).sum())
@@ -205,29 +234,31 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _built(self, rows: Tensor) -> Any:
         dimension = rows.shape[1]
-        if isinstance(self.network, torch.nn.Module):
-            return copy.deepcopy(self.network).to(rows)
+        if isinstance(self.representation, torch.nn.Module):
+            return copy.deepcopy(self.representation).to(rows)
         kinds: dict[str, Callable[[], torch.nn.Module]] = {
             "linear": lambda: LinearMap(dimension, self.n_features),
             "kernel": lambda: KernelMap(dimension, self.n_features),
             "perceptron": lambda: Perceptron(dimension, features=self.n_features),
+            "lenet5": lambda: OfRows(lenet5_kernel_network(self.n_features, side=_side(dimension)), _side(dimension)),
         }
-        if self.network not in kinds:
-            raise InputError(f"XSDC: network must be one of {', '.join(kinds)}, or a module, not {self.network!r}")
-        return kinds[self.network]().to(rows)
+        if self.representation not in kinds:
+            raise InputError(
+                f"XSDC: representation must be one of {', '.join(kinds)}, or a module, not {self.representation!r}"
+            )
+        return kinds[self.representation]().to(rows)
 
-    def _train(self, training: Reversal, generator: np.random.Generator) -> list[Step]:
-        size = _STEPS.get(self.network, 0.1) if isinstance(self.network, str) else 0.1
-        optimizer = self.network_.optimizer(size if self.step_size is None else self.step_size, self.decay)
-        steps: list[Step] = []
+    def _phases(self, training: Reversal) -> list[Phase]:
+        usual = _STEPS.get(self.representation, 0.1) if isinstance(self.representation, str) else 0.1
+        size = usual if self.step_size is None else self.step_size
+        first = size if self.supervised_step_size is None else self.supervised_step_size
+        found = []
         # Features that tell some clusters apart would forget the others.
         if self._all_labelled(training.known):
-            supervised = training.supervised(self._penalty(training), optimizer, self.batch_size, generator)
-            steps += islice(supervised, self.supervised_steps)
+            found.append(Phase("supervised", self.supervised_steps, first))
         if len(training.others):
-            assigned = training.assigned(self._penalty(training), optimizer, self.batch_size, generator)
-            steps += islice(assigned, self.steps)
-        return steps
+            found.append(Phase("assigned", self.steps, size))
+        return found
 
     def _penalty(self, training: Reversal) -> float:
         """The one that was given; or the best at labelled points left out, the greatest of those as good."""
@@ -293,3 +324,13 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: ArrayLike) -> Tensor:
         features = self._features(X)
         return type(self.classifier_)(*(part.to(features.device) for part in self.classifier_)).scores(features)
+
+
+def _side(pixels: int) -> int:
+    """Of a square picture of so many grey values."""
+    side = math.isqrt(pixels)
+    if side**2 != pixels:
+        raise InputError(
+            f"XSDC: lenet5 takes square grey pictures, and {pixels} columns are none; choose another representation"
+        )
+    return side

@@ -103,7 +103,7 @@ def test_a_batch_with_too_many_labels_of_one_class() -> None:
     inputs, classes = toy(0)
     trained = training(inputs, np.where((classes == 0) | (np.arange(300) < 20), classes, -1))
     steps = trained.assigned(0.1, trained.network.optimizer(0.1), 110, np.random.default_rng(0))
-    with pytest.raises(InputError, match=r"are known to be in one cluster .* raise max_size"):
+    with pytest.raises(InputError, match=r"are known to be in one cluster .* raise max_share"):
         next(steps)
 
 
@@ -116,7 +116,7 @@ def test_training_that_leaves_the_range_of_numbers_breaks_off_with_the_last_good
     next(steps)
     good = network.landmarks.detach().clone()
     network.landmarks.register_hook(lambda slope: slope * torch.nan)
-    with pytest.raises(InputError, match=r"broke off at step 2: not finite"):
+    with pytest.raises(InputError, match=r"broke off at step 2: the loss or its slope not finite"):
         next(steps)
     assert torch.equal(network.landmarks, good)
 

@@ -1,5 +1,6 @@
 """XSDC: scikit-learn's contract, any share of labels, links, sizes, and input that cannot be."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ def small(**kwargs: Any) -> XSDC:
 @pytest.mark.filterwarnings("ignore:.*SCIPY_ARRAY_API.*")  # what this process was not started with is skipped
 def test_scikit_learns_contract_with_another_network() -> None:
     """That with its defaults is in test_methods.py, as of every method."""
-    check_estimator(XSDC(n_clusters=3, network="kernel", n_features=4, steps=10))
+    check_estimator(XSDC(n_clusters=3, representation="kernel", n_features=4, steps=10))
 
 
 @pytest.mark.parametrize("each", [0, 2, 50])
@@ -88,7 +89,7 @@ def test_single_and_double_precision() -> None:
 
 def test_shifted_and_scaled_points_are_the_same_to_it() -> None:
     X, classes = blobs()
-    one, other = (small(network="kernel").fit(x, partial_labels=partly(classes, 4)) for x in (X, 1000 + 7 * X))
+    one, other = (small(representation="kernel").fit(x, partial_labels=partly(classes, 4)) for x in (X, 1000 + 7 * X))
     assert (one.labels_ == other.labels_).mean() > 0.98
 
 
@@ -125,11 +126,78 @@ def test_bounds_on_sizes_take_the_place_of_equal_ones() -> None:
 def test_a_network_of_ones_own_is_copied() -> None:
     X, classes = blobs()
     own = LinearMap(15, 4)
-    model = small(network=own, step_size=0.05).fit(X, partial_labels=partly(classes, 4))
+    model = small(representation=own, step_size=0.05).fit(X, partial_labels=partly(classes, 4))
     assert model.network_ is not own
     assert not bool(own.weights.any())
     assert model.transform(X).shape == (150, 4)
-    assert clone(model).network is not model.network_
+    assert clone(model).representation is not model.network_
+
+
+def pictures(seed: int, points: int = 60) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """Bars of 12 x 12 pixels, upright, lying or slanting, at random places."""
+    generator = np.random.default_rng(seed)
+    classes = np.arange(points) % 3
+    found = 0.1 * generator.random((points, 12, 12), dtype=np.float32)
+    for picture, kind, place in zip(found, classes, generator.integers(2, 9, size=points), strict=True):
+        bar = np.arange(12)
+        down, right = [(bar, np.full(12, place)), (np.full(12, place), bar), (bar, (bar + place) % 12)][kind]
+        picture[down, right] = 1
+    return found.reshape(points, 144), classes
+
+
+def test_pictures() -> None:
+    """Grey values are shifted alike: what is black stays so."""
+    X, classes = pictures(0)
+    model = small(representation="lenet5", supervised_steps=10, steps=10, step_size=0.05)
+    model.fit(X, partial_labels=partly(classes, 5))
+    assert (model.labels_ == classes).mean() > 0.6
+    fresh, truth = pictures(1)
+    assert (model.predict(fresh) == truth).mean() > 0.6
+    assert model.transform(fresh).shape == (60, 6)
+    assert np.isfinite(model.trace_).all()
+
+
+def test_it_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
+    X, classes = blobs(spread=2.0)
+    labels = partly(classes, 4)
+
+    class Stopped(Exception):
+        pass
+
+    def stop(n: int = 1, **numbers: float) -> None:
+        counts.append(n)
+        if sum(counts) == 50:
+            raise Stopped
+
+    counts: list[int] = []
+    with pytest.raises(Stopped):
+        small().fit(X, partial_labels=labels, folder=tmp_path, advance=stop)
+    again = small().fit(X, partial_labels=labels, folder=tmp_path)
+    whole = small().fit(X, partial_labels=labels)
+    assert np.array_equal(again.trace_, whole.trace_)
+    assert np.array_equal(again.predict_proba(X), whole.predict_proba(X))
+    with pytest.raises(InputError, match="belongs to another training"):
+        small(random_state=1).fit(X, partial_labels=labels, folder=tmp_path)
+
+
+def test_sizes_that_labels_leave_no_room_for_are_said_before_training() -> None:
+    X, classes = blobs()
+    labels = np.where((classes == 0) | (np.arange(150) < 3), classes, -1)
+    steps: list[int] = []
+
+    def count(n: int = 1, **numbers: float) -> None:
+        steps.append(n)
+
+    with pytest.raises(InputError, match=r"50 of 112 points are known to be in one cluster .*raise max_share"):
+        small(batch_size=60, max_share=0.4, min_share=0.1).fit(X, partial_labels=labels, advance=count)
+    assert not steps
+
+
+def test_labels_of_nothing_are_no_labels() -> None:
+    X, classes = blobs()
+    model = small().fit(X, partial_labels=np.full(150, -1))
+    assert model.n_iter_ == 60
+    assert accuracy(classes, model.labels_) > 0.95
 
 
 def test_labelled_points_alone_can_make_the_classifier() -> None:
@@ -163,13 +231,18 @@ def test_more_points_than_a_batch() -> None:
     [
         ({"min_share": 0.5}, {}, r"min_share=0.5 and max_share=0.333333 must have the mean share, 1 / 3"),
         ({"min_share": 0.1, "max_share": 0.3}, {}, r"must have the mean share"),
-        ({"network": "resnet"}, {}, r"network must be one of linear, kernel, perceptron, or a module, not 'resnet'"),
+        (
+            {"representation": "resnet"},
+            {},
+            r"representation must be one of linear, .*, lenet5, or a module",
+        ),
+        ({"representation": "lenet5"}, {}, r"lenet5 takes square grey pictures, and 15 columns are none"),
         ({"penalty": 0.0}, {}, r"penalty must be a number above 0"),
         ({}, {"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, r"cannot_link has points 1 and 0, but must_link"),
         ({}, {"must_link": [(0, 150)]}, r"must_link pair 0 is \[0, 150\], but the 150 points are 0\.\.149"),
         ({}, {"partial_labels": np.full(150, 3)}, r"partial_labels must be -1 or 0\.\.2"),
         ({}, {"partial_labels": np.full(7, 0)}, r"partial_labels must be 150 integers"),
-        ({}, {"must_link": [(0, i) for i in range(1, 60)]}, r"are known to be in one cluster .* raise max_size"),
+        ({}, {"must_link": [(0, i) for i in range(1, 60)]}, r"are known to be in one cluster .* raise max_share"),
         ({"n_clusters": 151}, {}, r"n_samples=150 should be >= n_clusters=151"),
     ],
 )

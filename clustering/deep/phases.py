@@ -1,0 +1,226 @@
+"""A training by ultimate layer reversal as a whole: phases one after another, curves, and a state to go on from.
+
+It is no Lightning module: a batch is all labelled points and a draw from the others, which no loader and no share of a
+batch gives; steps have the network's own rule; and M is of the batch as a whole, so that nothing could be spread over
+several devices.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clustering.deep.reversal import Diverged, Reversal, Step
+from clustering.deep.rounding import nearest_labels, spectral_labels
+from clustering.deep.training import Advance, Log, Observe
+from clustering.errors import InputError
+from clustering.fingerprint import fingerprint
+from clustering.state_files import load_state, save_state
+from clustering.streams import stream
+
+RECIPE = 1
+"""Of the training code: raise it with a change that gives other weights."""
+
+STATE = "last.ckpt"
+_KEEP = 20
+"""Steps after which the state is written, at least."""
+
+_WATCH = 10
+"""Steps from one point of the curves to the next."""
+
+
+class Phase(NamedTuple):
+    """Steps of one kind.
+
+    Attributes:
+        kind: "supervised", labelled points alone, or "assigned", all points.
+        steps: how many.
+        step_size: of the network's rule.
+    """
+
+    kind: Literal["supervised", "assigned"]
+    steps: int
+    step_size: float
+
+
+class Trained(NamedTuple):
+    """What a training came to; the network is trained in place.
+
+    Attributes:
+        trace: (steps,) the loss of every batch.
+        residuals: (steps,) by how many points sizes were outside their bounds after balancing.
+        resumed_at: steps that were found done.
+    """
+
+    trace: NDArray[np.float64]
+    residuals: NDArray[np.float64]
+    resumed_at: int
+
+
+def train(
+    training: Reversal,
+    phases: Sequence[Phase],
+    *,
+    penalty: float | Callable[[], float],
+    decay: float,
+    batch_size: int,
+    seed: int,
+    folder: Path | None = None,
+    log: Log | None = None,
+    observe: Observe | None = None,
+    advance: Advance | None = None,
+) -> Trained:
+    """Train the network, or go on after the last state that `folder` holds.
+
+    A training that was interrupted and goes on gives the weights of one that was not, on the same machine with the
+    same number of threads.
+
+    Args:
+        training: points and network, which has begun.
+        phases: in order.
+        penalty: the ridge penalty, or what is asked for it at the start of each phase.
+        decay: of the network's rule.
+        batch_size: points of either kind, at most.
+        seed: batches derive from it.
+        folder: gets the state every twenty steps.
+        log: takes of every tenth step, counted from 1 over all phases, and of the last of each, the loss of the batch,
+            and where its M was balanced residual, entropy of M's rows (mean, in nats), smallest_cluster and
+            largest_cluster (shares of the batch), and what `observe` gives.
+        observe: looks at the clusters that points of the batch without label would have.
+        advance: counts steps, also those that were found done.
+
+    Raises:
+        InputError: a state of another training; values that are no longer finite, with the step; the last state stays.
+    """
+    network = training.network
+    identity = "" if folder is None else _identity(training, phases, penalty, decay, batch_size, seed)
+    state = None if folder is None else _found(folder, identity)
+    trace: list[tuple[float, float]] = [] if state is None else [tuple(row) for row in state["trace"].tolist()]
+    resumed_at = len(trace)
+    if state is not None:
+        network.load_state_dict(state["network"])
+    if advance is not None and resumed_at:
+        advance(resumed_at)
+    before, kept = 0, resumed_at
+    for number, phase in enumerate(phases):
+        done = min(max(resumed_at - before, 0), phase.steps)
+        last = before + phase.steps
+        if done < phase.steps:
+            optimizer = network.optimizer(phase.step_size, decay)
+            if state is not None and done:
+                optimizer.load_state_dict(state["optimizer"])
+                weight = float(state["penalty"])
+            else:
+                weight = penalty() if callable(penalty) else penalty
+            kind = training.supervised if phase.kind == "supervised" else training.assigned
+            steps = kind(weight, optimizer, batch_size, stream(seed, "batches", number), done=done)
+            while len(trace) < last:
+                step = _next(steps, before, folder, kept)
+                trace.append((step.objective, step.residual))
+                if advance is not None:
+                    advance(1, loss=step.objective)
+                if log is not None and (len(trace) % _WATCH == 0 or len(trace) == last):
+                    log.metrics(_seen(training, step, observe, stream(seed, "curves", len(trace))), len(trace))
+                if folder is not None and (len(trace) % _KEEP == 0 or len(trace) == last):
+                    _keep(folder, identity, network, optimizer, weight, trace, kept)
+                    kept = len(trace)
+        before = last
+    told = np.array(trace, dtype=np.float64).reshape(-1, 2)
+    return Trained(told[:, 0], told[:, 1], resumed_at)
+
+
+def _next(steps: Iterator[Step], before: int, folder: Path | None, kept: int) -> Step:
+    """The next step, counted over all phases where it cannot be taken."""
+    try:
+        return next(steps)
+    except Diverged as error:
+        raise _broken(error.what, before + error.step, folder, kept) from error
+
+
+def _broken(what: str, step: int, folder: Path | None, kept: int) -> InputError:
+    where = f"; the state of step {kept} is kept in {folder}" if folder is not None and kept else ""
+    return InputError(f"training broke off at step {step}: {what} not finite any more{where}; lower the step size")
+
+
+def _seen(training: Reversal, step: Step, observe: Observe | None, generator: np.random.Generator) -> dict[str, float]:
+    """What is said of a step."""
+    values, M = {"loss": step.objective}, step.equivalence
+    if M is None:
+        return values
+    sums = M.sum(1)
+    rows, shares = M / sums[:, None], sums / len(M)
+    values |= {
+        "residual": step.residual,
+        "entropy": float(-torch.xlogy(rows, rows).sum(1).mean()),
+        "smallest_cluster": float(shares.min()),
+        "largest_cluster": float(shares.max()),
+    }
+    return values if observe is None else values | dict(observe(_clusters(training, step, M, generator)))
+
+
+def _clusters(training: Reversal, step: Step, M: Tensor, generator: np.random.Generator) -> NDArray[np.int64]:
+    """(N,) of points of the batch without label the cluster that they would have, -1 of all others."""
+    found = np.full(len(training.inputs), -1, dtype=np.int64)
+    known = training.known.labels[step.points]
+    others = known < 0
+    if len(np.unique(known[~others])) == training.clusters:
+        features = step.features.cpu().numpy()
+        found[step.points[others]] = nearest_labels(features[others], features[~others], known[~others])
+    elif len(M) >= training.clusters:
+        found[step.points[others]] = spectral_labels(M.cpu().numpy(), training.clusters, generator)[others]
+    return found
+
+
+def _keep(
+    folder: Path, identity: str, network: Any, optimizer: Any, penalty: float, trace: list[Any], kept: int
+) -> None:
+    weights = network.state_dict()
+    if not all(bool(one.isfinite().all()) for one in weights.values()):
+        raise _broken("weights", len(trace), folder, kept)
+    save_state(
+        folder / STATE,
+        {
+            "identity": identity,
+            "network": weights,
+            "optimizer": optimizer.state_dict(),
+            "penalty": penalty,
+            "trace": torch.tensor(trace, dtype=torch.float64),
+        },
+    )
+
+
+def _found(folder: Path, identity: str) -> dict[str, Any] | None:
+    """The state to go on from, or None to begin anew."""
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / STATE
+    state = load_state(path) if path.exists() else None
+    if state is not None and state.get("identity") != identity:
+        raise InputError(f"{path}: belongs to another training; choose another folder, or remove this one")
+    return state
+
+
+def _identity(
+    training: Reversal, phases: Sequence[Phase], penalty: object, decay: float, batch_size: int, seed: int
+) -> str:
+    """Changes with all that the weights come from: the network as it begins, points, what is known of them, steps."""
+    known = training.known
+    settings = (
+        RECIPE,
+        training.clusters,
+        training.min_share,
+        training.max_share,
+        training.rounds,
+        training.assignment,
+        "chosen" if callable(penalty) else penalty,
+        decay,
+        batch_size,
+    )
+    arrays = [known.groups, known.labels, known.apart.indptr, known.apart.indices]
+    tensors = [training.inputs, *training.network.state_dict().values()]
+    arrays += [one.detach().cpu().contiguous().numpy() for one in tensors]
+    stored = [np.ascontiguousarray(one).reshape(-1).view(np.uint8).data for one in arrays if one.size]
+    return fingerprint(repr(training.network), repr(settings), repr(tuple(phases)), seed, *stored)

@@ -1,0 +1,184 @@
+"""A whole training: it goes on where it was interrupted, tells how it goes, and says where it broke off."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from clustering.deep.constraints import constraints
+from clustering.deep.phases import STATE, Phase, Trained, train
+from clustering.deep.reversal import Reversal
+from clustering.deep.vector_networks import Perceptron
+from clustering.errors import InputError
+
+PHASES = (Phase("supervised", 30, 1e-3), Phase("assigned", 30, 2e-3))
+
+
+class Stopped(Exception):
+    """What a power cut would be."""
+
+
+class Recorder:
+    """Curves as they come; it breaks off at a step."""
+
+    def __init__(self, stop: int | None = None) -> None:
+        self.values: dict[int, Mapping[str, float]] = {}
+        self.found: list[NDArray[np.int64]] = []
+        self.steps = 0
+        self.stop = stop
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        self.values[step] = values
+        if step == self.stop:
+            raise Stopped
+
+    def observe(self, labels: NDArray[np.int64]) -> Mapping[str, float]:
+        self.found.append(labels)
+        return {"watched": float(len(self.found))}
+
+    def advance(self, n: int = 1, **numbers: float) -> None:
+        self.steps += n
+
+
+def blobs(labelled: int = 12) -> tuple[Reversal, NDArray[np.int64]]:
+    """90 points of three clusters, labels of the first, and a network that has begun."""
+    generator = np.random.default_rng(0)
+    classes = np.arange(90) % 3
+    inputs = torch.from_numpy(4 * np.eye(3)[classes] + generator.normal(size=(90, 3)))
+    network = Perceptron(3, (8,), 4).double()
+    network.begin(inputs, np.random.default_rng(1))
+    known = constraints(90, labels=np.where(np.arange(90) < labelled, classes, -1))
+    return Reversal(network, inputs, known, 3, 1 / 3, 1 / 3), classes
+
+
+def run(training: Reversal, folder: Path | None = None, recorder: Recorder | None = None, **kwargs: Any) -> Trained:
+    watch: dict[str, Any] = {}
+    if recorder is not None:
+        watch = {"log": recorder, "observe": recorder.observe, "advance": recorder.advance}
+    settings: dict[str, Any] = {"penalty": 0.01, "decay": 0.0, "batch_size": 20, "seed": 0, "phases": PHASES} | kwargs
+    phases = settings.pop("phases")
+    return train(training, phases, folder=folder, **watch, **settings)
+
+
+@pytest.mark.parametrize("stop", [10, 30, 50])  # before a state is written, between the phases, and within one
+def test_it_goes_on_where_it_was_interrupted(tmp_path: Path, stop: int) -> None:
+    whole, _ = blobs()
+    expected = run(whole)
+    first, _ = blobs()
+    with pytest.raises(Stopped):
+        run(first, tmp_path, Recorder(stop))
+    again, _ = blobs()
+    found = run(again, tmp_path)
+    assert found.resumed_at == {10: 0, 30: 20, 50: 40}[stop]
+    np.testing.assert_array_equal(found.trace, expected.trace)
+    np.testing.assert_array_equal(found.residuals, expected.residuals)
+    for one, other in zip(again.network.parameters(), whole.network.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_finished_one_is_not_begun_again(tmp_path: Path) -> None:
+    first, _ = blobs()
+    expected = run(first, tmp_path)
+    again, _ = blobs()
+    recorder = Recorder()
+    found = run(again, tmp_path, recorder)
+    assert found.resumed_at == len(expected.trace) == 60
+    assert not recorder.values
+    assert recorder.steps == 60
+    assert all(map(torch.equal, again.network.parameters(), first.network.parameters()))
+
+
+def test_the_penalty_is_chosen_once_a_phase_and_kept(tmp_path: Path) -> None:
+    """A network that goes on would choose another one."""
+    asked: list[int] = []
+
+    def choose() -> float:
+        asked.append(len(asked))
+        return 0.1 / len(asked)
+
+    whole, _ = blobs()
+    expected = run(whole, penalty=choose)
+    assert len(asked) == 2
+    first, _ = blobs()
+    asked.clear()
+    with pytest.raises(Stopped):
+        run(first, tmp_path, Recorder(50), penalty=choose)
+    again, _ = blobs()
+    np.testing.assert_array_equal(run(again, tmp_path, penalty=choose).trace, expected.trace)
+
+
+@pytest.mark.parametrize(
+    "other", [{"penalty": 0.1}, {"seed": 1}, {"batch_size": 30}, {"decay": 0.1}, {"phases": PHASES[:1]}]
+)
+def test_the_state_of_another_training_is_left_alone(tmp_path: Path, other: dict[str, Any]) -> None:
+    run(blobs()[0], tmp_path)
+    content = (tmp_path / STATE).read_bytes()
+    with pytest.raises(InputError, match=r"last\.ckpt: belongs to another training"):
+        run(blobs()[0], tmp_path, **other)
+    with pytest.raises(InputError, match="belongs to another"):
+        run(blobs(labelled=15)[0], tmp_path)
+    assert (tmp_path / STATE).read_bytes() == content
+
+
+def test_a_damaged_state_is_begun_anew(tmp_path: Path) -> None:
+    expected = run(blobs()[0])
+    (tmp_path / STATE).write_bytes(b"torn")
+    found = run(blobs()[0], tmp_path)
+    assert found.resumed_at == 0
+    np.testing.assert_array_equal(found.trace, expected.trace)
+
+
+def test_curves() -> None:
+    training, classes = blobs()
+    recorder = Recorder()
+    found = run(training, recorder=recorder)
+    assert recorder.steps == 60
+    assert sorted(recorder.values) == [10, 20, 30, 40, 50, 60]
+    assert [recorder.values[step]["loss"] for step in (10, 60)] == [found.trace[9], found.trace[59]]
+    assert set(recorder.values[30]) == {"loss"}  # labels say all
+    last = recorder.values[60]
+    assert last["watched"] == 3
+    assert 0 <= last["entropy"] <= np.log(32)
+    assert last["smallest_cluster"] <= 1 / 3 + 1e-9
+    assert last["largest_cluster"] >= 1 / 3 - 1e-9
+    seen = recorder.found[-1] >= 0
+    assert seen.sum() == 20
+    assert not seen[:12].any()  # labels that are known are not told back
+    assert (recorder.found[-1] == classes)[seen].mean() > 0.8
+    # Who looks on changes nothing.
+    np.testing.assert_array_equal(run(blobs()[0]).trace, found.trace)
+
+
+def test_curves_without_labels() -> None:
+    training, _ = blobs(labelled=0)
+    recorder = Recorder()
+    run(training, recorder=recorder, phases=PHASES[1:])
+    found = recorder.found[-1]
+    assert (found >= 0).sum() == 20
+    assert found.max() <= 2
+
+
+def test_where_it_breaks_off_is_said_and_the_last_good_state_stays(tmp_path: Path) -> None:
+    training, _ = blobs()
+    calls = iter(range(1000))
+    training.network[0].weight.register_hook(lambda slope: slope * (torch.nan if next(calls) == 44 else 1))
+    with pytest.raises(InputError, match=r"broke off at step 45: .* not finite any more; the state of step 40 is kept"):
+        run(training, tmp_path)
+    assert all(bool(one.isfinite().all()) for one in training.network.parameters())
+    again, _ = blobs()
+    assert run(again, tmp_path).resumed_at == 40
+    silent, _ = blobs()
+    silent.network[0].weight.register_hook(lambda slope: slope * torch.inf)
+    with pytest.raises(InputError, match=r"broke off at step 1: the loss or its slope not finite any more; lower the"):
+        run(silent)
+
+
+def test_weights_that_are_not_finite_are_never_kept(tmp_path: Path) -> None:
+    training, _ = blobs()
+    with pytest.raises(InputError, match=r"broke off at step \d+: .*not finite"):
+        run(training, tmp_path, phases=[Phase("supervised", 20, float("inf"))])
+    assert not (tmp_path / STATE).exists()
