@@ -1,0 +1,46 @@
+"""Links that are drawn: true, each pair once, fewer of them among more."""
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from clustering.known_links import KnownLinks, drawn_links
+
+
+def as_set(links: KnownLinks) -> set[tuple[int, int]]:
+    return {(int(i), int(j)) for part in links for i, j in part}
+
+
+@given(labels=st.lists(st.integers(0, 2), min_size=1, max_size=12), seed=st.integers(0, 1000), share=st.floats(0, 1))
+def test_they_are_true_and_each_pair_comes_once(labels: list[int], seed: int, share: float) -> None:
+    classes, every = np.array(labels), len(labels) * (len(labels) - 1) // 2
+    count = round(share * every)
+    found = drawn_links(classes, count, seed)
+    assert len(found.must_link) + len(found.cannot_link) == count
+    assert len(as_set(found)) == count
+    assert all(i < j for i, j in as_set(found))
+    assert all(classes[i] == classes[j] for i, j in found.must_link)
+    assert all(classes[i] != classes[j] for i, j in found.cannot_link)
+    assert as_set(found) <= as_set(drawn_links(classes, every, seed))
+    assert as_set(drawn_links(classes, every, seed)) == set(combinations(range(len(labels)), 2))
+
+
+def test_few_of_many_points() -> None:
+    """Numbers of pairs beyond what a float tells apart."""
+    classes = np.arange(200_000) % 10
+    found = drawn_links(classes, 5000, 0)
+    assert len(as_set(found)) == 5000
+    assert max(j for _, j in as_set(found)) < 200_000
+    assert min(i for i, _ in as_set(found)) >= 0
+    assert as_set(drawn_links(classes, 100, 1)) <= as_set(drawn_links(classes, 5000, 1))
+    assert as_set(found) != as_set(drawn_links(classes, 5000, 1))
+    assert 0.05 < len(found.must_link) / 5000 < 0.15
+
+
+def test_more_than_there_are() -> None:
+    with pytest.raises(InputError, match=r"links=4: 3 points have 3 pairs"):
+        drawn_links(np.zeros(3), 4, 0)
