@@ -1,4 +1,4 @@
-"""From features or relaxed equivalence to labels, for evaluation; training itself never rounds."""
+"""From scores, features or relaxed equivalence to labels, in the end; training itself never rounds."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -6,6 +6,7 @@ from scipy.sparse import csr_array
 from sklearn.cluster import KMeans
 from sklearn.metrics import pairwise_distances_argmin
 
+from clustering.deep.constraints import Constraints
 from clustering.spectrum import leading_eigenvectors
 
 Array = NDArray[np.float64]
@@ -40,3 +41,27 @@ def spectral_labels(equivalence: Array, clusters: int, generator: np.random.Gene
     seed = int(generator.integers(np.iinfo(np.int32).max))
     found = KMeans(clusters, n_init=10, max_iter=100, random_state=seed).fit(vectors)
     return np.asarray(found.labels_, dtype=np.int64)
+
+
+def obeying_labels(scores: Array, known: Constraints) -> NDArray[np.int64]:
+    """(N,) labels of the highest scores (N, K), as far as what is known of points lets them have these.
+
+    Known labels stay, and points that are linked get the label of their highest sum. Linked sets that are known to be
+    of two clusters get different labels one after the other, the largest set first; where others have taken all that
+    are left, a set keeps its best, for to colour a graph is hard.
+    """
+    sums = np.zeros((int(known.groups.max(initial=-1)) + 1, scores.shape[1]))
+    np.add.at(sums, known.groups, scores)
+    found = sums.argmax(axis=1)
+    told = known.labels >= 0
+    found[known.groups[told]] = known.labels[told]
+    settled = np.zeros(len(found), dtype=bool)
+    settled[known.groups[told]] = True
+    parted = np.flatnonzero(~settled & (np.diff(known.apart.indptr) > 0))
+    for one in parted[np.argsort(-np.bincount(known.groups)[parted], kind="stable")]:
+        others = known.apart.indices[known.apart.indptr[one] : known.apart.indptr[one + 1]]
+        free = np.setdiff1d(np.arange(scores.shape[1]), found[others[settled[others]]])
+        if len(free):
+            found[one] = free[sums[one, free].argmax()]
+        settled[one] = True
+    return np.asarray(found[known.groups], dtype=np.int64)

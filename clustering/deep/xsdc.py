@@ -22,7 +22,7 @@ from clustering.deep.discriminative import left_out_error, ridge, ridge_objectiv
 from clustering.deep.kernel_networks import OfRows, lenet5_kernel_network
 from clustering.deep.phases import Phase, train
 from clustering.deep.reversal import Assignment, Reversal
-from clustering.deep.rounding import nearest_labels, spectral_labels
+from clustering.deep.rounding import nearest_labels, obeying_labels, spectral_labels
 from clustering.deep.training import Advance, Log, Observe
 from clustering.deep.vector_networks import KernelMap, LinearMap, Perceptron
 from clustering.errors import InputError
@@ -82,7 +82,8 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    labels_ : (N,) int, those that were known as they were.
+    labels_ : (N,) int, those that were known as they were; linked points have one, and points known to be apart two,
+        as far as K clusters allow.
     cluster_sizes_ : (K,) points of each. size_bounds_ : (2,) the shares that held.
     network_ : the trained network. classifier_ : `clustering.deep.discriminative.Ridge` on its normalised features.
     penalty_ : of that. objective_ : its loss with labels_ as targets, plus its penalty.
@@ -221,6 +222,18 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """(n, n_features) learned features of the rows of X (n, D), as long as one on average where it was fitted."""
         return np.asarray(self._features(X).cpu().numpy())
 
+    def planned_steps(self, partial_labels: ArrayLike | None = None) -> int:
+        """How many steps a fit would take, of points with these labels (N,), of which -1 are unknown."""
+        known = np.unique([] if partial_labels is None else np.asarray(partial_labels))
+        return self.steps + (self.supervised_steps if (known >= 0).sum() == self.n_clusters else 0)
+
+    def weights(self) -> dict[str, Tensor]:
+        """All that was learned, by name: the network's weights, and the classifier on its features."""
+        check_is_fitted(self)
+        network = {f"network.{name}": each for name, each in self.network_.state_dict().items()}
+        parts = {"centre": self._centre, "spread": self._spread, "scale": self._scale}
+        return network | {f"classifier.{name}": each for name, each in self.classifier_._asdict().items()} | parts
+
     def _bounds(self) -> tuple[float, float]:
         equal = 1 / self.n_clusters
         low = equal if self.min_share is None else self.min_share
@@ -286,8 +299,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             taken, labels = np.arange(len(features)), self._rounded(training, features, generator)
         targets = torch.nn.functional.one_hot(torch.from_numpy(labels).to(features.device), K)
         self.classifier_ = ridge(features[torch.from_numpy(taken).to(features.device)], targets, self.penalty_)
-        found = self.classifier_.scores(features).argmax(1).cpu().numpy()
-        self.labels_ = np.where(known.labels >= 0, known.labels, found)
+        self.labels_ = obeying_labels(self.classifier_.scores(features).cpu().numpy(), known)
         self.cluster_sizes_ = cluster_sizes(self.labels_, K)
         final = torch.nn.functional.one_hot(torch.from_numpy(self.labels_).to(features.device), K)
         self.objective_ = float(ridge_objective(features, final, self.penalty_))

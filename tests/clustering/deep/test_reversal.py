@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from clustering.deep.constraints import constraints
 from clustering.deep.discriminative import ridge_objective
 from clustering.deep.reversal import Reversal, batches
-from clustering.deep.rounding import nearest_labels, spectral_labels
+from clustering.deep.rounding import nearest_labels, obeying_labels, spectral_labels
 from clustering.deep.vector_networks import KernelMap, LinearMap
 from clustering.errors import InputError
 from clustering.metrics import accuracy
@@ -139,6 +139,30 @@ def test_spectral_labels_of_planted_blocks(sizes: list[int], seed: int) -> None:
     M = (classes[:, None] == classes) + 1e-3 * generator.random((len(classes), len(classes)))
     np.fill_diagonal(M, 1)
     assert accuracy(classes, spectral_labels(M, len(sizes), generator)) == 1
+
+
+@settings(max_examples=40)
+@given(seed=st.integers(0, 1000), labelled=st.floats(0, 0.3), linked=st.floats(0, 0.2), clusters=st.integers(2, 4))
+def test_labels_obey_what_is_known(seed: int, labelled: float, linked: float, clusters: int) -> None:
+    generator = np.random.default_rng(seed)
+    classes = generator.integers(clusters, size=25)
+    labels = np.where(generator.random(25) < labelled, classes, -1)
+    drawn = np.array([(i, j) for i in range(25) for j in range(i) if generator.random() < linked], dtype=int)
+    drawn = drawn.reshape(-1, 2)
+    same = classes[drawn[:, 0]] == classes[drawn[:, 1]]
+    known = constraints(25, labels=labels, must_link=drawn[same], cannot_link=drawn[~same])
+    scores = generator.normal(size=(25, clusters))
+    found = obeying_labels(scores, known)
+    told = known.labels >= 0
+    assert (found[told] == known.labels[told]).all()
+    assert all(found[i] == found[j] for i, j in drawn[same])
+    apart = known.apart.toarray()
+    for i, j in drawn[~same]:
+        one, other = known.groups[i], known.groups[j]
+        if max(apart[one].sum(), apart[other].sum()) < clusters:  # something is left for both
+            assert found[i] != found[j]
+    alone = (np.bincount(known.groups)[known.groups] == 1) & ~apart.any(axis=1)[known.groups] & ~told
+    assert (found[alone] == scores[alone].argmax(axis=1)).all()
 
 
 def test_pairs_of_more_than_full_weight_are_no_clusters() -> None:
