@@ -34,6 +34,19 @@ def check_takes_labels(estimator: Any) -> None:
         )
 
 
+def check_takes_links(estimator: Any) -> None:
+    """That known pairs can be given to its `fit`.
+
+    Raises:
+        InputError: they cannot.
+    """
+    if not has_fit_parameter(estimator, "must_link"):
+        raise InputError(
+            f"{type(estimator).__name__} takes no known pairs; leave links out, or choose a method whose fit has "
+            "must_link, as xsdc"
+        )
+
+
 def fit_trials(
     estimator: Any,
     X: ArrayLike,
@@ -42,11 +55,12 @@ def fit_trials(
     grid: Sequence[Mapping[str, Any]] = ({},),
     graph: Any = None,
     partial_labels: ArrayLike | None = None,
+    given: Mapping[str, Any] | None = None,
 ) -> list[Any]:
     """Fitted clones of the estimator, in the order of product(grid, seeds).
 
-    By the estimator's own `trials` where it has one and no labels are known, which does them together; else one after
-    the other.
+    By the estimator's own `trials` where it has one and nothing else is given, which does them together; else one
+    after the other.
 
     Args:
         estimator: any scikit-learn clusterer.
@@ -55,14 +69,15 @@ def fit_trials(
         grid: parameters that differ from the estimator's; with a random_state of their own, pairs of setting and seed.
         graph: for those whose `fit` takes one.
         partial_labels: (N,) known clusters, -1 where unknown, of an estimator whose `fit` takes them.
+        given: what else its `fit` is given, by name.
 
     Raises:
         InputError: labels, for one that takes none.
     """
-    if hasattr(estimator, "trials") and partial_labels is None:
+    if hasattr(estimator, "trials") and partial_labels is None and not given:
         fitted: list[Any] = estimator.trials(X, seeds=seeds, grid=grid, graph=graph)
         return fitted
-    options = {"graph": graph} if has_fit_parameter(estimator, "graph") else {}
+    options = dict(given or {}) | ({"graph": graph} if has_fit_parameter(estimator, "graph") else {})
     if partial_labels is not None:
         check_takes_labels(estimator)
         options["partial_labels"] = partial_labels

@@ -28,6 +28,9 @@ class ClusterConfig(RunConfig):
         "points of known class: 50 or 5% drawn from the data set's classes, or FILE.csv with some rows' or files' own; "
         "the others are judged",
     )
+    links: Annotated[int, AtLeast(1)] | None = key(
+        None, "pairs of points of which it is known whether they are of one class, drawn from the data set's classes"
+    )
     starts: Annotated[int, Within(1, 1000)] | None = key(
         None,
         f"fits, each with a seed of its own, of which the lowest objective is taken; null: {STARTS}, of a network one",
@@ -97,4 +100,6 @@ class ClusterConfig(RunConfig):
             del kept["labels"]
         if not self.learns:
             del kept["network"]
+        if self.links is None:
+            del kept["links"]
         return kept

@@ -3,7 +3,7 @@
 import dataclasses
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ from runs.clustering_results import Trials
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
     from clustering.known_labels import KnownLabels
+    from clustering.known_links import KnownLinks
     from runs.shared_graphs import SharedGraphs
 
 AT_ONCE = 20  # trials of a method that makes several of them together
@@ -41,6 +42,21 @@ def known_labels(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None"
     return drawn_labels(data, count, config.seed)
 
 
+def known_links(config: ClusterConfig, data: "Dataset") -> "KnownLinks | None":
+    """The pairs that a config says are known; None where it says none.
+
+    Raises:
+        InputError: points without classes, or with fewer pairs.
+    """
+    from clustering.known_links import drawn_links
+
+    if config.links is None:
+        return None
+    if data.labels is None:
+        raise InputError(f"links={config.links}: of these points no class is known; leave links out")
+    return drawn_links(data.labels, config.links, config.seed)
+
+
 def fit_all(
     config: ClusterConfig,
     selection: Selection | None,
@@ -50,6 +66,9 @@ def fit_all(
     clusters: int,
     progress: Progress,
     name: str,
+    *,
+    given: Mapping[str, Any] | None = None,
+    take: Callable[[Any], object] | None = None,
 ) -> Trials:
     """Every trial, with what is said of it. Warnings of single trials are not passed on: what they warn of is in the
     result.
@@ -59,17 +78,23 @@ def fit_all(
         known: labels that the method is given.
         clusters: K.
         name: of the bar.
+        given: to `fit`, besides.
+        take: gets every fitted estimator.
     """
     from sklearn.base import clone
     from sklearn.exceptions import ConvergenceWarning
 
-    from clustering.sweeps import check_takes_labels, fit_trials
+    from clustering.sweeps import check_takes_labels, check_takes_links, fit_trials
     from clustering.trials import TOGETHER
 
     device = config.device.partition(":")[0]
     estimator = with_known(config.method.build(), n_clusters=clusters, device=device)
     if known is not None:
         check_takes_labels(estimator)
+    links = known_links(config, data)
+    if links is not None:
+        check_takes_links(estimator)
+    options = dict(given or {}) | ({} if links is None else links._asdict())
     partial_labels = None if known is None else known.labels
     selection = selection if data.labels is not None else None
     planned = schedule(config.fits, selection, seeded="random_state" in estimator.get_params())
@@ -89,10 +114,18 @@ def fit_all(
             points = [numbered[trial.setting] | _seed(estimator, config.seed, trial.start) for trial in some]
             since = time.perf_counter()
             fitted = fit_trials(
-                estimator, data.values, seeds=[0], grid=points, graph=graph, partial_labels=partial_labels
+                estimator,
+                data.values,
+                seeds=[0],
+                grid=points,
+                graph=graph,
+                partial_labels=partial_labels,
+                given=options,
             )
             each = (time.perf_counter() - since) / len(some)
             for trial, model in zip(some, fitted, strict=True):
+                if take is not None:
+                    take(model)
                 rows.append(_facts(model, graph.seconds if graph else 0.0, each))
                 said += [_said(model)] if trial.given else []
             lowered = rows[-1]["objective"]

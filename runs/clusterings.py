@@ -183,6 +183,11 @@ def _run(
 
         run_id, trials = learn(job, data, known, clusters, store, tracker, progress, force=force)
         return Clustered(job.config, job.identity, run_id, False, shape, clusters, trials)
+    from runs.stepwise_runs import learn_in_steps, learns_in_steps
+
+    if learns_in_steps(job):
+        run_id, trials = learn_in_steps(job, data, known, clusters, graphs, store, tracker, progress, force=force)
+        return Clustered(job.config, job.identity, run_id, False, shape, clusters, trials)
     tried = "" if job.selection is None else write(tuple(map(str, map(dict, job.selection.settings))))
     with job.start(shape, clusters, tracker, selected_from=tried).guarded() as run:
         since = time.perf_counter()
@@ -212,8 +217,9 @@ def _clusters(config: ClusterConfig, data: "Dataset", known: "KnownLabels | None
 
 
 def _selection(config: ClusterConfig) -> Selection | None:
-    """What labels choose from; nothing where labels are given to the method, or a network is trained."""
-    return None if config.learns or config.asked_labels() is not None else selection_of(config)
+    """What labels choose from; nothing where labels or pairs are given to the method, or a network is trained."""
+    informed = config.asked_labels() is not None or config.links is not None
+    return None if config.learns or informed else selection_of(config)
 
 
 def _say_balanced(configs: Sequence[ClusterConfig], progress: Progress) -> None:
@@ -223,6 +229,12 @@ def _say_balanced(configs: Sequence[ClusterConfig], progress: Progress) -> None:
         progress.note(
             f"{', '.join(names)}: all clusters are taken to be of the same size; where they are not, give their sizes "
             "in proportion, as prior=[6, 3, 1]"
+        )
+    bounded = dict.fromkeys(short(one.method) for one in configs if one.method.options.get("max_share", 1) is None)
+    if bounded:
+        progress.note(
+            f"{', '.join(bounded)}: all clusters are taken to be of the same size; where they are not, give min_share "
+            "and max_share, the least and greatest share of the points"
         )
 
 

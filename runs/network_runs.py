@@ -142,7 +142,7 @@ def learn(
         forced.touch()
     finished = None if forced.exists() else store.find("checkpoints", key, progress.note)
     note = (store.partial("checkpoints", key) if finished is None else finished.path) / NOTE
-    run = _run_of(job, note, (data.values.shape[0], data.values.shape[1]), clusters, tracker)
+    run = run_of(job, note, (data.values.shape[0], data.values.shape[1]), clusters, tracker)
     network: DeepNetwork = config.network.build()
     inputs, device = inputs_of(network, data), resolve_device(config.device)
     since = time.perf_counter()
@@ -154,7 +154,8 @@ def learn(
         log_p = predictions(model, inputs.points, inputs.prepare, device)
         labels = log_p.argmax(1).numpy() if known is None else np.where(known.known, known.labels, log_p.argmax(1))
         trials = _trials(job, model, log_p, labels, data, known, time.perf_counter() - since)
-        _keep_features(job, model, inputs, labels, data, device, store, progress)
+        found = features(model, inputs.points, inputs.prepare, device)
+        keep_bank(job, found, labels, clusters, data, store, progress)
         with store.watched(), tempfile.TemporaryDirectory() as folder:
             trials.save(Path(folder) / TRIALS)
             run.artifact(Path(folder) / TRIALS)
@@ -179,7 +180,7 @@ def learn(
     return run.run_id, trials
 
 
-def _run_of(job: "Job", note: Path, shape: tuple[int, int], clusters: int, tracker: Tracker) -> TrackedRun:
+def run_of(job: "Job", note: Path, shape: tuple[int, int], clusters: int, tracker: Tracker) -> TrackedRun:
     """The run that an interrupted training left, or a new one."""
     with contextlib.suppress(OSError, ValueError, KeyError):
         run = tracker.resume(json.loads(note.read_text())["run"])
@@ -231,7 +232,7 @@ def _trained(
             folder=partial,
             device=device,
             log=run,
-            observe=_watch(data, known),
+            observe=watched_scores(data, known),
             advance=advance,
         )
         header = {"format": FORMAT, "architecture": network.architecture, "channels": str(inputs.channels)}
@@ -249,7 +250,9 @@ def prior_of(method: Any, clusters: int) -> NDArray[np.float64]:
     return checked_prior(np.ones(clusters) if isinstance(prior, str) else prior, clusters).double().numpy()
 
 
-def _watch(data: "Dataset", known: "KnownLabels | None") -> Callable[[NDArray[np.int64]], Mapping[str, float]] | None:
+def watched_scores(
+    data: "Dataset", known: "KnownLabels | None"
+) -> Callable[[NDArray[np.int64]], Mapping[str, float]] | None:
     """Scores of an epoch's clusters, of points that it saw and whose class it was not told."""
     if data.labels is None:
         return None
@@ -312,24 +315,22 @@ def _trials(
     )
 
 
-def _keep_features(
+def keep_bank(
     job: "Job",
-    model: Classifier,
-    inputs: Inputs,
+    found: Tensor,
     labels: NDArray[Any],
+    clusters: int,
     data: "Dataset",
-    device: torch.device,
     store: Store,
     progress: Progress,
 ) -> None:
-    """What the backbone makes of the points, as a feature bank; without classes its labels are the clusters."""
+    """Learned features (N, D) as a feature bank; without classes its labels are the clusters (N,)."""
     with store.lock("features", job.identity, f"the features of {job.name}", progress.note):
-        found = features(model, inputs.points, inputs.prepare, device)
         known = data.labels is not None
         bank = FeatureBank(
             found,
             torch.from_numpy(np.asarray(data.labels if known else labels, dtype=np.int64)),
-            data.class_names if known else tuple(f"cluster {k}" for k in range(model.head.out_features)),
+            data.class_names if known else tuple(f"cluster {k}" for k in range(clusters)),
             found.double().mean(0).float(),
             {
                 "dataset": job.config.dataset.name,

@@ -1,0 +1,137 @@
+"""Methods that learn features in steps, by the verb: live curves, interruptions, what is kept, labels and pairs."""
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clustering.errors import InputError
+from fsl.tensor_files import read_tensors
+from runs.cli import main
+from runs.clusterings import clustering
+from runs.config import ClusterConfig, parse
+from runs.stepwise_runs import FORMAT
+from tests.runs.records import runs_of
+
+QUICK = [
+    "dataset=spirals",
+    "arms=3",
+    "points=40",
+    "method=xsdc",
+    "representation=kernel",
+    "n_features=8",
+    "supervised_steps=20",
+    "steps=25",
+    "starts=1",
+    "device=cpu",
+]
+
+
+def asked(*more: str) -> list[ClusterConfig]:
+    kept = {item.partition("=")[0]: item for item in [*QUICK, *more]}
+    return parse(ClusterConfig, list(kept.values()))
+
+
+def test_a_run_has_curves_sizes_scores_and_what_was_learned(store, tracker, notes):
+    (result,) = clustering(asked("labels=12"), store, tracker, progress=notes)
+    run = tracker.get(result.run_id)
+    history = tracker.client.get_metric_history
+    assert [point.step for point in history(result.run_id, "loss")] == [10, 20, 30, 40, 45]
+    assert [point.step for point in history(result.run_id, "entropy")] == [30, 40, 45]
+    assert [point.step for point in history(result.run_id, "watched_nmi")] == [30, 40, 45]
+    assert "nothing selects by them" in run.data.tags["watched"]
+    assert sum(int(size) for size in run.data.tags["sizes"].split()) == 120
+    assert run.data.metrics["accuracy"] == result.trials.scores["accuracy"][0]
+    assert "taken to be of the same size" in notes
+    bank = Path(run.data.tags["features"])
+    given = ["dataset=features", f"path={bank}", "method=kmeans", "selection=null", "starts=2"]
+    (learned,) = clustering(parse(ClusterConfig, given), store, tracker)
+    assert learned.shape == (120, 8)
+    weights, _ = read_tensors(bank.parents[2] / "checkpoints" / result.identity / "network.safetensors", FORMAT, "")
+    assert {"network.landmarks", "classifier.weights", "scale"} <= set(weights)
+    (again,) = clustering(asked("labels=12"), store, tracker)
+    assert again.reused
+
+
+class Stopping:
+    """Progress that interrupts after so many steps."""
+
+    def __init__(self, after: int) -> None:
+        self.left = after
+
+    @contextmanager
+    def track(self, description: str, total: int) -> Iterator[object]:
+        def advance(n: int = 1, **numbers: float) -> None:
+            self.left -= n
+            if self.left <= 0:
+                raise KeyboardInterrupt
+
+        yield advance
+
+    def note(self, text: str) -> None:
+        pass
+
+
+def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(store, tracker, notes):
+    config = asked("labels=12")
+    with pytest.raises(KeyboardInterrupt):
+        clustering(config, store, tracker, progress=Stopping(33))
+    (begun,) = runs_of(tracker, "cluster/spirals")
+    (resumed,) = clustering(config, store, tracker, progress=notes)
+    assert resumed.run_id == begun.info.run_id
+    steps = [point.step for point in tracker.client.get_metric_history(resumed.run_id, "loss")]
+    assert steps == [10, 20, 30, 40, 45], "none twice"
+    with pytest.raises(KeyboardInterrupt):
+        clustering(config, store, tracker, progress=Stopping(33), force=True)
+    (whole,) = clustering(config, store, tracker, force=True)
+    assert whole.run_id != resumed.run_id
+    np.testing.assert_array_equal(resumed.trials.labels, whole.trials.labels)
+    assert resumed.trials.objective[0] == whole.trials.objective[0]
+    assert not list(store.cache("checkpoints").glob("*.partial"))
+
+
+def test_pairs_take_the_place_of_labels(store, tracker):
+    few, many = clustering(asked("links=1,800"), store, tracker)
+    assert few.identity != many.identity
+    assert many.trials.scores["nmi"][0] > 0.9, "all that follows from them is known"
+    assert few.trials.scores["nmi"][0] < 0.5
+    (without,) = clustering(asked(), store, tracker)
+    assert "accuracy" not in without.trials.scores
+
+
+def test_several_starts_are_no_training_of_their_own(store, tracker):
+    (found,) = clustering(asked("starts=2", "labels=12", "steps=5"), store, tracker)
+    assert found.trials.given.sum() == 2
+    assert not store.cache("checkpoints").exists() or not list(store.cache("checkpoints").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["max_share=0.2"], "must have the mean share"),
+        (["links=8000"], "120 points have 7,140 pairs; ask for fewer"),
+        (["representation=lenet5"], "lenet5 takes square grey pictures, and 2 columns are none"),
+        (["assignment=pseudo_labels"], "needs labels of every cluster"),
+        (["labels=15", "n_clusters=2"], "set n_clusters to 3 or more"),
+        (["method=kmeans", "links=5"], "KMeans takes no known pairs"),
+        (["labels=110", "batch_size=120", "min_share=0.1", "max_share=0.34"], None),
+    ],
+)
+def test_what_cannot_be(store, tracker, more, message):
+    given = asked(*more) if "method=kmeans" not in more else parse(ClusterConfig, ["dataset=spirals", *more])
+    if message is None:  # just enough room
+        assert clustering(given, store, tracker)
+        return
+    with pytest.raises(InputError, match=message):
+        clustering(given, store, tracker)
+
+
+def test_the_verb_shows_it(tmp_path, capsys):
+    words = [*QUICK, "steps=5", "labels=9"]
+    words = list({word.partition("=")[0]: word for word in words}.values())
+    assert main(["cluster", *words, f"results={tmp_path / 'results'}", "--json"]) == 0
+    (record,) = json.loads(capsys.readouterr().out)
+    assert {"accuracy", "nmi", "clusters_found"} <= record.keys()
