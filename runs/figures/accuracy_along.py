@@ -76,14 +76,20 @@ def accuracy(result: Clustered) -> float:
 
 
 def drawing(
-    along: Along, settings: Mapping[str, str], networks: Sequence[Mapping[str, str]]
+    along: Along, networks: Sequence[Mapping[str, str]], elsewhere: Mapping[str, str]
 ) -> Drawing[ClusterConfig, Clustered]:
-    """The figure of such lines, from the runs of those configs."""
+    """The figure of such lines.
+
+    Args:
+        along: how the runs become lines.
+        networks: settings of the runs.
+        elsewhere: those on another data set.
+    """
     return Drawing(
         schema=ClusterConfig,
-        settings=settings,
+        settings={},
         networks=networks,
-        elsewhere=on_dataset,
+        elsewhere=lambda name: {**elsewhere, **on_dataset(name)},
         read=recorded_clustering,
         run_ids=lambda found: [found.run_id],
         draw=along.draw,

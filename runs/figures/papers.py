@@ -28,6 +28,12 @@ DRAWN: Mapping[str, str] = {
     "entropy/4": "runs.figures.entropy_partitions:BY_NORM",
     "slk/1": "runs.figures.mode_images:DRAWING",
     "slk/2": "runs.figures.energy_by_weight:DRAWING",
+    "xsdc/3": "runs.figures.xsdc:BY_LABELS",
+    "xsdc/6": "runs.figures.xsdc:BY_ASSIGNMENT",
+    "xsdc/9": "runs.figures.xsdc:BY_LINKS",
+    "xsdc/10": "runs.figures.xsdc:BY_SHARE",
+    "xsdc/11": "runs.figures.xsdc:SENSITIVITY",
+    "xsdc/12": "runs.figures.xsdc:UNLABELLED",
     "slk_fewshot/1": "runs.figures.energy_by_weight:DRAWING",
 }
 WAITS_FOR: Mapping[str, str] = {  # by how the names begin
@@ -40,6 +46,12 @@ WAITS_FOR: Mapping[str, str] = {  # by how the names begin
     "entropy/10": "a run: its curves are of formulas alone",
     "entropy/11": "pictures of natural scenes and networks with wrong labels",
     "entropy/12": "the loss of linear heads along their training",
+    "xsdc/4": "maps of learned features",
+    "xsdc/5": "K-means by three similarities",
+    "xsdc/7": "maps of learned features",
+    "xsdc/8": "changed copies of pictures in XSDC",
+    "xsdc/13": "eigenvalues of dissimilarities",
+    "entropy/": "entropy clustering",
 }
 
 

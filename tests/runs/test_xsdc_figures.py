@@ -1,0 +1,91 @@
+"""Figures of XSDC: lines are the numbers of the runs, and captions say what they show, won or lost."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runs.clusterings import clustering
+from runs.config import ClusterConfig, parse
+from runs.figures import xsdc
+from runs.figures.accuracy_along import accuracy, compared, gains, lines_figure
+from runs.figures.papers import drawing
+
+SMALL = ["dataset=spirals", "arms=3", "points=30", "method=xsdc", "n_features=4", "starts=1", "selection=null"]
+
+
+def lines_of(axes: Any) -> dict[str, tuple[list[float], list[float]]]:
+    """What is drawn, by name."""
+    found = {}
+    for bars in axes.containers:
+        line, *_ = bars
+        found[bars.get_label()] = (line.get_xdata().tolist(), line.get_ydata().tolist())
+    return found
+
+
+def test_accuracy_by_labels_is_that_of_the_runs(store, tracker):
+    given = ["labels=6,15", "steps=5,0", "supervised_steps=10", "seed=1,2"]
+    results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
+    figure = xsdc.BY_LABELS.draw(results)
+    (axes,) = figure.axes
+    drawn = lines_of(axes)
+    assert set(drawn) == {"XSDC", "supervised steps alone"}
+    for name, steps in (("XSDC", 5), ("supervised steps alone", 0)):
+        for labels, mean in zip(*drawn[name], strict=True):
+            some = [
+                result
+                for result in results
+                if (result.config.method.options["steps"], float(result.config.labels or 0)) == (steps, labels)
+            ]
+            assert len(some) == 2
+            told = [result.trials.scores["accuracy"][0] for result in some]
+            assert mean == pytest.approx(100 * np.mean(told))
+    caption = xsdc.BY_LABELS.caption(results)
+    assert "points at 6 labels (" in caption
+    assert "of 2 seeds)" in caption
+    assert "the gap" in caption
+    assert "over 2 seeds" in caption
+
+
+def test_pairs_and_other_assignments(store, tracker):
+    given = ["links=null,60", "steps=5", "supervised_steps=0"]
+    results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
+    (axes,) = xsdc.BY_LINKS.draw(results).axes
+    (found,) = lines_of(axes).values()
+    assert found[0] == [0, 60]
+    assert found[1] == pytest.approx([100 * accuracy(result) for result in results])
+    assert "With 0 labels, 60 pairs give" in xsdc.BY_LINKS.caption(results)
+    given = ["labels=9", "steps=5", "assignment=balancing,pseudo_labels"]
+    results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
+    (axes,) = xsdc.BY_ASSIGNMENT.draw(results).axes
+    assert set(lines_of(axes)) == {"balancing", "pseudo_labels"}
+    assert "Balancing is above pseudo-labels by" in xsdc.BY_ASSIGNMENT.caption(results)
+
+
+def test_differences_are_of_the_same_seeds():
+    lines = {"a": {50: {1: 0.8, 2: 0.7, 3: 0.9}, 500: {1: 0.9}}, "b": {50: {2: 0.75, 1: 0.6}, 100: {1: 0.5}}}
+    assert compared(lines, "a", "b") == {50: [pytest.approx(0.2), pytest.approx(-0.05)]}
+    assert gains(lines, "a", "b", "labels") == "+7.5 points at 50 labels (1 of 2 seeds)"
+    assert gains(lines, "a", "c", "labels") == ""
+
+
+def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():
+    panels = {"one": {"a": {0.25: {1: 0.5}, 0.5: {1: 0.6}}}, "two": {"b": {1.0: {1: 0.5, 2: 0.7}}}}
+    figure = lines_figure(panels, {"one": "step", "two": "penalty"}, logarithmic=True)
+    assert [axes.get_xlabel() for axes in figure.axes] == ["step", "penalty"]
+    assert [axes.get_title() for axes in figure.axes] == ["one", "two"]
+    assert all(axes.get_xscale() == "log" for axes in figure.axes)
+    assert lines_of(figure.axes[1])["b"] == ([1.0], [pytest.approx(60)])
+
+
+def test_configs_of_the_figures():
+    """Seeds are paired, and what varies is what the axis shows."""
+    by_labels = drawing("xsdc/3").configs("xsdc/3", "", [], print)
+    assert {config.seed for config in by_labels} == {1, 2, 3}
+    known = {(config.dataset.name, config.asked_labels(), xsdc.stage(config)) for config in by_labels}
+    assert {dataset for dataset, _, _ in known} == {"mnist", "magic"}
+    assert {labels for _, labels, _ in known} == {None, 50, 100, 500}
+    assert {stage for _, _, stage in known} == {"XSDC", "supervised steps alone", "untrained"}
+    assert len(by_labels) == 3 * len(known)
+    sensitivity = drawing("xsdc/11").configs("xsdc/11", "", ["seed=1"], print)
+    assert len(sensitivity) == 15
