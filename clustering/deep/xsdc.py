@@ -18,7 +18,13 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from clustering.deep.constraints import Constraints, constraints
-from clustering.deep.discriminative import left_out_error, ridge, ridge_objective
+from clustering.deep.discriminative import (
+    feature_scale,
+    left_out_error,
+    normalised_features,
+    ridge,
+    ridge_objective,
+)
 from clustering.deep.kernel_networks import OfRows, lenet5_kernel_network
 from clustering.deep.phases import Phase, train
 from clustering.deep.reversal import Assignment, Reversal
@@ -287,8 +293,9 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _classify(self, training: Reversal, generator: np.random.Generator) -> None:
         """Labels for all points, and the classifier that gives them."""
         known, K = training.known, self.n_clusters
-        self._scale = training.scale()
-        features = training.features(training.inputs, self._scale)
+        raw = training.raw_features(training.inputs)
+        self._scale = feature_scale(raw[training.labelled] if len(training.labelled) else raw)
+        features = normalised_features(raw, self._scale)
         self.penalty_ = self._penalty(training)
         told = training.labelled
         if self._all_labelled(known):
