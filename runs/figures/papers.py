@@ -37,7 +37,6 @@ DRAWN: Mapping[str, str] = {
     "slk_fewshot/1": "runs.figures.energy_by_weight:DRAWING",
 }
 WAITS_FOR: Mapping[str, str] = {  # by how the names begin
-    "xsdc/": "XSDC",
     "entropy/2": "views of points in the plane",
     "entropy/5": "a run: its curves are of formulas alone",
     "entropy/7": "a run: its curves are of formulas alone",
@@ -51,7 +50,6 @@ WAITS_FOR: Mapping[str, str] = {  # by how the names begin
     "xsdc/7": "maps of learned features",
     "xsdc/8": "changed copies of pictures in XSDC",
     "xsdc/13": "eigenvalues of dissimilarities",
-    "entropy/": "entropy clustering",
 }
 
 
