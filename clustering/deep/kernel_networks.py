@@ -72,7 +72,7 @@ class KernelLayer(nn.Module):
         self.channels, self.patch, self.kernel, self.padding = channels, patch, kernel, padding
         self.bandwidth, self.fixed = bandwidth, fixed
         size = channels * patch**2
-        begin = torch.eye(size) if fixed else torch.eye(max(filters, size))[:filters, :size]
+        begin = torch.eye(size) if fixed else torch.eye(filters, size)
         self.filters = nn.Parameter(begin, requires_grad=not fixed)
 
     def forward(self, images: Tensor) -> Tensor:

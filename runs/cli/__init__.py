@@ -163,9 +163,10 @@ def _interrupted(given: Sequence[str]) -> str:
     ):
         if given[0] in ("cluster", "fair"):
             whole = "all weights of a path" if given[0] == "fair" else "all starts and settings of a method"
+            learned = "" if given[0] == "fair" else ", but a training that learns features goes on"
             return (
                 f"\ntransduce: interrupted. Finished runs are kept; {whole} are one run, and the one that was "
-                "interrupted begins anew.\nTo go on, give the same command again."
+                f"interrupted begins anew{learned}.\nTo go on, give the same command again."
             )
         return (
             "\ntransduce: interrupted. Finished runs, features and checkpoints are kept, and training up to "
