@@ -5,7 +5,7 @@ All geometric changes are one affine map per image, so that each pixel is interp
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, NamedTuple
 
 import torch
@@ -71,6 +71,17 @@ class Augmentation:
     def __post_init__(self) -> None:
         validate(self)
 
+    def times(self, share: float) -> "Augmentation":
+        """The same changes, each so many times as large (0 to 1); images are mirrored unless it is 0."""
+        if share == 1:
+            return self
+        return replace(
+            self,
+            **{name: share * getattr(self, name) for name in _EXTENTS},
+            crop=1 - share * (1 - self.crop),
+            flip=self.flip and share > 0,
+        )
+
     def __call__(self, images: Tensor, generator: torch.Generator) -> Tensor:
         """Change each image by its own draw.
 
@@ -128,6 +139,9 @@ class Augmentation:
             sign = torch.rand(count, generator=generator).lt(0.5).float() * 2 - 1
             linear = linear * torch.stack([sign, torch.ones(count)], dim=1)[:, None, :]
         return torch.cat([linear, shift[:, :, None]], dim=2)
+
+
+_EXTENTS = ("rotation", "translation", "scale", "shear", "brightness", "contrast", "saturation")
 
 
 def _jittered(images: Tensor, changes: Changes) -> Tensor:

@@ -87,7 +87,7 @@ class Classification(lightning.LightningModule):
         classes = job.head.out_features
         # the papers give the other classes 0.1 / (K - 1) each; torch spreads its smoothing over all K
         self._smoothing = min(1.0, job.training.label_smoothing * classes / (classes - 1))
-        self._augmentation = job.benchmark.augmentation if job.training.augment else None
+        self._augmentation = job.benchmark.augmentation.times(job.training.augment) if job.training.augment else None
         self._draws = torch.Generator()
 
     @property

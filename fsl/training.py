@@ -48,7 +48,7 @@ class Training:
         milestones: epochs at which the step schedule falls.
         gamma: by how much it falls.
         warmup: epochs of rising learning rate.
-        augment: whether images are changed at random as their benchmark says.
+        augment: share of the random changes of the benchmark that images get: 1 all of each, 0 none.
         precision: of the arithmetic; auto is bfloat16 where the processor has it in hardware, else float32.
         validate_every: epochs between validations; the last epoch is always validated.
         validation_tasks: 5-way 1-shot tasks of a validation.
@@ -69,7 +69,7 @@ class Training:
     milestones: tuple[int, ...] = (45, 66)
     gamma: Annotated[float, Within(0, 1)] = 0.1
     warmup: Annotated[float, AtLeast(0)] = 0.0
-    augment: bool = True
+    augment: Annotated[float, Within(0, 1)] = 1.0
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     validate_every: Annotated[int, AtLeast(1)] = 4
     validation_tasks: Annotated[int, AtLeast(1)] = 500

@@ -201,3 +201,13 @@ def test_grey_is_the_mean_of_the_channels_where_torchvision_weighs_them() -> Non
     other = coloured.mean(1, keepdim=True) - v2.functional.rgb_to_grayscale(coloured)
     changed = Augmentation(saturation=0.4)(coloured, draws(2))
     torch.testing.assert_close(changed, want * 255 + (1 - factors) * other, rtol=0, atol=0.02)
+
+
+@given(share=st.floats(0, 1))
+def test_a_share_of_a_change_is_between_none_and_all_of_it(share: float) -> None:
+    part = FULL.times(share)
+    for name in ("rotation", "translation", "scale", "shear", "brightness", "contrast", "saturation"):
+        assert getattr(part, name) == pytest.approx(share * getattr(FULL, name))
+    assert part.crop == pytest.approx(1 - share * 0.7)
+    assert FULL.times(1) == FULL
+    assert torch.equal(FULL.times(0)(images(), draws()), images().float())

@@ -324,7 +324,7 @@ def test_label_smoothing_is_the_papers(tmp_path: Path) -> None:
         Tiny(),
         BASE,
         VALIDATION,
-        replace(SHORT, augment=False),
+        replace(SHORT, augment=0.0),
         0,
         tmp_path,
         "",

@@ -48,7 +48,7 @@ ALIKE = {
     "schedule": "step",
     "gamma": 0.1,
     "warmup": 0.0,
-    "augment": True,
+    "augment": 1.0,
     "validation_tasks": 500,
     "patience": None,  # all epochs are trained; the best, not the last, is kept
 }
