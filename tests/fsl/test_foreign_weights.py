@@ -1,83 +1,17 @@
 """Weights of other programs: the same network comes out, whatever its tensors are called and however they are filed."""
 
 import functools
-import os
-import random
-from collections import OrderedDict
 
-import numpy as np
 import pytest
 import timm
 import torch
 import torchvision
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from safetensors.torch import save_file
 from torch import nn
 
-from clustering.errors import InputError
 from fsl.backbones import create_backbone
 from fsl.foreign_weights import import_backbone, read_weights
-from fsl.key_matching import Unmatched, match_keys
+from tests.fsl.weight_files import as_double, as_legacy_tar, as_npz, as_pth, as_safetensors, conv4, prefixed
 from tests.oracles import papers_networks as papers
-
-
-class Theirs(nn.Module):
-    """The network of few-shot learning as most programs write it: biases, ReLU before pooling, names of its own."""
-
-    def __init__(self, depth, channels=3, classes=None):
-        super().__init__()
-        for i in range(depth):
-            convolution = nn.Conv2d(64 if i else channels, 64, 3, padding=1)
-            setattr(self, f"conv{i + 1}", nn.Sequential(convolution, nn.BatchNorm2d(64)))
-        self.depth = depth
-        if classes:
-            self.fc = nn.Linear(64, classes)
-        generator = torch.Generator().manual_seed(depth)
-        for name, tensor in self.state_dict().items():
-            if tensor.is_floating_point():
-                drawn = torch.rand(tensor.shape, generator=generator)
-                tensor.copy_(drawn + 0.5 if name.endswith(("1.weight", "running_var")) else (drawn - 0.5) / 4)
-
-    def forward(self, x):
-        for i in range(self.depth):
-            x = getattr(self, f"conv{i + 1}")(x).relu()
-            x = nn.functional.max_pool2d(x, 2) if i < 4 else x
-        return x.flatten(1)
-
-
-def conv4(depth=4, **options):
-    return Theirs(depth, **options).eval()
-
-
-def prefixed(state, prefix):
-    return OrderedDict((prefix + key, value) for key, value in state.items())
-
-
-def as_npz(state, path):
-    np.savez(path.with_suffix(".npz"), **{key: value.numpy() for key, value in state.items()})
-    return path.with_suffix(".npz")
-
-
-def as_safetensors(state, path):
-    save_file(dict(state), path.with_suffix(".safetensors"))
-    return path.with_suffix(".safetensors")
-
-
-def as_pth(state, path):
-    torch.save(dict(state), path.with_suffix(".pth"))
-    return path.with_suffix(".pth")
-
-
-def as_legacy_tar(state, path):
-    beside = {"epoch": 3, "arch": "conv4", "state_dict": prefixed(state, "module."), "best_prec1": 0.5}
-    beside["optimizer"] = {"state": {0: {"momentum_buffer": torch.zeros(3)}}, "param_groups": [{"lr": 0.1}]}
-    torch.save(beside, path.with_suffix(".pth.tar"), _use_new_zipfile_serialization=False)
-    return path.with_suffix(".pth.tar")
-
-
-def as_double(state, path):
-    return as_pth({key: value.double() if value.is_floating_point() else value for key, value in state.items()}, path)
 
 
 @pytest.mark.parametrize("write", [as_npz, as_safetensors, as_pth, as_legacy_tar, as_double])
@@ -145,35 +79,6 @@ def test_weights_of_the_papers_networks_give_the_features_of_their_code(tmp_path
     assert found.left_out == (f"module.{head}.weight", f"module.{head}.bias")
 
 
-@pytest.fixture(scope="module")
-def resnet():
-    torch.manual_seed(0)
-    return create_backbone("resnet10t", channels=3, size=32).eval().state_dict()
-
-
-@given(
-    prefix=st.sampled_from(["", "module.", "encoder.", "model.backbone."]),
-    order=st.randoms(use_true_random=False),
-    beside=st.booleans(),
-    counted=st.booleans(),
-)
-@settings(max_examples=25, deadline=None)
-def test_equal_names_are_found_in_any_order_behind_any_prefix(
-    resnet, prefix: str, order: random.Random, beside: bool, counted: bool
-):
-    state = {key: value for key, value in resnet.items() if counted or not key.endswith("num_batches_tracked")}
-    if beside:
-        state |= {"fc.weight": torch.zeros(7, 512), "fc.bias": torch.zeros(7)}
-    keys = list(state)
-    order.shuffle(keys)
-    weights = {prefix + key: state[key] for key in keys} | ({"projector.0.weight": torch.ones(2)} if prefix else {})
-    found = match_keys(weights, resnet).tensors
-    assert found.keys() == resnet.keys()
-    for key, tensor in resnet.items():
-        if not key.endswith("num_batches_tracked"):
-            assert torch.equal(found[key], tensor)
-
-
 def test_our_own_checkpoint_is_taken_as_well(tmp_path):
     from fsl.checkpoints import save_backbone
 
@@ -232,154 +137,6 @@ def test_networks_of_timm_without_their_classifier(tmp_path, name, size):
     torch.testing.assert_close(found(images), want(images), rtol=1e-4, atol=1e-5)
     assert found.left_out
     assert all(key.startswith("head.") for key in found.left_out)
-
-
-def test_a_network_whose_tensors_are_cut_otherwise_is_refused_in_the_files_own_names(tmp_path):
-    network = torchvision.models.VisionTransformer(32, 16, 2, 2, 64, 128)
-    message = refused(as_pth(network.state_dict(), tmp_path / "w"), "test_vit", size=32)
-    assert "the file's class_token (1, 1, 64)" in message
-    assert "encoder.layers.encoder_layer_0.self_attention.in_proj_weight (192, 64)" in message
-
-
-def refused(path, name="conv4", channels=3, size=32):
-    with pytest.raises(InputError) as caught:
-        import_backbone(path, name, channels=channels, size=size)
-    message = str(caught.value)
-    assert message.startswith(str(path))
-    return message
-
-
-def test_of_a_deeper_network_each_tensor_without_a_place_is_named(tmp_path):
-    message = refused(as_npz(conv4(6).state_dict(), tmp_path / "deep"))
-    for key, tensor in conv4(6).state_dict().items():
-        if not key.endswith("num_batches_tracked"):
-            assert (f"{key} {tuple(tensor.shape)}" in message) == (key[:5] in ("conv5", "conv6"))
-    assert "backbone conv4" in message
-    assert "backbone=NAME" in message
-
-
-def test_of_a_shallower_network_each_missing_tensor_is_named(tmp_path):
-    message = refused(as_npz(conv4().state_dict(), tmp_path / "flat"), "conv6")
-    for key in create_backbone("conv6", channels=3, size=32).state_dict():
-        assert (f"{key} (" in message) == (
-            key.startswith(("blocks.4", "blocks.5")) and not key.endswith("num_batches_tracked")
-        )
-
-
-def test_weights_for_other_channels_do_not_fit(tmp_path):
-    message = refused(as_npz(conv4().state_dict(), tmp_path / "colour"), channels=1)
-    assert "blocks.0.0.weight (64, 1, 3, 3)" in message
-    assert "conv1.0.weight (64, 3, 3, 3)" in message
-    assert "blocks.0.1" not in message, "what fits is not named"
-
-
-def test_a_renamed_tensor_is_named_on_both_sides(resnet):
-    weights = dict(resnet)
-    weights["layer9.conv1.weight"] = weights.pop("layer3.0.conv1.weight")
-    with pytest.raises(Unmatched, match=r"layer3\.0\.conv1\.weight .* for the file's layer9\.conv1\.weight \(256"):
-        match_keys(weights, resnet)
-
-
-def test_layers_of_equal_shape_in_another_order_are_not_taken():
-    """By order only where all is alike: a normalisation before its convolution is another network."""
-    theirs = conv4().state_dict()
-    layers = list(dict.fromkeys(key.rpartition(".")[0] for key in theirs))
-    layers[2], layers[3] = layers[3], layers[2]
-    turned = {key: theirs[key] for layer in layers for key in theirs if key.rpartition(".")[0] == layer}
-    with pytest.raises(Unmatched, match=r"conv2\.1\.weight"):
-        match_keys(turned, create_backbone("conv4", channels=3, size=32).state_dict())
-
-
-class Malicious:
-    def __init__(self, path):
-        self.path = path
-
-    def __reduce__(self):
-        return os.mkdir, (str(self.path),)
-
-
-@pytest.mark.parametrize("new_format", [True, False])
-def test_a_file_that_would_run_code_is_refused_unrun(tmp_path, new_format):
-    path, trap = tmp_path / "model.pth", tmp_path / "trap"
-    state = conv4().state_dict() | {"extra": Malicious(trap)}
-    torch.save({"state_dict": state}, path, _use_new_zipfile_serialization=new_format)
-    message = refused(path)
-    assert "mkdir" in message
-    assert "torch.save(model.state_dict(), FILE)" in message
-    assert not trap.exists()
-
-
-def test_builtin_functions_are_named_and_text_is_no_pickle(tmp_path):
-    class Evaluates:
-        def __reduce__(self):
-            return eval, ("1",)
-
-    torch.save({"state_dict": Evaluates()}, tmp_path / "model.pth")
-    assert "holds eval, which only running code could build" in refused(tmp_path / "model.pth")
-    (tmp_path / "model.pth").write_text("hello\n")
-    assert "(it cannot be unpickled)" in refused(tmp_path / "model.pth")
-
-
-def test_a_pickled_network_is_refused(tmp_path):
-    torch.save(nn.Sequential(nn.Conv2d(3, 64, 3)), tmp_path / "model.pt")
-    assert "torch.nn" in refused(tmp_path / "model.pt")
-
-
-def test_an_archive_of_objects_is_refused(tmp_path):
-    trap = tmp_path / "trap"
-    np.savez(tmp_path / "objects.npz", a=np.array([Malicious(trap)], dtype=object))
-    assert "damaged, or no file of weights" in refused(tmp_path / "objects.npz")
-    assert not trap.exists()
-
-
-@pytest.mark.parametrize("write", [as_npz, as_safetensors, as_pth, as_legacy_tar])
-@pytest.mark.parametrize("damage", [lambda data: data[: len(data) // 2], lambda _: b"", lambda _: b"rubbish" * 9])
-def test_a_damaged_file_is_named(tmp_path, write, damage):
-    path = write(conv4().state_dict(), tmp_path / "weights")
-    path.write_bytes(damage(path.read_bytes()))
-    assert "damaged, or no file of weights" in refused(path)
-
-
-@pytest.mark.parametrize("write", [as_npz, as_safetensors, as_pth, as_legacy_tar])
-def test_however_a_file_is_damaged_the_message_is_a_line(tmp_path, write):
-    """PyTorch's own are paragraphs, with the advice to run the file's code."""
-    path = write(conv4().state_dict(), tmp_path / "weights")
-    whole = path.read_bytes()
-    cuts = [whole[:size] for size in (*range(0, 300, 9), len(whole) // 3, len(whole) - 9)]
-    flips = [whole[:at] + bytes([whole[at] ^ 87]) + whole[at + 1 :] for at in range(0, 1500, 11)]
-    for number, data in enumerate(cuts + flips):
-        path.write_bytes(data)
-        try:
-            read_weights(path)
-        except InputError as error:
-            message = str(error).replace(str(path), "FILE")
-            assert len(message) < 200
-            assert "weights_only" not in message
-            assert message.isprintable()
-        else:
-            assert number >= len(cuts), "a part of a file is none"
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ([1, 2], "holds list"),
-        ({"epoch": 3}, "holds a dict of epoch"),
-        (torch.ones(3), "holds Tensor"),
-        ({}, "holds an empty dict, and no state dict"),
-    ],
-)
-def test_a_file_without_a_state_dict_says_what_it_holds(tmp_path, content, words):
-    torch.save(content, tmp_path / "model.pth")
-    assert words in refused(tmp_path / "model.pth")
-
-
-def test_a_missing_file_and_an_unknown_kind_are_named(tmp_path):
-    assert "no such file" in refused(tmp_path / "none.npz")
-    (tmp_path / "weights.h5").write_bytes(b"x")
-    assert ".safetensors, .npz, .pth" in refused(tmp_path / "weights.h5")
-    (tmp_path / "folder.npz").mkdir()
-    assert "no such file" in refused(tmp_path / "folder.npz")
 
 
 PUBLISHED = {

@@ -2,15 +2,11 @@
 
 import csv
 import gzip
-import io
 import pickle
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
-from PIL import Image
 
 from clustering.errors import InputError
 from fsl.benchmarks import BENCHMARKS
@@ -19,47 +15,13 @@ from fsl.benchmarks.catalogue import class_lists
 from fsl.benchmarks.cifar_fs import CifarFs
 from fsl.benchmarks.cub import Cub
 from fsl.benchmarks.fc100 import Fc100
-from fsl.benchmarks.images import open_images
-from fsl.benchmarks.inat import INat
 from fsl.benchmarks.listed import ListedBenchmark
 from fsl.benchmarks.mini import MiniImageNet
-from fsl.benchmarks.survey import survey
 from fsl.benchmarks.tiered import TieredImageNet
-from fsl.samplers.whole_split import WholeSplit
+from tests.fsl.small_benchmarks import colours, few, pixels, png, write_cub, write_picture
 
 WORDS = dict(zip(SPLITS, ("train", "val", "test"), strict=True))
 LISTED = [kind for kind in map(BENCHMARKS.load, BENCHMARKS.table) if issubclass(kind, ListedBenchmark)]
-
-
-def few(monkeypatch, kind, each):
-    """The benchmark with so many pictures a class."""
-    counts = kind.catalogue.counts
-    images = {split: each * counts[split] for split in SPLITS}
-    monkeypatch.setattr(kind, "catalogue", replace(kind.catalogue, each=each, images=images))
-
-
-def pixels(labels, size):
-    """(N, size, size, 3), each picture of one colour: label, number of the picture, 200."""
-    images = np.zeros((len(labels), size, size, 3), np.uint8)
-    images[..., 0] = (np.asarray(labels) % 256)[:, None, None]
-    images[..., 1] = (np.arange(len(labels)) % 256)[:, None, None]
-    images[..., 2] = 200
-    return images
-
-
-def png(image):
-    file = io.BytesIO()
-    Image.fromarray(image).save(file, "PNG")
-    return file.getvalue()
-
-
-def colours(found):
-    return found.images[0 : found.images.shape[0]][:, :, 0, 0]
-
-
-def write_picture(path, colour):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(png(np.full((4, 4, 3), np.array(colour) % 256, np.uint8)))
 
 
 class TestLists:
@@ -222,14 +184,6 @@ class TestCaches:
         assert Fc100(str(tmp_path)).source() != sources[0]
 
 
-def write_cub(folder):
-    names = [name for names in Cub.catalogue.classes.values() for name in names]
-    for name in names:
-        for number in (1, 2):
-            write_picture(folder / "images" / name / f"{name[4:]}_{number:04d}.jpg", int(name[:3]))
-    return names
-
-
 class TestListsOfPictures:
     @pytest.mark.parametrize("header", ["", "filename,label\n", "label,filename\n"])
     @pytest.mark.parametrize("packed", [False, True])
@@ -297,107 +251,6 @@ class TestListsOfPictures:
         (tmp_path / "train.csv").write_bytes(text)
         with pytest.raises(InputError, match=rf"train\.csv: .*{message}"):
             MiniImageNet(str(tmp_path)).source()
-
-
-def test_a_class_that_nobody_knows_is_no_class_of_its_split(tmp_path, monkeypatch):
-    few(monkeypatch, Cub, 2)
-    write_cub(tmp_path)
-    for name in ("train", "test", "elsewhere"):
-        write_picture(tmp_path / name / "999.No_bird" / "1.jpg", 3)
-    for split in SPLITS:
-        assert Cub(str(tmp_path)).read(split).class_names == Cub.catalogue.classes[split]
-    strangers = Cub(str(tmp_path)).listing("novel").strangers  # the third is of base classes
-    assert {name: len(files) for name, files in strangers.items()} == {"999.No_bird": 2}
-
-
-def test_birds_keep_their_shape(tmp_path, monkeypatch):
-    """Of a wide picture of three equal squares the one in the middle is kept."""
-    few(monkeypatch, Cub, 2)
-    write_cub(tmp_path)
-    first = Cub.catalogue.classes["novel"][0]
-    path = sorted((tmp_path / "images" / first).iterdir())[0]
-    path.write_bytes(png(np.repeat(np.array([10, 100, 200], np.uint8), 200)[None, :, None].repeat(200, 0).repeat(3, 2)))
-    assert (Cub(str(tmp_path)).read("novel").images[0:1][..., 4:-4] == 100).all()  # beside Lanczos' ringing
-
-
-def write_divided(folder, monkeypatch, form, support):
-    """11 pictures of a novel class a..k and 7 of another, of which these are support; ten base classes."""
-    classes = {**INat.catalogue.classes, "novel": ("112", "113")}
-    counts, images = dict(zip(SPLITS, (10, 1, 2), strict=True)), dict(zip(SPLITS, (0, 0, 18), strict=True))
-    monkeypatch.setattr(INat, "catalogue", replace(INat.catalogue, classes=classes, counts=counts, images=images))
-    rows = {"train": [f"train/{number}/a.png,{number}" for number in range(500, 510)], "test": []}
-    for name, letters in {"112": "abcdefghijk", "113": "abcdefg"}.items():
-        for letter in letters:
-            place = "repr" if letter in support[name] else "query"
-            rows["test"].append(f"test/{name}/{letter}.png,{name}")
-            rows.setdefault(place, []).append(f"{place}/{name}/{letter}.png,{name}")
-    for word, lines in rows.items():
-        for number, line in enumerate(lines):
-            file, _, name = line.partition(",")
-            write_picture(folder / file, (int(name), ord(file[-5]), 9))
-            if form == "lists" and word in ("repr", "query"):  # there the lists alone divide
-                lines[number] = f"test/{file.partition('/')[2]},{name}"
-        if form == "lists":
-            (folder / f"{word}.csv").write_text("\n".join(lines))
-
-
-class TestINat:
-    @pytest.mark.parametrize("form", ["folders", "lists"])
-    def test_novel_pictures_lie_in_two_places_and_some_base_classes_validate_too(self, tmp_path, monkeypatch, form):
-        novel = INat.catalogue.classes["novel"]
-        base = [str(number) for number in range(10_000, 10_908)]
-        monkeypatch.setattr(INat, "catalogue", replace(INat.catalogue, images=dict.fromkeys(SPLITS, 0)))
-        rows = {"train": [], "repr": [], "query": []}
-        for word, names in (("train", base), ("repr", novel), ("query", novel)):
-            for name in names:
-                file = f"{word}/{name}/{word}.png"
-                if form == "folders" or name in (base[0], novel[0]):
-                    write_picture(tmp_path / file, 9)
-                rows[word].append(f"{file},{name}")
-        if form == "lists":
-            for word, lines in rows.items():
-                (tmp_path / f"{word}.csv").write_text("\n".join(lines))
-            (tmp_path / "val.csv").write_text("\n".join(rows["train"]))
-        benchmark = INat(str(tmp_path))
-        assert len(benchmark.source()) == 16
-        found = [benchmark.read(split) for split in SPLITS]
-        assert [len(split.class_names) for split in found] == [908, 90, 227]
-        assert [len(split.labels) for split in found] == [908, 90, 454]
-        assert found[1].class_names[:2] == ("base 10009", "base 10019")
-        assert found[1].images.names[0].endswith("train/10009/train.png")
-        assert set(found[1].class_names) < set(found[0].class_names)
-        assert found[2].class_names == tuple(sorted(novel, key=int))
-        assert colours(found[2])[0].tolist() == [9, 9, 9] if form == "folders" else True
-
-    @pytest.mark.parametrize("form", ["folders", "lists"])
-    def test_support_comes_first_as_the_authors_divide(self, tmp_path, monkeypatch, form):
-        """Their test/ has all novel pictures, to which repr/ and query/ are links."""
-        write_divided(tmp_path, monkeypatch, form, {"112": "bf", "113": "c"})
-        found = INat(str(tmp_path)).read("novel")
-        assert found.class_names == ("112", "113")
-        assert [name.removesuffix(".png")[-1] for name in found.images.names] == list("bfacdeghijkcabdefg")
-        if form == "folders":
-            assert [Path(name).parts[-3] for name in found.images.names[:3]] == ["repr", "repr", "query"]
-        (labels, support) = torch.from_numpy(found.labels), WholeSplit(support="first")
-        task = support.tasks(labels, seed=3).first(1)
-        assert sorted(task.support[0].tolist()) == [0, 1, 11]
-        assert sorted(task.query[0].tolist()) == [*range(2, 11), *range(12, 18)]
-
-    @pytest.mark.parametrize("support", [{"112": "bfa", "113": "c"}, {"112": "bf", "113": "cd"}])
-    def test_another_division_is_named(self, tmp_path, monkeypatch, support):
-        write_divided(tmp_path, monkeypatch, "folders", support)
-        (wrong,) = (name for name, right in {"112": 2, "113": 1}.items() if len(support[name]) != right)
-        with pytest.raises(InputError, match=rf"pictures of class {wrong} are in repr, .* \(1 classes .*data check"):
-            INat(str(tmp_path)).read("novel")
-        found = survey(INat(str(tmp_path))).splits[2]
-        assert (found.classes, found.pictures, len(found.broken)) == (2, 18, 1)
-
-    def test_base_pictures_that_validate_are_not_there_twice(self, tmp_path, monkeypatch):
-        write_divided(tmp_path, monkeypatch, "folders", {"112": "bf", "113": "c"})
-        benchmark = INat(str(tmp_path))
-        assert survey(benchmark).twins == ()
-        read = [open_images(benchmark, split, tmp_path / "cache").class_names for split in SPLITS]
-        assert set(read[1]) < set(read[0])
 
 
 @pytest.mark.parametrize("kind", LISTED)

@@ -128,6 +128,17 @@ def trained(tmp_path, trained_results, store):
     return store
 
 
+@pytest.fixture
+def evaluate(tracker, notes):
+    """Evaluates on a store that has checkpoint and features."""
+    from runs.stages import evaluation
+
+    def run(configs, **more):
+        return evaluation(configs, tracker.store, tracker, progress=notes, **more)
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def child_environment():
     """The environment in which a child process finds the packages and the plug-ins."""

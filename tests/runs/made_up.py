@@ -8,12 +8,16 @@ from clustering.streams import stream
 from runs.config import EvaluateConfig, parse
 from runs.tables.claims import Finding
 from runs.tables.paper import judged, paper_table
-from runs.tables.table import Near, SeedResult, Table
+from runs.tables.published import Value
+from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
+from runs.tables.verdicts import Verdict
 
 FINDINGS = (
     Finding("LaplacianShot is better than SimpleShot", "thesis Tables 4.1, 4.2", "1-shot", "holds", "+3.97"),
     Finding("100 % of a_b < {c} & d", "nowhere", "", "not run", ""),
 )
+
+SHARES = (0.0, 0.3, 1.0)  # of cells with a run
 
 
 @functools.cache
@@ -51,3 +55,14 @@ def filled(name: str, share: float, seeds: int = 1) -> Table:
             cell = dataclasses.replace(cell, near=near)
         cells[row, column] = cell
     return judged(dataclasses.replace(table, cells=cells))
+
+
+def hostile(rows, columns, name="thesis/4.1"):
+    """A paper's table of rows and columns of these names."""
+    value = Value(61.2, "61.20 ± 1.80", 1.8, "own")
+    cell = Cell(config(), results=(SeedResult(0, 0.6, 0.01, 100, "a" * 32),), published=value, verdict=Verdict("below"))
+    rows = tuple(Row(text, group=text, kind=text, note=text) for text in dict.fromkeys(rows))
+    columns = tuple(Column(text, group=text) for text in dict.fromkeys(columns))
+    return Table(
+        name, rows[0].name, rows, columns, {(r, c): cell for r in rows for c in columns}, notes=(rows[0].name,)
+    )

@@ -1,13 +1,10 @@
-"""Verbs, flags, exit codes, and what goes to which stream. The stages themselves are stood in for."""
+"""Verbs, exit codes, and what goes to which stream. The stages themselves are stood in for."""
 
 import errno
-import io
 import json
 import os
-import re
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +13,8 @@ import pytest
 from clustering.errors import InputError
 from fsl.backbones import OWN
 from fsl.scores import ClassScores
-from runs import cli, console, overrides, stages
+from runs import cli, stages
 from runs.cli import main
-from runs.cli.flags import Flags, parse_flags
 from runs.config import parse
 from runs.stages import Checkpoint, Result
 from runs.tables.published import published_names
@@ -351,122 +347,3 @@ def test_list_shows_a_backbone_that_has_no_file_of_its_own(monkeypatch, capsys):
     names = [row["name"] for row in json.loads(capsys.readouterr().out)["backbones"]]
     assert "tiny_conv" in names
     assert len(set(names)) == len(names)
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
-def test_bars_move_on_a_terminal_only(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    shown = Terminal()
-    monkeypatch.setattr(sys, "stderr", shown)
-    screen = console.Console()
-    with screen.track("training", 3) as outer:
-        screen.note("a [bold] note")
-        with screen.track("validating", 2) as inner:
-            inner(2, accuracy=0.25)
-        outer(3, train_loss=1.5)
-    text = shown.getvalue()
-    assert "training" in text
-    assert "validating" in text
-    assert "training: 3 of 3" in text
-    assert "validating: " not in text
-    assert "train loss 1.5" in text
-    assert "a [bold] note" in text
-    assert "\x1b" in text
-
-
-def test_what_takes_long_says_how_far_it_is_where_no_bar_moves(monkeypatch):
-    said, log = threading.Semaphore(0), io.StringIO()
-
-    class Log(io.StringIO):
-        def write(self, text):
-            log.write(text)
-            said.release()
-            return len(text)
-
-    monkeypatch.setattr(console, "PATIENCE", 0.01)
-    monkeypatch.setattr(sys, "stderr", Log())
-    with console.Console().track("fine-tuning", 2) as advance:
-        assert said.acquire(timeout=60)
-        advance(1, accuracy=0.5)
-        while "1 of 2" not in log.getvalue():
-            assert said.acquire(timeout=60)
-    first, *_, last = log.getvalue().splitlines()
-    assert first.startswith("fine-tuning: 0 of 2 after 0 s")
-    assert re.match("fine-tuning: 1 of 2 in .* s  accuracy 0.5", last)
-
-
-def test_a_bar_ends_with_an_error(monkeypatch):
-    monkeypatch.setenv("TERM", "xterm")
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    screen = console.Console()
-    with pytest.raises(ZeroDivisionError), screen.track("training", 3):
-        raise ZeroDivisionError
-    assert screen._bars._progress is None
-
-
-def test_lanes_leave_a_line_each(capsys):
-    screen = console.Console()
-    with screen.track("jobs", 2) as jobs:
-        one, other = screen.lane().track("first", 1), screen.lane().track("second", 3)
-        first, second = one.__enter__(), other.__enter__()
-        first(1)
-        one.__exit__(None, None, None)
-        second(3)
-        other.__exit__(None, None, None)
-        jobs(2)
-    said = capsys.readouterr().err
-    assert [line.partition(":")[0] for line in said.splitlines()] == ["first", "second", "jobs"]
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"), [("\n", True), ("Y\n", True), (" yes\n", True), ("n\n", False), ("", False)]
-)
-def test_a_question_is_answered(monkeypatch, capsys, typed, meant):
-    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
-    assert console.Console(quiet=True).agree("go on?") is meant
-    assert "go on? [Y/n]" in capsys.readouterr().err
-
-
-def test_flags_take_values_behind_or_after_them():
-    allowed = ("run-missing", "yes", "executor", "limit-minutes")
-    found = parse_flags(
-        "table", allowed, ["x", "--limit-minutes", "2.5", "-y", "--executor=dask://host:8786", "tasks=5"]
-    )
-    assert found == Flags(settings=("x", "tasks=5"), yes=True, executor="dask://host:8786", limit_minutes=2.5)
-
-
-def test_keys_may_be_written_as_flags():
-    found = parse_flags("x", (), ["--support", "my, own 'pictures'", "--query=a,b", "device=cpu"], ("support", "query"))
-    assert [overrides.values(*overrides.split(setting))[0].text for setting in found.settings] == [
-        "my, own 'pictures'",
-        "a,b",
-        "cpu",
-    ]
-    for typed in (["--query"], ["--query="], ["--query", "--support", "x"]):
-        with pytest.raises(InputError, match="--query VALUE"):
-            parse_flags("x", (), typed, ("support", "query"))
-    with pytest.raises(InputError, match="did you mean '--support'"):
-        parse_flags("x", (), ["--suport", "y"], ("support", "query"))
-
-
-@pytest.mark.parametrize(
-    ("typed", "words"),
-    [
-        (["--limit-minutes"], "a number above 0"),
-        (["--limit-minutes", "soon"], "'soon'"),
-        (["--limit-minutes=0"], "a number above 0"),
-        (["--limit-minutes=nan"], "a number above 0"),
-        (["--executor=slurm://here"], "dask://HOST:PORT"),
-        (["--executor=dask://here"], "dask://HOST:PORT"),
-        (["--yes=no"], "takes no value"),
-        (["--shot=5"], "without dashes: shot=5"),
-    ],
-)
-def test_a_flag_says_what_it_takes(typed, words):
-    with pytest.raises(InputError, match=re.escape(words)):
-        parse_flags("table", ("yes", "executor", "limit-minutes"), typed)

@@ -1,32 +1,25 @@
-"""Tables as text: all of the papers in all formats, and names that no format may stumble over."""
+"""Tables as text: all of the papers in all formats."""
 
 import csv
-import html.parser
 import io
 import json
 import math
 import re
-import shutil
-import subprocess
-from itertools import groupby, pairwise
+from itertools import groupby
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
 from runs import console
-from runs.tables.formats import FILES, latex, latex_text, markdown, numbers, records, terminal, wording
+from runs.tables.formats import FILES, markdown, numbers, records, terminal, wording
 from runs.tables.formats import html as html_format
 from runs.tables.formats.layout import Layout, Room
-from runs.tables.published import Value, published_names
-from runs.tables.table import Cell, Column, Row, SeedResult, Table
-from runs.tables.verdicts import Verdict
-from tests.runs.made_up import FINDINGS, config, filled
+from runs.tables.published import published_names
+from runs.tables.table import Table
+from tests.runs.made_up import FINDINGS, SHARES, filled
+from tests.runs.pages import Reader, squeezed
 
-SHARES = (0.0, 0.3, 1.0)
-OVERFULL = 1.0  # points that a line of LaTeX may stick out
 RUN = re.compile(r"\b[0-9a-f]{32}\b")
 UNMARKED = dict.fromkeys(terminal.RAISED.values())  # without the marks of footnotes
 everything = pytest.mark.parametrize(
@@ -38,55 +31,6 @@ def shown(table, width, monkeypatch, capsys, findings=FINDINGS):
     monkeypatch.setattr(console, "WIDE", width)
     terminal.show(table, findings, console.Console())
     return capsys.readouterr().out
-
-
-class Reader(html.parser.HTMLParser):
-    """The text of a page; every tag is closed, every id there once."""
-
-    def __init__(self, page):
-        super().__init__()
-        self.texts, self.open, self.tags, self.ids, self.links = [], [], [], [], []
-        self.feed(page)
-        self.close()
-        assert self.open == []
-        assert len(self.ids) == len(set(self.ids))
-
-    def handle_starttag(self, tag, attributes):
-        found = dict(attributes)
-        self.tags.append((tag, found))
-        self.ids += [found["id"]] if "id" in found else []
-        self.links += [found["href"]] if "href" in found else []
-        if tag not in ("meta", "br"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        self.texts.append(data)
-
-    @property
-    def text(self):
-        return "".join(self.texts)
-
-
-def markdown_cells(text):
-    """The cells of the tables of a Markdown text, as a reader sees them."""
-    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(text)
-    cells = []
-    for before, token in pairwise(tokens):
-        if before.type in ("td_open", "th_open"):
-            kept = [child for child in token.children if child.type != "html_inline"]
-            assert {child.type for child in kept} <= {
-                "text",
-                "text_special",
-                "em_open",
-                "em_close",
-                "strong_open",
-                "strong_close",
-            }
-            cells.append("".join(child.content for child in kept))
-    return cells
 
 
 def facts(table):
@@ -102,10 +46,6 @@ def facts(table):
         if cell.verdict:
             yield cell.verdict.status
     yield from (erratum.text for erratum in table.errata)
-
-
-def squeezed(text):
-    return "".join(text.split())
 
 
 @everything
@@ -213,94 +153,6 @@ def test_halves_without_a_row_in_common_stand_below_each_other():
     assert len(wording.blocks(filled("thesis/4.1", 0.0))) == 1
 
 
-def compiled(tmp_path, tables):
-    """The log of a document of these tables."""
-    if shutil.which("pdflatex") is None:
-        pytest.skip("pdflatex is not installed")
-    (tmp_path / "all.tex").write_text(latex.document(tables))
-    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
-    found = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
-    log = (tmp_path / "all.log").read_text(errors="replace")
-    assert found.returncode == 0, log[-2000:]
-    assert (tmp_path / "all.pdf").read_bytes().startswith(b"%PDF")
-    assert "Missing character" not in log
-    return log
-
-
-def test_every_table_compiles_within_its_page(tmp_path):
-    log = compiled(
-        tmp_path, [latex.latex(filled(name, share), FINDINGS) for name in published_names() for share in SHARES]
-    )
-    assert max(map(float, re.findall(r"Overfull \\hbox \((\d+\.\d+)pt", log)), default=0) <= OVERFULL
-
-
-def test_any_name_compiles(tmp_path):
-    signs = [*range(32, 127), *range(0xA0, 0x250), *range(0x370, 0x400), *range(0x2000, 0x2300), 0x1F600]
-    text = "".join(map(chr, signs))
-    names = [text[i : i + 8] for i in range(0, len(text), 8)]
-    compiled(tmp_path, [latex.latex(hostile(names, names[:2]), FINDINGS)])
-
-
-def hostile(rows, columns, name="thesis/4.1"):
-    """A paper's table of rows and columns of these names."""
-    value = Value(61.2, "61.20 ± 1.80", 1.8, "own")
-    cell = Cell(config(), results=(SeedResult(0, 0.6, 0.01, 100, "a" * 32),), published=value, verdict=Verdict("below"))
-    rows = tuple(Row(text, group=text, kind=text, note=text) for text in dict.fromkeys(rows))
-    columns = tuple(Column(text, group=text) for text in dict.fromkeys(columns))
-    return Table(
-        name, rows[0].name, rows, columns, {(r, c): cell for r in rows for c in columns}, notes=(rows[0].name,)
-    )
-
-
-printable = st.text(st.characters(blacklist_categories=("C", "Z")), min_size=1, max_size=12)
-special = st.text(st.sampled_from(r"""\|`*_[]<>{}()#+-.!~$%&^'"@:=1aé """), min_size=1, max_size=12)
-names = st.lists(st.one_of(printable, special).map(str.strip).filter(bool), min_size=1, max_size=3, unique=True)
-
-
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(names)
-def test_markdown_shows_names_as_they_are(texts):
-    text = FILES["md"](hostile(texts, ["1-shot"]), ())
-    cells = [squeezed(cell) for cell in markdown_cells(text)]
-    for name in texts:
-        assert squeezed(name) in cells  # of its group
-        assert any(
-            cell.startswith(squeezed(name)) and len(cell) > len(squeezed(name)) for cell in cells
-        )  # with its mark
-    assert "<" not in re.sub(r"</?sup>|\\<|[^\s]*&lt;", "", text)
-
-
-@settings(deadline=None)
-@given(names)
-def test_html_shows_names_as_they_are(texts):
-    page = Reader(html_format.page(hostile(texts, texts)))
-    known = Reader(html_format.page(hostile(["a", "b", "c"], ["a", "b", "c"])))
-    assert {tag for tag, _ in page.tags} <= {tag for tag, _ in known.tags}
-    for name in texts:
-        assert squeezed(name) in squeezed(page.text)
-
-
-@settings(deadline=None)
-@given(names)
-def test_csv_holds_names_as_they_are(texts):
-    lines = list(csv.DictReader(io.StringIO(FILES["csv"](hostile(texts, texts), ()))))
-    assert {line["row"] for line in lines} == set(texts)
-
-
-@given(st.one_of(printable, special))
-def test_latex_is_left_with_no_sign_of_its_own(text):
-    told = latex_text.escape(text)
-    assert told.isascii()
-    bare = re.sub(r"\$[^$]*\$|\\[a-zA-Z]+\{?\}?|\\['`^\"~]|\\[{}$&#_%]|[{}]", "", told)
-    assert not set(bare) & set('\\$&#_%^<>|"')
-    assert told.count("{") - told.count("\\{") == told.count("}") - told.count("\\}")
-
-
-def test_latex_text():
-    assert latex_text.escape("λ -> 5 % of a_b & c#") == r"$\lambda$ $\to$ 5 \% of a\_b \& c\#"
-    assert latex_text.escape("é ± -0.71 (-2) --x 1-shot") == r"\'{e} $\pm$ $-$0.71 ($-$2) -{}-x 1-shot"
-
-
 def test_html_is_accessible():
     page = Reader(FILES["html"](filled("thesis/4.1", 0.5), FINDINGS))
     tags = [tag for tag, _ in page.tags]
@@ -355,38 +207,6 @@ def test_verdicts_are_words_and_colours_only_beside_them(monkeypatch, capsys):
     assert "reproduced" in plain
 
 
-@given(st.floats(-1e6, 1e6), st.integers(0, 4))
-def test_what_was_found_has_the_digits_of_the_print(value, decimals):
-    printed = f"{value:.{decimals}f}"
-    cell = Cell(
-        config(), results=(SeedResult(0, value, math.nan, 1, "r"),), published=Value(value, printed, None, "own")
-    )
-    found = numbers.found(hostile(["a"], ["b"]), cell, Column("x", unit=""))
-    assert float(found) == float(printed)
-    assert len(found.partition(".")[2]) == decimals
-
-
-def test_a_cell_without_a_print_has_the_digits_of_its_column():
-    column = Column("NMI", unit="")
-    printed, free = (
-        Cell(config(), results=(SeedResult(0, 0.88114, math.nan, 1, "r"),), published=value)
-        for value in (Value(0.81, ".81", None, "own"), None)
-    )
-    cells = {(Row("K-means"), column): printed, (Row("LK"), column): free}
-    table = Table("slk/2", "", (Row("LK"), Row("K-means")), (column,), cells)
-    assert numbers.found(table, free, column) == numbers.found(table, printed, column)
-
-
-@given(st.floats(-1e6, 1e6).filter(lambda value: abs(value) > 1e-3))
-def test_powers_of_ten_are_written_as_in_print(value):
-    cell = Cell(
-        config(), results=(SeedResult(0, value, math.nan, 1, "r"),), published=Value(1, "-1.80777e3", None, "own")
-    )
-    found = numbers.found(hostile(["a"], ["b"]), cell, Column("x", unit=""))
-    assert re.fullmatch(r"-?\d\.\d{5}e-?\d", found)
-    assert float(found) == pytest.approx(value, rel=1e-5)
-
-
 def test_on_another_benchmark_nothing_is_held_against_the_print():
     for share in (0.0, 0.7):
         table = filled("thesis/4.4@glyphs", share)
@@ -397,24 +217,6 @@ def test_on_another_benchmark_nothing_is_held_against_the_print():
         for record in records.records(table):
             assert record.published is record.difference is None
             assert record.verdict in ("other protocol", "not run")
-
-
-def test_numbers_are_in_the_unit_of_their_column():
-    cell = Cell(config(), results=(SeedResult(0, 0.7149, 0.0123, 100, "r"),))
-    table = hostile(["a"], ["b"])
-    assert numbers.found(table, cell, Column("x", unit="%")) == "71.49 ± 1.23"
-    assert numbers.found(table, cell, Column("x", unit="s")) == "0.7149 ± 0.0123"
-    assert numbers.found(table, Cell(None), Column("x")) == "not run"
-
-
-@given(st.floats(-1, 1).filter(lambda value: abs(value) > 1e-9), st.integers(0, 3))
-def test_a_difference_that_counts_is_not_shown_as_none(difference, decimals):
-    printed = Value(1.0, f"{1:.{decimals}f}", None, "own")
-    for status in ("above", "reproduced"):
-        cell = Cell(config(), published=printed, verdict=Verdict(status, difference=difference))
-        shown = float(numbers.difference(cell, Column("x", unit="")))
-        assert (shown != 0) >= (status == "above")
-        assert shown == pytest.approx(difference, abs=0.5 * 10**-decimals + 1e-12)
 
 
 def test_quoted_rows_are_marked_as_quoted(monkeypatch, capsys):

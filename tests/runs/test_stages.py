@@ -14,21 +14,10 @@ from fsl.seals import sealed
 from runs.config import EvaluateConfig, TrainConfig, parse
 from runs.lineage import Lineage
 from runs.results import in_common
-from runs.stages import checkpoint, evaluation, features, plan
+from runs.stages import checkpoint, evaluation, features
 from runs.store import Store
 from runs.tracking import Tracker
-from tests.runs.children import together
 from tests.runs.records import runs_of
-
-
-@pytest.fixture
-def evaluate(tracker, notes):
-    """Evaluates on a store that has checkpoint and features."""
-
-    def run(configs, **more):
-        return evaluation(configs, tracker.store, tracker, progress=notes, **more)
-
-    return run
 
 
 def test_from_nothing_to_results(trained_results, tiny_arguments, notes):
@@ -88,45 +77,6 @@ def test_force_evaluates_again_with_equal_results_in_a_new_run(trained, evaluate
     assert second.run_id != first.run_id
     np.testing.assert_array_equal(second.accuracies, first.accuracies)
     assert evaluate(configs())[0].run_id in (first.run_id, second.run_id)
-
-
-def test_a_seed_of_its_own_gives_other_tasks_and_another_training(configs):
-    (zero,), (one,) = configs(), configs("seed=1")
-    assert Lineage.of(zero).checkpoint != Lineage.of(one).checkpoint
-    assert Lineage.of(zero).evaluation(zero) != Lineage.of(one).evaluation(one)
-
-
-@pytest.mark.parametrize("key", ["device=auto", "batch=7", "results=elsewhere"])
-def test_how_it_is_run_is_no_part_of_the_identity(configs, key):
-    (config,), (other,) = configs(), configs(key)
-    assert Lineage.of(config).evaluation(config) == Lineage.of(other).evaluation(other)
-
-
-@pytest.mark.parametrize("key", ["shot=2", "tasks=41", "split=validation", "epochs=4", "noise=61.0", "way=4"])
-def test_what_changes_the_result_is_part_of_the_identity(configs, key):
-    (config,), (other,) = configs(), configs(key)
-    assert Lineage.of(config).evaluation(config) != Lineage.of(other).evaluation(other)
-
-
-def test_other_images_and_other_code_are_part_of_the_identity(configs, monkeypatch):
-    import tiny_plugins
-
-    import runs.lineage
-
-    (config,) = configs()
-    before = Lineage.of(config)
-    evaluated, bank = before.evaluation(config), before.bank("novel")
-    with monkeypatch.context() as patch:
-        patch.setattr(tiny_plugins.Tiny, "source", lambda self: "other images")
-        assert Lineage.of(config).checkpoint != before.checkpoint
-        assert Lineage.of(config).evaluation(config) != evaluated
-    with monkeypatch.context() as patch:
-        patch.setattr(tiny_plugins.Tiny, "std", (0.3,))
-        assert Lineage.of(config).checkpoint != before.checkpoint
-    monkeypatch.setattr(runs.lineage, "code_fingerprint", lambda *names: "other code of " + names[-1])
-    assert Lineage.of(config).checkpoint == before.checkpoint, "hours of training are not thrown away for an edit"
-    assert Lineage.of(config).bank("novel") != bank
-    assert Lineage.of(config).evaluation(config) != evaluated
 
 
 def test_strategies_share_tasks_and_features(trained, evaluate, tiny_arguments, notes, monkeypatch):
@@ -392,46 +342,3 @@ def test_more_processes_than_cores_are_refused_before_anything_is_made(store, ev
     monkeypatch.setattr("runs.checkpoints.images_of", None)
     with pytest.raises(InputError, match=r"devices=17 with device=cpu: more processes than .* use devices=16 at most"):
         evaluate(configs("devices=17", "device=cpu", "seed=7"))
-
-
-def test_the_plan_makes_nothing_and_knows_what_is_there(tmp_path, configs, trained, evaluate, tracker):
-    new = Store(tmp_path / "new")
-    made = plan(configs("shot=1,5"), new)
-    assert not new.root.exists()
-    assert made.runs == 3
-    assert [step.stage for step in made.steps] == ["images"] * 3 + ["checkpoint"] + ["features"] * 2 + [
-        "evaluation"
-    ] * 2
-    assert {step.state for step in made.steps} == {"to do"}
-    assert made.bytes > 100_000
-    assert "8 stages, 0 cached; 3 new runs; disk: at least" in str(made)
-    json.dumps(made.as_dict())
-    evaluate(configs())
-    made = plan(configs("shot=1,5"), trained, tracker)
-    assert made.runs == 1
-    assert [(step.stage, step.state) for step in made.steps] == [
-        ("checkpoint", "cached"),
-        ("features", "cached"),
-        ("features", "cached"),
-        ("evaluation", "cached"),
-        ("evaluation", "to do"),
-    ]
-
-
-def test_the_plan_of_many_is_the_plans_of_each(configs, trained, evaluate, tracker):
-    evaluate(configs())
-    many = configs("strategy=simpleshot,nearest", "shot=1,5", "seed=0,1")
-    each = {step for config in many for step in plan([config], trained, tracker).steps}
-    made = plan(many, trained, tracker).steps
-    assert set(made) == each
-    assert len(made) == len(each)
-
-
-def test_a_plan_does_without_mlflow(trained_results, tiny_arguments, child_environment):
-    code = (
-        "import sys\nfrom runs.config import EvaluateConfig, parse\nfrom runs.planning import plan\n"
-        "from runs.store import Store\nmade = plan(parse(EvaluateConfig, sys.argv[2:]), Store(sys.argv[1]))\n"
-        "assert [step.state for step in made.steps] == ['cached'], made\nassert 'mlflow' not in sys.modules"
-    )
-    arguments = ["-c", code, str(trained_results), *tiny_arguments, "strategy=simpleshot"]
-    assert together([arguments], child_environment, seconds=120) == [("", "")]

@@ -1,0 +1,89 @@
+"""Bars, lanes and questions: what the console says, on a terminal and elsewhere."""
+
+import io
+import re
+import sys
+import threading
+
+import pytest
+
+from runs import console
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_bars_move_on_a_terminal_only(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    shown = Terminal()
+    monkeypatch.setattr(sys, "stderr", shown)
+    screen = console.Console()
+    with screen.track("training", 3) as outer:
+        screen.note("a [bold] note")
+        with screen.track("validating", 2) as inner:
+            inner(2, accuracy=0.25)
+        outer(3, train_loss=1.5)
+    text = shown.getvalue()
+    assert "training" in text
+    assert "validating" in text
+    assert "training: 3 of 3" in text
+    assert "validating: " not in text
+    assert "train loss 1.5" in text
+    assert "a [bold] note" in text
+    assert "\x1b" in text
+
+
+def test_what_takes_long_says_how_far_it_is_where_no_bar_moves(monkeypatch):
+    said, log = threading.Semaphore(0), io.StringIO()
+
+    class Log(io.StringIO):
+        def write(self, text):
+            log.write(text)
+            said.release()
+            return len(text)
+
+    monkeypatch.setattr(console, "PATIENCE", 0.01)
+    monkeypatch.setattr(sys, "stderr", Log())
+    with console.Console().track("fine-tuning", 2) as advance:
+        assert said.acquire(timeout=60)
+        advance(1, accuracy=0.5)
+        while "1 of 2" not in log.getvalue():
+            assert said.acquire(timeout=60)
+    first, *_, last = log.getvalue().splitlines()
+    assert first.startswith("fine-tuning: 0 of 2 after 0 s")
+    assert re.match("fine-tuning: 1 of 2 in .* s  accuracy 0.5", last)
+
+
+def test_a_bar_ends_with_an_error(monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    screen = console.Console()
+    with pytest.raises(ZeroDivisionError), screen.track("training", 3):
+        raise ZeroDivisionError
+    assert screen._bars._progress is None
+
+
+def test_lanes_leave_a_line_each(capsys):
+    screen = console.Console()
+    with screen.track("jobs", 2) as jobs:
+        one, other = screen.lane().track("first", 1), screen.lane().track("second", 3)
+        first, second = one.__enter__(), other.__enter__()
+        first(1)
+        one.__exit__(None, None, None)
+        second(3)
+        other.__exit__(None, None, None)
+        jobs(2)
+    said = capsys.readouterr().err
+    assert [line.partition(":")[0] for line in said.splitlines()] == ["first", "second", "jobs"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("\n", True), ("Y\n", True), (" yes\n", True), ("n\n", False), ("", False)]
+)
+def test_a_question_is_answered(monkeypatch, capsys, typed, meant):
+    monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
+    assert console.Console(quiet=True).agree("go on?") is meant
+    assert "go on? [Y/n]" in capsys.readouterr().err

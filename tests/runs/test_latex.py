@@ -1,0 +1,41 @@
+"""Tables in LaTeX: the document compiles, within its page."""
+
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from runs.tables.formats import latex
+from runs.tables.published import published_names
+from tests.runs.made_up import FINDINGS, SHARES, filled, hostile
+
+OVERFULL = 1.0  # points that a line of LaTeX may stick out
+
+
+def compiled(tmp_path, tables):
+    """The log of a document of these tables."""
+    if shutil.which("pdflatex") is None:
+        pytest.skip("pdflatex is not installed")
+    (tmp_path / "all.tex").write_text(latex.document(tables))
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "all.tex"]
+    found = subprocess.run(command, cwd=tmp_path, capture_output=True, timeout=120)
+    log = (tmp_path / "all.log").read_text(errors="replace")
+    assert found.returncode == 0, log[-2000:]
+    assert (tmp_path / "all.pdf").read_bytes().startswith(b"%PDF")
+    assert "Missing character" not in log
+    return log
+
+
+def test_every_table_compiles_within_its_page(tmp_path):
+    log = compiled(
+        tmp_path, [latex.latex(filled(name, share), FINDINGS) for name in published_names() for share in SHARES]
+    )
+    assert max(map(float, re.findall(r"Overfull \\hbox \((\d+\.\d+)pt", log)), default=0) <= OVERFULL
+
+
+def test_any_name_compiles(tmp_path):
+    signs = [*range(32, 127), *range(0xA0, 0x250), *range(0x370, 0x400), *range(0x2000, 0x2300), 0x1F600]
+    text = "".join(map(chr, signs))
+    names = [text[i : i + 8] for i in range(0, len(text), 8)]
+    compiled(tmp_path, [latex.latex(hostile(names, names[:2]), FINDINGS)])

@@ -1,0 +1,44 @@
+"""What is part of the identity of a checkpoint, of features and of an evaluation, and what is not."""
+
+import pytest
+
+from runs.lineage import Lineage
+
+
+def test_a_seed_of_its_own_gives_other_tasks_and_another_training(configs):
+    (zero,), (one,) = configs(), configs("seed=1")
+    assert Lineage.of(zero).checkpoint != Lineage.of(one).checkpoint
+    assert Lineage.of(zero).evaluation(zero) != Lineage.of(one).evaluation(one)
+
+
+@pytest.mark.parametrize("key", ["device=auto", "batch=7", "results=elsewhere"])
+def test_how_it_is_run_is_no_part_of_the_identity(configs, key):
+    (config,), (other,) = configs(), configs(key)
+    assert Lineage.of(config).evaluation(config) == Lineage.of(other).evaluation(other)
+
+
+@pytest.mark.parametrize("key", ["shot=2", "tasks=41", "split=validation", "epochs=4", "noise=61.0", "way=4"])
+def test_what_changes_the_result_is_part_of_the_identity(configs, key):
+    (config,), (other,) = configs(), configs(key)
+    assert Lineage.of(config).evaluation(config) != Lineage.of(other).evaluation(other)
+
+
+def test_other_images_and_other_code_are_part_of_the_identity(configs, monkeypatch):
+    import tiny_plugins
+
+    import runs.lineage
+
+    (config,) = configs()
+    before = Lineage.of(config)
+    evaluated, bank = before.evaluation(config), before.bank("novel")
+    with monkeypatch.context() as patch:
+        patch.setattr(tiny_plugins.Tiny, "source", lambda self: "other images")
+        assert Lineage.of(config).checkpoint != before.checkpoint
+        assert Lineage.of(config).evaluation(config) != evaluated
+    with monkeypatch.context() as patch:
+        patch.setattr(tiny_plugins.Tiny, "std", (0.3,))
+        assert Lineage.of(config).checkpoint != before.checkpoint
+    monkeypatch.setattr(runs.lineage, "code_fingerprint", lambda *names: "other code of " + names[-1])
+    assert Lineage.of(config).checkpoint == before.checkpoint, "hours of training are not thrown away for an edit"
+    assert Lineage.of(config).bank("novel") != bank
+    assert Lineage.of(config).evaluation(config) != evaluated

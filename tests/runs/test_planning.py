@@ -1,0 +1,50 @@
+"""The plan of a run: it makes nothing, knows what is there, and needs no MLflow."""
+
+import json
+
+from runs.stages import plan
+from runs.store import Store
+from tests.runs.children import together
+
+
+def test_the_plan_makes_nothing_and_knows_what_is_there(tmp_path, configs, trained, evaluate, tracker):
+    new = Store(tmp_path / "new")
+    made = plan(configs("shot=1,5"), new)
+    assert not new.root.exists()
+    assert made.runs == 3
+    assert [step.stage for step in made.steps] == ["images"] * 3 + ["checkpoint"] + ["features"] * 2 + [
+        "evaluation"
+    ] * 2
+    assert {step.state for step in made.steps} == {"to do"}
+    assert made.bytes > 100_000
+    assert "8 stages, 0 cached; 3 new runs; disk: at least" in str(made)
+    json.dumps(made.as_dict())
+    evaluate(configs())
+    made = plan(configs("shot=1,5"), trained, tracker)
+    assert made.runs == 1
+    assert [(step.stage, step.state) for step in made.steps] == [
+        ("checkpoint", "cached"),
+        ("features", "cached"),
+        ("features", "cached"),
+        ("evaluation", "cached"),
+        ("evaluation", "to do"),
+    ]
+
+
+def test_the_plan_of_many_is_the_plans_of_each(configs, trained, evaluate, tracker):
+    evaluate(configs())
+    many = configs("strategy=simpleshot,nearest", "shot=1,5", "seed=0,1")
+    each = {step for config in many for step in plan([config], trained, tracker).steps}
+    made = plan(many, trained, tracker).steps
+    assert set(made) == each
+    assert len(made) == len(each)
+
+
+def test_a_plan_does_without_mlflow(trained_results, tiny_arguments, child_environment):
+    code = (
+        "import sys\nfrom runs.config import EvaluateConfig, parse\nfrom runs.planning import plan\n"
+        "from runs.store import Store\nmade = plan(parse(EvaluateConfig, sys.argv[2:]), Store(sys.argv[1]))\n"
+        "assert [step.state for step in made.steps] == ['cached'], made\nassert 'mlflow' not in sys.modules"
+    )
+    arguments = ["-c", code, str(trained_results), *tiny_arguments, "strategy=simpleshot"]
+    assert together([arguments], child_environment, seconds=120) == [("", "")]

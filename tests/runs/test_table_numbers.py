@@ -1,0 +1,64 @@
+"""Numbers of a table: digits as in print, units of their columns, differences that count."""
+
+import math
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from runs.tables.formats import numbers
+from runs.tables.published import Value
+from runs.tables.table import Cell, Column, Row, SeedResult, Table
+from runs.tables.verdicts import Verdict
+from tests.runs.made_up import config, hostile
+
+
+@given(st.floats(-1e6, 1e6), st.integers(0, 4))
+def test_what_was_found_has_the_digits_of_the_print(value, decimals):
+    printed = f"{value:.{decimals}f}"
+    cell = Cell(
+        config(), results=(SeedResult(0, value, math.nan, 1, "r"),), published=Value(value, printed, None, "own")
+    )
+    found = numbers.found(hostile(["a"], ["b"]), cell, Column("x", unit=""))
+    assert float(found) == float(printed)
+    assert len(found.partition(".")[2]) == decimals
+
+
+def test_a_cell_without_a_print_has_the_digits_of_its_column():
+    column = Column("NMI", unit="")
+    printed, free = (
+        Cell(config(), results=(SeedResult(0, 0.88114, math.nan, 1, "r"),), published=value)
+        for value in (Value(0.81, ".81", None, "own"), None)
+    )
+    cells = {(Row("K-means"), column): printed, (Row("LK"), column): free}
+    table = Table("slk/2", "", (Row("LK"), Row("K-means")), (column,), cells)
+    assert numbers.found(table, free, column) == numbers.found(table, printed, column)
+
+
+@given(st.floats(-1e6, 1e6).filter(lambda value: abs(value) > 1e-3))
+def test_powers_of_ten_are_written_as_in_print(value):
+    cell = Cell(
+        config(), results=(SeedResult(0, value, math.nan, 1, "r"),), published=Value(1, "-1.80777e3", None, "own")
+    )
+    found = numbers.found(hostile(["a"], ["b"]), cell, Column("x", unit=""))
+    assert re.fullmatch(r"-?\d\.\d{5}e-?\d", found)
+    assert float(found) == pytest.approx(value, rel=1e-5)
+
+
+def test_numbers_are_in_the_unit_of_their_column():
+    cell = Cell(config(), results=(SeedResult(0, 0.7149, 0.0123, 100, "r"),))
+    table = hostile(["a"], ["b"])
+    assert numbers.found(table, cell, Column("x", unit="%")) == "71.49 ± 1.23"
+    assert numbers.found(table, cell, Column("x", unit="s")) == "0.7149 ± 0.0123"
+    assert numbers.found(table, Cell(None), Column("x")) == "not run"
+
+
+@given(st.floats(-1, 1).filter(lambda value: abs(value) > 1e-9), st.integers(0, 3))
+def test_a_difference_that_counts_is_not_shown_as_none(difference, decimals):
+    printed = Value(1.0, f"{1:.{decimals}f}", None, "own")
+    for status in ("above", "reproduced"):
+        cell = Cell(config(), published=printed, verdict=Verdict(status, difference=difference))
+        shown = float(numbers.difference(cell, Column("x", unit="")))
+        assert (shown != 0) >= (status == "above")
+        assert shown == pytest.approx(difference, abs=0.5 * 10**-decimals + 1e-12)
