@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytorch_lightning as lightning
 import torch
@@ -13,16 +12,12 @@ from torch.nn import functional
 from clustering.streams import stream_key
 from fsl.augmentation import normalise
 from fsl.schedules import factor
-from fsl.training import Training
-
-if TYPE_CHECKING:
-    from fsl.benchmarks.benchmark import Benchmark
-    from fsl.benchmarks.images import ImageSet
+from fsl.training import Setup
 
 
-@dataclass(frozen=True, eq=False)
-class Job:
-    """All that one training is made of; see `fsl.training.train`.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Job(Setup):
+    """A training with its network, as one process has it.
 
     Attributes:
         device: of this process.
@@ -31,16 +26,7 @@ class Job:
 
     backbone: nn.Module
     head: nn.Linear
-    backbone_name: str
-    benchmark: "Benchmark"
-    base: "ImageSet"
-    validation: "ImageSet"
-    training: Training
-    seed: int
-    folder: Path
-    identity: str
     device: torch.device
-    bfloat16: bool
     rank: int = 0
     ranks: int = 1
 

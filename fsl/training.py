@@ -123,6 +123,26 @@ class Trained:
     resumed_at: int = 0
 
 
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """What a training is made of before there is a network: each of several processes is handed one; see `train`.
+
+    Attributes:
+        identity: tells this training from any other.
+        bfloat16: whether its arithmetic is of that precision.
+    """
+
+    backbone_name: str
+    benchmark: "Benchmark"
+    base: "ImageSet"
+    validation: "ImageSet"
+    training: Training
+    seed: int
+    folder: Path
+    identity: str
+    bfloat16: bool
+
+
 def train(
     backbone_name: str,
     benchmark: "Benchmark",
@@ -196,20 +216,9 @@ def train(
     for rest in folder.glob("*.partial"):  # of a process that was killed while it wrote
         rest.unlink()
     state = _resumable(folder, identity, progress)
-    work = functools.partial(
-        _work,
-        backbone_name=backbone_name,
-        benchmark=benchmark,
-        base=base,
-        validation=validation,
-        training=training,
-        seed=seed,
-        folder=folder,
-        identity=identity,
-        bfloat16=precision == "bfloat16",
-        places=places,
-        goes_on=state is not None,
-    )
+    bfloat16 = precision == "bfloat16"
+    setup = Setup(backbone_name, benchmark, base, validation, training, seed, folder, identity, bfloat16)
+    work = functools.partial(_work, setup, places, state is not None)
     standing = state["standing"] if state else None
     finished = standing is not None and (standing["epoch"] == training.epochs or standing["stopped"])
     if devices == 1 or finished:
@@ -220,50 +229,26 @@ def train(
 
 
 def _work(
+    setup: Setup,
+    places: Sequence[torch.device],
+    goes_on: bool,
     rank: int,
     log: Log | None,
     progress: Progress,
-    *,
-    backbone_name: str,
-    benchmark: "Benchmark",
-    base: "ImageSet",
-    validation: "ImageSet",
-    training: Training,
-    seed: int,
-    folder: Path,
-    identity: str,
-    bfloat16: bool,
-    places: Sequence[torch.device],
-    goes_on: bool,
 ) -> Trained:
-    """What each process of a training does; `goes_on`: after the state that the folder holds."""
-    state = load_state(folder / "last.ckpt") if goes_on else None
-    classes = len(base.class_names)
+    """What the process of each rank does, on its place; `goes_on`: after the state that the folder holds."""
+    state = load_state(setup.folder / "last.ckpt") if goes_on else None
+    benchmark, classes = setup.benchmark, len(setup.base.class_names)
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(stream_key(seed, "training", "initial weights"))
-        backbone = create_backbone(backbone_name, channels=benchmark.channels, size=benchmark.size)
+        torch.manual_seed(stream_key(setup.seed, "training", "initial weights"))
+        backbone = create_backbone(setup.backbone_name, channels=benchmark.channels, size=benchmark.size)
         head = torch.nn.Linear(backbone.feature_size, classes)  # type: ignore[arg-type]
 
     # not above: Lightning takes seconds to import
     from fsl.classification import Job
     from fsl.fitting import fit
 
-    job = Job(
-        backbone=backbone,
-        head=head,
-        backbone_name=backbone_name,
-        benchmark=benchmark,
-        base=base,
-        validation=validation,
-        training=training,
-        seed=seed,
-        folder=folder,
-        identity=identity,
-        device=places[rank],
-        bfloat16=bfloat16,
-        rank=rank,
-        ranks=len(places),
-    )
+    job = Job(**vars(setup), backbone=backbone, head=head, device=places[rank], rank=rank, ranks=len(places))
     return fit(job, state, log, progress)
 
 

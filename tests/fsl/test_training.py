@@ -318,18 +318,18 @@ def test_label_smoothing_is_the_papers(tmp_path: Path) -> None:
 
     backbone, head = nn.Flatten(), nn.Linear(256, 6)
     job = Job(
-        backbone,
-        head,
         "",
         Tiny(),
         BASE,
         VALIDATION,
         replace(SHORT, augment=0.0),
-        0,
-        tmp_path,
-        "",
-        torch.device("cpu"),
-        False,
+        seed=0,
+        folder=tmp_path,
+        identity="",
+        bfloat16=False,
+        backbone=backbone,
+        head=head,
+        device=torch.device("cpu"),
     )
     module = Classification(job, None)
     module.configure_optimizers()
