@@ -1,13 +1,7 @@
-"""Clustering with a network that learns its features, as one run of the record: trained with live curves, taken up
-again where it was interrupted, its weights and features kept."""
+"""Clustering with a network that learns its features, as one run of the record, with live curves."""
 
-import contextlib
 import dataclasses
-import json
-import tempfile
-import time
 import warnings
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,16 +16,15 @@ from clustering.deep.softmax_clustering import check_labels
 from clustering.deep.training import Augment, Prepare, checked_prior, features, predictions, train
 from clustering.errors import InputError
 from clustering.protocol import random_state
-from fsl.features import FeatureBank
 from fsl.machine import resolve_device
 from fsl.progress import Progress
 from fsl.tensor_files import read_tensors, write_tensors
 from runs.cluster_config import ClusterConfig
-from runs.clustering_results import TRIALS, Trials
+from runs.clustering_results import Trials
 from runs.clustering_trials import judged
 from runs.deep_network import DeepNetwork, Shaken
-from runs.store import Store, write_text
-from runs.tracked_run import TrackedRun
+from runs.learning_run import NETWORK, LearningRun, watched_scores
+from runs.store import Store
 from runs.tracking import Tracker
 
 if TYPE_CHECKING:
@@ -39,10 +32,7 @@ if TYPE_CHECKING:
     from clustering.known_labels import KnownLabels
     from runs.clusterings import Job
 
-NETWORK, BANK, NOTE, FORCED = "network.safetensors", "features.safetensors", "run.json", "forced"
 FORMAT = "transduce classifier 1"
-WATCHED = ("acc_hungarian", "nmi")
-"""Scores along a training, in the record as `watched_...`: for people to look at. Nothing selects by them."""
 
 
 def check_learner(config: ClusterConfig, method: Any) -> None:
@@ -130,84 +120,34 @@ def learn(
     *,
     force: bool,
 ) -> tuple[str, Trials]:
-    """Train the network of a config, or go on with a training that was interrupted; its run, and what it came to.
-
-    The network is in the store's checkpoints, what its last layer makes of the points in its features, by the identity
-    of the run.
-    """
-    config, key = job.config, job.identity
-    forced = store.cache("checkpoints") / f"{key}.partial" / FORCED  # so that one that was interrupted goes on, too
-    if force and not forced.exists():
-        store.partial("checkpoints", key, fresh=True)
-        forced.touch()
-    finished = None if forced.exists() else store.find("checkpoints", key, progress.note)
-    note = (store.partial("checkpoints", key) if finished is None else finished.path) / NOTE
-    run = run_of(job, note, (data.values.shape[0], data.values.shape[1]), clusters, tracker)
-    network: DeepNetwork = config.network.build()
-    inputs, device = inputs_of(network, data), resolve_device(config.device)
-    since = time.perf_counter()
-    with run.guarded():
-        if finished is None:
-            model = _trained(job, network, inputs, data, known, clusters, device, store, run, progress)
-        else:  # stopped between the training and the mark in the record
-            model = _loaded(finished.path / NETWORK, network, inputs, clusters)
+    """Train the network of a config, or go on with a training that was interrupted; its run, and what it came to."""
+    network: DeepNetwork = job.config.network.build()
+    inputs, device = inputs_of(network, data), resolve_device(job.config.device)
+    learning = LearningRun.begun(job, data, clusters, store, tracker, progress, force=force)
+    with learning.run.guarded():
+        if learning.finished:  # stopped between the training and the mark in the record
+            model = _loaded(learning.folder / NETWORK, network, inputs, clusters)
+        else:
+            model = _trained(learning, network, inputs, known, device)
         log_p = predictions(model, inputs.points, inputs.prepare, device)
         labels = log_p.argmax(1).numpy() if known is None else np.where(known.known, known.labels, log_p.argmax(1))
-        trials = _trials(job, model, log_p, labels, data, known, time.perf_counter() - since)
-        found = features(model, inputs.points, inputs.prepare, device)
-        keep_bank(job, found, labels, clusters, data, store, progress)
-        with store.watched(), tempfile.TemporaryDirectory() as folder:
-            trials.save(Path(folder) / TRIALS)
-            run.artifact(Path(folder) / TRIALS)
-        bank = store.cache("features") / key / BANK
-        sizes = np.bincount(labels, minlength=clusters)
-        lost = int((sizes == 0).sum())
-        run.log(
-            metrics=trials.metrics() | {"seconds": time.perf_counter() - since, "trials": 1, "empty_clusters": lost},
-            tags={"features": str(bank), "sizes": " ".join(map(str, sizes))},
+        trials = _trials(job, model, log_p, labels, data, known, learning.seconds)
+        learning.keep(
+            trials,
+            features(model, inputs.points, inputs.prepare, device),
+            labels,
+            {"epochs": network.epochs},
+            remedy="another seed, fewer clusters, known labels or another prior",
         )
-        if finished is None:
-            store.publish("checkpoints", key, [NETWORK], {"run": run.run_id, "epochs": network.epochs})
-        run.finish()
-    for rest in ("last.ckpt", FORCED):
-        (store.cache("checkpoints") / key / rest).unlink(missing_ok=True)
-    if lost:
-        progress.note(
-            f"{job.name}: {lost} of {clusters} clusters have no points; another seed, fewer clusters, known labels or "
-            "another prior may mend it"
-        )
-    progress.note(f"learned features: {bank} (transduce cluster dataset=features path={bank} method=kmeans)")
-    return run.run_id, trials
-
-
-def run_of(job: "Job", note: Path, shape: tuple[int, int], clusters: int, tracker: Tracker) -> TrackedRun:
-    """The run that an interrupted training left, or a new one."""
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        run = tracker.resume(json.loads(note.read_text())["run"])
-        if run is not None:
-            tracker.say(f"going on with the interrupted training of {job.name}")
-            return run
-    started = job.start(
-        shape, clusters, tracker, watched=f"{', '.join(WATCHED)} along the training: nothing selects by them"
-    )
-    write_text(note, json.dumps({"run": started.run_id}))
-    return started
+    return learning.run.run_id, trials
 
 
 def _trained(
-    job: "Job",
-    network: DeepNetwork,
-    inputs: Inputs,
-    data: "Dataset",
-    known: "KnownLabels | None",
-    clusters: int,
-    device: torch.device,
-    store: Store,
-    run: TrackedRun,
-    progress: Progress,
+    learning: LearningRun, network: DeepNetwork, inputs: Inputs, known: "KnownLabels | None", device: torch.device
 ) -> Classifier:
     from sklearn.exceptions import ConvergenceWarning
 
+    job, progress = learning.job, learning.progress
     method = job.config.method.build()
     objective = method.network_objective()
     if hasattr(objective, "agreement"):
@@ -215,30 +155,28 @@ def _trained(
     training = network.training(method.margin_weight)
     batch = min(training.batch_size, len(inputs.points))
     total = training.epochs * (len(inputs.points) // batch) * batch
-    partial = store.partial("checkpoints", job.identity)
-    with store.watched(), progress.track(f"training {job.name}", total) as advance, warnings.catch_warnings():
+    with learning.store.watched(), progress.track(f"training {job.name}", total) as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # said of the result, once
         found = train(
             network.backbone(inputs.channels, inputs.size),
             inputs.points,
-            clusters,
+            learning.clusters,
             objective,
             training,
-            prior=prior_of(method, clusters),
+            prior=prior_of(method, learning.clusters),
             seed=job.config.seed,
             partial_labels=None if known is None else known.labels,
             augment=inputs.augment,
             prepare=inputs.prepare,
-            folder=partial,
+            folder=learning.folder,
             device=device,
-            log=run,
-            observe=watched_scores(data, known),
+            log=learning.run,
+            observe=watched_scores(learning.data, known),
             advance=advance,
         )
         header = {"format": FORMAT, "architecture": network.architecture, "channels": str(inputs.channels)}
-        write_tensors(
-            partial / NETWORK, found.model.state_dict(), header | {"size": str(inputs.size), "clusters": str(clusters)}
-        )
+        header |= {"size": str(inputs.size), "clusters": str(learning.clusters)}
+        write_tensors(learning.folder / NETWORK, found.model.state_dict(), header)
     if found.resumed_at:
         progress.note(f"{job.name}: went on after epoch {found.resumed_at}")
     return found.model
@@ -248,25 +186,6 @@ def prior_of(method: Any, clusters: int) -> NDArray[np.float64]:
     """(K,) expected sizes of the clusters, summing to one."""
     prior = getattr(method, "prior", "balanced")
     return checked_prior(np.ones(clusters) if isinstance(prior, str) else prior, clusters).double().numpy()
-
-
-def watched_scores(
-    data: "Dataset", known: "KnownLabels | None"
-) -> Callable[[NDArray[np.int64]], Mapping[str, float]] | None:
-    """Scores of an epoch's clusters, of points that it saw and whose class it was not told."""
-    if data.labels is None:
-        return None
-    from clustering.protocol import scores
-
-    true = data.labels
-    others = np.ones(len(true), dtype=bool) if known is None else ~known.known
-
-    def observe(seen: NDArray[np.int64]) -> Mapping[str, float]:
-        rows = others & (seen >= 0)
-        found = scores(seen[rows], true[rows])
-        return {f"watched_{name}": found[name] for name in WATCHED}
-
-    return observe
 
 
 def _loaded(path: Path, network: DeepNetwork, inputs: Inputs, clusters: int) -> Classifier:
@@ -313,35 +232,3 @@ def _trials(
         seconds=np.array([[0.0, 0.0, seconds]]),
         **judged(labels[None], data, known),
     )
-
-
-def keep_bank(
-    job: "Job",
-    found: Tensor,
-    labels: NDArray[Any],
-    clusters: int,
-    data: "Dataset",
-    store: Store,
-    progress: Progress,
-) -> None:
-    """Learned features (N, D) as a feature bank; without classes its labels are the clusters (N,)."""
-    with store.lock("features", job.identity, f"the features of {job.name}", progress.note):
-        known = data.labels is not None
-        bank = FeatureBank(
-            found,
-            torch.from_numpy(np.asarray(data.labels if known else labels, dtype=np.int64)),
-            data.class_names if known else tuple(f"cluster {k}" for k in range(clusters)),
-            found.double().mean(0).float(),
-            {
-                "dataset": job.config.dataset.name,
-                "network": job.config.network.name,
-                "method": job.config.method.name,
-                "seed": str(job.config.seed),
-                "run": job.identity,
-                "labels": "classes" if known else "clusters found",
-            },
-        )
-        partial = store.partial("features", job.identity, fresh=True)
-        with store.watched():
-            bank.save(partial / BANK)
-        store.publish("features", job.identity, [BANK], {"run": job.identity, "points": len(found)})

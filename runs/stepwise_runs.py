@@ -1,9 +1,5 @@
-"""A method that learns features in steps, as one run of the record: live curves, taken up again where it was
-interrupted, its weights and features kept."""
+"""A method that learns features in steps, as one run of the record, with live curves."""
 
-import tempfile
-import time
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -11,9 +7,9 @@ from sklearn.utils.validation import has_fit_parameter
 
 from fsl.progress import Progress, quiet
 from fsl.tensor_files import write_tensors
-from runs.clustering_results import TRIALS, Trials
+from runs.clustering_results import Trials
 from runs.clustering_trials import fit_all
-from runs.network_runs import BANK, FORCED, NETWORK, NOTE, keep_bank, run_of, watched_scores
+from runs.learning_run import NETWORK, LearningRun, watched_scores
 from runs.store import Store
 from runs.tracking import Tracker
 
@@ -44,52 +40,25 @@ def learn_in_steps(
     *,
     force: bool,
 ) -> tuple[str, Trials]:
-    """Fit the method of a config, or go on with a fit that was interrupted; its run, and what it came to.
-
-    Weights are in the store's checkpoints, what they make of the points in its features, by the identity of the run.
-    """
-    config, key = job.config, job.identity
-    forced = store.cache("checkpoints") / f"{key}.partial" / FORCED
-    if force and not forced.exists():
-        store.partial("checkpoints", key, fresh=True)
-        forced.touch()
-    finished = None if forced.exists() else store.find("checkpoints", key, progress.note)
-    folder = store.partial("checkpoints", key) if finished is None else finished.path
-    run = run_of(job, folder / NOTE, (data.values.shape[0], data.values.shape[1]), clusters, tracker)
-    since, fitted = time.perf_counter(), list[Any]()
-    labels = None if known is None else known.labels
-    with run.guarded():
+    """Fit the method of a config, or go on with a fit that was interrupted; its run, and what it came to."""
+    learning, fitted = LearningRun.begun(job, data, clusters, store, tracker, progress, force=force), list[Any]()
+    config, folder, labels = job.config, learning.folder, None if known is None else known.labels
+    with learning.run.guarded():
         steps = config.method.build().set_params(n_clusters=clusters).planned_steps(labels)
         with store.watched(), progress.track(f"training {job.name}", steps) as advance:
-            watch = {"log": run, "observe": watched_scores(data, known), "advance": advance, "folder": folder}
+            watch = {"log": learning.run, "observe": watched_scores(data, known), "advance": advance, "folder": folder}
             trials = fit_all(
                 config, None, data, known, graphs, clusters, quiet, job.name, given=watch, take=fitted.append
             )
         (model,) = fitted
-        if finished is None:
+        if not learning.finished:
             with store.watched():
                 write_tensors(folder / NETWORK, model.weights(), {"format": FORMAT, "method": config.method.name})
-        features = torch.from_numpy(model.transform(data.values)).float()
-        keep_bank(job, features, model.labels_, clusters, data, store, progress)
-        with store.watched(), tempfile.TemporaryDirectory() as kept:
-            trials.save(Path(kept) / TRIALS)
-            run.artifact(Path(kept) / TRIALS)
-        sizes = model.cluster_sizes_
-        bank = store.cache("features") / key / BANK
-        run.log(
-            metrics=trials.metrics()
-            | {"seconds": time.perf_counter() - since, "trials": 1, "empty_clusters": int((sizes == 0).sum())},
-            tags={"features": str(bank), "sizes": " ".join(map(str, sizes))},
+        learning.keep(
+            trials,
+            torch.from_numpy(model.transform(data.values)).float(),
+            model.labels_,
+            {"steps": model.n_iter_},
+            remedy="another penalty, more labels, or bounds nearer to the sizes that you expect",
         )
-        if finished is None:
-            store.publish("checkpoints", key, [NETWORK], {"run": run.run_id, "steps": model.n_iter_})
-        run.finish()
-    for rest in ("last.ckpt", FORCED):
-        (store.cache("checkpoints") / key / rest).unlink(missing_ok=True)
-    if (sizes == 0).any():
-        progress.note(
-            f"{job.name}: {(sizes == 0).sum()} of {clusters} clusters have no points; another penalty, more labels, or "
-            "bounds nearer to the sizes that you expect may mend it"
-        )
-    progress.note(f"learned features: {bank} (transduce cluster dataset=features path={bank} method=kmeans)")
-    return run.run_id, trials
+    return learning.run.run_id, trials
