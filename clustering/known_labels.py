@@ -40,9 +40,13 @@ class KnownLabels(NamedTuple):
         return self.labels >= 0
 
 
-def drawn_labels(data: Dataset, count: int, seed: int) -> KnownLabels:
+def drawn_labels(data: Dataset, count: int, seed: int, wrong: float = 0.0) -> KnownLabels:
     """The classes of so many random points: one of each class first, where there are enough; those of fewer are among
     those of more.
+
+    Args:
+        wrong: share of them, 0..1, that get a random class in the place of their own, which may come out again; those
+            of a smaller share are among those of a larger, and get the same.
 
     Raises:
         InputError: data without classes, or with fewer points.
@@ -60,6 +64,10 @@ def drawn_labels(data: Dataset, count: int, seed: int) -> KnownLabels:
         order = np.concatenate([order[leading], np.delete(order, leading)])
     labels = np.full(len(data.labels), -1, dtype=np.int64)
     labels[order[:count]] = data.labels[order[:count]]
+    if wrong:
+        rng = stream(seed, "wrong labels")
+        chosen, others = rng.random(len(labels)) < wrong, rng.integers(0, len(data.class_names), len(labels))
+        labels = np.where((labels >= 0) & chosen, others, labels)
     return KnownLabels(labels, data.class_names)
 
 

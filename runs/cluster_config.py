@@ -28,6 +28,9 @@ class ClusterConfig(RunConfig):
         "points of known class: 50 or 5% drawn from the data set's classes, or FILE.csv with some rows' or files' own; "
         "the others are judged",
     )
+    wrong: Annotated[float, Within(0, 1)] = key(
+        0.0, "share of the drawn labels that get a random class; methods that smooth labels are told it"
+    )
     links: Annotated[int, AtLeast(1)] | None = key(
         None, "pairs of points of which it is known whether they are of one class, drawn from the data set's classes"
     )
@@ -48,7 +51,12 @@ class ClusterConfig(RunConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.asked_labels()
+        labels = self.asked_labels()
+        if self.wrong and not isinstance(labels, int | float):
+            raise InputError(
+                f"wrong={self.wrong:g}: a share of labels that are drawn; give their number or share, as labels=50%, "
+                "or leave wrong out"
+            )
         if self.starts is None:
             object.__setattr__(self, "starts", 1 if self.learns else STARTS)
         elif self.learns and self.starts > 1:
@@ -98,6 +106,8 @@ class ClusterConfig(RunConfig):
         )
         if labels is None:
             del kept["labels"]
+        if not self.wrong:
+            del kept["wrong"]
         if not self.learns:
             del kept["network"]
         if self.links is None:

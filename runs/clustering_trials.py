@@ -39,7 +39,15 @@ def known_labels(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None"
     if isinstance(asked, str):
         return read_labels(asked, data)
     count = asked if isinstance(asked, int) else max(1, round(asked * data.values.shape[0]))
-    return drawn_labels(data, count, config.seed)
+    return drawn_labels(data, count, config.seed, config.wrong)
+
+
+def told(config: ClusterConfig) -> Any:
+    """The method of a config; one that smooths labels, unless it says by how much, by the share that is wrong."""
+    method = config.method.build()
+    if config.wrong and getattr(method, "smoothing", 0) is None and hasattr(method.network_objective(), "smoothing"):
+        method.set_params(smoothing=config.wrong)
+    return method
 
 
 def known_links(config: ClusterConfig, data: "Dataset") -> "KnownLinks | None":
@@ -88,7 +96,7 @@ def fit_all(
     from clustering.trials import TOGETHER
 
     device = config.device.partition(":")[0]
-    estimator = with_known(config.method.build(), n_clusters=clusters, device=device)
+    estimator = with_known(told(config), n_clusters=clusters, device=device)
     if known is not None:
         check_takes_labels(estimator)
     links = known_links(config, data)

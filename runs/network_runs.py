@@ -21,7 +21,7 @@ from fsl.progress import Progress
 from fsl.tensor_files import read_tensors, write_tensors
 from runs.cluster_config import ClusterConfig
 from runs.clustering_results import Trials
-from runs.clustering_trials import judged
+from runs.clustering_trials import judged, told
 from runs.deep_network import DeepNetwork, Shaken
 from runs.learning_run import NETWORK, LearningRun, watched_scores
 from runs.store import Store
@@ -44,8 +44,8 @@ def check_learner(config: ClusterConfig, method: Any) -> None:
     if not hasattr(method, "network_objective"):
         raise InputError(
             f"method={config.method.name} trains no network; methods that do: entropy, migd, imsat, iic, sela, "
-            "miadm_batch, labelled. Leave network out, or let one of these learn features first, and cluster them with "
-            "dataset=features path=FILE, which their run names"
+            "miadm_batch, labelled, labelled_reverse, labelled_absolute. Leave network out, or let one of these learn "
+            "features first, and cluster them with dataset=features path=FILE, which their run names"
         )
     check_labels(getattr(method, "objective", ""), config.asked_labels() is not None)
     if getattr(method, "pseudo_labels", "batch") == "epoch":
@@ -148,7 +148,7 @@ def _trained(
     from sklearn.exceptions import ConvergenceWarning
 
     job, progress = learning.job, learning.progress
-    method = job.config.method.build()
+    method = told(job.config)
     objective = method.network_objective()
     if hasattr(objective, "agreement"):
         objective = dataclasses.replace(objective, agreement=network.agreement)

@@ -14,7 +14,9 @@ OBJECTIVES = Plugins(
         "iic": "clustering.deep.objectives:IIC",  # none                    information between views
         "sela": "clustering.deep.objectives:SeLa",  # optimal transport     cross-entropy
         "miadm": "clustering.deep.objectives:MIADM",  # ADM                 cross-entropy
-        "labelled": "clustering.deep.objectives:Labelled",  # none         cross-entropy of known labels alone
+        "labelled": "clustering.deep.objectives:Labelled",  # none          cross-entropy of known labels alone
+        "labelled_reverse": "clustering.deep.objectives:LabelledReverse",  # none   reverse cross-entropy of these
+        "labelled_absolute": "clustering.deep.objectives:LabelledAbsolute",  # none absolute error of these
         # XSDC has no classifier in training, and so no row here: matrix balancing, ridge loss (phases.py beside this)
     },
     group="transduce.objectives",

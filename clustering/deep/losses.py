@@ -29,10 +29,10 @@ def reverse_cross_entropy(log_p: Tensor, targets: Tensor, weights: Tensor | None
     return _mean(-(log_p.exp() * targets.log().clamp_min(_LOWEST)).sum(-1), weights)
 
 
-def absolute_error(log_p: Tensor, labels: Tensor) -> Tensor:
+def absolute_error(log_p: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
     """mean_i 1 - p_i,l_i for labels (…, N), half the distance between p_i and one-hot l_i. Reverse cross-entropy with
     labels smoothed by eta is log(1 + K (1 - eta) / eta) times it, up to a constant."""
-    return 1 - log_p.gather(-1, labels[..., None])[..., 0].exp().mean(-1)
+    return _mean(1 - log_p.gather(-1, labels[..., None])[..., 0].exp(), weights)
 
 
 def mean_entropy(log_p: Tensor, order: float = 1.0) -> Tensor:

@@ -16,10 +16,11 @@ from clustering.alternation import Clamp
 from clustering.deep import losses
 from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels
 from clustering.errors import InputError
-from clustering.parameters import Above, AtLeast, validate
+from clustering.parameters import Above, AtLeast, Within, validate
 from clustering.pseudo_labels import adm, sinkhorn
 
 Solver = Literal["em", "exact"]
+LEAST_SMOOTHING = 0.01  # of labels in the reverse cross-entropy, as in Figure 11 of Zhang and Boykov without wrong ones
 
 
 class Objective(Protocol):
@@ -199,13 +200,9 @@ class MIADM(_Validated):
 
 
 @dataclass(frozen=True)
-class Labelled(_Validated):
-    """Nothing but the cross-entropy of the points whose class is known, and the agreement of views: what the other
-    points add is seen against it.
-
-    Attributes:
-        agreement: weight of the views' symmetric divergence.
-    """
+class _LabelsAlone(_Validated):
+    """An error of the points whose class is known, and the agreement of views: what other points add is seen against
+    it."""
 
     agreement: Annotated[float, AtLeast(0)] = 1.0
 
@@ -213,7 +210,55 @@ class Labelled(_Validated):
         return None
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
-        return _supervised(views, known) + 0 * views[0].sum((-2, -1)) + self.agreement * _agreement(views)
+        found = 0 * views[0].sum((-2, -1))  # of a batch in which nothing is known, too, there is a slope
+        if known is not None:
+            found = found + self._error(views[0], known[1], known[0].to(views.dtype))
+        return found + self.agreement * _agreement(views)
+
+    def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        """(…) of labels (…, N), whose weights are 1 where they are known, else 0."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Labelled(_LabelsAlone):
+    """Nothing but the cross-entropy of the points whose class is known, and the agreement of views.
+
+    Attributes:
+        smoothing: share of a label that is spread over all classes: eta of Zhang and Boykov's Figure 11, where it is
+            the share of labels that are wrong.
+        agreement: weight of the views' symmetric divergence.
+    """
+
+    smoothing: Annotated[float, Within(0, 1)] = 0.0
+
+    def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        return losses.cross_entropy(log_p, _smoothed(labels, log_p, self.smoothing), weights)
+
+
+@dataclass(frozen=True)
+class LabelledReverse(Labelled):
+    """`Labelled` by the reverse cross-entropy: up to a constant `LabelledAbsolute` times
+    log(1 + K (1 - smoothing) / smoothing). Smoothing is at least 0.01, for without any the loss would be infinite."""
+
+    def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        targets = _smoothed(labels, log_p, max(self.smoothing, LEAST_SMOOTHING))
+        return losses.reverse_cross_entropy(log_p, targets, weights)
+
+
+@dataclass(frozen=True)
+class LabelledAbsolute(_LabelsAlone):
+    """`Labelled` by the mean absolute error, whose minimiser wrong labels leave where it is as long as they are spread
+    evenly over the classes (Ghosh, Kumar and Sastry 2017)."""
+
+    def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
+        return losses.absolute_error(log_p, labels, weights)
+
+
+def _smoothed(labels: Tensor, log_p: Tensor, smoothing: float) -> Tensor:
+    """(…, N, K) labels (…, N) as targets of which that share is spread over all classes."""
+    one_hot = torch.nn.functional.one_hot(labels, log_p.shape[-1]).to(log_p)
+    return smoothing / log_p.shape[-1] + (1 - smoothing) * one_hot
 
 
 def _supervised(views: Tensor, known: Clamp | None) -> Tensor:

@@ -11,7 +11,10 @@ from clustering.deep.linear_heads import Relabel
 from clustering.deep.objectives import Objective
 from clustering.errors import InputError
 from clustering.estimator_input import Device
-from clustering.parameters import Above, AtLeast
+from clustering.parameters import Above, AtLeast, Within
+
+LABELS_ALONE = ("labelled", "labelled_reverse", "labelled_absolute")
+"""Objectives that learn nothing from points whose class is not known."""
 
 
 def check_labels(objective: str, known: bool) -> None:
@@ -20,8 +23,8 @@ def check_labels(objective: str, known: bool) -> None:
     Raises:
         InputError: there are none.
     """
-    if objective == "labelled" and not known:
-        raise InputError("objective 'labelled' learns from known labels alone; give some, or take another")
+    if objective in LABELS_ALONE and not known:
+        raise InputError(f"objective {objective!r} learns from known labels alone; give some, or take another")
 
 
 class SoftmaxClustering(LinearSoftmax):
@@ -30,9 +33,11 @@ class SoftmaxClustering(LinearSoftmax):
     Parameters
     ----------
     n_clusters : K.
-    objective : "sela", "migd", "miadm", "imsat", "iic", "labelled" or "entropy", see
-        `clustering.deep.OBJECTIVES`; "iic" is for networks alone, which see several views of a point.
+    objective : "sela", "migd", "miadm", "imsat", "iic", "labelled", "labelled_reverse", "labelled_absolute" or
+        "entropy", see `clustering.deep.OBJECTIVES`; "iic" is for networks alone, which see several views of a point.
     order : of Renyi's entropy in "migd", 1 is Shannon's; large orders are near -log max p. Others have no order.
+    smoothing : share of a known label that is spread over all classes, in "labelled" and "labelled_reverse"; None is
+        none. Others smooth none.
     margin_weight, prior, pseudo_labels, init_norm, n_init, max_iter, batch_size, learning_rate, device,
     random_state : as of `EntropyClustering`. MIADM as it was published makes pseudo-labels once an epoch.
 
@@ -45,6 +50,7 @@ class SoftmaxClustering(LinearSoftmax):
         *,
         objective: str = "sela",
         order: Annotated[float, Above(0)] = 1.0,
+        smoothing: Annotated[float, Within(0, 1)] | None = None,
         margin_weight: Annotated[float, AtLeast(0)] = 1e-3,
         prior: str | ArrayLike = "balanced",
         pseudo_labels: Relabel = "batch",
@@ -59,6 +65,7 @@ class SoftmaxClustering(LinearSoftmax):
         self.n_clusters = n_clusters
         self.objective = objective
         self.order = order
+        self.smoothing = smoothing
         self.margin_weight = margin_weight
         self.prior = prior
         self.pseudo_labels = pseudo_labels
@@ -78,8 +85,9 @@ class SoftmaxClustering(LinearSoftmax):
     def network_objective(self) -> Objective:
         """See `LinearSoftmax`."""
         found = OBJECTIVES.load(self.objective)()
-        if self.order != 1:
-            if "order" not in {field.name for field in dataclasses.fields(found)}:
-                raise InputError(f"order={self.order:g}: objective {self.objective!r} has no order; leave it out")
-            found = dataclasses.replace(found, order=self.order)
-        return cast(Objective, found)
+        given = {} if self.order == 1 else {"order": self.order}
+        given |= {} if self.smoothing is None else {"smoothing": self.smoothing}
+        for name, value in given.items():
+            if not hasattr(found, name):
+                raise InputError(f"{name}={value:g}: objective {self.objective!r} has no {name}; leave it out")
+        return cast(Objective, dataclasses.replace(found, **given))

@@ -36,6 +36,24 @@ def test_so_many_are_drawn_and_those_of_fewer_are_among_them(count: int, seed: i
         assert more.known[fewer.known].all()
 
 
+@given(st.floats(0, 0.9), st.floats(0, 0.1), st.integers(0, 5))
+def test_wrong_labels_are_among_those_of_a_larger_share(share: float, more: float, seed: int) -> None:
+    of = data(300)
+    right, some, others = (drawn_labels(of, 200, seed, wrong) for wrong in (0.0, share, share + more))
+    for wrong in (some, others):
+        assert (wrong.known == right.known).all(), "which labels are known does not depend on how many are wrong"
+        assert wrong.labels.max() <= 2
+    changed = some.labels != right.labels
+    assert (others.labels[changed] == some.labels[changed]).all()
+    assert changed.mean() <= 1.2 * share + 0.1
+
+
+def test_all_labels_may_be_wrong_by_chance_alone() -> None:
+    of = data(3000)
+    found = drawn_labels(of, 2999, 0, 1.0)
+    assert abs((found.labels[found.known] == of.labels[found.known]).mean() - 1 / 3) < 0.05  # type: ignore[index]
+
+
 def test_another_seed_draws_others() -> None:
     assert (drawn_labels(data(), 5, 0).labels == drawn_labels(data(), 5, 0).labels).all()
     assert (drawn_labels(data(), 5, 0).labels != drawn_labels(data(), 5, 1).labels).any()

@@ -12,7 +12,8 @@ from PIL import Image
 from clustering.errors import InputError
 from clustering.streams import stream
 from runs.cli import main
-from runs.clusterings import Job, clustering
+from runs.clustering_trials import known_labels, told
+from runs.clusterings import Job, clustering, points_of
 from runs.config import ClusterConfig, parse
 from tests.runs.records import runs_of
 
@@ -132,6 +133,26 @@ def test_known_labels_name_the_clusters_and_the_others_are_judged(asked, store, 
     assert found.trials.labels[0][names.index("down/3.png")] == 1
 
 
+def test_wrong_labels_are_told_to_what_smooths_labels_and_not_to_the_judge(asked, store, tracker):
+    given = ["method=labelled_reverse", "epochs=12", "labels=60", "views=0"]
+    right, wrong = clustering(asked(*given, "wrong=0,0.5"), store, tracker)
+    assert right.identity == Job.of(asked(*given)[0]).identity, "none are wrong where nothing is said"
+    assert right.identity != wrong.identity
+    known = known_labels(wrong.config, points_of(wrong.config)).known
+    truth = points_of(wrong.config).labels
+    for result in (right, wrong):
+        found = result.trials.labels[0]
+        assert result.trials.scores["accuracy"][0] == pytest.approx((found == truth)[~known].mean())
+    assert (right.trials.labels[0] == truth)[known].all()
+    assert not (wrong.trials.labels[0] == truth)[known].all()
+    smoothing = [told(one.config).network_objective().smoothing for one in (right, wrong)]
+    assert smoothing == [0, 0.5]
+    (config,) = asked(*given, "wrong=0.5", "smoothing=0.1")
+    assert told(config).network_objective().smoothing == 0.1
+    (config,) = asked("method=sela", "labels=60", "wrong=0.5")
+    assert told(config).network_objective() == told(asked("method=sela")[0]).network_objective()
+
+
 def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
     path = tmp_path / "rows.npz"
     values = np.repeat(np.eye(3), 30, 0) * 8 + stream(0, "test rows").normal(size=(90, 3))
@@ -148,7 +169,11 @@ def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
     [
         (["method=kmeans"], "method=kmeans trains no network; methods that do: entropy"),
         (["method=miadm"], "a network gets pseudo-labels for each batch"),
-        (["method=labelled"], "learns from known labels alone; give some"),
+        (["method=labelled"], "'labelled' learns from known labels alone; give some"),
+        (["method=labelled_absolute"], "'labelled_absolute' learns from known labels alone; give some"),
+        (["wrong=0.3"], "a share of labels that are drawn; give their number or share"),
+        (["wrong=0.3", "labels=labels.csv"], "a share of labels that are drawn"),
+        (["wrong=1.3", "labels=9"], "wrong must be a number between 0 and 1"),
         (["starts=3"], "each training is a run of its own; leave starts out and give several seeds"),
         (["network=small_cn"], "small_cn"),
         (["architecture=resnet"], "unknown backbone"),

@@ -110,6 +110,24 @@ def test_reverse_cross_entropy_of_smoothed_labels_is_the_absolute_error(noise: f
     torch.testing.assert_close(found, least + slope * losses.absolute_error(log_p, labels))
 
 
+@pytest.mark.parametrize("smoothing", [0.0, 0.3, 1.0])
+def test_labels_alone_are_the_losses_of_the_rows_that_are_known(smoothing: float) -> None:
+    views, labels = draw(7, (1, 8, 3)), torch.arange(8) % 3
+    known, prior = (torch.arange(8) < 5, labels), torch.full((3,), 1 / 3, dtype=torch.float64)
+    part, told = views[0, :5], torch.nn.functional.one_hot(labels[:5], 3).double()
+    targets = smoothing / 3 + (1 - smoothing) * told
+    floored = 0.01 / 3 + 0.99 * told if smoothing == 0 else targets
+    expected = {
+        "labelled": losses.cross_entropy(part, targets),
+        "labelled_reverse": losses.reverse_cross_entropy(part, floored),
+        "labelled_absolute": losses.absolute_error(part, labels[:5]),
+    }
+    for name, value in expected.items():
+        fields = {} if name == "labelled_absolute" else {"smoothing": smoothing}
+        torch.testing.assert_close(of(name, **fields).loss(views, None, prior, known), value)
+        assert float(of(name).loss(views, None, prior)) == 0
+
+
 def test_a_class_without_points_is_forbidden_or_tolerated() -> None:
     even = torch.full((3,), 1 / 3, dtype=torch.float64)
     degenerate = torch.tensor([0.5, 0.5, 0.0], dtype=torch.float64)

@@ -1,0 +1,41 @@
+"""Figures of entropy clustering that follow a setting: lines are the numbers of the runs, and captions say what they
+show, won or lost."""
+
+import numpy as np
+import pytest
+
+from runs.clusterings import clustering
+from runs.config import ClusterConfig, parse
+from runs.figures import label_noise
+from runs.figures.papers import drawing
+from tests.runs.test_xsdc_figures import lines_of
+
+SPIRALS = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null"]
+
+
+def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
+    given = ["method=labelled,labelled_reverse,labelled_absolute", "labels=40", "wrong=0,0.6", "max_iter=20"]
+    results = clustering(parse(ClusterConfig, [*SPIRALS, *given, "seed=0,1"]), store, tracker)
+    (axes,) = label_noise.DRAWING.draw(results).axes
+    drawn = lines_of(axes)
+    assert set(drawn) == {"cross-entropy", "reverse", "absolute error"}
+    for name, method in zip(drawn, ("labelled", "labelled_reverse", "labelled_absolute"), strict=True):
+        for percent, mean in zip(*drawn[name], strict=True):
+            told = [
+                result.trials.scores["accuracy"][0]
+                for result in results
+                if (result.config.method.options["objective"], 100 * result.config.wrong) == (method, percent)
+            ]
+            assert len(told) == 2
+            assert mean == pytest.approx(100 * np.mean(told))
+    caption = label_noise.DRAWING.caption(results)
+    assert "Reverse against cross-entropy:" in caption
+    assert "Reverse against absolute error:" in caption
+    assert caption.count("points at 60 % wrong") == 2
+
+
+@pytest.mark.parametrize(("figure", "experiment"), [("entropy/11", "entropy_noise")])
+def test_a_figure_is_of_the_runs_of_its_experiment(figure, experiment):
+    ours = drawing(figure).configs(figure, "", [], print)
+    theirs = parse(ClusterConfig, [f"experiment={experiment}"])
+    assert {config.to_yaml() for config in ours} == {config.to_yaml() for config in theirs}
