@@ -110,7 +110,7 @@ def lines_figure(panels: Panels, axis: str | Mapping[str, str], logarithmic: boo
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
     for axes, (title, lines) in zip(grid[0], panels.items(), strict=True):
         for name, line in lines.items():
-            _draw(axes, name, line, series(names.index(name)))
+            draw_line(axes, name, line, series(names.index(name)))
         axes.set_title(title)
         axes.set_xlabel(axis if isinstance(axis, str) else axis[title])
         axes.grid(axis="y", alpha=0.3)
@@ -122,9 +122,10 @@ def lines_figure(panels: Panels, axis: str | Mapping[str, str], logarithmic: boo
     return figure
 
 
-def _draw(axes: "Axes", name: str, line: Line, look: dict[str, Any]) -> None:
+def draw_line(axes: "Axes", name: str, line: Line, look: dict[str, Any], factor: float = 100.0) -> None:
+    """Means over seeds, times a factor, with their standard deviations as bars."""
     values = sorted(line)
-    reached = [100 * np.array(list(line[value].values())) for value in values]
+    reached = [factor * np.array(list(line[value].values())) for value in values]
     means = [one.mean() for one in reached]
     spreads = [one.std(ddof=1) if len(one) > 1 else 0.0 for one in reached]
     axes.errorbar(values, means, yerr=spreads, label=name, capsize=2, elinewidth=0.8, **look)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from runs.clustering_results import TRIALS, Trials, recorded_trials
+from runs.config import ClusterConfig
 from runs.tables import entropy_claims
 from runs.tables.claims import Finding, Status
 from runs.tables.clustering_claim import Cells, Claim, checked
@@ -87,13 +88,20 @@ def check(table: Table, tracker: "Tracker") -> list[Finding]:
 
 def _place(cell: Cell) -> tuple[str, str] | None:
     config = cell.clustering
-    return (_name(config.dataset), config.method.name) if config is not None else None
+    return (_name(config), _method(config)) if config is not None else None
 
 
-def _name(dataset: object) -> str:
-    """A data set, with what tells its variants apart."""
-    features = getattr(dataset, "options", {}).get("features")
-    return f"{getattr(dataset, 'name', '')}{f' ({features})' if features else ''}"
+def _name(config: ClusterConfig) -> str:
+    """A data set, with what tells its variants apart, and the labels that are known."""
+    features = config.dataset.options.get("features")
+    labels = f", {config.labels} labels" if config.asked_labels() is not None else ""
+    return f"{config.dataset.name}{f' ({features})' if features else ''}{labels}"
+
+
+def _method(config: ClusterConfig) -> str:
+    """A method, with the order of its entropy."""
+    order = config.method.options.get("order", 1)
+    return entropy_claims.of_order(order) if config.method.name == "migd" else config.method.name
 
 
 def _judge(difference: float, margin: float = 0.0) -> Status:
@@ -240,5 +248,23 @@ CLAIMS: tuple[Claim[Results], ...] = (
             metric="acc_hungarian",
         )
         for rival in entropy_claims.RIVALS
+    ),
+    Claim(
+        "the accuracy of information maximisation rises with the order of its entropy",
+        "Zhang and Boykov, Table II",
+        (entropy_claims.of_order(entropy_claims.ORDERS[0]), entropy_claims.of_order(entropy_claims.ORDERS[-1])),
+        entropy_claims.rises_with_order,
+        metric="acc_hungarian",
+    ),
+    *(
+        Claim(
+            "beside known labels entropy clustering is above "
+            + ("these alone" if rival == "labelled" else f"{rival} in accuracy"),
+            "Zhang and Boykov, Table VI",
+            ("entropy", rival),
+            entropy_claims.above(rival, labels=True),
+            metric="accuracy",
+        )
+        for rival in entropy_claims.WITH_LABELS
     ),
 )

@@ -24,6 +24,7 @@ from runs.tables.table import Cell, Column, Config, OnPath, Row, Table
 from runs.tables.verdicts import judge
 
 SMALL = "conv4"  # the network of a table on another benchmark
+SMALL_CLUSTERING = "small_cnn"  # that of a table of clusterings on another data set, where the paper's has one
 
 
 def is_paper(name: str) -> bool:
@@ -113,7 +114,8 @@ def _headings(
         same = all(configs == other for c, other in by_column.items() if c.name == column.name)
         group = f"{variant} {'' if same else column.group}".strip() if variant else column.group
         if renamed and recipe.of_data(column, recipe.columns):
-            name, group = renamed, ""
+            apart = recipe.columns.get(column.group, {})  # a group that says something else than which data set
+            name, group = renamed, column.group if apart and "dataset" not in apart else ""
         else:
             name = column.name
         columns[column] = Column(name, group, recipe.metric(column), column.unit, column.better)
@@ -179,7 +181,8 @@ def _place(
             "(configs/experiment) to compare several"
         )
         return _Place(value, obstacle=str(several), refusal=several)
-    differs = tuple(f"{key}={text}, not {wanted[key]}" for key, text in asked.items() if wanted.get(key, text) != text)
+    differs = () if variant else recipe.differing(row, column)
+    differs += tuple(f"{key}={text}, not {wanted[key]}" for key, text in asked.items() if wanted.get(key, text) != text)
     if isinstance(plain, InputError):  # the paper's own config cannot be made here
         pairs = (setting.partition("=")[::2] for setting in typed)
         differs += tuple(f"{key}={text}" for key, text in pairs if asked.get(key) != text)
@@ -245,9 +248,10 @@ def _needs(config: Config) -> str:
 def _on(wanted: Settings, benchmark: str, data: str) -> Settings:
     """The settings of a cell on another benchmark, or another data set of that group, whose weights are its own."""
     if "method" in wanted:
-        options = groups.option(data, wanted["dataset"]).options if "dataset" in wanted else {}
-        kept = {key: text for key, text in wanted.items() if key not in options and key != WEIGHT}
-        return kept | {"dataset": benchmark}
+        chosen = {group: wanted[key] for group, key in ((data, "dataset"), ("network", "network")) if key in wanted}
+        own = {key for group, name in chosen.items() for key in groups.option(group, name).options}
+        kept = {key: text for key, text in wanted.items() if key not in own and key != WEIGHT}
+        return kept | {"dataset": benchmark} | ({"network": SMALL_CLUSTERING} if "network" in wanted else {})
     kept = {key: text for key, text in wanted.items() if key not in ("target", "training", "crop_pct")}
     return kept | {"benchmark": benchmark, "backbone": SMALL}
 

@@ -14,6 +14,7 @@
       Synthetic: {Ours: {fairness_weight: 85, balance: balance_mean}}
     cells:                                    # of one cell, by row and column
       Adult: {Ours: {max_iter: 20}}
+    instead: {MNIST: pixels, not features}    # by row or column, what cells are of that the print is not of
     cannot:                                   # by row and column, what is not run, and why
       Bank: {Backurs et. al.: it takes two groups}
 
@@ -54,6 +55,7 @@ class Recipe:
     verb: str = ""
     at: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
     cells: Mapping[str, Mapping[str, Settings]] = field(default_factory=dict)
+    instead: Settings = field(default_factory=dict)
     cannot: Mapping[str, Settings] = field(default_factory=dict)
 
     def settings(self, row: PublishedRow, column: PublishedColumn, *, elsewhere: bool = False) -> Settings:
@@ -71,6 +73,11 @@ class Recipe:
     def scoring(self, row: PublishedRow, column: PublishedColumn) -> str:
         """What the runs call what is printed, where that is not what stands in the column; else nothing."""
         return self.scored.get(row.name, self.scored.get(column.metric, ""))
+
+    def differing(self, row: PublishedRow, column: PublishedColumn) -> tuple[str, ...]:
+        """What a cell is of that the print is not of, in words: it is of another protocol."""
+        headings = (column.group, column.name, row.group, row.name)
+        return tuple(self.instead[name] for name in headings if name in self.instead)
 
     def of_data(self, heading: PublishedRow | PublishedColumn, part: Mapping[str, Settings]) -> bool:
         """Whether a heading says which data set."""
@@ -139,6 +146,7 @@ def _recipe(content: Mapping[str, Any]) -> Recipe:
         content.get("verb", ""),
         _by_cell(content.get("at")),
         _by_cell(content.get("cells")),
+        _texts(content.get("instead")),
         {key: _texts(value) for key, value in (content.get("cannot") or {}).items()},
     )
 

@@ -30,6 +30,11 @@ def check_words(content: Mapping[str, Any], parts: Collection[str], printed: Pub
     for part, headings in (("columns", printed.columns), ("rows", printed.rows), ("scored", printed.rows)):
         right = {word for heading in headings for word in (heading.group, heading.name)}
         _check(part, "heading", _mapping(part, content.get(part)), right | (metrics if part == "scored" else set()))
+    words = _mapping("instead", content.get("instead"))
+    of_rows = {word for row in printed.rows for word in (row.group, row.name)}
+    _check("instead", "heading", words, of_rows | {column.group for column in printed.columns} | names)
+    if any(not isinstance(value, str) for value in words.values()):
+        raise InputError("instead: say in words what the cells are of")
     for part in ("metrics", "tolerance"):
         _check(part, "column or metric", _mapping(part, content.get(part)), metrics | names)
     for part in ("at", "cells", "cannot"):

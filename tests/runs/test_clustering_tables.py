@@ -11,14 +11,17 @@ from clustering.streams import stream
 from runs.cli import main
 from runs.clusterings import clustering
 from runs.config import ClusterConfig, parse
-from runs.tables.clustering_claims import check
+from runs.tables.clustering_claims import _place, check
+from runs.tables.entropy_claims import ORDERS, of_order
 from runs.tables.evidence import look_up
-from runs.tables.paper import paper_table
+from runs.tables.paper import judged, paper_table
 from runs.tables.published import published_names
 from runs.tables.recipe import recipe_of
 from runs.tables.table import SeedResult
 
 TABLES = [name for name in published_names() if recipe_of(name).schema is ClusterConfig]
+LINEAR = ["max_iter=3000", "batch_size=250", "starts=6", "selection=null"]
+ENTROPY = ["entropy/II", "entropy/III", "entropy/IV", "entropy/VI"]
 
 
 @pytest.fixture
@@ -42,7 +45,8 @@ def filled(store, tracker, codes):
 
 
 def test_there_are_tables_of_clusterings():
-    assert {*TABLES} == {"thesis/2.2", "thesis/2.3", "slk/2", "slk/3", "slk_fewshot/IV", "slk_fewshot/VI"}
+    others = {"thesis/2.2", "thesis/2.3", "slk/2", "slk/3", "slk_fewshot/IV", "slk_fewshot/VI"}
+    assert {*TABLES} == others | {*ENTROPY}
 
 
 def found_as(name, values):
@@ -92,7 +96,7 @@ def test_claims_on_the_trials_of_a_run(store, tracker, codes):
     assert few.status == ("holds" if result.trials.iterations[result.trials.chosen] <= 5 else "fails")
 
 
-@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("name", [name for name in TABLES if name not in ENTROPY])
 def test_every_method_of_a_recipe_is_one(name):
     runnable = [cell for cell in paper_table(name).cells.values() if cell.config]
     assert runnable
@@ -162,6 +166,54 @@ def test_on_another_data_set_equal_cells_are_one(store, tracker):
     assert found == {("SLK-MS", metric) for metric in ("nmi", "acc_hungarian", "seconds_optimise")}
     statuses = {cell.verdict.status for cell in table.cells.values() if cell.results}
     assert statuses == {"other protocol"}
+
+
+MNIST_LIKE = ["inner=24", "epochs=5", "per_class=1000", "seed=0,1,2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "typed", "experiment"),
+    [
+        ("entropy/II@mnist", ["network=none", *LINEAR], "entropy_orders"),
+        ("entropy/III", [], "entropy_fixed_features"),
+        ("entropy/VI@mnist_small", MNIST_LIKE, "entropy_labels"),
+    ],
+)
+def test_a_table_of_entropy_clustering_is_filled_by_its_experiment(name, typed, experiment):
+    table = paper_table(name, typed)
+    theirs = {config.to_yaml() for config in parse(ClusterConfig, [f"experiment={experiment}"])}
+    ours = {config.to_yaml() for config in table.configs}
+    assert ours == theirs
+
+
+def test_on_another_data_set_a_table_keeps_its_ratios_and_takes_a_small_network():
+    table = paper_table("entropy/VI@mnist_small")
+    ratios = [("mnist_small", f"label ratio {ratio}") for ratio in ("0.1", "0.05", "0.01")]
+    assert [(column.name, column.group) for column in table.columns] == ratios
+    assert {cell.clustering.network.name for cell in table.cells.values()} == {"small_cnn"}
+    assert not any(cell.config for cell in paper_table("entropy/VI").cells.values())
+
+
+def test_other_features_are_another_protocol_whatever_was_found():
+    table = paper_table("entropy/III", ["mnist.root=FOLDER"])
+    cells = {}
+    for place, cell in table.cells.items():
+        same = SeedResult(0, cell.published.value / 100, 0.1, 0, "none", as_printed=cell.published.value / 100)
+        cells[place] = dataclasses.replace(cell, results=(same,)) if cell.config else cell
+    found = judged(dataclasses.replace(table, cells=cells))
+    verdicts = {(row.name, column.name): cell.verdict for (row, column), cell in found.cells.items()}
+    told = {name: verdict for (_, name), verdict in verdicts.items()}
+    assert told["MNIST"].status == "other protocol"
+    assert told["MNIST"].why == "pixels, not features of ResNet-50"
+    assert told["STL10"].status == "cannot run here"
+    assert "ResNet-50 are not here" in told["STL10"].why
+
+
+def test_known_labels_and_orders_tell_the_cells_of_a_claim_apart():
+    table = paper_table("entropy/VI@mnist_small")
+    assert {_place(cell)[0] for cell in table.cells.values()} == {f"mnist_small, {n}% labels" for n in (10, 5, 1)}
+    orders = paper_table("entropy/II@mnist", ["network=none", *LINEAR])
+    assert {_place(cell) for cell in orders.cells.values()} == {("mnist", of_order(order)) for order in ORDERS}
 
 
 def test_what_is_missing_is_run_and_shown(store, codes, capsys):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from runs.clustering_results import Trials
-from runs.tables.entropy_claims import above
+from runs.tables.entropy_claims import above, of_order, rises_with_order
 
 
-def trials(accuracies: list[float], seeds: list[int]) -> Trials:
+def trials(accuracies: list[float], seeds: list[int], **more: list[float]) -> Trials:
     count = len(accuracies)
     whole: dict[str, Any] = {name: np.zeros(count) for name in ("objective", "criterion", "clusters", "iterations")}
     return Trials(
@@ -24,7 +24,7 @@ def trials(accuracies: list[float], seeds: list[int]) -> Trials:
         mode_indices=None,
         mode_movements=None,
         seconds=np.zeros((count, 3)),
-        scores={"acc_hungarian": np.array(accuracies)},
+        scores={"acc_hungarian": np.array(accuracies)} | {name: np.array(values) for name, values in more.items()},
         **whole,
     )
 
@@ -51,3 +51,27 @@ def test_starts_are_paired_by_their_seed(theirs: list[float], status: str) -> No
 def test_nothing_is_said_without_pairs() -> None:
     assert not list(above("sela")(Results(entropy=[trials([0.7, 0.8], [1, 2])])))
     assert not list(above("sela")(Results(entropy=[trials([0.7], [1])], sela=[trials([0.7], [2])])))
+
+
+def test_with_known_labels_and_without_are_claims_apart() -> None:
+    ours = [trials([0.1, 0.1], [5, 6], accuracy=[0.9, 0.8])]
+    theirs = [trials([0.2, 0.3], [5, 6], accuracy=[0.7, 0.65])]
+    (found,) = above("sela", labels=True)(Results(entropy=ours, sela=theirs))
+    assert found[0] == "holds"
+    assert found[1] == "entropy 0.850, sela 0.675; of the same 2 starts +0.175 ± 0.050"
+    assert not list(above("sela")(Results(entropy=ours, sela=theirs)))
+    without = [trials([0.2, 0.3], [5, 6])]
+    assert not list(above("sela", labels=True)(Results(entropy=without, sela=without)))
+
+
+@pytest.mark.parametrize(
+    ("means", "status"),
+    [((0.3, 0.4, 0.5), "holds"), ((0.3, 0.6, 0.5), "fails"), ((0.5, 0.4, 0.3), "fails"), ((0.5, 0.4, 0.5), "tie")],
+)
+def test_accuracy_along_orders(means: tuple[float, ...], status: str) -> None:
+    by_order = dict(zip((0.1, 1.0, 1000.0), means, strict=True))
+    results = {of_order(order): [trials([mean, mean + 0.02], [1, 2])] for order, mean in by_order.items()}
+    (found,) = rises_with_order(Results(**results))
+    assert found[0] == status
+    assert found[1].startswith(f"0.1: {means[0] + 0.01:.3f}, 1: ")
+    assert not list(rises_with_order(Results(**{of_order(5.0): results["migd"]})))

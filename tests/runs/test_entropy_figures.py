@@ -6,7 +6,7 @@ import pytest
 
 from runs.clusterings import clustering
 from runs.config import ClusterConfig, parse
-from runs.figures import label_noise
+from runs.figures import label_noise, updates
 from runs.figures.papers import drawing
 from tests.runs.test_xsdc_figures import lines_of
 
@@ -34,7 +34,29 @@ def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
     assert caption.count("points at 60 % wrong") == 2
 
 
-@pytest.mark.parametrize(("figure", "experiment"), [("entropy/11", "entropy_noise")])
+def test_loss_and_accuracy_by_epochs_are_those_of_the_starts(store, tracker):
+    given = ["method=entropy,miadm", "pseudo_labels=batch,epoch", "max_iter=3,9", "batch_size=30", "starts=2"]
+    results = clustering(parse(ClusterConfig, [*SPIRALS[:3], "selection=null", *given]), store, tracker)
+    loss, accuracy = updates.draw(results).axes
+    losses, accuracies = lines_of(loss), lines_of(accuracy)
+    assert len(losses) == len(accuracies) == 4
+    for result in results:
+        options, trials = result.config.method.options, result.trials
+        name = {"entropy": "entropy clustering", "miadm": "MIADM"}[
+            result.config.method.name.replace("softmax", "miadm")
+        ]
+        line = f"{name}, {'for each batch' if options['pseudo_labels'] == 'batch' else 'once an epoch'}"
+        at = [1, 3].index(options["max_iter"] / 3)
+        assert losses[line][0] == [1, 3], "90 points in batches of 30"
+        assert losses[line][1][at] == pytest.approx(trials.objective.mean())
+        assert accuracies[line][1][at] == pytest.approx(100 * trials.scores["acc_hungarian"].mean())
+    caption = updates.caption(results)
+    assert "After 3 epochs entropy clustering has" in caption
+    assert "After 3 epochs MIADM has" in caption
+    assert "of 2 starts." in caption
+
+
+@pytest.mark.parametrize(("figure", "experiment"), [("entropy/11", "entropy_noise"), ("entropy/12", "entropy_updates")])
 def test_a_figure_is_of_the_runs_of_its_experiment(figure, experiment):
     ours = drawing(figure).configs(figure, "", [], print)
     theirs = parse(ClusterConfig, [f"experiment={experiment}"])

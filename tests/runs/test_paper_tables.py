@@ -104,6 +104,8 @@ def test_mistakes(name, settings, words):
         ("alll: {way: 5}", "all"),
         ("rows: {SimpelShot: {strategy: simpleshot}}", "SimpleShot"),
         ("columns: {mini-ImageNet: {benchmark: mini}}", "miniImageNet"),
+        ("instead: {SimpelShot: features of others}", "instead: unknown heading .*SimpleShot"),
+        ("instead: {SimpleShot: no}", "instead: say in words"),
     ],
 )
 def test_a_wrong_recipe_names_the_file_and_the_right_word(tmp_path, monkeypatch, text, words):
