@@ -1,18 +1,9 @@
-"""Assignment steps of the few-shot methods, in the log domain: pseudo-labels from a model's class probabilities, or
-by optimal transport to classes of given size."""
-
-from typing import NamedTuple
+"""Pseudo-labels from a model's class probabilities, in the log domain."""
 
 import torch
 from torch import Tensor
 
 from clustering.alternation import Clamp
-
-_BLOCK = 3
-"""Sinkhorn rounds before Newton steps are tried, and between two computations of the plan from logarithms."""
-
-_LARGEST_SYSTEM = 1024
-"""Columns up to which Newton steps are tried."""
 
 
 def adm(
@@ -98,110 +89,3 @@ _NEVER = -1e4
 
 _SMALLEST_MASS = 1e-30
 """Mass of a class up to which its logarithm is taken from a plain sum; float32 ends at 1e-38."""
-
-
-class Transport(NamedTuple):
-    """What `sinkhorn` found.
-
-    Attributes:
-        assignments: (…, N, K) rows sum to one; the transport plan is `rows` times it.
-        log_scales: (…, K) by which the columns were scaled; warm start of a similar problem.
-        rounds: (…) int64, how many were needed.
-        converged: (…) bool, the columns are within the tolerance.
-    """
-
-    assignments: Tensor
-    log_scales: Tensor
-    rounds: Tensor
-    converged: Tensor
-
-
-def sinkhorn(
-    scores: Tensor,
-    rows: Tensor,
-    columns: Tensor,
-    *,
-    start: Tensor | None = None,
-    tolerance: float = 1e-6,
-    max_rounds: int = 1000,
-) -> Transport:
-    """Entropic optimal transport between points and classes (Cuturi 2013): the plan P = diag(u) exp(scores) diag(v)
-    with given row and column sums, minimising <P, log P - scores>.
-
-    A round scales the rows and then the columns, problem by problem until its columns fit; the rows fit exactly. Where
-    a few rounds are not enough, Newton steps follow on the logarithms of the column scales, whose dual is smooth and
-    convex, as long as each halves the error at least; then rounds again. Plans are computed anew from the logarithms
-    every few rounds, so that scores of any size neither overflow nor lose a column.
-
-    Args:
-        scores: (…, N, K) finite, greater is closer.
-        rows: (…, N) >= 0 mass of the points; 0 for those that do not count.
-        columns: (…, K) >= 0 mass of the classes, in proportion: scaled to the rows' total.
-        start: (…, K) log-scales of the columns to begin with; default 0, the plan softmax(scores).
-        tolerance: largest error of a column's sum, as a share of the total mass.
-        max_rounds: rounds at most, Newton steps not counted.
-    """
-    batch, shape = scores.shape[:-2], scores.shape
-    S = scores.mT.reshape(-1, shape[-1], shape[-2]).contiguous()  # classes before points: sums over long rows
-    r, c = rows.reshape(-1, shape[-2], 1), columns.reshape(-1, shape[-1], 1)
-    total = r.sum(1, keepdim=True)
-    tiny = torch.finfo(S.dtype).tiny
-    far = tiny**-0.25  # by which a column is scaled at most before the plan is computed anew
-    c = c * (total / c.sum(1, keepdim=True).clamp_min(tiny))
-    g = S.new_zeros(c.shape) if start is None else start.reshape(c.shape)
-    rounds = torch.zeros(len(S), dtype=torch.int64, device=S.device)
-    active = torch.ones_like(total, dtype=torch.bool)
-    plan = torch.softmax(S + g, dim=1)
-    for done in range(0, max_rounds, _BLOCK):
-        v, weights = torch.ones_like(c), r
-        for _ in range(min(_BLOCK, max_rounds - done)):
-            mass = torch.bmm(plan, weights)
-            active = active & ((v * mass - c).abs().amax(1, keepdim=True) > tolerance * total)
-            if not active.any():
-                break
-            rounds += active[:, 0, 0]
-            v = torch.where(active, (c / mass.clamp_min(tiny)).clamp(1 / far, far), v)
-            weights = r / (plan * v).sum(1)[..., None]
-        lost = active & (mass * far < c)
-        if lost.any():  # a column far from every point, underflown: one round in the logarithms
-            reach = torch.logsumexp(torch.log_softmax(S + g, dim=1) + r.mT.clamp_min(tiny).log(), 2, keepdim=True)
-            g = torch.where(lost, g + c.clamp_min(tiny).log() - reach, g + v.log())
-        else:
-            g = g + v.log()
-        plan = torch.softmax(S + g, dim=1)
-        if not active.any():
-            break
-        if c.shape[1] > _LARGEST_SYSTEM:
-            continue
-        error = torch.bmm(plan, r) - c
-        while True:
-            size = error.abs().amax(1, keepdim=True)
-            active = active & (size > tolerance * total)
-            if not active.any():
-                break
-            trial = g + _newton(plan, r, error)
-            trial_plan = torch.softmax(S + trial, dim=1)
-            trial_error = torch.bmm(trial_plan, r) - c
-            better = active & (trial_error.abs().amax(1, keepdim=True) < 0.5 * size)
-            if not better.any():
-                break
-            g, plan, error = (
-                torch.where(better, *pair) for pair in ((trial, g), (trial_plan, plan), (trial_error, error))
-            )
-            rounds += better[:, 0, 0]
-    return Transport(
-        plan.mT.reshape(shape), g.reshape(*batch, shape[-1]), rounds.reshape(batch), ~active.reshape(batch)
-    )
-
-
-def _newton(plan: Tensor, rows: Tensor, error: Tensor) -> Tensor:
-    """(B, K, 1) Newton step on the log-scales, for column errors of that size. The Hessian is the Laplacian of the
-    graph that joins classes by the points that they share, written as such so that nothing cancels; scaling all
-    columns alike changes nothing, and is held."""
-    shared = torch.bmm(plan * rows.mT, plan.mT)
-    shared.diagonal(dim1=1, dim2=2).zero_()
-    degree = shared.sum(2)
-    hold = degree.mean(1).clamp_min(1e-30)[:, None, None] / degree.shape[1]
-    system = torch.diag_embed(degree * (1 + 1e-6) + 1e-6 * hold[..., 0]) - shared + hold
-    step: Tensor = torch.linalg.solve_ex(system, -error).result
-    return step

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from clustering.errors import InputError
 from clustering.points import Features, Gram, Points
-from clustering.pseudo_labels import sinkhorn
+from clustering.transport import sinkhorn
 from fsl.episodes import LARGEST_GRAM
 
 LARGEST_DENSE = 8192

@@ -17,7 +17,8 @@ from clustering.deep import losses
 from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels
 from clustering.errors import InputError
 from clustering.parameters import Above, AtLeast, Within, validate
-from clustering.pseudo_labels import adm, sinkhorn
+from clustering.pseudo_labels import adm
+from clustering.transport import sinkhorn
 
 Solver = Literal["em", "exact"]
 LEAST_SMOOTHING = 0.01  # of labels in the reverse cross-entropy, as in Figure 11 of Zhang and Boykov without wrong ones

@@ -11,8 +11,8 @@ from clustering.knn import nearest_neighbours
 from clustering.parameters import Above, AtLeast, Within, validate
 from clustering.points import Features, Points
 from clustering.propagation import DensePropagation, Propagation, SparsePropagation
-from clustering.pseudo_labels import sinkhorn
 from clustering.sparse_graph import SparseGraph
+from clustering.transport import sinkhorn
 from fsl.centring import Centring, centred
 from fsl.denoising import mean_losses
 from fsl.episodes import Episodes, Predictions

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from clustering.parameters import Above, AtLeast, Within, validate
 from clustering.points import Points
-from clustering.pseudo_labels import sinkhorn
+from clustering.transport import sinkhorn
 from fsl.centring import Centring, centred
 from fsl.episodes import Episodes, Predictions
 from fsl.transforms import Transform

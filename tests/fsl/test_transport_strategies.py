@@ -12,7 +12,7 @@ import fsl.episodes
 import fsl.strategies.ilpc
 from clustering.errors import InputError
 from clustering.points import Features, Gram
-from clustering.pseudo_labels import sinkhorn
+from clustering.transport import sinkhorn
 from fsl.affinities import affinities
 from fsl.centring import centred, leading
 from fsl.denoising import mean_losses

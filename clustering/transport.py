@@ -1,0 +1,214 @@
+"""Optimal transport of points to classes of given size: pseudo-labels of PT-MAP, protoLP, iLPC and SeLa, and affinities
+of BPA."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+
+class Transport(NamedTuple):
+    """What `sinkhorn` found.
+
+    Attributes:
+        assignments: (…, N, K) rows sum to one; the transport plan is `rows` times it.
+        log_scales: (…, K) by which the columns were scaled; warm start of a similar problem. Where a class has no mass,
+            the lowest that there are.
+        rounds: (…) int64, how many were needed, Newton steps among them.
+        converged: (…) bool, the columns are within the tolerance.
+    """
+
+    assignments: Tensor
+    log_scales: Tensor
+    rounds: Tensor
+    converged: Tensor
+
+
+def sinkhorn(
+    scores: Tensor,
+    rows: Tensor,
+    columns: Tensor,
+    *,
+    start: Tensor | None = None,
+    tolerance: float = 1e-6,
+    max_rounds: int = 1000,
+) -> Transport:
+    """Entropic optimal transport between points and classes (Cuturi 2013): the plan P = diag(u) exp(scores) diag(v)
+    with given row and column sums, minimising <P, log P - scores>.
+
+    With rows that fit exactly, what is left is a concave dual of K unknowns, the logarithms of the column scales. It is
+    solved by damped Newton steps, of which sharp scores need ten to thirty where Sinkhorn's rounds (which scale the
+    rows and then the columns) are hundreds. Rounds are taken first where there are so many classes that a Newton step
+    costs as much as many of them, and go on where Newton steps came to nothing. Every problem stops by itself.
+
+    Args:
+        scores: (…, N, K) finite, greater is closer.
+        rows: (…, N) >= 0 mass of the points; 0 for those that do not count.
+        columns: (…, K) >= 0 mass of the classes, in proportion: scaled to the rows' total.
+        start: (…, K) log-scales of the columns to begin with; default 0, the plan softmax(scores).
+        tolerance: largest error of a column's sum, as a share of the total mass.
+        max_rounds: rounds at most; Newton steps, fewer than 200, come on top.
+    """
+    batch, shape = scores.shape[:-2], scores.shape
+    S = scores.mT.reshape(-1, shape[-1], shape[-2]).contiguous()  # classes before points: sums over long rows
+    r, c = rows.reshape(-1, shape[-2], 1), columns.reshape(-1, shape[-1], 1)
+    total = r.sum(1, keepdim=True)
+    c = c * (total / c.sum(1, keepdim=True).clamp_min(torch.finfo(S.dtype).tiny))
+    g = torch.zeros_like(c) if start is None else start.reshape(c.shape)
+    g = torch.where((c > 0) | (total == 0), g, -torch.finfo(S.dtype).max / 4)
+    problem = _Transports(S, r, c, tolerance * total)
+    state = _Scaled(g, problem.plan(g), torch.full_like(total, _DAMPING), torch.zeros_like(total, dtype=torch.int64))
+    left = ~_fits(problem, state)
+    for advance, most in _schedule(shape[-1], max_rounds):
+        which = left.nonzero()[:, 0]
+        if not len(which):
+            break
+        if len(which) == len(left):
+            state = advance(problem, state, most)
+            left = ~_fits(problem, state)
+        else:
+            part = _Transports(*(values[which] for values in problem))
+            found = advance(part, _Scaled(*(values[which] for values in state)), most)
+            for values, new in zip(state, found, strict=True):
+                values[which] = new
+            left[which] = ~_fits(part, found)
+    return Transport(
+        state.plan.mT.reshape(shape),
+        state.log_scales.reshape(*batch, shape[-1]),
+        state.rounds.reshape(batch),
+        ~left.reshape(batch),
+    )
+
+
+_LARGEST_SYSTEM = 1024
+"""Classes up to which Newton steps are taken."""
+
+_CLASSES_A_ROUND = 16
+"""A Newton step costs about one round for so many classes."""
+
+_LAPS = (6, 12, 24, 48, 96)
+"""Newton steps between which problems that are solved are taken out of the batch."""
+
+_BLOCK = 3
+"""Sinkhorn rounds between two computations of the plan from logarithms."""
+
+_DAMPING = 0.01
+"""One over the largest step that is taken first."""
+
+
+class _Transports(NamedTuple):
+    """B problems: scores (B, K, N), masses (B, N, 1) and (B, K, 1), and the error (B, 1, 1) that a column may have."""
+
+    scores: Tensor
+    rows: Tensor
+    columns: Tensor
+    allowed: Tensor
+
+    def plan(self, log_scales: Tensor) -> Tensor:
+        """(B, K, N) columns sum to one: the classes' shares of every point."""
+        return torch.softmax(self.scores + log_scales, dim=1)
+
+    def error(self, plan: Tensor) -> Tensor:
+        """(B, K, 1) by how much the classes get too much; minus the gradient of the dual."""
+        return torch.bmm(plan, self.rows) - self.columns
+
+
+class _Scaled(NamedTuple):
+    """How far B problems are: log-scales (B, K, 1), their plan (B, K, N), and (B, 1, 1) the damping of the next Newton
+    step, and the rounds taken."""
+
+    log_scales: Tensor
+    plan: Tensor
+    damping: Tensor
+    rounds: Tensor
+
+
+_Advance = Callable[[_Transports, _Scaled, int], _Scaled]
+
+
+def _schedule(classes: int, max_rounds: int) -> list[tuple[_Advance, int]]:
+    """What is done in turn with the problems that are not solved, and how many rounds or steps of it."""
+    if classes > _LARGEST_SYSTEM:
+        return [(_rounds, max_rounds)]
+    first = min(classes // _CLASSES_A_ROUND, max_rounds)
+    return [(_rounds, first), *((_newton, most) for most in _LAPS), (_rounds, max_rounds - first)]
+
+
+def _fits(problem: _Transports, state: _Scaled) -> Tensor:
+    """(B,) bool, which have every column within the tolerance; of what is no number, none."""
+    return (problem.error(state.plan).abs().amax(1, keepdim=True) <= problem.allowed)[:, 0, 0]
+
+
+def _round_of_logarithms(problem: _Transports, log_scales: Tensor) -> Tensor:
+    """(B, K, 1) the log-scales after a round, in logarithms from beginning to end: no column is lost."""
+    tiny = torch.finfo(log_scales.dtype).tiny
+    log_shares = torch.log_softmax(problem.scores + log_scales, dim=1) + problem.rows.mT.clamp_min(tiny).log()
+    return log_scales + problem.columns.clamp_min(tiny).log() - torch.logsumexp(log_shares, 2, keepdim=True)
+
+
+def _newton(problem: _Transports, state: _Scaled, most: int) -> _Scaled:
+    """Newton steps, damped in proportion to the error: far from the maximum, where the dual of sharp scores is nearly
+    piecewise linear, a step is so bounded by 1 / damping. One after which the dual falls is not taken, and damped more.
+    """
+    g, plan, damping, rounds = state
+    lost = 1e6 * torch.bmm(plan, problem.rows) < problem.columns
+    if lost.any():  # far from every point: steps that are bounded would take long
+        g, rounds = torch.where(lost, _round_of_logarithms(problem, g), g), rounds + lost.any(1, keepdim=True)
+        plan = problem.plan(g)
+    error = problem.error(plan)
+    for _ in range(most):
+        size = error.abs().amax(1, keepdim=True)
+        active = size > problem.allowed
+        if not active.any():
+            break
+        step = _newton_step(plan, problem.rows, error, damping * size)
+        trial = g + step
+        trial_plan = problem.plan(trial)
+        trial_error = problem.error(trial_plan)
+        slope, slope_there = -(error * step).sum(1, keepdim=True), -(trial_error * step).sum(1, keepdim=True)
+        taken = active & (slope_there >= -0.5 * slope)
+        damping = damping * torch.where(taken, torch.where(slope_there > 0.5 * slope, 0.45, 0.67), 4.0)
+        if taken.all():  # nothing to be kept: a pass less
+            g, plan, error = trial, trial_plan, trial_error
+        else:
+            pairs = (trial, g), (trial_plan, plan), (trial_error, error)
+            g, plan, error = (torch.where(taken, *pair) for pair in pairs)
+        rounds = rounds + active
+    return _Scaled(g, plan, damping, rounds)
+
+
+def _newton_step(plan: Tensor, rows: Tensor, error: Tensor, damping: Tensor) -> Tensor:
+    """(B, K, 1) step of the log-scales, for column errors of that size. The Hessian is the Laplacian of the graph that
+    joins classes by the points that they share, written as such so that nothing cancels; scaling all columns alike
+    changes nothing, and is held."""
+    shared = torch.bmm(plan * rows.mT, plan.mT)
+    shared.diagonal(dim1=1, dim2=2).zero_()
+    degree = shared.sum(2)
+    hold = degree.mean(1).clamp_min(1e-30)[:, None, None] / degree.shape[1]
+    system = torch.diag_embed(degree * (1 + 1e-6) + 1e-6 * hold[..., 0] + damping[..., 0]) - shared + hold
+    step: Tensor = torch.linalg.solve_ex(system, -error).result
+    return step
+
+
+def _rounds(problem: _Transports, state: _Scaled, most: int) -> _Scaled:
+    """Sinkhorn's rounds. Plans are computed anew from the logarithms every few, so that scores of any size neither
+    overflow nor lose a column."""
+    (_, r, c, allowed), (g, plan, damping, rounds) = problem, state
+    tiny = torch.finfo(c.dtype).tiny
+    far = tiny**-0.25  # by which a column is scaled at most before the plan is computed anew
+    for done in range(0, most, _BLOCK):
+        mass, v = torch.bmm(plan, r), torch.ones_like(c)
+        active = (mass - c).abs().amax(1, keepdim=True) > allowed
+        if not active.any():
+            break
+        for _ in range(min(_BLOCK, most - done)):
+            rounds = rounds + active
+            v = torch.where(active, (c / mass.clamp_min(tiny)).clamp(1 / far, far), v)
+            mass = torch.bmm(plan, r / (plan * v).sum(1)[..., None])
+            active = active & ((v * mass - c).abs().amax(1, keepdim=True) > allowed)
+        lost, g = active & (mass * far < c), g + v.log()
+        if lost.any():  # underflown, far from every point
+            g = torch.where(lost, _round_of_logarithms(problem, g), g)
+        plan = problem.plan(g)
+    return _Scaled(g, plan, damping, rounds)
