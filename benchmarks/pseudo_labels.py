@@ -25,7 +25,7 @@ GAPS = (1e-3, 1e-5, 1e-7)
 """By what share of 1 + lambda the objective may be above its minimum."""
 PROBLEMS = ((200, 3, 0.0), (1000, 2, 0.0), (1000, 20, 0.0), (250, 10, 0.0), (250, 10, 1.5), (1000, 200, 0.0))
 """Points, classes, and deviation of the classes' offsets."""
-TRANSPORTS = ((250, 10, 0.5), (250, 10, 3.0), (1000, 20, 0.5), (10_000, 10, 0.5), (70_000, 10, 0.5))
+TRANSPORTS = ((250, 10, 0.5), (250, 10, 3.0), (1000, 20, 0.5), (10_000, 10, 0.5))
 LARGEST_DENSE = 600
 """Unknowns of an unstructured Newton step, which solves a system of them."""
 
@@ -33,13 +33,11 @@ LARGEST_DENSE = 600
 def seconds(work: Callable[[], object], repeats: int = 5) -> float:
     """The shortest of several, by the processor's time: others may be at work on the machine."""
     work()
-    found = []
-    for _ in range(repeats):
+    found: list[float] = []
+    while sum(found) < 10 and (len(found) < repeats or sum(found) < 0.3):  # short work many times
         began = time.process_time()
         work()
         found.append(time.process_time() - began)
-        if sum(found) > 10:
-            break
     return min(found)
 
 
@@ -137,7 +135,7 @@ def transport() -> None:
         print(f"transport N {points} K {classes}: {1e3 * ours:.2f} ms, {int(found.rounds)} rounds, error {error:.1e}")
         cost, mass, shares = (-scores).numpy(), np.full(points, 1 / points), prior.numpy()
         for method in ("sinkhorn_log", "sinkhorn_stabilized"):
-            pot = partial(ot.sinkhorn, mass, shares, cost, 1.0, method, stopThr=1e-4, numItermax=20_000, warn=False)
+            pot = partial(ot.sinkhorn, mass, shares, cost, 1.0, method, stopThr=1e-4, numItermax=5_000, warn=False)
             began = time.process_time()
             off = np.abs(pot().sum(0) - shares).max()
             took = time.process_time() - began

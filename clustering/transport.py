@@ -87,7 +87,7 @@ _LARGEST_SYSTEM = 1024
 _CLASSES_A_ROUND = 16
 """A Newton step costs about one round for so many classes."""
 
-_LAPS = (6, 12, 24, 48, 96)
+_LAPS = (8, 16, 32, 64, 64)
 """Newton steps between which problems that are solved are taken out of the batch."""
 
 _BLOCK = 3
@@ -166,9 +166,9 @@ def _newton(problem: _Transports, state: _Scaled, most: int) -> _Scaled:
         trial = g + step
         trial_plan = problem.plan(trial)
         trial_error = problem.error(trial_plan)
-        slope, slope_there = -(error * step).sum(1, keepdim=True), -(trial_error * step).sum(1, keepdim=True)
-        taken = active & (slope_there >= -0.5 * slope)
-        damping = damping * torch.where(taken, torch.where(slope_there > 0.5 * slope, 0.45, 0.67), 4.0)
+        ratio = torch.bmm(trial_error.mT, step) / torch.bmm(error.mT, step)  # of the dual's slopes along the step
+        taken = active & (ratio >= -0.5)
+        damping = damping * torch.where(taken, torch.where(ratio > 0.5, 0.45, 0.67), 4.0)
         if taken.all():  # nothing to be kept: a pass less
             g, plan, error = trial, trial_plan, trial_error
         else:
@@ -184,9 +184,10 @@ def _newton_step(plan: Tensor, rows: Tensor, error: Tensor, damping: Tensor) -> 
     changes nothing, and is held."""
     shared = torch.bmm(plan * rows.mT, plan.mT)
     shared.diagonal(dim1=1, dim2=2).zero_()
-    degree = shared.sum(2)
-    hold = degree.mean(1).clamp_min(1e-30)[:, None, None] / degree.shape[1]
-    system = torch.diag_embed(degree * (1 + 1e-6) + 1e-6 * hold[..., 0] + damping[..., 0]) - shared + hold
+    degree = shared.sum(2, keepdim=True)
+    hold = degree.mean(1, keepdim=True).clamp_min(1e-30) / degree.shape[1]
+    system = hold - shared
+    system.diagonal(dim1=1, dim2=2).add_((degree + 1e-6 * (degree + hold) + damping)[..., 0])
     step: Tensor = torch.linalg.solve_ex(system, -error).result
     return step
 
