@@ -1,14 +1,14 @@
 """The Lightning module of base training: a backbone and a linear classifier under cross-entropy."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pytorch_lightning as lightning
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from clustering.counted_epochs import CountedEpochs
 from clustering.streams import stream_key
 from fsl.augmentation import normalise
 from fsl.schedules import factor
@@ -43,50 +43,21 @@ class Job(Setup):
         return len(self.base.labels) // self.batch_size
 
 
-class Batches:
-    """Batches of indices into the base images, in the order of one epoch, which (seed, epoch) determines."""
-
-    def __init__(self, module: "Classification") -> None:
-        self._module = module
-
-    def __len__(self) -> int:
-        return self._module.job.steps_per_epoch
-
-    def __iter__(self) -> Iterator[Tensor]:
-        job = self._module.job
-        generator = torch.Generator().manual_seed(stream_key(job.seed, "training", "order", self._module.epoch))
-        order = torch.randperm(len(job.base.labels), generator=generator)
-        yield from torch.split(order[: len(self) * job.batch_size], job.batch_size)
-
-
-class Classification(lightning.LightningModule):
+class Classification(CountedEpochs):
     """Backbone and linear classifier under cross-entropy with label smoothing."""
 
     def __init__(self, job: Job, state: Mapping[str, Any] | None) -> None:
-        super().__init__()
+        done = 0 if state is None else state["standing"]["epoch"]
+        super().__init__(done, len(job.base.labels), job.batch_size, job.seed, "training")
         self.job, self._state = job, state
         self.backbone, self.head = job.backbone, job.head
-        self.first_epoch = 0
         if state is not None:
             self.load_state_dict(state["weights"])
-            self.first_epoch = state["standing"]["epoch"]
         classes = job.head.out_features
         # the papers give the other classes 0.1 / (K - 1) each; torch spreads its smoothing over all K
         self._smoothing = min(1.0, job.training.label_smoothing * classes / (classes - 1))
         self._augmentation = job.benchmark.augmentation.times(job.training.augment) if job.training.augment else None
         self._draws = torch.Generator()
-
-    @property
-    def epoch(self) -> int:
-        """The epoch being trained, from 0, counted over all sessions."""
-        return self.first_epoch + self.current_epoch
-
-    def train_dataloader(self) -> Batches:
-        return Batches(self)
-
-    def transfer_batch_to_device(self, batch: Tensor, device: torch.device, dataloader_idx: int) -> Tensor:
-        """Indices stay on the CPU, where the images are."""
-        return batch
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         training = self.job.training

@@ -3,12 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pytorch_lightning as lightning
 import torch
-from lightning_fabric.plugins.environments.lightning import LightningEnvironment
 from pytorch_lightning.strategies import DDPStrategy
 
-from clustering.quiet_lightning import silent_lightning
+from clustering.quiet_lightning import train_quietly
 from fsl.bookkeeping import Bookkeeping, Standing, validation_tasks
 from fsl.classification import Classification, Job
 from fsl.progress import Progress
@@ -48,26 +46,13 @@ def _run(job: Job, module: Classification, bookkeeping: Bookkeeping, epochs: int
     devices: list[int] | int = list(range(index - job.rank, index - job.rank + job.ranks)) if on_gpu else job.ranks
     # Statistics of batch normalisation are each rank's own, as with the papers' DataParallel; rank 0's are kept.
     strategy: DDPStrategy | str = DDPStrategy(broadcast_buffers=False) if job.ranks > 1 else "auto"
-    with silent_lightning(), torch.random.fork_rng(devices=[index] if on_gpu else []):
-        trainer = lightning.Trainer(
-            accelerator="gpu" if on_gpu else "cpu",
-            devices=devices,
-            strategy=strategy,
-            plugins=[LightningEnvironment()],  # whatever a job scheduler says of this process
-            precision="bf16-mixed" if job.bfloat16 else "32-true",
-            max_epochs=epochs,
-            callbacks=[bookkeeping],
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            use_distributed_sampler=False,
-            default_root_dir=job.folder,
-        )
-        try:
-            trainer.fit(module)
-        except SystemExit as stopped:
-            # Lightning turns Ctrl-C into an exit with code 1
-            if not isinstance(stopped.__context__, KeyboardInterrupt):
-                raise
-            raise KeyboardInterrupt from None
+    train_quietly(
+        module,
+        job.device,
+        epochs,
+        job.folder,
+        devices=devices,
+        strategy=strategy,
+        precision="bf16-mixed" if job.bfloat16 else "32-true",
+        callbacks=[bookkeeping],
+    )

@@ -1,62 +1,33 @@
 """The Lightning module of discriminative clustering: in every step pseudo-labels of a batch, then a step of the network
 towards them."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import pytorch_lightning as lightning
 import torch
 from torch import Tensor
 
 from clustering.alternation import Clamp
+from clustering.counted_epochs import CountedEpochs
 from clustering.deep import losses
 from clustering.deep.training import Job
 from clustering.errors import InputError
-from clustering.quiet_lightning import silent_lightning
+from clustering.quiet_lightning import train_quietly
 from clustering.state_files import save_state
 from clustering.streams import stream_key
 
 
-class Batches:
-    """Batches of indices, in the order of one epoch, which (seed, epoch) determines."""
-
-    def __init__(self, module: "SelfLabelling") -> None:
-        self._module = module
-
-    def __len__(self) -> int:
-        return self._module.job.steps_per_epoch
-
-    def __iter__(self) -> Iterator[Tensor]:
-        job = self._module.job
-        generator = torch.Generator().manual_seed(stream_key(job.seed, "deep training", "order", self._module.epoch))
-        order = torch.randperm(len(job.points), generator=generator)
-        yield from torch.split(order[: len(self) * job.batch_size], job.batch_size)
-
-
-class SelfLabelling(lightning.LightningModule):
+class SelfLabelling(CountedEpochs):
     """Any pair of an assignment step and a loss."""
 
     def __init__(self, job: Job, state: Mapping[str, Any] | None) -> None:
-        super().__init__()
+        done = 0 if state is None else int(state["epoch"])
+        super().__init__(done, len(job.points), job.batch_size, job.seed, "deep training")
         self.job, self._state = job, state
         self.model = job.model
-        self.first_epoch = 0
         if state is not None:
             self.model.load_state_dict(state["weights"])
-            self.first_epoch = int(state["epoch"])
         self._draws = torch.Generator()
-
-    @property
-    def epoch(self) -> int:
-        """The epoch being trained, from 0, counted over all sessions."""
-        return self.first_epoch + self.current_epoch
-
-    def train_dataloader(self) -> Batches:
-        return Batches(self)
-
-    def transfer_batch_to_device(self, batch: Tensor, device: torch.device, dataloader_idx: int) -> Tensor:
-        """Indices stay on the CPU, where the points are."""
-        return batch
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         training = self.job.training
@@ -136,26 +107,6 @@ def fit(job: Job, state: Mapping[str, Any] | None) -> int:
     left = job.training.epochs - module.first_epoch
     if left <= 0:
         return module.first_epoch
-    on_gpu = job.device.type == "cuda"
-    index = (job.device.index or 0) if on_gpu else 0
     job.model.train()
-    with silent_lightning(), torch.random.fork_rng(devices=[index] if on_gpu else []):
-        trainer = lightning.Trainer(
-            accelerator="gpu" if on_gpu else "cpu",
-            devices=[index] if on_gpu else 1,
-            max_epochs=left,
-            logger=False,
-            enable_checkpointing=False,
-            enable_progress_bar=False,
-            enable_model_summary=False,
-            use_distributed_sampler=False,
-            default_root_dir=job.folder,
-        )
-        try:
-            trainer.fit(module)
-        except SystemExit as stopped:
-            # Lightning turns Ctrl-C into an exit with code 1
-            if not isinstance(stopped.__context__, KeyboardInterrupt):
-                raise
-            raise KeyboardInterrupt from None
+    train_quietly(module, job.device, left, job.folder)
     return module.first_epoch
