@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from clustering.array_files import read_arrays
 from clustering.errors import InputError
 from clustering.fingerprint import fingerprint
 from fsl.benchmarks.archives import check_zip
@@ -77,8 +78,7 @@ def import_features(path: Path, split: Split = "novel") -> FeatureBank:
 def _arrays(path: Path) -> Mapping[str, NDArray[Any]]:
     try:
         check_zip(path)
-        with path.open("rb") as stream, np.load(stream) as file:
-            return {key: file[key] for key in file.files}
+        return read_arrays(path)
     except Exception as error:  # what a damaged archive raises cannot be listed
         reason = "it holds pickled objects" if "allow_pickle" in str(error) else str(error)
         raise InputError(f"{path}: damaged, or no archive of arrays ({reason}); fetch it again") from error

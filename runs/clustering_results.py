@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.array_files import read_arrays
 from clustering.protocol import ACCURACY, SCORES, lowest
 from runs.cluster_config import ClusterConfig
 from runs.clustering_jobs import ClusteringResult
@@ -107,8 +108,7 @@ class Trials:
     @classmethod
     def load(cls, path: Path) -> "Trials":
         """Read what `save` wrote. A file that is damaged raises whatever zipfile or numpy make of it."""
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            known = dict(arrays)
+        known = read_arrays(path)
         fields = cls.__dataclass_fields__
         given: dict[str, Any] = {name: known.get(name) for name in fields}
         given["settings"] = tuple(json.loads(str(known["settings"])))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.array_files import read_arrays
 from fairness.metrics import absent_groups, cluster_balances, occupied, price_of_fairness
 from fairness.trade_off import smallest_best
 from runs.clustering_jobs import ClusteringResult
@@ -143,8 +144,7 @@ class TradeOff:
     @classmethod
     def load(cls, path: Path) -> "TradeOff":
         """Read what `save` wrote. A file that is damaged raises whatever zipfile or numpy make of it."""
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            known = dict(arrays)
+        known = read_arrays(path)
         missing = [name for name in cls.__dataclass_fields__ if name not in known]
         if missing:
             raise ValueError(f"without {missing[0]}")

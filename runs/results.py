@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.array_files import read_arrays
 from fsl.scores import ClassScores, half_width
 from runs.config import EvaluateConfig
 from runs.lineage import short, weights_name
@@ -93,16 +94,16 @@ class Scores:
     @classmethod
     def load(cls, path: Path) -> "Scores":
         """Read what `save` wrote. A file that is damaged raises whatever zipfile or numpy make of it."""
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
-            return cls(
-                arrays["accuracies"],
-                arrays["iterations"],
-                ClassScores(arrays["class_asked"], arrays["class_right"]),
-                tuple(arrays["class_names"].tolist()),
-                arrays.get("query_right"),
-                arrays.get("trace"),
-                {name.removeprefix(AUDIT): arrays[name] for name in arrays if name.startswith(AUDIT)},
-            )
+        arrays = read_arrays(path)
+        return cls(
+            arrays["accuracies"],
+            arrays["iterations"],
+            ClassScores(arrays["class_asked"], arrays["class_right"]),
+            tuple(arrays["class_names"].tolist()),
+            arrays.get("query_right"),
+            arrays.get("trace"),
+            {name.removeprefix(AUDIT): arrays[name] for name in arrays if name.startswith(AUDIT)},
+        )
 
 
 def recorded_scores(tracker: "Tracker", run_id: str, accuracy: float, artifacts: str = "") -> Scores:
