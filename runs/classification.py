@@ -69,7 +69,7 @@ class Classified:
     @property
     def all_names(self) -> list[str]:
         """Likewise with those that could not be read."""
-        return _relative(self.config, self.query.given)
+        return _relative(self.config, self.query.paths)
 
     @property
     def truth(self) -> list[str] | None:
@@ -160,7 +160,7 @@ def _classifier(
 
 def _twice(support: Pictures, labels: Sequence[str], query: Pictures) -> list[str]:
     """What is to be said of pictures that are labelled in two ways, or both labelled and to be labelled."""
-    known, asked = (dict(zip(part.given, part.digests, strict=True)) for part in (support, query))
+    known, asked = (dict(zip(part.paths, part.digests, strict=True)) for part in (support, query))
     classes = dict(zip(support.files, labels, strict=True))
     torn = [pair for pair in copies(known) if len({classes.get(file) for file in pair}) > 1]
     return [
@@ -171,7 +171,7 @@ def _twice(support: Pictures, labels: Sequence[str], query: Pictures) -> list[st
 
 def _copied(query: Pictures) -> list[str]:
     """What is to be said of pictures that are there twice, where they are labelled together."""
-    found = copies(dict(zip(query.given, query.digests, strict=True)))
+    found = copies(dict(zip(query.paths, query.digests, strict=True)))
     return _pairs(found, "the picture", "copies make each other's class more certain than it is")
 
 

@@ -45,7 +45,7 @@ class Lineage:
         shown: what images the network takes; None where features were given.
         target: the benchmark of the novel classes, where it is another one, and the fingerprint of its images.
         crop_pct: share of a side that the network is shown; None: whole pictures.
-        given: files of features in the place of all these.
+        feature_files: in the place of all these, where features were given.
     """
 
     trained_on: "Benchmark | None"
@@ -54,7 +54,7 @@ class Lineage:
     shown: "Look | None"
     target: tuple["Benchmark", str] | None = None
     crop_pct: float | None = None
-    given: tuple[str, ...] = ()
+    feature_files: tuple[str, ...] = ()
 
     @property
     def benchmark(self) -> "Benchmark":
@@ -93,7 +93,7 @@ class Lineage:
                 stands for it.
         """
         if config.features is not None:
-            return cls(None, "", "", None, given=config.features)
+            return cls(None, "", "", None, feature_files=config.features)
         lineage, target = cls._without_target(config, source, anywhere), _target(config)
         if isinstance(config, EvaluateConfig | TuneConfig) and config.crop_pct is not None:
             lineage = dataclasses.replace(lineage, crop_pct=config.crop_pct)
@@ -146,8 +146,8 @@ class Lineage:
 
     def bank(self, split: str) -> str:
         """Identity of the features of a split."""
-        if self.given:
-            return identity("features", given=given_fingerprint(self.given, split))
+        if self.feature_files:
+            return identity("features", given=given_fingerprint(self.feature_files, split))
         return self.bank_of(self.part(split))
 
     def bank_of(self, part: Part) -> str:

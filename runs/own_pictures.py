@@ -28,14 +28,14 @@ class Pictures:
     """Pictures with their features.
 
     Attributes:
-        given: paths of all of them.
+        paths: of all of them.
         digests: of what is in each file.
         kept: (N,) places of those that could be read.
         features: (N, D) float32 of these.
         broken: what is wrong with each of the others.
     """
 
-    given: tuple[str, ...]
+    paths: tuple[str, ...]
     digests: tuple[str, ...]
     kept: NDArray[np.int64]
     features: "Tensor"
@@ -44,7 +44,7 @@ class Pictures:
     @property
     def files(self) -> list[str]:
         """Paths of the N pictures that could be read."""
-        return [self.given[place] for place in self.kept]
+        return [self.paths[place] for place in self.kept]
 
 
 def encode(

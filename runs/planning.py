@@ -171,7 +171,7 @@ class Planner:
 
     def _sources(self, config: TrainConfig, lineage: Lineage, results: Sequence[Step]) -> Iterator[Step]:
         """Images, checkpoint and features; none where features were given."""
-        if lineage.given:
+        if lineage.feature_files:
             return
         name = train_name(config)
         given = config.given
