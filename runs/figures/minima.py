@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from runs.config import ClusterConfig
-from runs.figures.clustered import Drawn, datasets, drawn, method_titles, of_one_dataset, on_dataset, run_ids
+from runs.figures.clustered import Drawn, drawn, method_titles, of_one_dataset, on_dataset, run_ids
 from runs.figures.drawing import Drawing
 from runs.figures.entropy_partitions import BARS, LONG_STARTS
-from runs.figures.partitions import partitions_figure
+from runs.figures.partitions import clusterings, partitions_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,27 +18,20 @@ if TYPE_CHECKING:
 
 def draw(results: Sequence[Drawn]) -> "Figure":
     """Two plots for each method: its starts of lowest and of highest objective."""
-    of_one_dataset([result.config for result in results])
-    values = results[0].data.values
-    dense = values if isinstance(values, np.ndarray) else values.toarray()
     plots = []
     for title, result in zip(method_titles([result.config for result in results]), results, strict=True):
         trials = result.clustered.trials
         given = np.flatnonzero(trials.given)
         for one in (given[trials.objective[given].argmin()], given[trials.objective[given].argmax()]):
             plots.append((f"{title}: {trials.objective[one]:.4g}", trials.labels[one].astype(np.int64)))
-    return partitions_figure(dense, plots, results[0].data.labels)
+    return partitions_of(results, plots)
 
 
 def caption(results: Sequence[Drawn]) -> str:
     """What is drawn, and of how many starts."""
-    configs = [result.config for result in results]
-    starts = " or ".join(str(number) for number in sorted({config.fits for config in configs}))
     return (
-        f"Clusterings of {datasets(configs)} ({results[0].data.values.shape[0]:,} points) by "
-        f"{', '.join(method_titles(configs))}: of {starts} starts the lowest and the highest objective, which stands "
-        "above; objectives of different methods do not compare. Colours are those of the classes that clusters share "
-        "most points with."
+        f"{clusterings(results)} the lowest and the highest objective, which stands above; objectives of different "
+        "methods do not compare. Colours are those of the classes that clusters share most points with."
     )
 
 

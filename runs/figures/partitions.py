@@ -69,26 +69,38 @@ def matched(labels: NDArray[np.integer], reference: NDArray[np.integer]) -> NDAr
     return np.asarray(linear_sum_assignment(-table)[1][of])
 
 
-def draw(results: Sequence[Drawn]) -> "Figure":
-    """A plot for each method's clustering of lowest objective, as found without labels."""
+def partitions_of(results: Sequence[Drawn], partitions: Sequence[tuple[str, NDArray[np.integer]]]) -> "Figure":
+    """`partitions_figure` of the points that results have in common."""
     of_one_dataset([result.config for result in results])
     values = results[0].data.values
     dense = values if isinstance(values, np.ndarray) else values.toarray()
-    titles = method_titles([result.config for result in results])
-    if len(max(titles, key=len)) > LONGEST:
-        titles = [title.replace(", ", "\n", 1) for title in titles]
-    partitions = [(title + _accuracy(result), result.labels) for title, result in zip(titles, results, strict=True)]
     return partitions_figure(dense, partitions, results[0].data.labels)
 
 
-def caption(results: Sequence[Drawn]) -> str:
-    """What is drawn, and of how many starts each is the best."""
+def clusterings(results: Sequence[Drawn]) -> str:
+    """Of what, by which methods and of how many starts: the beginning of a caption."""
     configs = [result.config for result in results]
     starts = " or ".join(str(number) for number in sorted({config.fits for config in configs}))
     return (
         f"Clusterings of {datasets(configs)} ({results[0].data.values.shape[0]:,} points) by "
-        f"{', '.join(method_titles(configs))}: of {starts} starts the one that each finds best itself. Colours are "
-        "those of the classes that clusters share most points with; ACC is the share of points in that class."
+        f"{', '.join(method_titles(configs))}: of {starts} starts"
+    )
+
+
+def draw(results: Sequence[Drawn]) -> "Figure":
+    """A plot for each method's clustering of lowest objective, as found without labels."""
+    titles = method_titles([result.config for result in results])
+    if len(max(titles, key=len)) > LONGEST:
+        titles = [title.replace(", ", "\n", 1) for title in titles]
+    partitions = [(title + _accuracy(result), result.labels) for title, result in zip(titles, results, strict=True)]
+    return partitions_of(results, partitions)
+
+
+def caption(results: Sequence[Drawn]) -> str:
+    """What is drawn, and of how many starts each is the best."""
+    return (
+        f"{clusterings(results)} the one that each finds best itself. Colours are those of the classes that clusters "
+        "share most points with; ACC is the share of points in that class."
     )
 
 
