@@ -1,7 +1,5 @@
 """Stage one: the trained backbone of a config, or the one whose weights were given."""
 
-import contextlib
-import json
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +11,8 @@ from fsl.progress import Progress, quiet
 from runs import cards
 from runs.config import TrainConfig
 from runs.lineage import Lineage, common_tags, images_of, short, train_name
-from runs.store import CARD, Entry, Store, write_text
+from runs.noted_runs import noted_run
+from runs.store import CARD, Entry, Store
 from runs.tracked_run import TrackedRun
 from runs.tracking import Tracker
 
@@ -199,21 +198,17 @@ def _check_look(config: TrainConfig, look: "Look") -> None:
 def _training_run(config: TrainConfig, lineage: Lineage, partial: Path, tracker: Tracker) -> TrackedRun:
     """The run that an interrupted training left, or a new one."""
     experiment = f"train/{short(config.benchmark)}"
-    note = partial / "run.json"
     tracker.bury(experiment, lineage.checkpoint)
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        run = tracker.resume(json.loads(note.read_text())["run"])
-        if run is not None:
-            tracker.say(f"going on with the interrupted training of {train_name(config)}")
-            return run
-    run = tracker.start(
-        experiment,
-        train_name(config),
-        stage="checkpoint",
-        identity=lineage.checkpoint,
-        params=config.flat(),
-        config=config.to_yaml(),
-        tags=common_tags(config, lineage),
-    )
-    write_text(note, json.dumps({"run": run.run_id}))
-    return run
+
+    def begin() -> TrackedRun:
+        return tracker.start(
+            experiment,
+            train_name(config),
+            stage="checkpoint",
+            identity=lineage.checkpoint,
+            params=config.flat(),
+            config=config.to_yaml(),
+            tags=common_tags(config, lineage),
+        )
+
+    return noted_run(partial / "run.json", train_name(config), tracker, begin)

@@ -1,7 +1,5 @@
 """A run of the record that learns features: begun, or taken up where it was interrupted, until all of it is kept."""
 
-import contextlib
-import json
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -18,7 +16,8 @@ from clustering.protocol import scores
 from fsl.features import FeatureBank
 from fsl.progress import Progress
 from runs.clustering_results import TRIALS, Trials
-from runs.store import Store, write_text
+from runs.noted_runs import noted_run
+from runs.store import Store
 from runs.tracked_run import TrackedRun
 from runs.tracking import Tracker
 
@@ -80,7 +79,9 @@ class LearningRun:
             forced.touch()
         finished = None if forced.exists() else store.find("checkpoints", key, progress.note)
         folder = store.partial("checkpoints", key) if finished is None else finished.path
-        run = _run_of(job, folder / NOTE, (data.values.shape[0], data.values.shape[1]), clusters, tracker)
+        said = f"{', '.join(WATCHED)} along the training: nothing selects by them"
+        shape = data.values.shape[0], data.values.shape[1]
+        run = noted_run(folder / NOTE, job.name, tracker, lambda: job.start(shape, clusters, tracker, watched=said))
         return cls(job, data, clusters, store, progress, run, folder, finished is not None, since)
 
     @property
@@ -141,19 +142,6 @@ class LearningRun:
             with store.watched():
                 bank.save(partial / BANK)
             store.publish("features", job.identity, [BANK], {"run": job.identity, "points": len(features)})
-
-
-def _run_of(job: "Job", note: Path, shape: tuple[int, int], clusters: int, tracker: Tracker) -> TrackedRun:
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        run = tracker.resume(json.loads(note.read_text())["run"])
-        if run is not None:
-            tracker.say(f"going on with the interrupted training of {job.name}")
-            return run
-    started = job.start(
-        shape, clusters, tracker, watched=f"{', '.join(WATCHED)} along the training: nothing selects by them"
-    )
-    write_text(note, json.dumps({"run": started.run_id}))
-    return started
 
 
 def watched_scores(
