@@ -1,5 +1,6 @@
 """A person's own pictures in a folder, to be clustered as they are, or by what a network learns of them."""
 
+import functools
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 from clustering.cores import on_each_core
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.errors import InputError
-from clustering.fingerprint import Fingerprint
+from clustering.fingerprint import Fingerprint, fingerprint
 from clustering.memory import require
 from clustering.parameters import Within, validate
 
@@ -25,7 +26,7 @@ class Folder:
     their classes, which are only compared with what is found.
 
     Attributes:
-        root: the folder. No part of a run's identity; the names and sizes of what is in it are.
+        root: the folder. No part of a run's identity; the names and the content of the pictures in it are.
         size: side in pixels that the pictures get.
         colour: "rgb" or "grey".
         fit: how they become square: their middle cut out, or squeezed.
@@ -44,11 +45,18 @@ class Folder:
         validate(self)
 
     def source(self) -> str:
+        """Identity of the pictures' names and content: by their sizes alone raw ones of one side are all alike.
+
+        Raises:
+            InputError: no pictures, or one that cannot be read.
+        """
         folder = self._folder()
-        found = Fingerprint("folder of points", RECIPE)
-        for name in self._names(folder):
-            found.add(f"{name} {os.path.getsize(folder / name)}")
-        return str(found)
+        try:
+            return _content(folder, tuple((name, _stamp(folder / name)) for name in self._names(folder)))
+        except OSError as error:
+            raise InputError(
+                f"dataset folder: {error.filename} cannot be read ({error.strerror}); take it out"
+            ) from error
 
     def read(self) -> Dataset:
         folder = self._folder()
@@ -123,6 +131,22 @@ class Folder:
             picture = fitted(picture, square, Image.Resampling.LANCZOS)
         pixels = np.asarray(picture)
         return (pixels.transpose(2, 0, 1) if pixels.ndim == 3 else pixels).ravel()
+
+
+def _stamp(path: Path) -> tuple[int, ...]:
+    """Another one where the file may be."""
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
+
+
+@functools.lru_cache(maxsize=8)  # one command has many configs of a folder
+def _content(folder: Path, stamps: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
+    found = Fingerprint("folder of points", RECIPE)
+    names = [name for name, _ in stamps]
+    for name, digest in on_each_core(lambda name: fingerprint((folder / name).read_bytes()), names):
+        found.add(name)
+        found.add(digest)
+    return str(found)
 
 
 def _is_picture(name: str) -> bool:

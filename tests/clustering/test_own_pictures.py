@@ -52,7 +52,24 @@ def test_identity_is_of_what_is_there(folder: Path) -> None:
     before = Folder(str(folder)).source()
     assert Folder(str(folder)).source() == before
     picture(folder / "red" / "9.png", (255, 0, 0))
-    assert Folder(str(folder)).source() != before
+    more = Folder(str(folder)).source()
+    assert more != before
+    (folder / "red" / "9.png").touch()
+    assert Folder(str(folder)).source() == more, "a date is no content"
+
+
+def test_identity_is_of_the_pictures_and_not_of_their_sizes(tmp_path: Path) -> None:
+    for name, colour in {"a": (255, 0, 0), "b": (0, 0, 255)}.items():
+        picture(tmp_path / f"{name}.bmp", colour)
+    before = Folder(str(tmp_path)).source()
+    (tmp_path / "a.bmp").rename(tmp_path / "c")
+    (tmp_path / "b.bmp").rename(tmp_path / "a.bmp")
+    (tmp_path / "c").rename(tmp_path / "b.bmp")
+    assert Folder(str(tmp_path)).source() != before
+    (tmp_path / "b.bmp").unlink()
+    (tmp_path / "b.bmp").symlink_to(tmp_path / "gone.bmp")
+    with pytest.raises(InputError, match=r"b\.bmp cannot be read \(No such file or directory\); take it out"):
+        Folder(str(tmp_path)).source()
 
 
 @pytest.mark.parametrize("content", [b"", b"no picture", b"\x89PNG\r\n\x1a\n broken"])
