@@ -61,6 +61,11 @@ class Job(ClusteringJob[ClusterConfig]):
             from runs.network_runs import check_learner
 
             check_learner(config, method)
+        if hasattr(method, "network_objective"):
+            from clustering.deep.softmax_clustering import check_objective
+
+            views = config.network.options["views"] if config.learns else 0
+            check_objective(getattr(method, "objective", ""), known=config.asked_labels() is not None, views=views)
         source = cast("Source", config.dataset.build())
         return cls(config, source.source(), source, _selection(config))
 
@@ -83,11 +88,15 @@ class Job(ClusteringJob[ClusterConfig]):
 
     @property
     def _code(self) -> str:
-        """Fingerprint of what computes the labels, and of what makes the points."""
+        """Fingerprint of what computes the labels, of the points, and what is known of them."""
         kinds = (self.config.method.kind, type(self.source))
         modules = {kind.__module__ for kind in kinds}
         if self.config.learns:
-            modules |= {"clustering.deep.self_labelling", "runs.deep_network"}
+            modules |= {"clustering.deep.self_labelling", "runs.network_inputs"}
+        if self.config.asked_labels() is not None:
+            modules.add("clustering.known_labels")
+        if self.config.links is not None:
+            modules.add("clustering.known_links")
         return code_fingerprint("clustering.protocol", "clustering.sweeps", *sorted(modules))
 
 
@@ -176,6 +185,7 @@ def _run(
 ) -> Clustered:
     known = known_labels(job.config, data)
     clusters = _clusters(job.config, data, known)
+    _check(job.config, clusters)
     points, dimensions = data.values.shape
     shape = (points, dimensions)
     if job.config.learns:
@@ -214,6 +224,25 @@ def _clusters(config: ClusterConfig, data: "Dataset", known: "KnownLabels | None
             f"set n_clusters to {len(names)} or more"
         )
     return clusters
+
+
+def _check(config: ClusterConfig, clusters: int) -> None:
+    """What is known to be wrong before there is a run.
+
+    Raises:
+        InputError: a prior of other clusters; labels or pairs for a method that takes none.
+    """
+    from clustering.sweeps import check_takes_labels, check_takes_links
+
+    method = config.method.build()
+    if config.asked_labels() is not None:
+        check_takes_labels(method)
+    if config.links is not None:
+        check_takes_links(method)
+    if hasattr(method, "network_objective"):
+        from clustering.deep.training import checked_prior
+
+        checked_prior(getattr(method, "prior", BALANCED), clusters)
 
 
 def _selection(config: ClusterConfig) -> Selection | None:

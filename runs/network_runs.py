@@ -3,7 +3,7 @@
 import dataclasses
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -12,8 +12,7 @@ from torch import Tensor
 
 from clustering.deep import losses
 from clustering.deep.networks import Classifier
-from clustering.deep.softmax_clustering import check_labels
-from clustering.deep.training import Augment, Prepare, checked_prior, features, predictions, train
+from clustering.deep.training import checked_prior, features, predictions, train
 from clustering.errors import InputError
 from clustering.protocol import random_state
 from fsl.machine import resolve_device
@@ -22,8 +21,9 @@ from fsl.tensor_files import read_tensors, write_tensors
 from runs.cluster_config import ClusterConfig
 from runs.clustering_results import Trials
 from runs.clustering_trials import judged, told
-from runs.deep_network import DeepNetwork, Shaken
+from runs.deep_network import DeepNetwork
 from runs.learning_run import NETWORK, LearningRun, watched_scores
+from runs.network_inputs import Inputs, check_fits, inputs_of
 from runs.store import Store
 from runs.tracking import Tracker
 
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from runs.clusterings import Job
 
 FORMAT = "transduce classifier 1"
+BALANCED = "balanced"  # a prior that takes all clusters to be alike
 
 
 def check_learner(config: ClusterConfig, method: Any) -> None:
@@ -47,66 +48,13 @@ def check_learner(config: ClusterConfig, method: Any) -> None:
             "miadm_batch, labelled, labelled_reverse, labelled_absolute. Leave network out, or let one of these learn "
             "features first, and cluster them with dataset=features path=FILE, which their run names"
         )
-    check_labels(getattr(method, "objective", ""), config.asked_labels() is not None)
+    if config.links is not None:
+        raise InputError("links=: with network= there are no known pairs; leave links out, or take method=xsdc")
     if getattr(method, "pseudo_labels", "batch") == "epoch":
         raise InputError(
             f"method={config.method.name}: a network gets pseudo-labels for each batch, not once an epoch; set "
             "pseudo_labels=batch, or choose method=miadm_batch"
         )
-
-
-class Inputs(NamedTuple):
-    """Points as a network is given them.
-
-    Attributes:
-        points: (N, C, H, W) uint8 pictures, or (N, D) float32 rows.
-        channels: C, or D.
-        size: H of pictures after the crop, 0 of rows.
-        augment: makes views.
-        prepare: scales and crops.
-    """
-
-    points: Tensor
-    channels: int
-    size: int
-    augment: Augment
-    prepare: Prepare
-
-
-def inputs_of(network: DeepNetwork, data: "Dataset") -> Inputs:
-    """The points of a data set for a network.
-
-    Raises:
-        InputError: rows for a network of pictures, or pictures for one of rows.
-    """
-    values = data.values
-    if network.architecture == "mlp":
-        rows = torch.from_numpy(np.asarray(values.todense() if hasattr(values, "todense") else values, np.float32))
-        mean, deviation = float(rows.double().mean()), float(rows.double().std()) or 1.0
-        return Inputs(
-            rows, rows.shape[1], 0, Shaken(network.noise * deviation), lambda part: (part.float() - mean) / deviation
-        )
-    if data.picture is None:
-        raise InputError(
-            f"network={network.architecture} is for pictures, and these points are rows of {values.shape[1]} numbers; "
-            "choose network=mlp, or leave network out"
-        )
-    height, width = data.picture
-    low, high = float(values.min()), float(values.max())
-    scaled = (values - low) * (255 / ((high - low) or 1))
-    points = torch.from_numpy(scaled.round().astype(np.uint8)).view(-1, data.channels, height, width)
-    size = min(height, width) if network.inner is None else network.inner
-    if size > min(height, width):
-        raise InputError(f"network.inner={size}: the pictures are of {height} x {width} pixels; set inner to less")
-    top, left = (height - size) // 2, (width - size) // 2
-    window = (..., slice(top, top + size), slice(left, left + size))
-    seen = points[window].double()
-    mean, deviation = float(seen.mean()), float(seen.std()) or 1.0
-
-    def prepare(part: Tensor) -> Tensor:
-        return ((part[window].float() - mean) / deviation).contiguous(memory_format=torch.channels_last)
-
-    return Inputs(points, data.channels, size, network.changes, prepare)
 
 
 def learn(
@@ -123,6 +71,7 @@ def learn(
     """Train the network of a config, or go on with a training that was interrupted; its run, and what it came to."""
     network: DeepNetwork = job.config.network.build()
     inputs, device = inputs_of(network, data), resolve_device(job.config.device)
+    check_fits(network, inputs)
     learning = LearningRun.begun(job, data, clusters, store, tracker, progress, force=force)
     with learning.run.guarded():
         if learning.finished:  # stopped between the training and the mark in the record
@@ -163,7 +112,7 @@ def _trained(
             learning.clusters,
             objective,
             training,
-            prior=prior_of(method, learning.clusters),
+            prior=getattr(method, "prior", BALANCED),
             seed=job.config.seed,
             partial_labels=None if known is None else known.labels,
             augment=inputs.augment,
@@ -180,12 +129,6 @@ def _trained(
     if found.resumed_at:
         progress.note(f"{job.name}: went on after epoch {found.resumed_at}")
     return found.model
-
-
-def prior_of(method: Any, clusters: int) -> NDArray[np.float64]:
-    """(K,) expected sizes of the clusters, summing to one."""
-    prior = getattr(method, "prior", "balanced")
-    return checked_prior(np.ones(clusters) if isinstance(prior, str) else prior, clusters).double().numpy()
 
 
 def _loaded(path: Path, network: DeepNetwork, inputs: Inputs, clusters: int) -> Classifier:
@@ -209,7 +152,7 @@ def _trials(
 ) -> Trials:
     """One trial, valued by the objective of equation 14 whatever it was trained by."""
     method = job.config.method.build()
-    prior = torch.from_numpy(prior_of(method, log_p.shape[1])).to(log_p)
+    prior = checked_prior(getattr(method, "prior", BALANCED), log_p.shape[1]).to(log_p)
     spread = losses.tolerant_fairness(log_p.exp().mean(0), prior)
     norm = method.margin_weight * float(losses.margin_norm(model.head.weight.detach()))
     value = np.array([float(losses.mean_entropy(log_p) + spread) + norm])

@@ -54,6 +54,9 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def network_objective(self) -> Objective:
         """What the softmax is trained by, or a network in front of it."""
 
+    def _check_learns(self, known: bool) -> None:
+        """That there is what the objective learns from."""
+
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> Self:
         """Cluster the rows of X, (N, D) finite; `y` is ignored.
 
@@ -67,10 +70,9 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         points = checked_rows(self, X, reset=True, device=self.device)
         if len(points) < self.n_clusters:
             raise InputError(f"n_samples={len(points)} should be >= n_clusters={self.n_clusters}")
-        if isinstance(self.prior, str) and self.prior != "balanced":
-            raise InputError(f"{type(self).__name__}: prior must be 'balanced' or numbers, not {self.prior!r}")
-        prior = checked_prior(np.ones(self.n_clusters) if isinstance(self.prior, str) else self.prior, self.n_clusters)
+        prior = checked_prior(self.prior, self.n_clusters)
         known = known_clusters(partial_labels, points, self.n_clusters)
+        self._check_learns(known is not None and bool(known[0].any()))
         if known is not None:
             _warn_of_prior(known, prior)
         watch = Stopwatch()

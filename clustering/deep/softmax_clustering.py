@@ -1,7 +1,7 @@
 """Clustering of fixed features by any of the objectives of `clustering.deep`, for comparison."""
 
 import dataclasses
-from typing import Annotated, Any, Self, cast
+from typing import Annotated, Any, cast
 
 from numpy.typing import ArrayLike
 
@@ -17,14 +17,23 @@ LABELS_ALONE = ("labelled", "labelled_reverse", "labelled_absolute")
 """Objectives that learn nothing from points whose class is not known."""
 
 
-def check_labels(objective: str, known: bool) -> None:
-    """That there are known labels, where there is nothing else to learn from.
+def check_objective(objective: str, *, known: bool, views: int) -> None:
+    """That there is what an objective learns from.
+
+    Args:
+        known: whether there are known labels.
+        views: changed copies of each point.
 
     Raises:
-        InputError: there are none.
+        InputError: there is not.
     """
     if objective in LABELS_ALONE and not known:
         raise InputError(f"objective {objective!r} learns from known labels alone; give some, or take another")
+    if objective == "iic" and not views:
+        raise InputError(
+            "objective 'iic' compares views of a point, which a network alone is given: train one with at least one "
+            "view, or take another"
+        )
 
 
 class SoftmaxClustering(LinearSoftmax):
@@ -77,10 +86,8 @@ class SoftmaxClustering(LinearSoftmax):
         self.device = device
         self.random_state = random_state
 
-    def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> Self:
-        """See `LinearSoftmax`."""
-        check_labels(self.objective, partial_labels is not None)
-        return super().fit(X, y, partial_labels=partial_labels)
+    def _check_learns(self, known: bool) -> None:
+        check_objective(self.objective, known=known, views=0)
 
     def network_objective(self) -> Objective:
         """See `LinearSoftmax`."""

@@ -129,7 +129,7 @@ def train(
     objective: Objective,
     training: DeepTraining,
     *,
-    prior: ArrayLike,
+    prior: str | ArrayLike,
     seed: int = 0,
     partial_labels: ArrayLike | None = None,
     augment: Augment | None = None,
@@ -150,7 +150,7 @@ def train(
         points: (N, …), as they are stored; they stay where they are.
         n_clusters: K.
         objective: see `clustering.deep.objectives`.
-        prior: (K,) sizes of the clusters as they are expected, in proportion.
+        prior: (K,) sizes of the clusters as they are expected, in proportion, or "balanced".
         seed: weights, order and changes derive from it.
         partial_labels: (N,) known clusters 0..K-1, -1 where unknown.
         augment: makes the other views; needed where `training.views` is above 0.
@@ -229,19 +229,29 @@ def predictions(model: Classifier, points: Tensor, prepare: Prepare, device: tor
         return torch.cat([model(prepare(part.to(device))).cpu() for part in torch.split(points, chunk)])
 
 
-def checked_prior(prior: ArrayLike, n_clusters: int) -> Tensor:
+def checked_prior(prior: str | ArrayLike, n_clusters: int) -> Tensor:
     """(K,) float32 shares of the classes, summing to one.
 
+    Args:
+        prior: "balanced", or (K,) sizes in proportion.
+
     Raises:
-        InputError: not K numbers above 0.
+        InputError: neither; a size that is nothing beside the others.
     """
     try:
-        values = np.asarray(prior, dtype=np.float64)
+        values = (
+            np.ones(n_clusters) if isinstance(prior, str) and prior == "balanced" else np.asarray(prior, np.float64)
+        )
     except (TypeError, ValueError):
         values = np.empty(0)
     if values.shape != (n_clusters,) or not np.isfinite(values).all() or values.min() <= 0:
-        raise InputError(f"prior must be {n_clusters} numbers above 0, the clusters' expected sizes, not {prior!r}")
-    return torch.from_numpy(values / values.sum()).float()
+        raise InputError(
+            f"prior must be 'balanced' or {n_clusters} numbers above 0, the clusters' expected sizes, not {prior!r}"
+        )
+    shares = torch.from_numpy(values / values.sum()).float()
+    if shares.min() < torch.finfo(shares.dtype).tiny:
+        raise InputError(f"prior={values.tolist()}: the least is nothing beside the others; leave that cluster out")
+    return shares
 
 
 def _resumable(job: Job) -> dict[str, object] | None:

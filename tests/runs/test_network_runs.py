@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from clustering.code import code_fingerprint
 from clustering.errors import InputError
 from clustering.streams import stream
 from runs.cli import main
@@ -68,6 +69,23 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(asked, store, tracke
     (again,) = clustering(asked(), store, tracker, progress=notes)
     assert again.reused
     assert again.run_id == result.run_id
+
+
+def test_the_identity_has_the_code_of_all_that_makes_the_result(asked, monkeypatch):
+    named: list[tuple[str, ...]] = []
+
+    def kept(*modules: str) -> str:
+        named.append(modules)
+        return code_fingerprint(*modules)
+
+    monkeypatch.setattr("runs.clusterings.code_fingerprint", kept)
+    linked_points = parse(ClusterConfig, ["dataset=spirals", "arms=3", "method=xsdc", "links=9"])
+    for config in (*asked(), *asked("labels=9"), *linked_points):
+        assert Job.of(config).identity
+    plain, labelled, linked = map(set, named)
+    assert {"runs.network_inputs", "clustering.deep.self_labelling", "clustering.datasets.folder"} <= plain
+    assert labelled - plain == {"clustering.known_labels"}
+    assert "clustering.known_links" in linked
 
 
 class Stopping:
@@ -177,18 +195,40 @@ def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
         (["starts=3"], "each training is a run of its own; leave starts out and give several seeds"),
         (["network=small_cn"], "small_cn"),
         (["architecture=resnet"], "unknown backbone"),
+        (["inner=4"], "does not take pictures of 4 x 4 pixels; it needs 8 x 8 or more: set inner or size so"),
+        (["links=10"], "with network= there are no known pairs; leave links out"),
+        (["method=iic", "views=0"], "train one with at least one view"),
+        (["prior=foo"], "prior must be 'balanced' or 3 numbers above 0"),
+        (["prior=[1, 0, 2]"], "prior must be 'balanced' or 3 numbers above 0"),
         (["epochs=0"], "epochs must be an integer at least 1"),
         (["inner=9"], "the pictures are of 8 x 8 pixels; set inner to less"),
         (["labels=90"], "some must be left to be clustered"),
         (["labels=100%"], "must be below 1"),
         (["labels=none.csv"], "labels=none.csv: cannot be read"),
         (["labels=15", "n_clusters=2"], "set n_clusters to 3 or more"),
-        (["prior=[1, 2]"], "prior must be 3 numbers above 0"),
+        (["prior=[1, 2]"], "prior must be 'balanced' or 3 numbers above 0"),
     ],
 )
 def test_what_cannot_be(asked, store, tracker, more, message):
     with pytest.raises(InputError, match=message):
         clustering(asked(*more), store, tracker)
+    assert not tracker.exists() or not runs_of(tracker, "cluster/folder"), "no failed run"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["method=iic"], "compares views of a point, which a network alone is given"),
+        (["method=labelled"], "learns from known labels alone"),
+        (["method=sela", "prior=foo"], "prior must be 'balanced' or 3 numbers above 0"),
+        (["method=kmeans", "links=5"], "KMeans takes no known pairs"),
+    ],
+)
+def test_what_cannot_be_without_a_network_is_said_before_there_is_a_run(store, tracker, more, message):
+    config = parse(ClusterConfig, ["dataset=spirals", "arms=3", "points=40", *more])
+    with pytest.raises(InputError, match=message):
+        clustering(config, store, tracker)
+    assert not tracker.exists() or not runs_of(tracker, "cluster/spirals")
 
 
 def test_a_method_that_takes_no_labels_says_so(store, tracker):

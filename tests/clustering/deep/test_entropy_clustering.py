@@ -10,7 +10,7 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 
-from clustering.deep import OBJECTIVES, EntropyClustering
+from clustering.deep import OBJECTIVES, EntropyClustering, SoftmaxClustering
 from clustering.deep.linear_heads import fit_heads, log_probabilities
 from clustering.errors import InputError
 from clustering.metrics import accuracy, ari
@@ -97,10 +97,11 @@ def test_a_lost_cluster_is_said() -> None:
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"prior": "even"}, "prior must be 'balanced' or numbers"),
-        ({"prior": [1, 2]}, "prior must be 3 numbers above 0"),
-        ({"prior": [1, -1, 1]}, "prior must be 3 numbers above 0"),
-        ({"prior": [1, np.nan, 1]}, "prior must be 3 numbers above 0"),
+        ({"prior": "even"}, "prior must be 'balanced' or 3 numbers"),
+        ({"prior": [1e-300, 1, 1]}, "the least is nothing beside the others"),
+        ({"prior": [1, 2]}, "prior must be 'balanced' or 3 numbers above 0"),
+        ({"prior": [1, -1, 1]}, "prior must be 'balanced' or 3 numbers above 0"),
+        ({"prior": [1, np.nan, 1]}, "prior must be 'balanced' or 3 numbers above 0"),
         ({"fairness_weight": -1}, "fairness_weight must be a number at least 0"),
         ({"solver": "newton"}, "solver must be one of em, exact"),
         ({"n_clusters": 500}, "n_samples=180 should be >= n_clusters=500"),
@@ -109,6 +110,14 @@ def test_a_lost_cluster_is_said() -> None:
 def test_what_cannot_be(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         EntropyClustering(**{"n_clusters": 3, **parameters}).fit(blobs()[0])
+
+
+@pytest.mark.parametrize("labels", [None, np.full(180, -1)])
+def test_nothing_is_learned_of_no_labels(labels: Any) -> None:
+    with pytest.raises(InputError, match="learns from known labels alone"):
+        SoftmaxClustering(3, objective="labelled").fit(blobs()[0], partial_labels=labels)
+    with pytest.raises(InputError, match="compares views of a point, which a network alone is given"):
+        SoftmaxClustering(3, objective="iic").fit(blobs()[0], partial_labels=labels)
 
 
 @pytest.mark.parametrize("labels", [[0, 1], np.full(180, 3), np.full(180, 0.5)])

@@ -143,9 +143,9 @@ def test_it_stops_where_the_loss_is_no_number_and_keeps_the_last_state(tmp_path:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prior": [1, 2]}, "prior must be 3 numbers above 0"),
-        ({"prior": [1, 0, 2]}, "prior must be 3 numbers above 0"),
-        ({"prior": "even"}, "prior must be 3 numbers above 0"),
+        ({"prior": [1, 2]}, "prior must be 'balanced' or 3 numbers above 0"),
+        ({"prior": [1, 0, 2]}, "prior must be 'balanced' or 3 numbers above 0"),
+        ({"prior": "even"}, "prior must be 'balanced' or 3 numbers above 0"),
         ({"augment": None}, "set views=0 or give augment"),
         ({"partial_labels": [0, 1]}, "partial_labels must be 240 integers"),
         ({"partial_labels": np.full(240, 3)}, r"partial_labels must be -1 or 0\.\.2"),
