@@ -6,6 +6,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from clustering.datasets.dataset import Dataset
+from clustering.errors import InputError
 from clustering.fingerprint import fingerprint
 from clustering.parameters import Above, AtLeast, validate
 from clustering.streams import stream
@@ -15,12 +16,14 @@ RECIPE = 1  # raised whenever other points are given
 
 @dataclass(frozen=True)
 class Bars:
-    """Points uniform in horizontal bars, one above the other: K-means cuts them across, a wide margin lies between.
+    """Points uniform in bars, one above the other or around a centre: K-means cuts them across, a wide margin lies
+    between.
 
     Attributes:
         bars: how many; the classes.
         points: of each.
         length: of a bar. thickness: of a bar. gap: between two.
+        around: whether they are the sides of a regular polygon, of three or more.
         seed: of the points.
     """
 
@@ -31,10 +34,13 @@ class Bars:
     length: Annotated[float, Above(0)] = 12.0
     thickness: Annotated[float, Above(0)] = 1.0
     gap: Annotated[float, Above(0)] = 0.6
+    around: bool = False
     seed: Annotated[int, AtLeast(0)] = 0
 
     def __post_init__(self) -> None:
         validate(self)
+        if self.around and self.bars < 3:
+            raise InputError(f"bars={self.bars} have no inside to go around; set bars to 3 or more, or around=false")
 
     def source(self) -> str:
         return fingerprint("bars", RECIPE)
@@ -44,5 +50,14 @@ class Bars:
         labels = np.repeat(np.arange(self.bars), self.points)
         middle = (labels - (self.bars - 1) / 2) * (self.thickness + self.gap)
         along = rng.uniform(-self.length / 2, self.length / 2, len(labels))
-        values = np.stack([along, middle + rng.uniform(-self.thickness / 2, self.thickness / 2, len(labels))], axis=1)
+        across = rng.uniform(-self.thickness / 2, self.thickness / 2, len(labels))
+        values = np.stack([along, across + middle], axis=1)
+        if self.around:
+            turn = 2 * np.pi * labels / self.bars
+            # inner edges would meet at the corners of a polygon with sides of this length
+            away = (self.length / 2 + self.gap / 2 / np.cos(np.pi / self.bars)) / np.tan(np.pi / self.bars)
+            across += away + self.thickness / 2
+            values = np.stack(
+                [along * np.cos(turn) - across * np.sin(turn), along * np.sin(turn) + across * np.cos(turn)], axis=1
+            )
         return Dataset(values.astype(np.float32), labels.astype(np.int64), tuple(map(str, range(self.bars))))

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from clustering.errors import InputError
-from runs.config import ClusterConfig, EvaluateConfig, FairConfig, TuneConfig, parse
+from runs.config import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
 from runs.lineage import short, weights_name
 from runs.locks import Say
 from runs.tables.paper import SMALL
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from runs.tracking import Tracker
 
-C = TypeVar("C", EvaluateConfig, TuneConfig, ClusterConfig, FairConfig)
+C = TypeVar("C", EvaluateConfig, TuneConfig, ClusterConfig, FairConfig, RunConfig)
 F = TypeVar("F")
 
 

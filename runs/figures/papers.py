@@ -26,6 +26,10 @@ DRAWN: Mapping[str, str] = {
     "entropy/1": "runs.figures.entropy_partitions:PARTITIONS",
     "entropy/3": "runs.figures.minima:DRAWING",
     "entropy/4": "runs.figures.entropy_partitions:BY_NORM",
+    "entropy/5": "runs.figures.formulas:ENTROPIES",
+    "entropy/7": "runs.figures.formulas:SUPERVISED",
+    "entropy/8": "runs.figures.entropy_partitions:THREE",
+    "entropy/10": "runs.figures.formulas:DIVERGENCES",
     "entropy/11": "runs.figures.label_noise:DRAWING",
     "entropy/12": "runs.figures.updates:DRAWING",
     "slk/1": "runs.figures.mode_images:DRAWING",
@@ -40,11 +44,7 @@ DRAWN: Mapping[str, str] = {
 }
 WAITS_FOR: Mapping[str, str] = {  # by how the names begin
     "entropy/2": "views of points in the plane",
-    "entropy/5": "a run: its curves are of formulas alone",
-    "entropy/7": "a run: its curves are of formulas alone",
-    "entropy/8": "starts that find three long clusters",
-    "entropy/9": "a run: its map is of a formula alone",
-    "entropy/10": "a run: its curves are of formulas alone",
+    "entropy/9": "the definition of its loss of three classes",
     "xsdc/4": "maps of learned features",
     "xsdc/5": "K-means by three similarities",
     "xsdc/7": "maps of learned features",

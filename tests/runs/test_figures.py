@@ -12,7 +12,7 @@ import pytest
 
 from clustering.errors import InputError
 from runs.cli import main
-from runs.config import ClusterConfig, EvaluateConfig, FairConfig, TuneConfig, parse
+from runs.config import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
 from runs.figures import papers
 from runs.figures.drawing import plot_names
 from runs.figures.logged import NOTE, logged_figure
@@ -307,6 +307,9 @@ def test_every_figure_of_the_papers_is_drawn_or_says_what_it_waits_for():
 def test_every_figure_that_is_drawn_parses(name):
     drawing, left_out = papers.drawing(name), []
     printed = drawing.configs(name, "", [], left_out.append)
+    if drawing.schema is RunConfig:
+        assert printed == [RunConfig()], "of formulas alone"
+        return
     if drawing.schema is ClusterConfig:
         assert {config.dataset.name for config in drawing.configs(f"{name}@digits", "digits", [], print)} == {"digits"}
         own = {"xsdc": "xsdc", "entropy/12": "miadm"}  # figures of settings that other methods do not have

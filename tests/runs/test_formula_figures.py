@@ -1,0 +1,82 @@
+"""Figures of formulas alone: curves against loops, and captions that say what the curves show."""
+
+import json
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from runs.cli import main
+from runs.figures import formulas
+from runs.figures.formulas import curves_figure, probabilities
+
+SOME = (0, 250, 499, 700, 998)
+
+
+def renyi(p: float, order: float) -> float:
+    """Of (p, 1 - p), term by term."""
+    if order == 1:
+        return -(p * math.log(p) + (1 - p) * math.log(1 - p))
+    if order == math.inf:
+        return -math.log(max(p, 1 - p))
+    return math.log(p**order + (1 - p) ** order) / (1 - order)
+
+
+def test_entropies_and_what_they_become_with_a_label() -> None:
+    (curves,) = formulas.entropies().values()
+    for (name, values), order in zip(curves.items(), formulas.ORDERS, strict=True):
+        assert name.endswith("∞" if order == math.inf else f"{order:g}")
+        assert [values[i] for i in SOME] == pytest.approx([renyi(probabilities()[i], order) for i in SOME])
+    for plot, order in zip(formulas.supervised().values(), (math.inf, 2), strict=True):
+        entropy, known = plot.values()
+        for i in SOME:
+            p = probabilities()[i]
+            assert entropy[i] == pytest.approx(renyi(p, order))
+            assert known[i] == pytest.approx(renyi(p, order) if p >= 0.5 else math.log(2))
+
+
+def test_both_directions_of_divergence_and_cross_entropy() -> None:
+    divergence, cross_entropy = (list(curves.items()) for curves in formulas.divergences().values())
+    for j, pair in enumerate(((0.9, 0.1), (0.5, 0.5))):
+        for i in SOME:
+            p = [probabilities()[i], 1 - probabilities()[i]]
+            both = (stats.entropy(pair, p), stats.entropy(p, pair))
+            for (name, values), wanted in zip(divergence[2 * j : 2 * j + 2], both, strict=True):
+                assert name.endswith(f"u = {pair}")
+                assert values[i] == pytest.approx(wanted)
+            own = (stats.entropy(pair), stats.entropy(p))
+            for (name, values), kl, h in zip(cross_entropy[2 * j : 2 * j + 2], both, own, strict=True):
+                assert name.endswith(f"y = {pair}")
+                assert values[i] == pytest.approx(kl + h)
+
+
+def test_the_lines_are_the_values() -> None:
+    plots = formulas.divergences()
+    for axes, (title, curves) in zip(curves_figure(plots).axes, plots.items(), strict=True):
+        assert axes.get_title() == title
+        for line, (name, values) in zip(axes.lines, curves.items(), strict=True):
+            assert line.get_label() == name
+            np.testing.assert_array_equal(line.get_ydata(), values)
+
+
+def test_captions_are_of_the_curves() -> None:
+    plots: dict[str, Any] = {title: dict(curves) for title, curves in formulas.entropies().items()}
+    assert "no higher than the order before" in formulas._entropies_caption(plots)
+    (curves,) = plots.values()
+    curves["order 2"] = curves["order 2"] + 0.25
+    assert "up to 0.25 above the order before" in formulas._entropies_caption(plots)
+
+
+def test_the_verb_draws_them_without_a_run(store, capsys) -> None:
+    results = f"results={store.root}"
+    assert main(["figure", "entropy/10", results, "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert not found["sources"]
+    assert "does not train" in found["caption"]
+    assert main(["figure", "entropy/10", results]) == 0
+    assert "reused" in capsys.readouterr().err
+    assert main(["figure", "entropy/10@digits", results]) == 2
+    assert "formulas alone" in capsys.readouterr().err
+    assert main(["figure", "entropy/7", "weight=1", results]) == 2
