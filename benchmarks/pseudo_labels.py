@@ -15,7 +15,8 @@ from machine import describe
 from torch import Tensor
 from torch.nn import functional
 
-from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels, fair_objective
+from clustering.deep.fair_assignment import em_steps, newton_pseudo_labels
+from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels
 from clustering.deep.networks import Classifier, small_cnn
 from clustering.deep.objectives import Entropy, Objective, SeLa
 from clustering.transport import sinkhorn
@@ -26,7 +27,7 @@ GAPS = (1e-3, 1e-5, 1e-7)
 PROBLEMS = ((200, 3, 0.0), (1000, 2, 0.0), (1000, 20, 0.0), (250, 10, 0.0), (250, 10, 1.5), (1000, 200, 0.0))
 """Points, classes, and deviation of the classes' offsets."""
 TRANSPORTS = ((250, 10, 0.5), (250, 10, 3.0), (1000, 20, 0.5), (10_000, 10, 0.5))
-LARGEST_DENSE = 600
+LARGEST_DENSE = 2000
 """Unknowns of an unstructured Newton step, which solves a system of them."""
 
 
@@ -49,61 +50,12 @@ def draw(points: int, classes: int, offset: float) -> tuple[Tensor, Tensor]:
     return torch.log_softmax(scores, -1), torch.full((classes,), 1 / classes, dtype=torch.float64)
 
 
-def dense_newton(log_p: Tensor, prior: Tensor, gap: float) -> Tensor:
-    """Newton steps on all N K labels at once with the rows' sums as equations, which knows nothing of the structure."""
-    p = log_p.exp()
-    count, classes = p.shape
-    size = count * classes
-    rows = torch.kron(torch.eye(count, dtype=p.dtype), torch.ones(1, classes, dtype=p.dtype))
-    of_class = torch.arange(size) % classes
-    y = torch.full_like(p, 1 / classes)
-    for _ in range(200):
-        ybar = y.mean(0)
-        slope = (-p / (count * y) - FAIRNESS * prior / (count * ybar)).flatten()
-        hessian = torch.diag((p / (count * y.square())).flatten())
-        shared = FAIRNESS * prior / (count * ybar).square()
-        hessian += (of_class[:, None] == of_class) * shared[of_class]
-        system = torch.cat([torch.cat([hessian, rows.T], 1), torch.cat([rows, torch.zeros(count, count)], 1)])
-        step = torch.linalg.solve(system, torch.cat([-slope, torch.zeros(count, dtype=p.dtype)]))[:size]
-        decrement = float(-(slope * step).sum())
-        if decrement < gap * (1 + FAIRNESS):
-            return y
-        step = step.view_as(y)
-        length = min(1.0, 0.99 / float((-step / y).max().clamp_min(1e-12)))
-        while float(fair_objective(y + length * step, log_p, FAIRNESS, prior)) > float(
-            fair_objective(y, log_p, FAIRNESS, prior)
-        ):
-            length /= 2
-        y = y + length * step
-    return y
-
-
-def em_steps(log_p: Tensor, prior: Tensor, least: float, gap: float, most: int = 1 << 16) -> int | None:
-    """How many steps EM needs for such a gap; None for more than are tried."""
-
-    def above(steps: int) -> bool:
-        found = em_pseudo_labels(log_p, FAIRNESS, prior, tolerance=0, max_iterations=steps).labels
-        return float(fair_objective(found, log_p, FAIRNESS, prior)) - least > gap * (1 + FAIRNESS)
-
-    high = 1
-    while above(high):
-        high *= 2
-        if high > most:
-            return None
-    low = high // 2
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (middle, high) if above(middle) else (low, middle)
-    return high
-
-
 def solvers() -> None:
     """Seconds to the same share of the minimum."""
     for points, classes, offset in PROBLEMS:
         log_p, prior = draw(points, classes, offset)
-        least = float(fair_objective(exact_pseudo_labels(log_p, FAIRNESS, prior).labels, log_p, FAIRNESS, prior))
         for gap in GAPS:
-            steps = em_steps(log_p, prior, least, gap, 1 << 12 if classes > 100 else 1 << 15)
+            steps = em_steps(log_p, FAIRNESS, prior, gap, 1 << 12 if classes > 100 else 1 << 15)
             exact = seconds(partial(exact_pseudo_labels, log_p, FAIRNESS, prior, tolerance=gap))
             shown = "EM does not get there"
             if steps is not None:
@@ -111,7 +63,8 @@ def solvers() -> None:
                 shown = f"EM {steps:6} steps {1e3 * em:9.2f} ms ({em / exact:.2f} of exact)"
             dense = ""
             if points * classes <= LARGEST_DENSE:
-                dense = f"  dense Newton {1e3 * seconds(partial(dense_newton, log_p, prior, gap), 1):9.0f} ms"
+                newton = partial(newton_pseudo_labels, log_p, FAIRNESS, prior, tolerance=gap)
+                dense = f"  dense Newton {1e3 * seconds(newton, 1):9.0f} ms"
             kind = "unbalanced" if offset else "balanced"
             print(
                 f"N {points:4} K {classes:3} {kind:10} gap {gap:g}: exact {1e3 * exact:8.2f} ms, {shown}{dense}",

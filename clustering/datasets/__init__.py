@@ -8,6 +8,7 @@ DATASETS = Plugins(
         "digits": "clustering.datasets.digits:Digits",
         "spirals": "clustering.datasets.spirals:Spirals",
         "bars": "clustering.datasets.bars:Bars",
+        "predictions": "clustering.datasets.predictions:Predictions",
         "table": "clustering.datasets.table:Table",
         "folder": "clustering.datasets.folder:Folder",
         "features": "clustering.datasets.features:Features",

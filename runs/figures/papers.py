@@ -43,7 +43,7 @@ DRAWN: Mapping[str, str] = {
     "slk_fewshot/1": "runs.figures.energy_by_weight:DRAWING",
 }
 WAITS_FOR: Mapping[str, str] = {  # by how the names begin
-    "entropy/2": "views of points in the plane",
+    "entropy/2": "networks that cut points of the plane at random where they have no views: those here do not",
     "entropy/9": "the definition of its loss of three classes",
     "xsdc/4": "maps of learned features",
     "xsdc/5": "K-means by three similarities",

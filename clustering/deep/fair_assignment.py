@@ -1,0 +1,173 @@
+"""Pseudo-labels of given predictions as a method of clustering, by each solver to the same share of the minimum, and
+Newton's method without regard to the problem's structure, which is there to be compared with."""
+
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import validate_data
+from torch import Tensor
+
+from clustering.deep.fair_pseudo_labels import (
+    FLOOR,
+    PseudoLabels,
+    em_pseudo_labels,
+    exact_pseudo_labels,
+    fair_objective,
+)
+from clustering.deep.training import checked_prior
+from clustering.errors import InputError
+from clustering.parameters import Above, AtLeast, validate_signature
+from clustering.timing import Seconds, Stopwatch
+
+LARGEST = 6000
+"""Unknowns of a Newton step at most: it solves a dense system of them, of 8 bytes their number squared."""
+
+
+class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """Clusters of the sizes of a prior, near to given predictions (Zhang and Boykov, eq. 42 for fixed predictions).
+
+    Parameters
+    ----------
+    n_clusters : K, as many as the scores have columns.
+    fairness_weight : lambda > 0.
+    prior : expected sizes of the clusters in proportion, (K,) above 0, or "balanced".
+    solver : "em", the paper's; "exact", Newton steps on one unknown a class; "newton", on all N (K - 1) labels at once.
+    tolerance : by what share of 1 + fairness_weight the objective may be above its minimum. The exact solver bounds it
+        itself and Newton's method estimates it; how many steps of EM that takes is found out first.
+    max_iter : steps at most.
+
+    Attributes
+    ----------
+    labels_ : (N,) int, the likeliest cluster. assignments_ : (N, K) the pseudo-labels.
+    objective_ : what they minimise. n_iter_ : steps. n_features_in_ : K.
+    seconds_ : `clustering.timing.Seconds`, of the steps alone.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(2)] = 8,
+        *,
+        fairness_weight: Annotated[float, Above(0)] = 100.0,
+        prior: str | ArrayLike = "balanced",
+        solver: Literal["em", "exact", "newton"] = "exact",
+        tolerance: Annotated[float, Above(0)] = 1e-3,
+        max_iter: Annotated[int, AtLeast(1)] = 1000,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.fairness_weight = fairness_weight
+        self.prior = prior
+        self.solver = solver
+        self.tolerance = tolerance
+        self.max_iter = max_iter
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Assign the rows of X, (N, K) scores whose softmax are the predictions; `y` is ignored.
+
+        Raises:
+            InputError: a parameter or X that cannot be; more or fewer columns than clusters; EM that does not come so
+                near within its steps.
+        """
+        validate_signature(self)
+        scores = torch.from_numpy(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
+        if scores.shape[1] != self.n_clusters:
+            raise InputError(
+                f"FairAssignment: rows are scores of the clusters, and there are {scores.shape[1]} of them for "
+                f"n_clusters={self.n_clusters}; set n_clusters to that, or use another method"
+            )
+        if isinstance(self.prior, str) and self.prior != "balanced":
+            raise InputError(f"FairAssignment: prior must be 'balanced' or numbers, not {self.prior!r}")
+        given = np.ones(self.n_clusters) if isinstance(self.prior, str) else self.prior
+        prior = checked_prior(given, self.n_clusters).to(scores)
+        log_p, weight = torch.log_softmax(scores, dim=1), self.fairness_weight
+        if self.solver == "em":
+            steps = em_steps(log_p, weight, prior, self.tolerance, self.max_iter)
+            if steps is None:
+                raise InputError(
+                    f"FairAssignment: {self.max_iter} steps of EM end farther than {self.tolerance:g} above the "
+                    "minimum; raise max_iter or tolerance, or set solver to exact"
+                )
+            watch = Stopwatch()
+            found = em_pseudo_labels(log_p, weight, prior, tolerance=0, max_iterations=steps)
+        else:
+            solve = exact_pseudo_labels if self.solver == "exact" else newton_pseudo_labels
+            watch = Stopwatch()
+            found = solve(log_p, weight, prior, tolerance=self.tolerance, max_iterations=self.max_iter)
+        self.seconds_ = Seconds(0.0, 0.0, watch.lap())
+        self.assignments_ = found.labels.numpy()
+        self.labels_ = self.assignments_.argmax(1)
+        self.n_iter_ = int(found.iterations)
+        self.objective_ = float(fair_objective(found.labels, log_p, weight, prior))
+        return self
+
+
+def em_steps(log_p: Tensor, fairness: float, prior: Tensor, tolerance: float, most: int) -> int | None:
+    """How many steps of EM bring the objective within this share of 1 + fairness of its minimum; None for more than
+    `most`. By bisection, for no step raises it."""
+
+    def value(y: Tensor) -> float:
+        return float(fair_objective(y, log_p, fairness, prior))
+
+    least = value(exact_pseudo_labels(log_p, fairness, prior).labels)
+
+    def above(steps: int) -> bool:
+        found = em_pseudo_labels(log_p, fairness, prior, tolerance=0, max_iterations=steps).labels
+        return value(found) - least > tolerance * (1 + fairness)
+
+    low, high = 0, 1
+    while above(high):
+        if high == most:
+            return None
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if above(middle) else (low, middle)
+    return high
+
+
+def newton_pseudo_labels(
+    log_p: Tensor, fairness: float, prior: Tensor, *, tolerance: float = 1e-6, max_iterations: int = 100
+) -> PseudoLabels:
+    """By damped Newton steps from the predictions on, on all labels of a point but the last.
+
+    Args:
+        log_p: (N, K) float64. fairness, prior: as of `em_pseudo_labels`.
+        tolerance: half of the decrement, as a share of 1 + fairness: by what the objective may be above its minimum, as
+            a quadratic would be.
+
+    Raises:
+        InputError: more unknowns than `LARGEST`: a step costs (N K)^3 / 3 multiply-adds.
+    """
+    points, classes = log_p.shape
+    size = points * (classes - 1)
+    if size > LARGEST:
+        raise InputError(
+            f"Newton's method has {points:,} x {classes - 1:,} unknowns and takes {LARGEST:,} at most; use exact or em"
+        )
+    p = log_p.exp().clamp_min(FLOOR)
+    y = p = p / p.sum(1, keepdim=True)
+    rows, columns = torch.arange(points), torch.arange(classes - 1)
+    steps = 0
+    for steps in range(max_iterations + 1):
+        ybar = y.mean(0)
+        slope = -p / (points * y) - fairness * prior / (points * ybar)
+        own, shared = p / (points * y.square()), fairness * prior / (points * ybar).square()
+        slope = slope[:, :-1] - slope[:, -1:]
+        hessian = shared[-1].expand(points, classes - 1, points, classes - 1).clone()
+        hessian[rows, :, rows, :] += own[:, -1, None, None]
+        hessian[:, columns, :, columns] += shared[:-1, None, None]
+        hessian[rows[:, None], columns, rows[:, None], columns] += own[:, :-1]
+        step = torch.linalg.solve(hessian.view(size, size), -slope.reshape(size)).view_as(slope)
+        decrement = float(-(slope * step).sum())
+        if decrement / 2 <= tolerance * (1 + fairness) or steps == max_iterations:
+            break
+        step = torch.cat([step, -step.sum(1, keepdim=True)], dim=1)
+        length = min(1.0, 0.99 / float((-step / y).max().clamp_min(FLOOR)))
+        before = fair_objective(y, log_p, fairness, prior)
+        while fair_objective(y + length * step, log_p, fairness, prior) > before - 0.1 * length * decrement:
+            length /= 2
+        y = y + length * step
+    converged = torch.tensor(decrement / 2 <= tolerance * (1 + fairness))
+    return PseudoLabels(y, torch.tensor(steps), converged)
