@@ -28,7 +28,7 @@ class Predictions:
     name: ClassVar[str] = "predictions"
 
     classes: Annotated[int, AtLeast(2)] = 20
-    entries: Annotated[int, AtLeast(4)] = 2000
+    entries: Annotated[int, AtLeast(4)] = 1000
     sharpness: Annotated[float, AtLeast(0)] = 3.0
     offset: Annotated[float, AtLeast(0)] = 0.0
     seed: Annotated[int, AtLeast(0)] = 0
