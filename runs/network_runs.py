@@ -122,6 +122,7 @@ def _trained(
             log=learning.run,
             observe=watched_scores(learning.data, known),
             advance=advance,
+            say=progress.note,
         )
         header = {"format": FORMAT, "architecture": network.architecture, "channels": str(inputs.channels)}
         header |= {"size": str(inputs.size), "clusters": str(learning.clusters)}

@@ -10,7 +10,7 @@ from torch import Tensor
 from clustering.alternation import Clamp
 from clustering.counted_epochs import CountedEpochs
 from clustering.deep import losses
-from clustering.deep.training import Job
+from clustering.deep.training import Job, predictions
 from clustering.errors import InputError
 from clustering.quiet_lightning import train_quietly
 from clustering.state_files import save_state
@@ -59,14 +59,10 @@ class SelfLabelling(CountedEpochs):
         loss = job.objective.loss(log_p, targets, job.prior, known)
         loss = loss + job.training.margin_weight * losses.margin_norm(self.model.head.weight)
         if not bool(loss.isfinite()):
-            kept = f"epoch {self.epoch} is kept" if self.epoch and job.folder else "nothing is kept"
-            raise InputError(
-                f"training diverged: the loss is {float(loss.detach()):g} at step {batch + 1} of epoch "
-                f"{self.epoch + 1} ({kept}); lower learning_rate ({job.training.learning_rate:g}), or mend points "
-                "that are not finite"
-            )
+            raise self._diverged(f"the loss is {float(loss.detach()):g} at step {batch + 1}")
         value = float(loss.detach())
         self._sums += torch.tensor([value, float(losses.mean_entropy(log_p[0].detach()))])
+        self._last = indices
         self._seen[indices] = log_p[0].argmax(1).cpu()
         if job.advance is not None:
             job.advance(len(indices), loss=value)
@@ -74,6 +70,9 @@ class SelfLabelling(CountedEpochs):
 
     def on_train_epoch_end(self) -> None:
         job, epoch = self.job, self.epoch + 1
+        if not bool(predictions(self.model, job.points[self._last], job.prepare, self.device).isfinite().all()):
+            raise self._diverged(f"predictions are no longer finite after step {job.steps_per_epoch}, the last")
+        self.model.train()
         loss, entropy = (self._sums / job.steps_per_epoch).tolist()
         if job.log is not None:
             sizes = torch.bincount(self._seen[self._seen >= 0], minlength=len(job.prior)).double()
@@ -90,6 +89,13 @@ class SelfLabelling(CountedEpochs):
                 "optimizer": self._optimizer.state_dict(),
             }
             save_state(job.folder / "last.ckpt", state)
+
+    def _diverged(self, what: str) -> InputError:
+        kept = f"epoch {self.epoch} is kept" if self.epoch and self.job.folder else "nothing is kept"
+        return InputError(
+            f"training diverged: {what} of epoch {self.epoch + 1} ({kept}); lower learning_rate "
+            f"({self.job.training.learning_rate:g}), or mend points that are not finite"
+        )
 
     def _known(self, indices: Tensor) -> Clamp | None:
         """Of the batch; None where no class in it is known."""

@@ -1,5 +1,6 @@
 """Training of a network by the objective of a discriminative clustering method, labels known of some points or none."""
 
+import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,11 +18,14 @@ from clustering.estimator_input import known_clusters
 from clustering.fingerprint import fingerprint
 from clustering.parameters import Above, AtLeast, validate
 from clustering.starts import warn_of_empty
-from clustering.state_files import load_state
+from clustering.state_files import resumable
 from clustering.streams import stream_key
 
 RECIPE = 1
 """Of the training code: raise it with a change that gives other weights."""
+
+SEEN = 100
+"""Points by which a training knows what `prepare` does."""
 
 Augment = Callable[[Tensor, torch.Generator], Tensor]
 """Changes each input (n, …) of a batch by its own draw; the generator is of the CPU."""
@@ -139,6 +143,7 @@ def train(
     log: Log | None = None,
     observe: Observe | None = None,
     advance: Advance | None = None,
+    say: Callable[[str], object] = warnings.warn,
 ) -> DeepTrained:
     """Train a network and a linear head, or go on after the last finished epoch that `folder` holds.
 
@@ -160,9 +165,11 @@ def train(
             smallest_cluster and largest_cluster (shares of the points seen in the epoch), and what `observe` gives.
         observe: looks at the clusters of an epoch.
         advance: counts points, also those of epochs that were found finished.
+        say: told of a damaged state, after which training begins anew.
 
     Raises:
-        InputError: what cannot be; a loss that is no longer finite, with the step; the last state stays.
+        InputError: what cannot be; a loss, or predictions after the last step of an epoch, that are no longer finite,
+            with the step; the last state stays.
 
     Warns:
         ConvergenceWarning: clusters without points.
@@ -180,7 +187,7 @@ def train(
         torch.manual_seed(stream_key(seed, "deep training", "backbone"))
         model = Classifier(network(), prepare(points[:2]), n_clusters, generator)
     parts = (RECIPE, repr(model), repr(objective), repr(training), repr(augment), seed, str(shares.tolist()))
-    stored = memoryview(points.detach().cpu().contiguous().numpy())  # type: ignore[arg-type]
+    seen = prepare(points[:: max(1, len(points) // SEEN)])  # what has no name that lasts is known by what it does
     labels = b"" if known is None else torch.where(known[0], known[1], -1).cpu().numpy().tobytes()
     job = Job(
         model=model,
@@ -190,7 +197,7 @@ def train(
         training=training,
         seed=seed,
         folder=folder,
-        identity=fingerprint(*parts, stored.cast("B"), labels),
+        identity=fingerprint(*parts, _bytes(points), _bytes(seen), labels),
         device=place,
         prepare=prepare,
         augment=augment,
@@ -199,18 +206,29 @@ def train(
         observe=observe,
         advance=advance,
     )
-    state = _resumable(job)
+    state = None if folder is None else resumable(folder / "last.ckpt", job.identity, say)
 
     # not above: Lightning takes seconds to import
     from clustering.deep.self_labelling import fit
 
     resumed_at = fit(job, state)
-    found = predictions(model, points, prepare, place).argmax(1).numpy()
+    log_p = predictions(model, points, prepare, place)
+    unsound = int((~log_p.isfinite().all(dim=1)).sum())
+    if unsound:
+        raise InputError(
+            f"training diverged: after the last step the predictions of {unsound} of {len(points)} points are not "
+            f"finite; lower learning_rate ({training.learning_rate:g}), or mend points that are not finite"
+        )
+    found = log_p.argmax(1).numpy()
     sizes = np.bincount(found, minlength=n_clusters)
     warn_of_empty(
         int((sizes == 0).sum()), n_clusters, stacklevel=2, remedy="another seed, fewer clusters or known labels"
     )
     return DeepTrained(model=model, labels=found, sizes=sizes, resumed_at=resumed_at)
+
+
+def _bytes(tensor: Tensor) -> memoryview:
+    return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
 
 
 def features(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
@@ -252,15 +270,3 @@ def checked_prior(prior: str | ArrayLike, n_clusters: int) -> Tensor:
     if shares.min() < torch.finfo(shares.dtype).tiny:
         raise InputError(f"prior={values.tolist()}: the least is nothing beside the others; leave that cluster out")
     return shares
-
-
-def _resumable(job: Job) -> dict[str, object] | None:
-    """The state to go on from, or None to begin anew."""
-    if job.folder is None:
-        return None
-    job.folder.mkdir(parents=True, exist_ok=True)
-    last = job.folder / "last.ckpt"
-    state = load_state(last) if last.exists() else None
-    if state is not None and state.get("identity") != job.identity:
-        raise InputError(f"{last}: belongs to another training; choose another folder, or remove this one")
-    return state

@@ -121,8 +121,32 @@ def test_a_folder_of_another_training_and_a_damaged_state(tmp_path: Path) -> Non
             run(points, epochs=1, folder=tmp_path, **other)
     with pytest.raises(InputError, match="belongs to another training"):
         run(points + 1, epochs=1, folder=tmp_path)
-    (tmp_path / "last.ckpt").write_bytes(b"damaged")
-    assert run(points, epochs=1, folder=tmp_path).resumed_at == 0
+    with pytest.raises(InputError, match="belongs to another training"):
+        run(points, epochs=1, folder=tmp_path, prepare=lambda values: values.float() / 2)
+    assert run(points, epochs=1, folder=tmp_path, prepare=lambda values: values.float()).resumed_at == 1
+
+
+@pytest.mark.parametrize("damage", ["text", "half", "one bit of a tensor"])
+def test_a_damaged_state_is_said_and_ends_as_a_whole_training(tmp_path: Path, damage: str) -> None:
+    points, _ = blobs()
+    run(points, epochs=1, folder=tmp_path)
+    file = tmp_path / "last.ckpt"
+    content = bytearray(file.read_bytes())
+    if damage == "text":
+        content = bytearray(b"damaged")
+    elif damage == "half":
+        del content[len(content) // 2 :]
+    else:
+        weights = torch.load(file, weights_only=True)["weights"]["head.weight"].numpy().tobytes()
+        content[content.index(weights) + len(weights) // 2] ^= 1
+    file.write_bytes(content)
+    said: list[str] = []
+    found = run(points, epochs=2, folder=tmp_path, say=said.append)
+    assert said == [f"{file} is damaged and was discarded; training begins anew"]
+    assert found.resumed_at == 0
+    file.write_bytes(content)
+    with pytest.warns(UserWarning, match="is damaged and was discarded"):
+        run(points, epochs=1, folder=tmp_path)
 
 
 def test_it_stops_where_the_loss_is_no_number_and_keeps_the_last_state(tmp_path: Path) -> None:
@@ -138,6 +162,14 @@ def test_it_stops_where_the_loss_is_no_number_and_keeps_the_last_state(tmp_path:
     state = torch.load(tmp_path / "last.ckpt", weights_only=True)
     assert state["epoch"] == 1
     assert all(value.isfinite().all() for value in state["weights"].values())
+
+
+def test_what_the_last_step_of_an_epoch_makes_is_looked_at(tmp_path: Path) -> None:
+    points, _ = blobs()
+    huge = {"learning_rate": 1e30, "batch_size": len(points)}
+    with pytest.raises(InputError, match=r"after step 1, the last of epoch 1 \(nothing is kept\); lower learning_rate"):
+        run(points, epochs=1, folder=tmp_path, training=huge)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
