@@ -46,6 +46,19 @@ class Above:
 
 
 @dataclasses.dataclass(frozen=True)
+class UpTo:
+    """The field is at most `high`."""
+
+    high: float
+
+    def __str__(self) -> str:
+        return f"up to {self.high:g}"
+
+    def holds(self, value: float) -> bool:
+        return value <= self.high
+
+
+@dataclasses.dataclass(frozen=True)
 class Within:
     """The field is between `low` and `high`, both included."""
 

@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from numpy.typing import ArrayLike
 
 from clustering.deep.linear_clustering import LinearSoftmax
-from clustering.deep.linear_heads import Relabel
+from clustering.deep.linear_heads import FASTEST, Relabel
 from clustering.deep.objectives import Entropy, Solver
 from clustering.estimator_input import Device
-from clustering.parameters import Above, AtLeast
+from clustering.parameters import Above, AtLeast, UpTo
 
 
 class EntropyClustering(LinearSoftmax):
@@ -55,7 +55,7 @@ class EntropyClustering(LinearSoftmax):
         n_init: Annotated[int, AtLeast(1)] = 8,
         max_iter: Annotated[int, AtLeast(1)] = 300,
         batch_size: Annotated[int, AtLeast(2)] = 500,
-        learning_rate: Annotated[float, Above(0)] = 0.3,
+        learning_rate: Annotated[float, Above(0), UpTo(FASTEST)] = 0.3,
         device: Device = "cpu",
         random_state: Any = None,
     ) -> None:

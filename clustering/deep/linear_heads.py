@@ -10,7 +10,11 @@ from clustering.adam import Adam
 from clustering.alternation import Clamp
 from clustering.deep import losses
 from clustering.deep.objectives import Objective
+from clustering.errors import InputError
 from clustering.streams import stream_key
+
+FASTEST = 1e30
+"""Learning rate beyond which Adam's step is no number of 32 bits any more."""
 
 Relabel = Literal["batch", "epoch"]
 """When pseudo-labels are made: of each batch before its step, or of all points at the beginning of a pass."""
@@ -69,6 +73,9 @@ def fit_heads(
         seed: of starts and batches.
         known: (mask (N,), labels (N,)) of points whose cluster is known.
         relabel: "epoch" holds (T, N, K) numbers.
+
+    Raises:
+        InputError: a loss that is no longer finite, with the step.
     """
     mean = points.mean(dim=0)
     centred = points - mean
@@ -96,8 +103,21 @@ def fit_heads(
             targets = None if whole is None else whole[:, chosen]
         else:
             targets = _targets(batch, weights, objective, prior, of_batch)
-        adam.step(_slope(batch, weights, targets, objective, prior, margin_weight, of_batch))
-    return _judged(standard, weights, prior, margin_weight, mean, scale)
+        loss, slope = _slope(batch, weights, targets, objective, prior, margin_weight, of_batch)
+        if not bool(loss.isfinite().all() & slope.isfinite().all()):
+            raise _diverged("the loss or its slope is", step, steps, learning_rate, start_norm)
+        adam.step(slope)
+    found = _judged(standard, weights, prior, margin_weight, mean, scale)
+    if not bool(found.values.isfinite().all() & found.weights.isfinite().all()):
+        raise _diverged("weights or objective are", steps - 1, steps, learning_rate, start_norm)
+    return found
+
+
+def _diverged(what: str, step: int, steps: int, learning_rate: float, start_norm: float) -> InputError:
+    return InputError(
+        f"training diverged: {what} not finite at step {step + 1} of {steps}; lower learning_rate "
+        f"({learning_rate:g}) or init_norm ({start_norm:g})"
+    )
 
 
 def _targets(
@@ -119,15 +139,15 @@ def _slope(
     prior: Tensor,
     margin_weight: float,
     known: Clamp | None,
-) -> Tensor:
-    """(T, K, D + 1) of the loss on a batch (b, D) with pseudo-labels (T, b, K)."""
+) -> tuple[Tensor, Tensor]:
+    """(T,) the loss on a batch (b, D) with pseudo-labels (T, b, K), and (T, K, D + 1) its slope."""
     held = weights.detach().clone().requires_grad_()
     with torch.enable_grad():
         log_p = log_probabilities(batch, held)
         loss = objective.loss(log_p[None], targets, prior, _of_starts(known, len(weights)))
         loss = loss + margin_weight * losses.margin_norm(held[..., :-1])
         (slope,) = torch.autograd.grad(loss.sum(), held)
-    return slope
+    return loss.detach(), slope
 
 
 def _judged(

@@ -7,11 +7,11 @@ from numpy.typing import ArrayLike
 
 from clustering.deep import OBJECTIVES
 from clustering.deep.linear_clustering import LinearSoftmax
-from clustering.deep.linear_heads import Relabel
+from clustering.deep.linear_heads import FASTEST, Relabel
 from clustering.deep.objectives import Objective
 from clustering.errors import InputError
 from clustering.estimator_input import Device
-from clustering.parameters import Above, AtLeast, Within
+from clustering.parameters import Above, AtLeast, UpTo, Within
 
 LABELS_ALONE = ("labelled", "labelled_reverse", "labelled_absolute")
 """Objectives that learn nothing from points whose class is not known."""
@@ -67,7 +67,7 @@ class SoftmaxClustering(LinearSoftmax):
         n_init: Annotated[int, AtLeast(1)] = 8,
         max_iter: Annotated[int, AtLeast(1)] = 300,
         batch_size: Annotated[int, AtLeast(2)] = 500,
-        learning_rate: Annotated[float, Above(0)] = 0.3,
+        learning_rate: Annotated[float, Above(0), UpTo(FASTEST)] = 0.3,
         device: Device = "cpu",
         random_state: Any = None,
     ) -> None:

@@ -11,12 +11,13 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
+from clustering.deep.linear_heads import FASTEST
 from clustering.deep.networks import Classifier
 from clustering.deep.objectives import Objective
 from clustering.errors import InputError
 from clustering.estimator_input import known_clusters
 from clustering.fingerprint import fingerprint
-from clustering.parameters import Above, AtLeast, validate
+from clustering.parameters import Above, AtLeast, UpTo, validate
 from clustering.starts import warn_of_empty
 from clustering.state_files import resumable
 from clustering.streams import stream_key
@@ -50,7 +51,7 @@ class DeepTraining:
 
     epochs: Annotated[int, AtLeast(1)] = 10
     batch_size: Annotated[int, AtLeast(2)] = 250
-    learning_rate: Annotated[float, Above(0)] = 1e-3
+    learning_rate: Annotated[float, Above(0), UpTo(FASTEST)] = 1e-3
     margin_weight: Annotated[float, AtLeast(0)] = 1e-4
     weight_decay: Annotated[float, AtLeast(0)] = 0.0
     views: Annotated[int, AtLeast(0)] = 1

@@ -94,6 +94,14 @@ def test_a_lost_cluster_is_said() -> None:
     assert (found.cluster_sizes_ == 0).sum() == found.n_empty_
 
 
+@pytest.mark.parametrize("objective", [name for name in OBJECTIVES.table if name != "iic"])
+@pytest.mark.parametrize("setting", [{"learning_rate": 1e30}, {"init_norm": 1e30}])
+def test_a_training_that_diverges_is_no_result(objective: str, setting: dict[str, float]) -> None:
+    X, labels = blobs()
+    with pytest.raises(InputError, match=r"training diverged: .* not finite at step \d+ of 20; lower learning_rate"):
+        SoftmaxClustering(3, objective=objective, max_iter=20, **setting).fit(np.float32(X), partial_labels=labels)
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -102,6 +110,7 @@ def test_a_lost_cluster_is_said() -> None:
         ({"prior": [1, 2]}, "prior must be 'balanced' or 3 numbers above 0"),
         ({"prior": [1, -1, 1]}, "prior must be 'balanced' or 3 numbers above 0"),
         ({"prior": [1, np.nan, 1]}, "prior must be 'balanced' or 3 numbers above 0"),
+        ({"learning_rate": 1e300}, r"learning_rate must be a number above 0 up to 1e\+30"),
         ({"fairness_weight": -1}, "fairness_weight must be a number at least 0"),
         ({"solver": "newton"}, "solver must be one of em, exact"),
         ({"n_clusters": 500}, "n_samples=180 should be >= n_clusters=500"),

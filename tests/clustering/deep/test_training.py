@@ -181,6 +181,7 @@ def test_what_the_last_step_of_an_epoch_makes_is_looked_at(tmp_path: Path) -> No
         ({"augment": None}, "set views=0 or give augment"),
         ({"partial_labels": [0, 1]}, "partial_labels must be 240 integers"),
         ({"partial_labels": np.full(240, 3)}, r"partial_labels must be -1 or 0\.\.2"),
+        ({"training": {"learning_rate": 1e38}}, r"learning_rate must be a number above 0 up to 1e\+30"),
         ({"training": {"batch_size": 1}}, "batch_size must be an integer at least 2"),
     ],
 )
