@@ -1,5 +1,6 @@
 """Labels that are known of some points: drawn from a data set's own classes, or a person's, in a file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -69,6 +70,28 @@ def drawn_labels(data: Dataset, count: int, seed: int, wrong: float = 0.0) -> Kn
         chosen, others = rng.random(len(labels)) < wrong, rng.integers(0, len(data.class_names), len(labels))
         labels = np.where((labels >= 0) & chosen, others, labels)
     return KnownLabels(labels, data.class_names)
+
+
+def drawn_coarse_labels(data: Dataset, names: Sequence[str], known: NDArray[np.bool_], seed: int) -> NDArray[np.int64]:
+    """(N,) of a random half of the points whether their class is one of these, 0 or 1; -1 of the others.
+
+    Points whose class is `known` (N,) are told besides.
+
+    Raises:
+        InputError: data without classes, names that are no classes, or all of them.
+    """
+    if data.labels is None:
+        raise InputError(f"coarse=[{', '.join(names)}]: of these points no class is known; leave coarse out")
+    for name in names:
+        if name not in data.class_names:
+            raise InputError(f"coarse: {unknown('class', name, data.class_names)}")
+    if not 0 < len(set(names)) < len(data.class_names):
+        raise InputError(f"coarse=[{', '.join(names)}] must name some classes, and leave some out")
+    points = len(data.labels)
+    told = known.copy()
+    told[stream(seed, "coarse labels").permutation(points)[: points // 2]] = True
+    inside = np.isin(data.labels, [data.class_names.index(name) for name in names])
+    return np.where(told, inside.astype(np.int64), -1)
 
 
 def read_labels(path: str | Path, data: Dataset) -> KnownLabels:

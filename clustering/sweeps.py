@@ -47,6 +47,19 @@ def check_takes_links(estimator: Any) -> None:
         )
 
 
+def check_takes_coarse_labels(estimator: Any) -> None:
+    """That coarse labels can be given to its `fit`.
+
+    Raises:
+        InputError: they cannot.
+    """
+    if not has_fit_parameter(estimator, "coarse_labels"):
+        raise InputError(
+            f"{type(estimator).__name__} takes no coarse labels; leave coarse out, or choose a method whose fit has "
+            "coarse_labels, as xsdc"
+        )
+
+
 def fit_trials(
     estimator: Any,
     X: ArrayLike,

@@ -34,6 +34,11 @@ class ClusterConfig(RunConfig):
     links: Annotated[int, AtLeast(1)] | None = key(
         None, "pairs of points of which it is known whether they are of one class, drawn from the data set's classes"
     )
+    coarse: tuple[str | int, ...] | None = key(
+        None,
+        "some classes, as [4, 9]: of a random half of the points it is known whether their class is one of them; the "
+        "others are judged",
+    )
     starts: Annotated[int, Within(1, 1000)] | None = key(
         None,
         f"fits, each with a seed of its own, of which the lowest objective is taken; null: {STARTS}, of a network one",
@@ -57,6 +62,8 @@ class ClusterConfig(RunConfig):
                 f"wrong={self.wrong:g}: a share of labels that are drawn; give their number or share, as labels=50%, "
                 "or leave wrong out"
             )
+        if self.coarse is not None:
+            object.__setattr__(self, "coarse", tuple(sorted(set(map(str, self.coarse)))))  # they are a set
         if self.starts is None:
             object.__setattr__(self, "starts", 1 if self.learns else STARTS)
         elif self.learns and self.starts > 1:
@@ -112,4 +119,6 @@ class ClusterConfig(RunConfig):
             del kept["network"]
         if self.links is None:
             del kept["links"]
+        if self.coarse is None:
+            del kept["coarse"]
         return kept

@@ -17,6 +17,8 @@ from runs.cluster_config import ClusterConfig
 from runs.clustering_results import Trials
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from clustering.datasets.dataset import Dataset
     from clustering.known_labels import KnownLabels
     from clustering.known_links import KnownLinks
@@ -65,6 +67,20 @@ def known_links(config: ClusterConfig, data: "Dataset") -> "KnownLinks | None":
     return drawn_links(data.labels, config.links, config.seed)
 
 
+def known_coarse(config: ClusterConfig, data: "Dataset", known: "KnownLabels | None") -> "NDArray[np.int64] | None":
+    """(N,) the coarse labels that a config says are known, -1 where none is; None where it says nothing of them.
+
+    Raises:
+        InputError: as of `clustering.known_labels.drawn_coarse_labels`.
+    """
+    from clustering.known_labels import drawn_coarse_labels
+
+    if config.coarse is None:
+        return None
+    told = np.zeros(data.values.shape[0], dtype=bool) if known is None else known.known
+    return drawn_coarse_labels(data, list(map(str, config.coarse)), told, config.seed)
+
+
 def fit_all(
     config: ClusterConfig,
     selection: Selection | None,
@@ -92,7 +108,7 @@ def fit_all(
     from sklearn.base import clone
     from sklearn.exceptions import ConvergenceWarning
 
-    from clustering.sweeps import check_takes_labels, check_takes_links, fit_trials
+    from clustering.sweeps import check_takes_coarse_labels, check_takes_labels, check_takes_links, fit_trials
     from clustering.trials import TOGETHER
 
     device = config.device.partition(":")[0]
@@ -103,6 +119,10 @@ def fit_all(
     if links is not None:
         check_takes_links(estimator)
     options = dict(given or {}) | ({} if links is None else links._asdict())
+    coarse = known_coarse(config, data, known)
+    if coarse is not None:
+        check_takes_coarse_labels(estimator)
+        options["coarse_labels"] = coarse
     partial_labels = None if known is None else known.labels
     selection = selection if data.labels is not None else None
     planned = schedule(config.fits, selection, seeded="random_state" in estimator.get_params())
@@ -152,16 +172,23 @@ def fit_all(
         mode_indices=None,
         mode_movements=None,
         **arrays,
-        **judged(labels, data, known, selection, config.seed),
+        **judged(labels, data, known, selection, config.seed, coarse=coarse),
     )
     return dataclasses.replace(trials, **said[int(trials.given[: trials.chosen].sum())])
 
 
 def judged(
-    labels: Any, data: "Dataset", known: "KnownLabels | None", selection: Selection | None = None, seed: int = 0
+    labels: Any,
+    data: "Dataset",
+    known: "KnownLabels | None",
+    selection: Selection | None = None,
+    seed: int = 0,
+    *,
+    coarse: "NDArray[np.int64] | None" = None,
 ) -> dict[str, Any]:
     """How well each trial (T, N) agrees with the classes, where they are: of all points, or of those whose class the
-    method was not told; then as they are numbered, too, for known labels name the clusters."""
+    method was told nothing, not even a coarse label (N,); then as they are numbered, too, for known labels name the
+    clusters."""
     if data.labels is None:
         return {}
     true = data.labels
@@ -171,10 +198,10 @@ def judged(
         return {name: np.array([one[name] for one in found]) for name in SCORES}
 
     if known is not None:
-        others = ~known.known
+        others = ~known.known if coarse is None else coarse < 0
         plain = np.array([float((trial[others] == true[others]).mean()) for trial in labels])
         return {"scores": each(others) | {ACCURACY: plain}}
-    found: dict[str, Any] = {"scores": each(slice(None))}
+    found: dict[str, Any] = {"scores": each(slice(None) if coarse is None else coarse < 0)}
     if selection is not None:
         choosing = chooses(len(true), selection.share, seed)
         found |= {"validation": each(choosing)["acc_hungarian"], "held_out": each(~choosing)}

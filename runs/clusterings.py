@@ -247,7 +247,7 @@ def _check(config: ClusterConfig, clusters: int) -> None:
 
 def _selection(config: ClusterConfig) -> Selection | None:
     """What labels choose from; nothing where labels or pairs are given to the method, or a network is trained."""
-    informed = config.asked_labels() is not None or config.links is not None
+    informed = config.asked_labels() is not None or config.links is not None or config.coarse is not None
     return None if config.learns or informed else selection_of(config)
 
 

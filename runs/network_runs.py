@@ -48,8 +48,9 @@ def check_learner(config: ClusterConfig, method: Any) -> None:
             "miadm_batch, labelled, labelled_reverse, labelled_absolute. Leave network out, or let one of these learn "
             "features first, and cluster them with dataset=features path=FILE, which their run names"
         )
-    if config.links is not None:
-        raise InputError("links=: with network= there are no known pairs; leave links out, or take method=xsdc")
+    for given, name, what in ((config.links, "links", "known pairs"), (config.coarse, "coarse", "coarse labels")):
+        if given is not None:
+            raise InputError(f"{name}=: with network= there are no {what}; leave {name} out, or take method=xsdc")
     if getattr(method, "pseudo_labels", "batch") == "epoch":
         raise InputError(
             f"method={config.method.name}: a network gets pseudo-labels for each batch, not once an epoch; set "

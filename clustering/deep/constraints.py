@@ -1,4 +1,4 @@
-"""What is known before clustering: labels of some points, pairs of one cluster, pairs of two."""
+"""What is known before clustering: labels of some points, coarse ones, pairs of one cluster, pairs of two."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -29,19 +29,24 @@ class Known(NamedTuple):
 class Constraints:
     """Labels and links of N points, with all that follows from them: what is linked with a linked point is linked.
 
+    Coarse labels say of all points at once which pairs are of two clusters, and take N numbers.
+
     Attributes:
         groups: (N,) int64; points of one group are known to be of one cluster.
         apart: (G, G) sparse bool, symmetric: groups that are known to be of two clusters.
         labels: (N,) int64 labels 0..K-1, those that follow from links included, -1 where unknown.
+        coarse: (G,) int64; groups of different coarse labels are of two clusters, -1 where unknown.
     """
 
     groups: NDArray[np.int64]
     apart: csr_array
     labels: NDArray[np.int64]
+    coarse: NDArray[np.int64]
 
     @property
     def constrained(self) -> NDArray[np.bool_]:
-        """(N,) points of known label, or linked with others."""
+        """(N,) points of known label, or linked with others; coarse labels say something in any batch, so that points
+        need not be drawn together for them."""
         linked = np.bincount(self.groups)[self.groups] > 1
         parted = np.diff(self.apart.indptr)[self.groups] > 0
         return np.asarray((self.labels >= 0) | linked | parted)
@@ -51,8 +56,19 @@ class Constraints:
         groups = self.groups[points]
         names, places = np.unique(groups, return_inverse=True)
         apart = self.apart[names][:, names].toarray()[places[:, None], places]
+        coarse = self.coarse[groups]
+        told = coarse >= 0
+        if told.any():
+            apart |= told[:, None] & told & (coarse[:, None] != coarse)
         same = groups[:, None] == groups
         return Known(torch.from_numpy(same | apart).to(device), torch.from_numpy(same.astype(np.float64)).to(device))
+
+    def barred(self, clusters: int) -> NDArray[np.bool_]:
+        """(G, K) clusters that a group cannot be, as their labelled points have another coarse label."""
+        owner = np.full(clusters, -1, dtype=np.int64)
+        told = np.flatnonzero(self.labels >= 0)
+        owner[self.labels[told]] = self.coarse[self.groups[told]]
+        return np.asarray((self.coarse[:, None] >= 0) & (owner >= 0) & (self.coarse[:, None] != owner))
 
 
 def constraints(
@@ -61,6 +77,7 @@ def constraints(
     labels: NDArray[np.int64] | None = None,
     must_link: ArrayLike | None = None,
     cannot_link: ArrayLike | None = None,
+    coarse_labels: ArrayLike | None = None,
 ) -> Constraints:
     """Bring together what is known of N points.
 
@@ -69,6 +86,7 @@ def constraints(
         labels: (N,) 0..K-1, -1 where unknown.
         must_link: (p, 2) pairs of points of one cluster.
         cannot_link: (q, 2) pairs of points of two clusters.
+        coarse_labels: (N,) integers, -1 where unknown; points of different ones are of two clusters.
 
     Raises:
         InputError: pairs that are none, or that contradict each other or the labels, with the points.
@@ -102,8 +120,9 @@ def constraints(
     every = np.stack(np.meshgrid(between, between), axis=-1).reshape(-1, 2)
     sides = np.concatenate([every[every[:, 0] != every[:, 1]], groups[parted], groups[parted][:, ::-1]])
     count = int(groups.max(initial=-1)) + 1
+    coarse = _of_groups(_coarse(coarse_labels, points), groups, count, labels)
     apart = coo_array((np.ones(len(sides), dtype=bool), (sides[:, 0], sides[:, 1])), shape=(count, count))
-    return Constraints(groups, csr_array(apart), labels)
+    return Constraints(groups, csr_array(apart), labels, coarse)
 
 
 def pairs(name: str, given: ArrayLike | None, points: int) -> NDArray[np.int64]:
@@ -128,6 +147,45 @@ def pairs(name: str, given: ArrayLike | None, points: int) -> NDArray[np.int64]:
         row = int(itself.argmax())
         raise InputError(f"{name} pair {row} is point {found[row, 0]} with itself; leave it out")
     return found.astype(np.int64)
+
+
+def _coarse(given: ArrayLike | None, points: int) -> NDArray[np.int64]:
+    """(N,) coarse labels as they were given, -1 where unknown.
+
+    Raises:
+        InputError: no integers, below -1, or not one for each point.
+    """
+    if given is None:
+        return np.full(points, -1, dtype=np.int64)
+    found = np.asarray(given)
+    if found.shape != (points,) or not np.issubdtype(found.dtype, np.integer) or found.min(initial=0) < -1:
+        raise InputError(f"coarse_labels must be {points} integers from 0 on, -1 where unknown")
+    return found.astype(np.int64)
+
+
+def _of_groups(
+    coarse: NDArray[np.int64], groups: NDArray[np.int64], count: int, labels: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """(G,) the coarse label of each group's points (N,).
+
+    Raises:
+        InputError: points of one group have two.
+    """
+    found = np.full(count, -1, dtype=np.int64)
+    told = np.flatnonzero(coarse >= 0)
+    found[groups[told]] = coarse[told]
+    clash = told[coarse[told] != found[groups[told]]]
+    if len(clash):
+        one = int(clash[0])
+        other = int(told[(groups[told] == groups[one]) & (coarse[told] != coarse[one])][0])
+        why = (
+            f"both have label {labels[one]}" if labels[one] >= 0 else "must_link joins them, directly or through others"
+        )
+        raise InputError(
+            f"coarse_labels has {coarse[one]} for point {one} and {coarse[other]} for point {other}, but {why}: "
+            "take one out"
+        )
+    return found
 
 
 def _components(points: int, edges: NDArray[np.int64]) -> NDArray[np.int64]:

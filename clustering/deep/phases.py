@@ -219,7 +219,7 @@ def _identity(
         decay,
         batch_size,
     )
-    arrays = [known.groups, known.labels, known.apart.indptr, known.apart.indices]
+    arrays = [known.groups, known.labels, known.apart.indptr, known.apart.indices, known.coarse]
     tensors = [training.inputs, *training.network.state_dict().values()]
     arrays += [one.detach().cpu().contiguous().numpy() for one in tensors]
     stored = [np.ascontiguousarray(one).reshape(-1).view(np.uint8).data for one in arrays if one.size]

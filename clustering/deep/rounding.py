@@ -48,10 +48,13 @@ def obeying_labels(scores: Array, known: Constraints) -> NDArray[np.int64]:
 
     Known labels stay, and points that are linked get the label of their highest sum. Linked sets that are known to be
     of two clusters get different labels one after the other, the largest set first; where others have taken all that
-    are left, a set keeps its best, for to colour a graph is hard.
+    are left, a set keeps its best, for to colour a graph is hard. Where coarse labels rule out a cluster that labels
+    name, no point gets it, unless they rule out all.
     """
     sums = np.zeros((int(known.groups.max(initial=-1)) + 1, scores.shape[1]))
     np.add.at(sums, known.groups, scores)
+    barred = known.barred(scores.shape[1])
+    sums[barred & ~barred.all(axis=1, keepdims=True)] = -np.inf
     found = sums.argmax(axis=1)
     told = known.labels >= 0
     found[known.groups[told]] = known.labels[told]

@@ -146,6 +146,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         partial_labels: ArrayLike | None = None,
         must_link: ArrayLike | None = None,
         cannot_link: ArrayLike | None = None,
+        coarse_labels: ArrayLike | None = None,
         folder: str | Path | None = None,
         log: Log | None = None,
         observe: Observe | None = None,
@@ -157,6 +158,8 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             partial_labels: (N,) 0..K-1, -1 where unknown.
             must_link: (p, 2) pairs of rows of one cluster.
             cannot_link: (q, 2) pairs of rows of two clusters.
+            coarse_labels: (N,) integers, -1 where unknown; rows of different ones are of two clusters, of one may be.
+                Whether a row is in some set is 0 or 1.
             folder: gets the state of the training, from which another fit of the same goes on.
             log, observe, advance: take how it goes, live; see `clustering.deep.phases.train`.
 
@@ -176,7 +179,9 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         bounds = self._bounds()
         clamp = known_clusters(partial_labels, rows, K)
         given = None if clamp is None else torch.where(clamp[0], clamp[1], -1).cpu().numpy()
-        known = constraints(points, labels=given, must_link=must_link, cannot_link=cannot_link)
+        known = constraints(
+            points, labels=given, must_link=must_link, cannot_link=cannot_link, coarse_labels=coarse_labels
+        )
         watch = Stopwatch()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         # Of pictures it is one grey value, as in the paper: where the border is black it stays so.

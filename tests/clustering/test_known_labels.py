@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from clustering.datasets.dataset import Dataset
 from clustering.errors import InputError
-from clustering.known_labels import drawn_labels, read_labels
+from clustering.known_labels import drawn_coarse_labels, drawn_labels, read_labels
 
 NAMES = ("cat", "dog", "owl")
 
@@ -57,6 +57,32 @@ def test_all_labels_may_be_wrong_by_chance_alone() -> None:
 def test_another_seed_draws_others() -> None:
     assert (drawn_labels(data(), 5, 0).labels == drawn_labels(data(), 5, 0).labels).all()
     assert (drawn_labels(data(), 5, 0).labels != drawn_labels(data(), 5, 1).labels).any()
+
+
+def test_coarse_labels_are_of_a_half_and_of_what_is_known() -> None:
+    of = data(300)
+    known = np.arange(300) < 9
+    found = drawn_coarse_labels(of, ["owl", "dog"], known, 0)
+    told = found >= 0
+    assert of.labels is not None
+    assert (found[told] == (of.labels[told] > 0)).all()
+    assert found[known].tolist() == [0, 1, 1] * 3
+    assert 150 <= told.sum() <= 159
+    assert (found != drawn_coarse_labels(of, ["owl", "dog"], known, 1)).any()
+
+
+@pytest.mark.parametrize(
+    ("names", "classes", "said"),
+    [
+        (["cow"], True, r"coarse: unknown class 'cow'"),
+        (["cat", "dog", "owl"], True, r"must name some classes, and leave some out"),
+        ([], True, r"must name some classes"),
+        (["cat"], False, r"no class is known; leave coarse out"),
+    ],
+)
+def test_coarse_labels_that_cannot_be(names: list[str], classes: bool, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        drawn_coarse_labels(data(classes=classes), names, np.zeros(30, dtype=bool), 0)
 
 
 def write(folder: Path, text: str) -> Path:

@@ -11,7 +11,8 @@ import pytest
 from clustering.errors import InputError
 from fsl.tensor_files import read_tensors
 from runs.cli import main
-from runs.clusterings import clustering
+from runs.clustering_trials import known_coarse, known_labels
+from runs.clusterings import clustering, points_of
 from runs.config import ClusterConfig, parse
 from runs.stepwise_runs import FORMAT
 from tests.runs.records import runs_of
@@ -102,6 +103,20 @@ def test_pairs_take_the_place_of_labels(store, tracker):
     assert "accuracy" not in without.trials.scores
 
 
+def test_coarse_labels_of_half_the_points_and_the_others_are_judged(store, tracker):
+    plain, coarse, both = clustering(asked("labels=12"), store, tracker) + clustering(
+        asked("coarse=0") + asked("labels=12", "coarse=2,0,2"), store, tracker
+    )
+    assert len({one.identity for one in (plain, coarse, both)}) == 3
+    assert both.config.coarse == ("0", "2")
+    true = points_of(both.config).labels
+    told = known_coarse(both.config, points_of(both.config), known_labels(both.config, points_of(both.config)))
+    found = both.trials.labels[0]
+    assert both.trials.scores["accuracy"][0] == pytest.approx((found == true)[told < 0].mean())
+    np.testing.assert_array_equal(found[told == 0], 1)
+    assert "accuracy" not in coarse.trials.scores
+
+
 def test_several_starts_are_no_training_of_their_own(store, tracker):
     (found,) = clustering(asked("starts=2", "labels=12", "steps=5"), store, tracker)
     assert found.trials.given.sum() == 2
@@ -117,11 +132,15 @@ def test_several_starts_are_no_training_of_their_own(store, tracker):
         (["assignment=pseudo_labels"], "needs labels of every cluster"),
         (["labels=15", "n_clusters=2"], "set n_clusters to 3 or more"),
         (["method=kmeans", "links=5"], "KMeans takes no known pairs"),
+        (["method=kmeans", "coarse=0"], "KMeans takes no coarse labels"),
+        (["coarse=9"], "coarse: unknown class '9'"),
+        (["method=entropy", "network=mlp", "links=5"], "with network= there are no known pairs; leave links out"),
+        (["method=entropy", "network=mlp", "coarse=0"], "with network= there are no coarse labels"),
         (["labels=110", "batch_size=120", "min_share=0.1", "max_share=0.34"], None),
     ],
 )
 def test_what_cannot_be(store, tracker, more, message):
-    given = asked(*more) if "method=kmeans" not in more else parse(ClusterConfig, ["dataset=spirals", *more])
+    given = asked(*more) if not more[0].startswith("method=") else parse(ClusterConfig, ["dataset=spirals", *more])
     if message is None:  # just enough room
         assert clustering(given, store, tracker)
         return

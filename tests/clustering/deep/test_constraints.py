@@ -14,7 +14,11 @@ from clustering.errors import InputError
 
 
 def every_conclusion(
-    points: int, labels: NDArray[np.int64], must: NDArray[np.int64], cannot: NDArray[np.int64]
+    points: int,
+    labels: NDArray[np.int64],
+    must: NDArray[np.int64],
+    cannot: NDArray[np.int64],
+    coarse: NDArray[np.int64],
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """(N, N) pairs known to be together, and known to be apart, by drawing conclusions until there are no more."""
     together, apart = np.eye(points, dtype=bool), np.zeros((points, points), dtype=bool)
@@ -26,6 +30,8 @@ def every_conclusion(
         if labels[one] >= 0 and labels[other] >= 0:
             known = together if labels[one] == labels[other] else apart
             known[one, other] = known[other, one] = True
+        if coarse[one] >= 0 and coarse[other] >= 0 and coarse[one] != coarse[other]:
+            apart[one, other] = apart[other, one] = True
     for _ in range(points):
         together = together | (together.astype(int) @ together.astype(int) > 0)
         apart = apart | (together.astype(int) @ apart.astype(int) @ together.astype(int) > 0)
@@ -38,20 +44,27 @@ def every_conclusion(
     seed=st.integers(0, 100_000),
     labelled=st.floats(0, 1),
     linked=st.floats(0, 0.5),
+    coarsely=st.sampled_from([0.0, 0.5, 1.0]),
 )
-def test_all_that_follows_is_known(truth: list[int], seed: int, labelled: float, linked: float) -> None:
+def test_all_that_follows_is_known(
+    truth: list[int], seed: int, labelled: float, linked: float, coarsely: float
+) -> None:
     generator, classes = np.random.default_rng(seed), np.array(truth)
     points = len(classes)
     labels = np.where(generator.random(points) < labelled, classes, -1)
+    coarse = np.where(generator.random(points) < coarsely, np.minimum(classes, 1), -1)  # 0, or one of 1 and 2
     drawn = np.array([pair for pair in combinations(range(points), 2) if generator.random() < linked])
     drawn = drawn.reshape(-1, 2).astype(np.int64)
     same = classes[drawn[:, 0]] == classes[drawn[:, 1]]
-    found = constraints(points, labels=labels, must_link=drawn[same], cannot_link=drawn[~same])
-    together, apart = every_conclusion(points, labels, drawn[same], drawn[~same])
+    found = constraints(points, labels=labels, must_link=drawn[same], cannot_link=drawn[~same], coarse_labels=coarse)
+    together, apart = every_conclusion(points, labels, drawn[same], drawn[~same], coarse)
     known = found.among(np.arange(points))
     np.testing.assert_array_equal(known.mask, together | apart)
     np.testing.assert_array_equal(known.values, together)
-    np.testing.assert_array_equal(found.constrained, (together | apart).sum(axis=1) + (found.labels >= 0) > 1)
+    if not coarsely:  # which says something in any batch, and so draws no point into one
+        np.testing.assert_array_equal(found.constrained, (together | apart).sum(axis=1) + (found.labels >= 0) > 1)
+    copied = np.repeat(np.arange(points), 2)  # a copy is of the cluster of what it is a copy of
+    np.testing.assert_array_equal(found.among(copied).values, together[copied][:, copied])
     some = generator.permutation(points)[: points // 2]
     np.testing.assert_array_equal(found.among(some).mask, known.mask[some][:, some])
     told = found.labels >= 0
@@ -79,6 +92,11 @@ def test_without_anything_known_there_is_the_diagonal() -> None:
         ({"must_link": [(2, 2)]}, r"pair 0 is point 2 with itself"),
         ({"must_link": [0, 1]}, r"must be pairs of row numbers"),
         ({"must_link": [(0.5, 1.0)]}, r"must be pairs of row numbers \(p, 2\), not float64"),
+        ({"coarse_labels": [2, 1, -1, -1, -1, -1]}, r"has 2 for point 0 and 1 for point 1, but both have label 0"),
+        ({"coarse_labels": [0, -1, -1, -1, 0, 1], "must_link": [(4, 5)]}, r"point 4 and .* but must_link joins them"),
+        ({"coarse_labels": [0, 1]}, r"coarse_labels must be 6 integers"),
+        ({"coarse_labels": [0.0] * 6}, r"coarse_labels must be 6 integers"),
+        ({"coarse_labels": [-2] * 6}, r"integers from 0 on, -1 where unknown"),
     ],
 )
 def test_what_cannot_be_is_named(given_: dict[str, Any], said: str) -> None:

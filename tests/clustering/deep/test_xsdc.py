@@ -104,6 +104,23 @@ def test_links_instead_of_labels() -> None:
     assert accuracy(classes, linked.labels_) > accuracy(classes, alone.labels_)
 
 
+def test_coarse_labels_keep_clusters_apart() -> None:
+    """Labels name the clusters, and of every point it is known whether it is of the first."""
+    X, classes = blobs(2, spread=2.5)
+    labels, coarse = partly(classes, 4), (classes == 0).astype(int)
+    alone = small().fit(X, partial_labels=labels)
+    told = small().fit(X, partial_labels=labels, coarse_labels=coarse)
+    assert ((alone.labels_ == 0) != (classes == 0)).any()
+    np.testing.assert_array_equal(told.labels_ == 0, classes == 0)
+    assert not np.array_equal(alone.transform(X), told.transform(X)), "features are learned with them, too"
+    half = np.where(np.arange(150) % 2, coarse, -1)
+    some = small().fit(X, partial_labels=labels, coarse_labels=half)
+    np.testing.assert_array_equal((some.labels_ == 0)[1::2], (classes == 0)[1::2])
+    # Where no label names the clusters, they are all that is known.
+    without = small().fit(X, coarse_labels=coarse)
+    assert accuracy(classes, without.labels_) > accuracy(classes, small().fit(X).labels_)
+
+
 def test_a_cluster_without_labels_is_found_beside_the_labelled_ones() -> None:
     X, classes = blobs()
     labels = np.where(classes == 2, -1, partly(classes, 4))
@@ -239,6 +256,11 @@ def test_more_points_than_a_batch() -> None:
         ({"representation": "lenet5"}, {}, r"lenet5 takes square grey pictures, and 15 columns are none"),
         ({"penalty": 0.0}, {}, r"penalty must be a number above 0"),
         ({}, {"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, r"cannot_link has points 1 and 0, but must_link"),
+        (
+            {},
+            {"partial_labels": np.arange(150) % 3, "coarse_labels": np.arange(150) % 2},
+            r"coarse_labels has 0 for point 0 and 1 for point 3, but both have label 0: take one out",
+        ),
         ({}, {"must_link": [(0, 150)]}, r"must_link pair 0 is \[0, 150\], but the 150 points are 0\.\.149"),
         ({}, {"partial_labels": np.full(150, 3)}, r"partial_labels must be -1 or 0\.\.2"),
         ({}, {"partial_labels": np.full(7, 0)}, r"partial_labels must be 150 integers"),
