@@ -10,6 +10,7 @@ _ESTIMATORS = {
     "LaplacianKModes": "clustering.laplacian_kmodes",
     "Ncut": "clustering.ncut",
     "SLK": "clustering.slk",
+    "SeededKMeans": "clustering.seeded_kmeans",
 }
 
 

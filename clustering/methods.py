@@ -16,6 +16,7 @@ METHODS = Plugins(
     table={
         "kmeans": "clustering.kmeans:KMeans",
         "kmodes": "clustering.kmodes:GaussianKModes",
+        "seeded_kmeans": "clustering.seeded_kmeans:SeededKMeans",
         "ncut": "clustering.ncut:Ncut",
         "kernel_kmeans": "clustering.kernel_kmeans:KernelKMeans",
         "lk": "clustering.laplacian_kmodes:LaplacianKModes",

@@ -215,6 +215,7 @@ def _identity(
         training.max_share,
         training.rounds,
         training.assignment,
+        training.copies,
         "chosen" if callable(penalty) else penalty,
         decay,
         batch_size,

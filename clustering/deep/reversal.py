@@ -17,6 +17,7 @@ from torch import Tensor
 
 from clustering.deep.balancing import balance, check_feasible
 from clustering.deep.constraints import Constraints
+from clustering.deep.copies import Copies
 from clustering.deep.discriminative import (
     discriminative_objective,
     dissimilarity,
@@ -57,6 +58,10 @@ class Batch(NamedTuple):
     known: NDArray[np.int64]
     others: NDArray[np.int64]
 
+    def copied(self, count: int) -> "Batch":
+        """Each of the others so many times."""
+        return Batch(self.known, np.repeat(self.others, count))
+
     @property
     def points(self) -> NDArray[np.int64]:
         """(l + u,) known ones first."""
@@ -69,7 +74,7 @@ class Step(NamedTuple):
     Attributes:
         objective: F of the batch.
         residual: by how many points a cluster's size was outside its bounds after balancing; 0 where all is known.
-        points: (n,) row numbers of the batch.
+        points: (n,) row numbers of the batch; of copies of a point that of the point.
         features: (n, D) normalised, without gradients.
         equivalence: (n, n) M; None where all labels are known.
     """
@@ -95,6 +100,7 @@ class Reversal:
         rounds: of matrix balancing.
         assignment: how M is found: "balancing", or what it is compared with, see `other_assignments`; those know no
             bounds.
+        copies: what is made of each point of a batch of which nothing is known, as one of that many.
     """
 
     network: Any
@@ -105,6 +111,7 @@ class Reversal:
     max_share: float
     rounds: int = 10
     assignment: Assignment = "balancing"
+    copies: Copies | None = None
 
     @property
     def labelled(self) -> NDArray[np.int64]:
@@ -133,7 +140,7 @@ class Reversal:
         """Endless steps on labelled points alone, `size` at a time at most; those after the first `done`."""
         drawn = batches(self.labelled, self.others[:0], size, generator)
         for number, (points, _) in enumerate(islice(drawn, done, None), start=done + 1):
-            features = self._features(points, number)
+            features = self._features(self._of(points), number)
             value = ridge_objective(features, self.targets(points), penalty)
             self._move(value, optimizer, number)
             yield Step(float(value.detach()), 0.0, points, features.detach())
@@ -147,14 +154,15 @@ class Reversal:
         *,
         done: int = 0,
     ) -> Iterator[Step]:
-        """Endless steps on points of which something is known and on others, `size` of each at a time at most; those
-        after the first `done`."""
+        """Endless steps on points of which something is known and on others, `size` of each, copies counted, at a time
+        at most; those after the first `done`."""
         told = self.known.constrained
-        drawn = batches(np.flatnonzero(told), np.flatnonzero(~told), size, generator)
-        for number, batch in enumerate(islice(drawn, done, None), start=done + 1):
+        drawn = batches(np.flatnonzero(told), np.flatnonzero(~told), size, generator, size // self._times)
+        for number, drawing in enumerate(islice(drawn, done, None), start=done + 1):
+            batch, others = drawing.copied(self._times), self._of(drawing.others)
             # Each part is divided by its own mean length, as in the authors' code.
-            parts = [self._features(points, number) for points in batch if len(points)]
-            features = torch.cat(parts)
+            parts = [self._of(batch.known), others if self.copies is None else self.copies.of(others, number)]
+            features = torch.cat([self._features(part, number) for part in parts if len(part)])
             equivalence, residual = self.equivalence(features, batch.points, penalty)
             value = discriminative_objective(features, equivalence, penalty)
             self._move(value, optimizer, number)
@@ -183,7 +191,7 @@ class Reversal:
             InputError: it does not.
         """
         told = self.known.constrained
-        points = np.concatenate([np.flatnonzero(told), np.flatnonzero(~told)[:size]])
+        points = Batch(np.flatnonzero(told), np.flatnonzero(~told)[: size // self._times]).copied(self._times).points
         if self.assignment != "balancing" or told.sum() > size or not len(self.others):
             return
         mask, values = self.known.among(points)
@@ -205,8 +213,16 @@ class Reversal:
         some = self.labelled if len(self.labelled) else self.others
         return feature_scale(self.raw_features(self.inputs[some]))
 
-    def _features(self, points: NDArray[np.int64], number: int) -> Tensor:
-        found = normalised_features(self.network(self.inputs[torch.from_numpy(points).to(self.inputs.device)]))
+    @property
+    def _times(self) -> int:
+        return 1 if self.copies is None else self.copies.count
+
+    def _of(self, points: NDArray[np.int64]) -> Tensor:
+        """(n, …) inputs of points."""
+        return self.inputs[torch.from_numpy(points).to(self.inputs.device)]
+
+    def _features(self, inputs: Tensor, number: int) -> Tensor:
+        found = normalised_features(self.network(inputs))
         if not bool(found.isfinite().all()):
             raise Diverged(number, "features")
         return found
@@ -226,11 +242,18 @@ class Reversal:
 
 
 def batches(
-    known: NDArray[np.int64], others: NDArray[np.int64], size: int, generator: np.random.Generator
+    known: NDArray[np.int64],
+    others: NDArray[np.int64],
+    size: int,
+    generator: np.random.Generator,
+    of_others: int | None = None,
 ) -> Iterator[Batch]:
-    """Endless batches: `size` of either kind, or all where there are fewer. Each kind is gone through in random order,
-    again and again, and batches go on over the end of a round: none is smaller, or its bounds could not be met."""
-    kinds = [_endless(points, size, generator) for points in (known, others)]
+    """Endless batches: `size` of either kind (`of_others` of the second), or all where there are fewer.
+
+    Each kind is gone through in random order, again and again, and batches go on over the end of a round: none is
+    smaller, or its bounds could not be met.
+    """
+    kinds = [_endless(known, size, generator), _endless(others, of_others or size, generator)]
     while True:
         yield Batch(*(next(kind) for kind in kinds))
 

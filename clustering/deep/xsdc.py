@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from clustering.deep.constraints import Constraints, constraints
+from clustering.deep.copies import Copies
 from clustering.deep.discriminative import (
     feature_scale,
     left_out_error,
@@ -79,6 +80,9 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         of Adam ("perceptron").
     decay : weight of the squared parameters, except along the sphere.
     batch_size : labelled points, and as many others, of a batch at most.
+    copies : of every point of a batch of which nothing is known, itself and changed ones, known to be of one cluster,
+        batch_size of all together; rows must be square grey pictures, which are turned, widened, moved and partly
+        erased. 1: itself alone.
     rounds : of balancing. assignment : "balancing", or what it is compared with, which knows no bounds: "pseudo_labels"
         of a ridge regression, where every cluster has labels, or "eigenvectors" of the relaxation without signs.
     classifier : what is fitted at the end where every cluster has labels: "nearest", labelled points and all others
@@ -114,6 +118,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         supervised_step_size: Annotated[float, Above(0)] | None = None,
         decay: Annotated[float, AtLeast(0)] = 0.0,
         batch_size: Annotated[int, AtLeast(2)] = 1024,
+        copies: Annotated[int, AtLeast(1)] = 1,
         rounds: Annotated[int, AtLeast(1)] = 10,
         assignment: Assignment = "balancing",
         classifier: Literal["nearest", "labelled"] = "nearest",
@@ -132,6 +137,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.supervised_step_size = supervised_step_size
         self.decay = decay
         self.batch_size = batch_size
+        self.copies = copies
         self.rounds = rounds
         self.assignment = assignment
         self.classifier = classifier
@@ -184,14 +190,16 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         watch = Stopwatch()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        copies = self._copies(rows.shape[1], seed)
         # Of pictures it is one grey value, as in the paper: where the border is black it stays so.
-        self._centre = rows.mean() if self.representation == "lenet5" else rows.mean(dim=0)
+        whole = self.representation == "lenet5" or copies is not None
+        self._centre = rows.mean() if whole else rows.mean(dim=0)
         spread = (rows - self._centre).square().mean().sqrt()
         self._spread = torch.where(spread > 0, spread, 1.0)
         inputs = self._inputs(rows)
         self.network_ = self._built(rows)
         self.network_.begin(inputs, stream(seed, "network"))
-        training = Reversal(self.network_, inputs, known, K, *bounds, self.rounds, self.assignment)
+        training = Reversal(self.network_, inputs, known, K, *bounds, self.rounds, self.assignment, copies)
         training.check_sizes(self.batch_size)
         seeding_seconds = watch.lap()
         done = train(
@@ -256,6 +264,13 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         return low, high
 
+    def _copies(self, pixels: int, seed: int) -> Copies | None:
+        if self.copies == 1:
+            return None
+        if self.copies > self.batch_size:
+            raise InputError(f"XSDC: copies={self.copies} of a point do not fit into batch_size={self.batch_size}")
+        return Copies(self.copies, _side(pixels, "copies are made of", "set copies to 1"), seed)
+
     def _built(self, rows: Tensor) -> Any:
         dimension = rows.shape[1]
         if isinstance(self.representation, torch.nn.Module):
@@ -264,7 +279,9 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "linear": lambda: LinearMap(dimension, self.n_features),
             "kernel": lambda: KernelMap(dimension, self.n_features),
             "perceptron": lambda: Perceptron(dimension, features=self.n_features),
-            "lenet5": lambda: OfRows(lenet5_kernel_network(self.n_features, side=_side(dimension)), _side(dimension)),
+            "lenet5": lambda: _lenet5(
+                self.n_features, _side(dimension, "lenet5 takes", "choose another representation")
+            ),
         }
         if self.representation not in kinds:
             raise InputError(
@@ -350,11 +367,13 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return type(self.classifier_)(*(part.to(features.device) for part in self.classifier_)).scores(features)
 
 
-def _side(pixels: int) -> int:
+def _lenet5(features: int, side: int) -> OfRows:
+    return OfRows(lenet5_kernel_network(features, side=side), side)
+
+
+def _side(pixels: int, who: str, remedy: str) -> int:
     """Of a square picture of so many grey values."""
     side = math.isqrt(pixels)
     if side**2 != pixels:
-        raise InputError(
-            f"XSDC: lenet5 takes square grey pictures, and {pixels} columns are none; choose another representation"
-        )
+        raise InputError(f"XSDC: {who} square grey pictures, and {pixels} columns are none; {remedy}")
     return side
