@@ -124,7 +124,8 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """(n, D') rows (n, D) where the similarity is an inner product."""
         standard = (rows - self._centre.to(rows)) / self._spread.to(rows)
         if self.metric == "inverse_covariance":
-            return standard @ self._matrix.to(standard)
+            mapped: Tensor = standard @ self._matrix.to(standard)
+            return mapped
         if self.metric == "gaussian":
             return torch.from_numpy(self._kernel.transform(standard.numpy())).to(standard)
         return standard

@@ -6,6 +6,7 @@ DATASETS = Plugins(
     kind="dataset",
     table={
         "digits": "clustering.datasets.digits:Digits",
+        "digits_uneven": "clustering.datasets.digits_uneven:DigitsUneven",
         "spirals": "clustering.datasets.spirals:Spirals",
         "bars": "clustering.datasets.bars:Bars",
         "predictions": "clustering.datasets.predictions:Predictions",

@@ -3,14 +3,11 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-import numpy as np
-
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.mnist import mnist_source, pixels
-from clustering.errors import InputError
+from clustering.datasets.uneven import uneven_rows
 from clustering.fingerprint import fingerprint
 from clustering.parameters import AtLeast, Within, validate
-from clustering.streams import stream
 
 RECIPE = 1  # raised whenever the same files give other points
 
@@ -42,15 +39,5 @@ class MNISTUneven:
 
     def read(self) -> Dataset:
         values, labels = pixels(self.name, self.root)
-        rows = []
-        for digit in range(10):
-            count = round(self.points * (self.share if digit < 5 else 1 - self.share) / 5)
-            there = np.flatnonzero(labels == digit)
-            if count > len(there):
-                raise InputError(
-                    f"dataset mnist_uneven: points={self.points} and share={self.share:g} ask for {count:,} of digit "
-                    f"{digit}, of which there are {len(there):,}; ask for fewer points"
-                )
-            rows.append(stream(self.seed, self.name, digit).permutation(there)[:count])
-        taken = np.sort(np.concatenate(rows))
+        taken = uneven_rows(labels, self.points, self.share, seed=self.seed, name=self.name)
         return Dataset(values[taken], labels[taken], tuple(map(str, range(10))), picture=(28, 28))

@@ -185,11 +185,12 @@ def lenet5_kernel_network(filters: int = 32, bandwidth: float = 0.6, side: int =
 
 
 class OfRows(nn.Module):
-    """A network for square grey images whose points are rows of pixels (n, side^2)."""
+    """A network for square images whose points are rows of pixels: grey ones (n, side^2), or for the `gradient_map` of
+    the green channel of colour ones (n, 3 side^2), channel by channel."""
 
-    def __init__(self, network: KernelNetwork, side: int) -> None:
+    def __init__(self, network: KernelNetwork, side: int, *, colour: bool = False) -> None:
         super().__init__()
-        self.network, self.side = network, side
+        self.network, self.side, self.colour = network, side, colour
 
     def forward(self, rows: Tensor) -> Tensor:
         found: Tensor = self.network(self._images(rows))
@@ -202,7 +203,8 @@ class OfRows(nn.Module):
         return self.network.optimizer(step, decay)
 
     def _images(self, rows: Tensor) -> Tensor:
-        return rows.view(-1, 1, self.side, self.side)
+        images = rows.view(-1, 3 if self.colour else 1, self.side, self.side)
+        return gradient_map(images[:, 1]) if self.colour else images
 
 
 def gradient_kernel_network(filters: int = 32, bandwidth: float = 0.6) -> KernelNetwork:
@@ -214,6 +216,11 @@ def gradient_kernel_network(filters: int = 32, bandwidth: float = 0.6) -> Kernel
         KernelLayer(filters, filters, 2, bandwidth=bandwidth),
         GaussianPooling(4),
     )
+
+
+def gradient_cells(side: int) -> int:
+    """Features that a filter of the `gradient_kernel_network` gives of images of that side, 6 or more."""
+    return len(range(1, (side + 1) // 2 - 1, 4)) ** 2
 
 
 def gradient_map(images: Tensor) -> Tensor:

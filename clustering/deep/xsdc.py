@@ -26,7 +26,7 @@ from clustering.deep.discriminative import (
     ridge,
     ridge_objective,
 )
-from clustering.deep.kernel_networks import OfRows, lenet5_kernel_network
+from clustering.deep.kernel_networks import OfRows, gradient_cells, gradient_kernel_network, lenet5_kernel_network
 from clustering.deep.phases import Phase, train
 from clustering.deep.reversal import Assignment, Reversal
 from clustering.deep.rounding import nearest_labels, obeying_labels, spectral_labels
@@ -49,7 +49,7 @@ _UNLABELLED_PENALTY = 0.1
 _ROUNDED = 2000
 """Points of which M is rounded, where labels are not known; its eigenvectors take the square of them."""
 
-_STEPS = {"kernel": 1.0, "linear": 0.1, "perceptron": 1e-3, "lenet5": 2.0**-6}
+_STEPS = {"kernel": 1.0, "linear": 0.1, "perceptron": 1e-3, "lenet5": 2.0**-6, "ckn_gm": 0.5}
 """Step sizes, of three rules: of the gradient, along the sphere, and Adam's."""
 
 
@@ -69,7 +69,8 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     n_clusters : K.
     representation : what makes features of a centred row: "linear", directions that are learned; "kernel", Nystrom
         features of the Gaussian kernel with learned landmarks; "perceptron"; "lenet5", the paper's network for MNIST,
-        of rows that are square grey pictures; or a `clustering.deep.vector_networks.Network` of your own, which is
+        of rows that are square grey pictures; "ckn_gm", that for CIFAR-10, of square colour pictures, channel by
+        channel; or a `clustering.deep.vector_networks.Network` of your own, which is
         copied.
     n_features : D of the features.
     penalty : ridge penalty. None: where every cluster has labels the one of 2^-40 .. 1 that does best at labelled
@@ -192,7 +193,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         copies = self._copies(rows.shape[1], seed)
         # Of pictures it is one grey value, as in the paper: where the border is black it stays so.
-        whole = self.representation == "lenet5" or copies is not None
+        whole = self.representation in ("lenet5", "ckn_gm") or copies is not None
         self._centre = rows.mean() if whole else rows.mean(dim=0)
         spread = (rows - self._centre).square().mean().sqrt()
         self._spread = torch.where(spread > 0, spread, 1.0)
@@ -279,6 +280,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             "linear": lambda: LinearMap(dimension, self.n_features),
             "kernel": lambda: KernelMap(dimension, self.n_features),
             "perceptron": lambda: Perceptron(dimension, features=self.n_features),
+            "ckn_gm": lambda: _ckn_gm(self.n_features, dimension),
             "lenet5": lambda: _lenet5(
                 self.n_features, _side(dimension, "lenet5 takes", "choose another representation")
             ),
@@ -369,6 +371,22 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
 def _lenet5(features: int, side: int) -> OfRows:
     return OfRows(lenet5_kernel_network(features, side=side), side)
+
+
+def _ckn_gm(features: int, values: int) -> OfRows:
+    side = math.isqrt(values // 3)
+    if 3 * side**2 != values or side < 6:
+        raise InputError(
+            f"XSDC: ckn_gm takes square colour pictures of 6 x 6 or more, and {values} columns are none; choose "
+            "another representation"
+        )
+    filters, left = divmod(features, gradient_cells(side))
+    if left or not filters:
+        raise InputError(
+            f"XSDC: of pictures of {side} x {side} ckn_gm makes a multiple of {gradient_cells(side)} features, not "
+            f"{features}; set n_features to one, such as {32 * gradient_cells(side)}"
+        )
+    return OfRows(gradient_kernel_network(filters), side, colour=True)
 
 
 def _side(pixels: int, who: str, remedy: str) -> int:

@@ -76,7 +76,10 @@ def accuracy(result: Clustered) -> float:
 
 
 def drawing(
-    along: Along, networks: Sequence[Mapping[str, str]], elsewhere: Mapping[str, str]
+    along: Along,
+    networks: Sequence[Mapping[str, str]],
+    elsewhere: Sequence[Mapping[str, str]],
+    variants: Mapping[str, str] | None = None,
 ) -> Drawing[ClusterConfig, Clustered]:
     """The figure of such lines.
 
@@ -84,12 +87,13 @@ def drawing(
         along: how the runs become lines.
         networks: settings of the runs.
         elsewhere: those on another data set.
+        variants: data sets in the place of those that are asked for.
     """
     return Drawing(
         schema=ClusterConfig,
         settings={},
         networks=networks,
-        elsewhere=lambda name: {**elsewhere, **on_dataset(name)},
+        elsewhere=lambda name: [{**each, **on_dataset((variants or {}).get(name, name))} for each in elsewhere],
         read=recorded_clustering,
         run_ids=lambda found: [found.run_id],
         draw=along.draw,
@@ -118,7 +122,8 @@ def lines_figure(panels: Panels, axis: str | Mapping[str, str], logarithmic: boo
             axes.set_xscale("log", base=2)
     grid[0][0].set_ylabel("accuracy (%)")
     drawn = {label: handle for axes in grid[0] for handle, label in zip(*axes.get_legend_handles_labels(), strict=True)}
-    figure.legend(list(drawn.values()), list(drawn), loc="outside upper center", ncols=min(4, len(drawn)))
+    wide = 2 if len(panels) == 1 else 4
+    figure.legend(list(drawn.values()), list(drawn), loc="outside upper center", ncols=min(wide, len(drawn)))
     return figure
 
 

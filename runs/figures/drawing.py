@@ -56,7 +56,7 @@ class Drawing(Generic[C, F]):
         schema: what a run of it is configured by.
         settings: the paper's, by key.
         networks: settings of the paper's networks, each on top of `settings`.
-        elsewhere: settings in their place, on other data of that name.
+        elsewhere: settings in their place, or several, on other data of that name.
         also: what a key may be called here besides, as `tasks` for the one that counts them in this figure.
         check: raises an `InputError` where configs make no figure, before anything is run for them.
         read: what the record has of a config; None where it is not whole, and then why is said.
@@ -68,7 +68,7 @@ class Drawing(Generic[C, F]):
     schema: type[C]
     settings: Mapping[str, str]
     networks: Sequence[Mapping[str, str]] = ({},)
-    elsewhere: Callable[[str], Mapping[str, str]] = on_benchmark
+    elsewhere: Callable[[str], Mapping[str, str] | Sequence[Mapping[str, str]]] = on_benchmark
     also: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[Sequence[C]], object] = anything
     read: Callable[[C, "Tracker", Say], F | None]
@@ -88,7 +88,8 @@ class Drawing(Generic[C, F]):
             InputError: as `parse`, where it is not one network alone that cannot be had; what makes no figure.
         """
         given = [self._key(setting) for setting in typed]
-        networks = [self.elsewhere(variant)] if variant else self.networks
+        given_there = self.elsewhere(variant) if variant else self.networks
+        networks = [given_there] if isinstance(given_there, Mapping) else given_there
         found: list[C] = []
         problems: dict[str, InputError] = {}
         for network in networks:

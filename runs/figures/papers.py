@@ -35,8 +35,10 @@ DRAWN: Mapping[str, str] = {
     "slk/1": "runs.figures.mode_images:DRAWING",
     "slk/2": "runs.figures.energy_by_weight:DRAWING",
     "xsdc/3": "runs.figures.xsdc:BY_LABELS",
+    "xsdc/5": "runs.figures.xsdc:BY_METRIC",
     "xsdc/6": "runs.figures.xsdc:BY_ASSIGNMENT",
-    "xsdc/9": "runs.figures.xsdc:BY_LINKS",
+    "xsdc/8": "runs.figures.xsdc:BY_COPIES",
+    "xsdc/9": "runs.figures.xsdc:BY_CONSTRAINTS",
     "xsdc/10": "runs.figures.xsdc:BY_SHARE",
     "xsdc/11": "runs.figures.xsdc:SENSITIVITY",
     "xsdc/12": "runs.figures.xsdc:UNLABELLED",
@@ -46,9 +48,7 @@ WAITS_FOR: Mapping[str, str] = {  # by how the names begin
     "entropy/2": "networks that cut points of the plane at random where they have no views: those here do not",
     "entropy/9": "the definition of its loss of three classes",
     "xsdc/4": "maps of learned features",
-    "xsdc/5": "K-means by three similarities",
     "xsdc/7": "maps of learned features",
-    "xsdc/8": "changed copies of pictures in XSDC",
     "xsdc/13": "eigenvalues of dissimilarities",
 }
 

@@ -87,6 +87,16 @@ def test_mnist_of_uneven_digits():
         uneven(root=str(REAL), points=60_000, share=0.99).read()
 
 
+def test_digits_of_uneven_shares():
+    uneven = DATASETS.load("digits_uneven")
+    found = check("digits_uneven", uneven(points=500, share=0.8).read())
+    assert np.bincount(found.labels).tolist() == [80] * 5 + [20] * 5
+    whole = check("digits", DATASETS.load("digits")().read())
+    assert {row.tobytes() for row in found.values} <= {row.tobytes() for row in whole.values}
+    with pytest.raises(InputError, match=r"digits_uneven: points=1500 and share=0.9 ask for 270 of digit 0, of which"):
+        uneven(points=1500, share=0.9).read()
+
+
 def test_magic_with_and_without_the_surplus_of_gammas(tmp_path):
     """UCI's file has no line of names; a class is as long as it is there."""
     drawn = np.random.default_rng(0)

@@ -9,7 +9,7 @@ from runs.clusterings import clustering
 from runs.config import ClusterConfig, parse
 from runs.figures import xsdc
 from runs.figures.accuracy_along import accuracy, compared, gains, lines_figure
-from runs.figures.papers import drawing
+from runs.figures.papers import DRAWN, drawing
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "method=xsdc", "n_features=4", "starts=1", "selection=null"]
 
@@ -48,18 +48,43 @@ def test_accuracy_by_labels_is_that_of_the_runs(store, tracker):
 
 
 def test_pairs_and_other_assignments(store, tracker):
-    given = ["links=null,60", "steps=5", "supervised_steps=0"]
-    results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
-    (axes,) = xsdc.BY_LINKS.draw(results).axes
-    (found,) = lines_of(axes).values()
-    assert found[0] == [0, 60]
-    assert found[1] == pytest.approx([100 * accuracy(result) for result in results])
-    assert "With 0 labels, 60 pairs give" in xsdc.BY_LINKS.caption(results)
+    plain = [*SMALL, "steps=5", "supervised_steps=5", "labels=6,9"]
+    configs = [config for more in ([], ["coarse=1"], ["links=60"]) for config in parse(ClusterConfig, [*plain, *more])]
+    results = clustering(configs, store, tracker)
+    (axes,) = xsdc.BY_CONSTRAINTS.draw(results).axes
+    drawn = lines_of(axes)
+    assert list(drawn) == ["labels alone", "whether it is 1", "60 random pairs"]
+    for name, two in zip(drawn, (results[:2], results[2:4], results[4:]), strict=True):
+        assert drawn[name] == ([6, 9], pytest.approx([100 * accuracy(result) for result in two]))
+    caption = xsdc.BY_CONSTRAINTS.caption(results)
+    for better, than in (("Whether it is 1", "labels alone"), ("60 random pairs", "whether it is 1")):
+        assert f"{better} is above {than} by" in caption
     given = ["labels=9", "steps=5", "assignment=balancing,pseudo_labels"]
     results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
     (axes,) = xsdc.BY_ASSIGNMENT.draw(results).axes
     assert set(lines_of(axes)) == {"balancing", "pseudo_labels"}
     assert "Balancing is above pseudo-labels by" in xsdc.BY_ASSIGNMENT.caption(results)
+
+
+def test_k_means_from_the_same_labels(store, tracker):
+    given = [["method=xsdc", "steps=5", "supervised_steps=5"], ["method=seeded_kmeans", "metric=linear,gaussian"]]
+    plain = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null", "labels=6,9"]
+    results = clustering([one for more in given for one in parse(ClusterConfig, [*plain, *more])], store, tracker)
+    (axes,) = xsdc.BY_METRIC.draw(results).axes
+    assert set(lines_of(axes)) == {"XSDC", "K-means, linear", "K-means, gaussian"}
+    assert "On spirals XSDC is above K-means, gaussian by" in xsdc.BY_METRIC.caption(results)
+
+
+def test_copies_are_a_line_of_their_own(store, tracker):
+    plain = ["dataset=digits_uneven", "points=200", "share=0.5", "method=xsdc", "steps=3", "supervised_steps=3"]
+    more = [["assignment=balancing,pseudo_labels"], ["copies=3"]]
+    fixed = [*plain, "starts=1", "selection=null", "labels=20", "batch_size=60"]
+    results = clustering([one for some in more for one in parse(ClusterConfig, [*fixed, *some])], store, tracker)
+    (axes,) = xsdc.BY_COPIES.draw(results).axes
+    assert set(lines_of(axes)) == {"balancing", "pseudo_labels", "balancing of copies"}
+    caption = xsdc.BY_COPIES.caption(results)
+    assert "Balancing of copies is above balancing by" in caption
+    assert "Balancing of copies is above pseudo-labels by" in caption
 
 
 def test_differences_are_of_the_same_seeds():
@@ -78,6 +103,15 @@ def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():
     assert lines_of(figure.axes[1])["b"] == ([1.0], [pytest.approx(60)])
 
 
+def test_all_names_stand_in_the_picture():
+    lines = {f"K-means, by inverse covariance {i}": {50.0: {1: 0.5}} for i in range(4)}
+    figure = lines_figure({"digits": lines}, "known labels")
+    (legend,) = figure.legends
+    figure.canvas.draw()
+    box = legend.get_window_extent()
+    assert 0 <= box.x0 < box.x1 <= figure.bbox.width
+
+
 def test_configs_of_the_figures():
     """Seeds are paired, and what varies is what the axis shows."""
     by_labels = drawing("xsdc/3").configs("xsdc/3", "", [], print)
@@ -89,3 +123,15 @@ def test_configs_of_the_figures():
     assert len(by_labels) == 3 * len(known)
     sensitivity = drawing("xsdc/11").configs("xsdc/11", "", ["seed=1"], print)
     assert len(sensitivity) == 15
+
+
+@pytest.mark.parametrize("name", [name for name in DRAWN if name.startswith("xsdc/")])
+def test_every_figure_has_a_small_variant(name):
+    """Digits of scikit-learn: nothing to fetch, and few steps in small batches."""
+    configs = drawing(name).configs(name, "digits", [], print)
+    assert {config.dataset.name for config in configs} <= {"digits", "digits_uneven"}
+    assert {config.seed for config in configs} == {1, 2, 3}
+    for config in configs:
+        options = config.method.options
+        assert options.get("steps", 0) <= 60
+        assert options.get("batch_size", 512) <= 512

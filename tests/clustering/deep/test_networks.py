@@ -14,6 +14,7 @@ from clustering.deep.kernel_networks import (
     GaussianPooling,
     KernelLayer,
     SphereDescent,
+    gradient_cells,
     gradient_kernel_network,
     gradient_map,
     inverse_square_root,
@@ -92,6 +93,12 @@ def test_gaussian_pooling(factor: int) -> None:
     found = GaussianPooling(factor)(batch)
     for channel in range(2):
         np.testing.assert_allclose(found[0, channel], oracle.gaussian(batch[0, channel].numpy(), factor), atol=1e-6)
+
+
+@pytest.mark.parametrize("side", [6, 12, 13, 20, 32])
+def test_features_of_a_filter(side: int) -> None:
+    found = gradient_kernel_network(1)(torch.ones(1, 2, side, side))
+    assert found.shape[1] == gradient_cells(side)
 
 
 @pytest.mark.parametrize("kind", ["lenet5", "gradient"])

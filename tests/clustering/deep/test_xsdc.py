@@ -174,6 +174,21 @@ def test_pictures() -> None:
     assert np.isfinite(model.trace_).all()
 
 
+def test_colour_pictures() -> None:
+    """Bars in the green channel of colour pictures, noise in the others."""
+    grey, classes = pictures(0)
+    noise = np.random.default_rng(1).random((60, 2, 144), dtype=np.float32)
+    X = np.concatenate([noise[:, :1], grey[:, None], noise[:, 1:]], axis=1).reshape(60, -1)
+    settings = {"representation": "ckn_gm", "supervised_steps": 5, "steps": 5}
+    model = small(**settings, n_features=8).fit(X, partial_labels=partly(classes, 5))
+    assert (model.labels_ == classes).mean() > 0.6
+    assert model.transform(X).shape == (60, 8)
+    shuffled = np.concatenate([noise[::-1, :1], grey[:, None], noise[::-1, 1:]], axis=1).reshape(60, -1)
+    np.testing.assert_allclose(model.transform(shuffled), model.transform(X), atol=1e-5)
+    with pytest.raises(InputError, match=r"of pictures of 20 x 20 ckn_gm makes a multiple of 4 features, not 9; set"):
+        small(**settings, n_features=9).fit(np.zeros((12, 1200)))
+
+
 def test_it_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     X, classes = blobs(spread=2.0)
     labels = partly(classes, 4)
@@ -254,6 +269,7 @@ def test_more_points_than_a_batch() -> None:
             r"representation must be one of linear, .*, lenet5, or a module",
         ),
         ({"representation": "lenet5"}, {}, r"lenet5 takes square grey pictures, and 15 columns are none"),
+        ({"representation": "ckn_gm"}, {}, r"ckn_gm takes square colour pictures of 6 x 6 or more, and 15 columns"),
         ({"penalty": 0.0}, {}, r"penalty must be a number above 0"),
         ({}, {"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, r"cannot_link has points 1 and 0, but must_link"),
         (
