@@ -209,7 +209,7 @@ def _constraints(config: ClusterConfig) -> str:
     """What is known besides labels."""
     if config.links is not None:
         return f"{config.links} random pairs"
-    return NOTHING if config.coarse is None else f"whether it is {' or '.join(map(str, config.coarse))}"
+    return NOTHING if config.coarse is None else f"membership of {{{', '.join(map(str, config.coarse))}}}"
 
 
 def _by_constraints(panels: Panels) -> str:
@@ -218,7 +218,7 @@ def _by_constraints(panels: Panels) -> str:
         others = sorted(set(lines) - {NOTHING}, reverse=True)
         for name, than in [*((name, NOTHING) for name in others), *zip(others[1:], others, strict=False)]:
             told = gains(lines, name, than, "labels")
-            claims += [f"{name[0].upper()}{name[1:]} is above {than} by {told}."] if told else []
+            claims += [f"{name[0].upper()}{name[1:]} over {than}: {told}."] if told else []
     return (
         "Accuracy against the number of known labels, where nothing else is known, where it is known of half the "
         "points whether their digit is one of two, of which only the others are judged, and where the relation of some "

@@ -53,12 +53,12 @@ def test_pairs_and_other_assignments(store, tracker):
     results = clustering(configs, store, tracker)
     (axes,) = xsdc.BY_CONSTRAINTS.draw(results).axes
     drawn = lines_of(axes)
-    assert list(drawn) == ["labels alone", "whether it is 1", "60 random pairs"]
+    assert list(drawn) == ["labels alone", "membership of {1}", "60 random pairs"]
     for name, two in zip(drawn, (results[:2], results[2:4], results[4:]), strict=True):
         assert drawn[name] == ([6, 9], pytest.approx([100 * accuracy(result) for result in two]))
     caption = xsdc.BY_CONSTRAINTS.caption(results)
-    for better, than in (("Whether it is 1", "labels alone"), ("60 random pairs", "whether it is 1")):
-        assert f"{better} is above {than} by" in caption
+    for better, than in (("Membership of {1}", "labels alone"), ("60 random pairs", "membership of {1}")):
+        assert f"{better} over {than}: " in caption
     given = ["labels=9", "steps=5", "assignment=balancing,pseudo_labels"]
     results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
     (axes,) = xsdc.BY_ASSIGNMENT.draw(results).axes
