@@ -60,5 +60,5 @@ DRAWING = drawing(
         text,
     ),
     (NOISE,),
-    {"labels": "1000", **{key: NOISE[key] for key in ("wrong", "method", "seed")}, "starts": "1"},
+    ({"labels": "1000", **{key: NOISE[key] for key in ("wrong", "method", "seed")}, "starts": "1"},),
 )

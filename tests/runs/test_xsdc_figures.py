@@ -104,7 +104,8 @@ def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():
 
 
 def test_all_names_stand_in_the_picture():
-    lines = {f"K-means, by inverse covariance {i}": {50.0: {1: 0.5}} for i in range(4)}
+    names = ("XSDC", "K-means, linear", "K-means, inverse covariance", "K-means, gaussian")
+    lines = {name: {50.0: {1: 0.5}} for name in names}
     figure = lines_figure({"digits": lines}, "known labels")
     (legend,) = figure.legends
     figure.canvas.draw()
