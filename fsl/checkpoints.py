@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from clustering.errors import InputError
+from clustering.seals import check_seal, sealed
 from fsl.backbones import create_backbone
-from fsl.seals import check_seal, sealed
 from fsl.tensor_files import read_tensors, write_tensors
 
 FORMAT = "transduce backbone 1"

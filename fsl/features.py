@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from clustering.cores import on_each_core
 from clustering.errors import InputError
+from clustering.seals import sealed
 from fsl.augmentation import normalise
 from fsl.closed_splits import check_open
 from fsl.conforming import Interpolation, conform
@@ -72,7 +73,7 @@ class FeatureBank:
             "class_names": json.dumps(self.class_names),
             "provenance": json.dumps(dict(self.provenance), sort_keys=True),
         }
-        write_tensors(path, tensors, header)
+        write_tensors(path, tensors, sealed(tensors, header))
 
     @classmethod
     def load(cls, path: Path, remedy: str = "remove it, so that the features are extracted again") -> "FeatureBank":

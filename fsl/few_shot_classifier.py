@@ -18,11 +18,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from clustering.errors import InputError
+from clustering.seals import check_seal, sealed
 from fsl.episodes import Episodes, Strategy
 from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures
-from fsl.seals import check_seal, sealed
 from fsl.tensor_files import read_tensors, write_tensors
 from fsl.transforms import transform_features
 

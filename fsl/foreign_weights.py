@@ -14,10 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from clustering.errors import InputError
+from clustering.seals import check_seal
 from fsl.backbones import create_backbone
 from fsl.benchmarks.archives import check_zip
 from fsl.key_matching import Matched, Unmatched, classifier_keys, match_keys
-from fsl.seals import check_seal
 
 RECIPE = 1  # raised whenever the same file gives other weights, so that no imported checkpoint is taken for new
 TORCH = (".pth", ".pt", ".tar", ".ckpt", ".bin")

@@ -11,10 +11,10 @@ from PIL import Image
 from torch import nn
 
 from clustering.errors import InputError, unknown
+from clustering.seals import fingerprint_of
 from fsl.backbones import OWN, backbone_names, create_backbone, registry
 from fsl.conforming import Interpolation
 from fsl.foreign_weights import import_backbone
-from fsl.seals import fingerprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

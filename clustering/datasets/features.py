@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+import torch
 
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.files import fingerprint_of
 from clustering.errors import InputError
 from clustering.parameters import validate
+from clustering.seals import check_seal
 
 RECIPE = 1  # raised whenever the same file gives other points
 FORMAT = "transduce features 1"  # of `fsl.features.FeatureBank`
@@ -46,7 +48,14 @@ class Features:
                     raise InputError(
                         f"dataset features: {path} holds {header.get('format', 'other tensors')!r}, and no feature bank"
                     )
-                values, labels = file.get_tensor("features"), file.get_tensor("labels")
+                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            values, labels = tensors["features"], tensors["labels"]
+            check_seal(
+                path,
+                {name: torch.from_numpy(one) for name, one in tensors.items()},
+                header,
+                "train again with --force, or fetch it again",
+            )
             names, provenance = json.loads(header["class_names"]), json.loads(header["provenance"])
         except InputError:
             raise

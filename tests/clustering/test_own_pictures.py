@@ -94,6 +94,18 @@ def test_a_bank_is_points_with_the_classes_that_are_in_it(tmp_path: Path) -> Non
     assert Features(str(path)).read().labels is None
 
 
+def test_a_bank_that_was_changed_is_noticed(tmp_path: Path) -> None:
+    from fsl.features import FeatureBank
+
+    path, features = tmp_path / "bank.safetensors", torch.randn(5, 4)
+    FeatureBank(features, torch.arange(5), tuple("abcde")).save(path)
+    content = bytearray(path.read_bytes())
+    content[content.index(features.numpy().tobytes()) + 7] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(InputError, match=r"bank\.safetensors: has changed since it was written; train again"):
+        Features(str(path)).read()
+
+
 def test_files_that_are_no_bank(tmp_path: Path) -> None:
     path = tmp_path / "bank.safetensors"
     for built, message in ((Features(), "add path=FILE"), (Features(str(path)), "no file")):

@@ -13,11 +13,11 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from clustering.errors import InputError
+from clustering.seals import sealed
 from fsl.backbones import create_backbone
 from fsl.checkpoints import save_backbone
 from fsl.episodes import Episodes
 from fsl.few_shot_classifier import FORMAT, FewShotClassifier
-from fsl.seals import sealed
 from fsl.strategies import STRATEGIES
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot

@@ -8,9 +8,9 @@ import pytest
 import torch
 
 from clustering.errors import InputError
+from clustering.seals import sealed
 from fsl.benchmarks.images import images_source
 from fsl.features import FeatureBank
-from fsl.seals import sealed
 from runs.config import EvaluateConfig, TrainConfig, parse
 from runs.lineage import Lineage
 from runs.results import in_common
