@@ -40,6 +40,16 @@ class KnownLabels(NamedTuple):
         """(N,) of which points."""
         return self.labels >= 0
 
+    @property
+    def classes(self) -> int:
+        """Of how many classes a point is known."""
+        return len(np.unique(self.labels[self.known]))
+
+    @property
+    def names_all(self) -> bool:
+        """Whether every class has a known point: else some clusters have no name."""
+        return self.classes == len(self.class_names)
+
 
 def drawn_labels(data: Dataset, count: int, seed: int, wrong: float = 0.0) -> KnownLabels:
     """The classes of so many random points: one of each class first, where there are enough; those of fewer are among
@@ -103,26 +113,26 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
         InputError: no such file, no label in it, a row or file that is not there or that has two labels, a class that
             the data set does not have; names the line.
     """
-    file = RowFile.read(path)
+    file = RowFile.read(path, blank_lines=True)
     places, names = _places(file, data)
     if not any(names):
         raise InputError(f"{file.path}: has no label; it needs {FORM}")
     given: dict[int, tuple[int, str]] = {}
-    for line, (place, name) in enumerate(zip(places, names, strict=True), start=1):
+    for row, (place, name) in enumerate(zip(places, names, strict=True)):
         if not name:
             continue
-        before = given.setdefault(place, (line, name))
+        before = given.setdefault(place, (row, name))
         if before[1] != name:
             raise InputError(
-                f"{file.path}: lines {before[0]} and {line} are of the same point, with labels {before[1]!r} and "
-                f"{name!r}; take one out"
+                f"{file.path}: {file.place(before[0])} and {file.place(row)} are of the same point, with labels "
+                f"{before[1]!r} and {name!r}; take one out"
             )
     classes = data.class_names or tuple(sorted({name for _, name in given.values()}))
     numbers = {name: number for number, name in enumerate(classes)}
     labels = np.full(data.values.shape[0], -1, dtype=np.int64)
-    for place, (line, name) in given.items():
+    for place, (row, name) in given.items():
         if name not in numbers:
-            raise InputError(f"{file.path}: line {line}: {unknown('class', name, classes)}")
+            raise InputError(f"{file.path}: {file.place(row)}: {unknown('class', name, classes)}")
         labels[place] = numbers[name]
     if (labels >= 0).all():
         raise InputError(f"{file.path}: every point has a label, so that none is left to be clustered")
@@ -130,21 +140,26 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
 
 
 def _places(file: RowFile, data: Dataset) -> tuple[list[int], list[str]]:
-    """Which point each line is of, and its label, empty where there is none."""
+    """Which point each line is of, and its label, empty where there is none; a blank line is of any."""
     count, columns = data.values.shape[0], {name.strip().lower(): name for name in file.names}
     label = next((columns[name] for name in _LABEL if name in columns), None)
     if len(columns) == 1:
-        if len(file.rows) != count:
+        labels = _texts(file.column(file.names[0]))
+        if len(labels) < count or any(labels[count:]):  # blank lines at the end of a file are nothing
             raise InputError(
-                f"{file.path}: one column, of {len(file.rows):,} lines, for {count:,} points; it needs {FORM}"
+                f"{file.path}: one column, of {len(labels):,} lines, for {count:,} points; it needs {FORM}"
             )
-        return list(range(count)), _texts(file.column(file.names[0]))
+        return list(range(count)), labels[:count]
     if label is None:
         raise InputError(f"{file.path}: has columns {', '.join(file.names)}, and none is called label; it needs {FORM}")
     labels = _texts(file.column(label))
-    row = next((columns[name] for name in _ROW if name in columns), None)
-    if row is not None:
-        return [_row(file, line, text, count) for line, text in enumerate(_texts(file.column(row)), start=1)], labels
+    rows = next((columns[name] for name in _ROW if name in columns), None)
+    if rows is not None:
+        texts = _texts(file.column(rows))
+        return [
+            _place(file, row, text, count) if text or label else 0
+            for row, (text, label) in enumerate(zip(texts, labels, strict=True))
+        ], labels
     name = next((columns[name] for name in _FILE if name in columns), None)
     if name is None:
         raise InputError(
@@ -154,21 +169,21 @@ def _places(file: RowFile, data: Dataset) -> tuple[list[int], list[str]]:
         raise InputError(f"{file.path}: column {name!r} names files, and these points are none; it needs a column row")
     numbers = {found: number for number, found in enumerate(data.names)}
     places = []
-    for line, text in enumerate(_texts(file.column(name)), start=1):
-        if text not in numbers:
-            raise InputError(f"{file.path}: line {line}: {unknown('file', text, data.names)}")
-        places.append(numbers[text])
+    for number, (text, label) in enumerate(zip(_texts(file.column(name)), labels, strict=True)):
+        if text not in numbers and (text or label):
+            raise InputError(f"{file.path}: {file.place(number)}: {unknown('file', text, data.names)}")
+        places.append(numbers.get(text, 0))
     return places, labels
 
 
-def _row(file: RowFile, line: int, text: str, count: int) -> int:
-    """The place of a row that is counted from 1."""
+def _place(file: RowFile, row: int, text: str, count: int) -> int:
+    """The point that a row of the file says, counted there from 1."""
     try:
         number = float(text)
     except ValueError:
         number = -1.0
     if not (number.is_integer() and 1 <= number <= count):
-        raise InputError(f"{file.path}: line {line}: row {text!r} is none of 1..{count}")
+        raise InputError(f"{file.path}: {file.place(row)}: row {text!r} is none of 1..{count}")
     return int(number) - 1
 
 

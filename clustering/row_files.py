@@ -41,16 +41,22 @@ class RowFile:
         path: of the file.
         rows: one column for each of the file's, by the file's names; of an array (N, D) called a, a0 to a(D-1).
         delimiter: of a CSV, else empty.
+        first_line: of a CSV the number of the line that has the first row, else 0.
     """
 
     path: Path
     rows: "pd.DataFrame"
     delimiter: str = ""
+    first_line: int = 0
     _known: dict[str, _Numbers] = field(default_factory=dict, repr=False)
 
     @classmethod
-    def read(cls, path: str | Path) -> "RowFile":
+    def read(cls, path: str | Path, *, blank_lines: bool = False) -> "RowFile":
         """Read a file, by its ending.
+
+        Args:
+            path: of the file.
+            blank_lines: whether a line with nothing in it is a row without values; else it is left out.
 
         Raises:
             InputError: no such file, an ending that says nothing, a file that cannot be read as it says, or one
@@ -61,16 +67,20 @@ class RowFile:
         if not path.is_file():
             raise InputError(f"no file {path}; give path=FILE, a table in {_wanted()}")
         state = path.stat()
-        return cls._read(path, state.st_mtime_ns, state.st_size)
+        return cls._read(path, blank_lines, state.st_mtime_ns, state.st_size)
 
     @classmethod
     @lru_cache(maxsize=1)
-    def _read(cls, path: Path, changed: int, size: int) -> "RowFile":
+    def _read(cls, path: Path, blank_lines: bool, changed: int, size: int) -> "RowFile":
         """Of a file that has not changed the rows are known: a table is looked at several times."""
         kind = _kind(path)
         try:
-            delimiter = _delimiter(path) if kind == "CSV" else ""
-            rows = {"CSV": _csv, "Parquet": _parquet, "NumPy": _npz}[kind](path)
+            if kind == "CSV":
+                delimiter = _delimiter(path)
+                rows, first_line = _csv(path, delimiter, blank_lines)
+            else:
+                delimiter, first_line = "", 0
+                rows = {"Parquet": _parquet, "NumPy": _npz}[kind](path)
         except InputError:
             raise
         except UnicodeDecodeError as error:
@@ -79,7 +89,12 @@ class RowFile:
             raise InputError(f"{path}: cannot be read as {kind}: {str(error).strip() or error!r}") from error
         if not len(rows):
             raise InputError(f"{path}: has no rows")
-        return cls(path, rows, delimiter)
+        return cls(path, rows, delimiter, first_line)
+
+    def place(self, row: int) -> str:
+        """Where a row (from 0) is, in words. Of a CSV it is the line, where `read` kept blank lines and no cell goes
+        over several."""
+        return f"line {self.first_line + row}" if self.first_line else f"row {row + 1}"
 
     @cached_property
     def names(self) -> list[str]:
@@ -226,12 +241,13 @@ def _delimiter(path: Path) -> str:
     return max(_DELIMITERS, key=first.count)
 
 
-def _csv(path: Path) -> "pd.DataFrame":
+def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, int]":
+    """The rows, and the number of the line that has the first of them."""
     import pandas as pd
 
-    delimiter = _delimiter(path)
     with _open(path) as file:
-        names = next((row for row in csv.reader(file, delimiter=delimiter) if any(row)), [])
+        lines = enumerate(csv.reader(file, delimiter=delimiter))
+        above, names = next(((above, row) for above, row in lines if any(row)), (0, []))
     _check_names(path, names)
     if not names:
         raise InputError(f"{path}: has no rows")
@@ -240,14 +256,22 @@ def _csv(path: Path) -> "pd.DataFrame":
     with _open(path) as file, warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # what it warns of is that values are cut off
         try:
-            rows = pd.read_csv(file, sep=delimiter, dtype=str, keep_default_na=False, index_col=False)
+            rows = pd.read_csv(
+                file,
+                sep=delimiter,
+                dtype=str,
+                keep_default_na=False,
+                index_col=False,
+                skip_blank_lines=not blank_lines,
+                header=above if blank_lines else 0,
+            )
         except pd.errors.ParserWarning as error:
             raise InputError(
                 f"{path}: has more values in a row than names in its first line, which are {len(names)}; "
                 "give every column a name, and put nothing above the names"
             ) from error
     rows.columns = pd.Index(names)
-    return rows
+    return rows, above + 2
 
 
 def _parquet(path: Path) -> "pd.DataFrame":

@@ -99,6 +99,10 @@ def write(folder: Path, text: str) -> Path:
         "Row,Class\n1.0,cat\n30,owl\n2,\n1,cat\n",
         "file,label\na/0.png,cat\na/29.png,owl\n",
         "label\ncat\n" + 28 * '""\n' + "owl\n",
+        "label\ncat\n" + 28 * "\n" + "owl\n",
+        "\n\nlabel\r\ncat\r\n" + 28 * "\r\n" + "owl\r\n\r\n\r\n",
+        "\nrow,label\n\n1,cat\n\n30,owl\n\n",
+        "file,label\na/0.png,cat\n\na/29.png,owl\n",
     ],
 )
 def test_forms_of_the_file(tmp_path: Path, text: str) -> None:
@@ -116,6 +120,9 @@ def test_without_classes_the_labels_are_the_classes_and_numbers_are_names(tmp_pa
     path = tmp_path / "labels.parquet"
     pd.DataFrame({"row": [3, 4, 9], "label": [10, 2, None]}).to_parquet(path)
     assert (read_labels(path, data(classes=False)).labels == found.labels).all()
+    pd.DataFrame({"row": [3, 31], "label": [10, 2]}).to_parquet(path)
+    with pytest.raises(InputError, match="row 2: row '31' is none of"):
+        read_labels(path, data(classes=False))
 
 
 @pytest.mark.parametrize(
@@ -123,14 +130,17 @@ def test_without_classes_the_labels_are_the_classes_and_numbers_are_names(tmp_pa
     [
         ("row,label\n", "no rows|has no"),
         ("row,label\n1,\n", "has no label; it needs lines of a row"),
-        ("row,label\n31,cat\n", r"line 1: row '31' is none of 1\.\.30"),
+        ("row,label\n31,cat\n", r"line 2: row '31' is none of 1\.\.30"),
+        ("\nrow,label\n\n1,\n0,cat\n", r"line 5: row '0'"),
+        ("row,label\n,cat\n", "row '' is none of"),
+        ("label\ncat\n" + 40 * "\n" + "owl\n", "one column, of 42 lines, for 30 points"),
         ("row,label\n0,cat\n", r"row '0' is none of 1\.\.30"),
         ("row,label\nx,cat\n", "row 'x' is none of"),
-        ("row,label\n1,cat\n1,dog\n", "lines 1 and 2 are of the same point, with labels 'cat' and 'dog'"),
-        ("row,label\n1,cot\n", "line 1: unknown class 'cot'; did you mean 'cat'"),
+        ("row,label\n1,cat\n1,dog\n", "line 2 and line 3 are of the same point, with labels 'cat' and 'dog'"),
+        ("row,label\n1,cot\n", "line 2: unknown class 'cot'; did you mean 'cat'"),
         ("row,kind\n1,cat\n", "columns row, kind, and none is called label"),
         ("number1,label\n1,cat\n", "none is called row or file"),
-        ("file,label\na/0.pn,cat\n", "line 1: unknown file 'a/0.pn'; did you mean"),
+        ("file,label\na/0.pn,cat\n", "line 2: unknown file 'a/0.pn'; did you mean"),
         ("label\ncat\ndog\n", "one column, of 2 lines, for 30 points"),
         ("label\n" + 30 * "cat\n", "every point has a label"),
     ],
