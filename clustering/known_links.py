@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.errors import InputError
+from clustering.known_labels import KnownLabels
 from clustering.streams import stream
 
 
@@ -50,3 +51,21 @@ def drawn_links(labels: NDArray[Any], count: int, seed: int) -> KnownLinks:
     pairs = np.stack([chosen - larger * (larger - 1) // 2, larger], axis=1)
     same = labels[pairs[:, 0]] == labels[pairs[:, 1]]
     return KnownLinks(pairs[same], pairs[~same])
+
+
+def with_all_that_follows(known: KnownLabels, links: KnownLinks) -> KnownLabels:
+    """What is known, with the labels of points that are linked with labelled ones, directly or through others.
+
+    Raises:
+        InputError: links that contradict labels or each other, or no point of which the label does not follow.
+    """
+    from clustering.deep.constraints import constraints
+
+    joined, parted = links
+    labels = constraints(len(known.labels), labels=known.labels, must_link=joined, cannot_link=parted).labels
+    if (labels >= 0).all():
+        raise InputError(
+            f"links={len(joined) + len(parted)}: the labels of all {len(labels):,} points follow from these and the "
+            f"{int(known.known.sum()):,} known ones, so that none is left to be clustered; ask for fewer"
+        )
+    return known._replace(labels=labels)

@@ -32,7 +32,9 @@ class ClusterConfig(RunConfig):
         0.0, "share of the drawn labels that get a random class; methods that smooth labels are told it"
     )
     links: Annotated[int, AtLeast(1)] | None = key(
-        None, "pairs of points of which it is known whether they are of one class, drawn from the data set's classes"
+        None,
+        "pairs of points of which it is known whether they are of one class, drawn from its classes; without "
+        "labels all points are judged, these among them",
     )
     coarse: tuple[str | int, ...] | None = key(
         None,
@@ -91,10 +93,12 @@ class ClusterConfig(RunConfig):
             return int(text) or None
         share = re.fullmatch(r"(\d*\.?\d+)(%?)", text)
         if share is None:
+            if text.lower() == "all":
+                raise InputError("labels=all: leaves no points to be clustered; give a number, a share, or FILE.csv")
             return text or None
         found = float(share[1]) / (100 if share[2] else 1)
         if not 0 <= found < 1:
-            raise InputError(f"labels={text}: a share of the points must be below 1, or 100%, so that some are left")
+            raise InputError(f"labels={text}: leaves no points to be clustered; give less than 100%, as 5% or 0.05")
         return found or None
 
     def result_keys(self) -> dict[str, Any]:

@@ -81,6 +81,18 @@ def known_coarse(config: ClusterConfig, data: "Dataset", known: "KnownLabels | N
     return drawn_coarse_labels(data, list(map(str, config.coarse)), told, config.seed)
 
 
+def known_to_method(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None":
+    """The labels that a config says are known, with those that follow from its pairs; None where it says none.
+
+    Raises:
+        InputError: as `known_labels` and `known_links`, or nothing is left to be clustered.
+    """
+    from clustering.known_links import with_all_that_follows
+
+    known, links = known_labels(config, data), known_links(config, data)
+    return known if known is None or links is None else with_all_that_follows(known, links)
+
+
 def fit_all(
     config: ClusterConfig,
     selection: Selection | None,
@@ -187,7 +199,7 @@ def judged(
     coarse: "NDArray[np.int64] | None" = None,
 ) -> dict[str, Any]:
     """How well each trial (T, N) agrees with the classes, where they are: of all points, or of those whose class the
-    method was told nothing, not even a coarse label (N,); then as they are numbered, too, for known labels name the
+    method was told nothing, not even a coarse label (N,); then as they are numbered, too, where known labels name all
     clusters."""
     if data.labels is None:
         return {}
@@ -199,6 +211,8 @@ def judged(
 
     if known is not None:
         others = ~known.known if coarse is None else coarse < 0
+        if not known.names_all:
+            return {"scores": each(others)}
         plain = np.array([float((trial[others] == true[others]).mean()) for trial in labels])
         return {"scores": each(others) | {ACCURACY: plain}}
     found: dict[str, Any] = {"scores": each(slice(None) if coarse is None else coarse < 0)}

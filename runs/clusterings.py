@@ -15,7 +15,7 @@ from fsl.progress import Progress, quiet
 from runs.cluster_config import ClusterConfig
 from runs.clustering_jobs import ClusteringJob
 from runs.clustering_results import TRIALS, Clustered, Trials
-from runs.clustering_trials import fit_all, known_labels
+from runs.clustering_trials import fit_all, known_to_method
 from runs.lineage import short
 from runs.locks import Say, silent
 from runs.overrides import write
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from runs.shared_graphs import SharedGraphs
 
 STAGE = "clustering"
+LOST = "another seed, more starts, fewer clusters, or other parameters of the method"
 BALANCED = "balanced"  # a prior that takes all clusters to be alike
 
 
@@ -183,11 +184,16 @@ def _run(
     progress: Progress,
     force: bool,
 ) -> Clustered:
-    known = known_labels(job.config, data)
+    known = known_to_method(job.config, data)
     clusters = _clusters(job.config, data, known)
     _check(job.config, clusters)
     points, dimensions = data.values.shape
     shape = (points, dimensions)
+    if known is not None and data.labels is not None and not known.names_all:
+        progress.note(
+            f"{job.name}: labels are known of {known.classes} of {len(known.class_names)} classes, and clusters of the "
+            "others have no name: there is no accuracy by name, but that of the best match (ACC)"
+        )
     if job.config.learns:
         from runs.network_runs import learn
 
@@ -208,6 +214,9 @@ def _run(
             run.artifact(Path(folder) / TRIALS)
         run.log(metrics=trials.metrics() | {"seconds": time.perf_counter() - since, "trials": len(trials.setting)})
         run.finish()
+    lost = clusters - int(trials.clusters[trials.chosen])
+    if lost > 0 and "n_clusters" in job.config.method.build().get_params():
+        progress.note(f"{job.name}: {lost} of {clusters} clusters have no points; {LOST} may mend it")
     return result
 
 

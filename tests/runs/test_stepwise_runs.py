@@ -11,7 +11,7 @@ import pytest
 from clustering.errors import InputError
 from fsl.tensor_files import read_tensors
 from runs.cli import main
-from runs.clustering_trials import known_coarse, known_labels
+from runs.clustering_trials import known_coarse, known_labels, known_to_method
 from runs.clusterings import clustering, points_of
 from runs.config import ClusterConfig, parse
 from runs.stepwise_runs import FORMAT
@@ -117,6 +117,33 @@ def test_coarse_labels_of_half_the_points_and_the_others_are_judged(store, track
     assert "accuracy" not in coarse.trials.scores
 
 
+def test_points_whose_label_follows_from_pairs_are_not_judged(store, tracker):
+    config = asked("labels=6", "links=400", "steps=5")
+    data = points_of(config[0])
+    known = known_to_method(config[0], data)
+    assert known is not None
+    assert known.known.sum() > known_labels(config[0], data).known.sum() == 6, "the draw has such points"
+    (found,) = clustering(config, store, tracker)
+    right = found.trials.labels[0] == data.labels
+    assert right[known.known].all()
+    assert found.trials.scores["accuracy"][0] == pytest.approx(right[~known.known].mean())
+
+
+def test_labels_of_some_classes_name_no_clusters_of_the_others(store, tracker, notes):
+    (found,) = clustering(asked("labels=2", "steps=2"), store, tracker, progress=notes)
+    assert {"nmi", "acc_hungarian"} <= found.trials.scores.keys()
+    assert "accuracy" not in found.trials.scores
+    assert "of 3 classes, and clusters of the others have no name" in notes
+
+
+@pytest.mark.parametrize("starts", [1, 2])
+def test_clusters_without_points_are_said(store, tracker, notes, starts):
+    (found,) = clustering(asked(f"starts={starts}", "penalty=1e6", "steps=2"), store, tracker, progress=notes)
+    lost = 3 - int(found.trials.clusters[found.trials.chosen])
+    assert lost > 0
+    assert sum(f"{lost} of 3 clusters have no points" in note for note in notes.notes) == 1
+
+
 def test_several_starts_are_no_training_of_their_own(store, tracker):
     (found,) = clustering(asked("starts=2", "labels=12", "steps=5"), store, tracker)
     assert found.trials.given.sum() == 2
@@ -127,6 +154,7 @@ def test_several_starts_are_no_training_of_their_own(store, tracker):
     ("more", "message"),
     [
         (["max_share=0.2"], "must have the mean share"),
+        (["labels=3", "links=7000"], "the labels of all 120 points follow from these and the 3 known ones"),
         (["links=8000"], "120 points have 7,140 pairs; ask for fewer"),
         (["representation=lenet5"], "lenet5 takes square grey pictures, and 2 columns are none"),
         (["assignment=pseudo_labels"], "needs labels of every cluster"),
