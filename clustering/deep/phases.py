@@ -1,8 +1,8 @@
 """A training by ultimate layer reversal as a whole: phases one after another, curves, and a state to go on from.
 
-It is no Lightning module: a batch is all labelled points and a draw from the others, which no loader and no share of a
-batch gives; steps have the network's own rule; and M is of the batch as a whole, so that nothing could be spread over
-several devices.
+It is no Lightning module: a batch is labelled points, linked ones with their partners and a draw from the others, which
+no loader and no share of a batch gives; steps have the network's own rule; and M is of the batch as a whole, so that
+nothing could be spread over several devices.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ from clustering.fingerprint import fingerprint
 from clustering.state_files import load_state, save_state
 from clustering.streams import stream
 
-RECIPE = 1
+RECIPE = 2
 """Of the training code: raise it with a change that gives other weights."""
 
 STATE = "last.ckpt"
@@ -84,7 +84,7 @@ def train(
         phases: in order.
         penalty: the ridge penalty, or what is asked for it at the start of each phase.
         decay: of the network's rule.
-        batch_size: points of either kind, at most.
+        batch_size: half of the points of a batch, at most; see `clustering.deep.batches`.
         seed: batches derive from it.
         folder: gets the state every twenty steps.
         log: takes of every tenth step, counted from 1 over all phases, and of the last of each, the loss of the batch,
@@ -126,7 +126,7 @@ def train(
                 if log is not None and (len(trace) % _WATCH == 0 or len(trace) == last):
                     log.metrics(_seen(training, step, observe, stream(seed, "curves", len(trace))), len(trace))
                 if folder is not None and (len(trace) % _KEEP == 0 or len(trace) == last):
-                    _keep(folder, identity, network, optimizer, weight, trace, kept)
+                    _keep(folder, identity, network, optimizer, weight, trace)
                     kept = len(trace)
         before = last
     told = np.array(trace, dtype=np.float64).reshape(-1, 2)
@@ -175,17 +175,12 @@ def _clusters(training: Reversal, step: Step, M: Tensor, generator: np.random.Ge
     return found
 
 
-def _keep(
-    folder: Path, identity: str, network: Any, optimizer: Any, penalty: float, trace: list[Any], kept: int
-) -> None:
-    weights = network.state_dict()
-    if not all(bool(one.isfinite().all()) for one in weights.values()):
-        raise _broken("weights", len(trace), folder, kept)
+def _keep(folder: Path, identity: str, network: Any, optimizer: Any, penalty: float, trace: list[Any]) -> None:
     save_state(
         folder / STATE,
         {
             "identity": identity,
-            "network": weights,
+            "network": network.state_dict(),
             "optimizer": optimizer.state_dict(),
             "penalty": penalty,
             "trace": torch.tensor(trace, dtype=torch.float64),

@@ -15,7 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.deep.balancing import balance, check_feasible
+from clustering.deep.balancing import balance
+from clustering.deep.batches import Batch, batches, labelled_points
 from clustering.deep.constraints import Constraints
 from clustering.deep.copies import Copies
 from clustering.deep.discriminative import (
@@ -35,7 +36,7 @@ _BLOCK = 1024
 
 
 class Diverged(InputError):
-    """Training left the range of numbers; the network is as it was before the step.
+    """Training left the range of numbers; the network is as it was before the step that is refused.
 
     Attributes:
         step: that could not be taken, from 1.
@@ -45,27 +46,6 @@ class Diverged(InputError):
     def __init__(self, step: int, what: str) -> None:
         super().__init__(f"training broke off at step {step}: {what} not finite any more; lower the step size")
         self.step, self.what = step, what
-
-
-class Batch(NamedTuple):
-    """Row numbers of points that are seen in one step.
-
-    Attributes:
-        known: (l,) those of known label, or with links.
-        others: (u,).
-    """
-
-    known: NDArray[np.int64]
-    others: NDArray[np.int64]
-
-    def copied(self, count: int) -> "Batch":
-        """Each of the others so many times."""
-        return Batch(self.known, np.repeat(self.others, count))
-
-    @property
-    def points(self) -> NDArray[np.int64]:
-        """(l + u,) known ones first."""
-        return np.concatenate(self)
 
 
 class Step(NamedTuple):
@@ -138,8 +118,8 @@ class Reversal:
         done: int = 0,
     ) -> Iterator[Step]:
         """Endless steps on labelled points alone, `size` at a time at most; those after the first `done`."""
-        drawn = batches(self.labelled, self.others[:0], size, generator)
-        for number, (points, _) in enumerate(islice(drawn, done, None), start=done + 1):
+        drawn = labelled_points(self.known.labels, size, generator)
+        for number, points in enumerate(islice(drawn, done, None), start=done + 1):
             features = self._features(self._of(points), number)
             value = ridge_objective(features, self.targets(points), penalty)
             self._move(value, optimizer, number)
@@ -154,10 +134,9 @@ class Reversal:
         *,
         done: int = 0,
     ) -> Iterator[Step]:
-        """Endless steps on points of which something is known and on others, `size` of each, copies counted, at a time
-        at most; those after the first `done`."""
-        told = self.known.constrained
-        drawn = batches(np.flatnonzero(told), np.flatnonzero(~told), size, generator, size // self._times)
+        """Endless steps on points of which something is known and on others, 2 `size`, copies counted, at a time at
+        most; those after the first `done`."""
+        drawn = self.batches(size, generator)
         for number, drawing in enumerate(islice(drawn, done, None), start=done + 1):
             batch, others = drawing.copied(self._times), self._of(drawing.others)
             # Each part is divided by its own mean length, as in the authors' code.
@@ -168,8 +147,17 @@ class Reversal:
             self._move(value, optimizer, number)
             yield Step(float(value.detach()), residual, batch.points, features.detach(), equivalence)
 
+    def batches(self, size: int, generator: np.random.Generator) -> Iterator[Batch]:
+        """Endless batches of 2 `size` points at most; of each of the others there will be copies."""
+        share = self.max_share if self.assignment == "balancing" else 1.0
+        return batches(self.known, size, generator, max_share=share, copies=self._times)
+
     def equivalence(self, features: Tensor, points: NDArray[np.int64], penalty: float) -> tuple[Tensor, float]:
-        """(n, n) M of these points by their features (n, D), and its residual."""
+        """(n, n) M of these points by their features (n, D), and its residual.
+
+        Where more of these points, or fewer, are known to be in one cluster than its bounds allow, these are widened:
+        what a batch has of a cluster is in part chance.
+        """
         count = len(points)
         if self.assignment == "pseudo_labels":
             labels = torch.from_numpy(self.known.labels[points]).to(features.device)
@@ -177,7 +165,9 @@ class Reversal:
         known = self.known.among(points, features.device)
         if self.assignment == "eigenvectors":
             return by_eigenvectors(features.detach(), known, self.clusters), 0.0
-        low, high = self.min_share * count, self.max_share * count
+        sums, whole = known.values.sum(1), known.mask.all(1)
+        high = max(self.max_share * count, float(sums.max()))
+        low = min(self.min_share * count, float(sums[whole].min())) if bool(whole.any()) else self.min_share * count
         found = balance(
             dissimilarity(features, penalty), known.mask, known.values, low, high, rounds=self.rounds,
             reference=1 / self.clusters,
@@ -185,18 +175,19 @@ class Reversal:
         return found.equivalence, float(found.residual)
 
     def check_sizes(self, size: int) -> None:
-        """See before training whether what is known leaves room for the bounds, where all of it is in every batch.
+        """See before training whether a cluster may have as many points in a batch as are copies of one.
 
         Raises:
-            InputError: it does not.
+            InputError: it may not.
         """
-        told = self.known.constrained
-        points = Batch(np.flatnonzero(told), np.flatnonzero(~told)[: size // self._times]).copied(self._times).points
-        if self.assignment != "balancing" or told.sum() > size or not len(self.others):
+        if self.assignment != "balancing" or not len(self.others):
             return
-        mask, values = self.known.among(points)
-        values = torch.where(mask, values, 0.0)
-        check_feasible(mask, values, self.min_share * len(points), self.max_share * len(points))
+        count = len(next(self.batches(size, np.random.default_rng(0))).copied(self._times).points)
+        if self._times > self.max_share * count + 1e-9 * count:
+            raise InputError(
+                f"a cluster has at most {self.max_share * count:g} points of a batch of {count}, which is less than "
+                f"the {self._times} that are one and its copies: take more at a time (batch_size)"
+            )
 
     def features(self, inputs: Tensor, scale: Tensor | None = None) -> Tensor:
         """(n, D) normalised features of inputs (n, …), without gradients; by `scale`, or their own mean length."""
@@ -228,45 +219,24 @@ class Reversal:
         return found
 
     def _move(self, value: Tensor, optimizer: torch.optim.Optimizer, number: int) -> None:
-        """One step downhill. Where there is no slope to follow, the network stays as it is.
+        """One step downhill. Where there is no slope to follow, or it leads nowhere, the network stays as it is.
 
         Raises:
             Diverged: at values that are not finite.
         """
+        moved = [each for group in optimizer.param_groups for each in group["params"]]
         optimizer.zero_grad(set_to_none=True)
         value.backward()  # type: ignore[no-untyped-call]
-        slopes = [each.grad for group in optimizer.param_groups for each in group["params"] if each.grad is not None]
-        if not bool(torch.stack([value.isfinite(), *(slope.isfinite().all() for slope in slopes)]).all()):
+        if not _finite([value, *(each.grad for each in moved if each.grad is not None)]):
             raise Diverged(number, "the loss or its slope")
+        before = [each.detach().clone() for each in moved]
         optimizer.step()
+        if not _finite(moved):
+            with torch.no_grad():
+                for each, old in zip(moved, before, strict=True):
+                    each.copy_(old)
+            raise Diverged(number, "weights")
 
 
-def batches(
-    known: NDArray[np.int64],
-    others: NDArray[np.int64],
-    size: int,
-    generator: np.random.Generator,
-    of_others: int | None = None,
-) -> Iterator[Batch]:
-    """Endless batches: `size` of either kind (`of_others` of the second), or all where there are fewer.
-
-    Each kind is gone through in random order, again and again, and batches go on over the end of a round: none is
-    smaller, or its bounds could not be met.
-    """
-    kinds = [_endless(known, size, generator), _endless(others, of_others or size, generator)]
-    while True:
-        yield Batch(*(next(kind) for kind in kinds))
-
-
-def _endless(points: NDArray[np.int64], size: int, generator: np.random.Generator) -> Iterator[NDArray[np.int64]]:
-    if len(points) <= size:
-        while True:
-            yield points
-    left = points[:0]
-    while True:
-        if len(left) < size:
-            again = generator.permutation(points)
-            late = np.isin(again, left)  # none of those left over twice in one batch
-            left = np.concatenate([left, again[~late], again[late]])
-        yield left[:size]
-        left = left[size:]
+def _finite(tensors: list[Tensor]) -> bool:
+    return bool(torch.stack([each.detach().isfinite().all() for each in tensors]).all())

@@ -30,6 +30,7 @@ from clustering.deep.kernel_networks import OfRows, gradient_cells, gradient_ker
 from clustering.deep.phases import Phase, train
 from clustering.deep.reversal import Assignment, Reversal
 from clustering.deep.rounding import nearest_labels, obeying_labels, spectral_labels
+from clustering.deep.size_bounds import size_bounds
 from clustering.deep.training import Advance, Log, Observe
 from clustering.deep.vector_networks import KernelMap, LinearMap, Perceptron
 from clustering.errors import InputError
@@ -59,8 +60,8 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Learns features in which a ridge regression tells the clusters apart. In turns, the relaxed equivalence matrix of a
     batch is balanced, subject to the labels and links that are known and to bounds on the size of a cluster, and the
     network takes a step down the regression's loss, solved for in closed form. The result is a ridge classifier on the
-    features. **Clusters of equal size are assumed unless `min_share` and `max_share` say otherwise**: without any bound
-    all points in one cluster are best.
+    features. **Clusters of equal size are assumed unless `min_share` and `max_share`, or more labels or links of one
+    cluster than that, say otherwise**: without any bound all points in one cluster are best.
 
     A batch of n points takes a handful of n x n matrices in double precision, 40 MB for 1024 + 1024.
 
@@ -80,7 +81,8 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     step_size : of a network's own rule; None: 0.1 along the sphere ("linear"), 1.0 times the gradient ("kernel"), 0.001
         of Adam ("perceptron").
     decay : weight of the squared parameters, except along the sphere.
-    batch_size : labelled points, and as many others, of a batch at most.
+    batch_size : half of the points of a batch, at most: that many labelled points, class by class in proportion, linked
+        ones with their partners in what these leave (half of it at least), and others.
     copies : of every point of a batch of which nothing is known, itself and changed ones, known to be of one cluster,
         batch_size of all together; rows must be square grey pictures, which are turned, widened, moved and partly
         erased. 1: itself alone.
@@ -176,6 +178,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 with the state of another training.
 
         Warns:
+            UserWarning: more points are known to be in one cluster than equal sizes have, and no bounds are given.
             ConvergenceWarning: a cluster has no point in the end.
         """
         validate_signature(self)
@@ -183,11 +186,13 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         points, K = len(rows), self.n_clusters
         if points < K:
             raise InputError(f"n_samples={points} should be >= n_clusters={K}")
-        bounds = self._bounds()
         clamp = known_clusters(partial_labels, rows, K)
         given = None if clamp is None else torch.where(clamp[0], clamp[1], -1).cpu().numpy()
         known = constraints(
             points, labels=given, must_link=must_link, cannot_link=cannot_link, coarse_labels=coarse_labels
+        )
+        bounds = (
+            size_bounds(known, K, self.min_share, self.max_share) if self.assignment == "balancing" else (1 / K,) * 2
         )
         watch = Stopwatch()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -244,8 +249,11 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def planned_steps(self, partial_labels: ArrayLike | None = None) -> int:
         """How many steps a fit would take, of points with these labels (N,), of which -1 are unknown."""
-        known = np.unique([] if partial_labels is None else np.asarray(partial_labels))
-        return self.steps + (self.supervised_steps if (known >= 0).sum() == self.n_clusters else 0)
+        if partial_labels is None:
+            return self.steps
+        labels = np.asarray(partial_labels)
+        every = len(np.unique(labels[labels >= 0])) == self.n_clusters
+        return (self.supervised_steps if every else 0) + (self.steps if (labels < 0).any() else 0)
 
     def weights(self) -> dict[str, Tensor]:
         """All that was learned, by name: the network's weights, and the classifier on its features."""
@@ -253,17 +261,6 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         network = {f"network.{name}": each for name, each in self.network_.state_dict().items()}
         parts = {"centre": self._centre, "spread": self._spread, "scale": self._scale}
         return network | {f"classifier.{name}": each for name, each in self.classifier_._asdict().items()} | parts
-
-    def _bounds(self) -> tuple[float, float]:
-        equal = 1 / self.n_clusters
-        low = equal if self.min_share is None else self.min_share
-        high = equal if self.max_share is None else self.max_share
-        if low > high or low > equal + 1e-9 or high < equal - 1e-9:
-            raise InputError(
-                f"XSDC: min_share={low:g} and max_share={high:g} must have the mean share, 1 / {self.n_clusters} = "
-                f"{equal:g}, between them"
-            )
-        return low, high
 
     def _copies(self, pixels: int, seed: int) -> Copies | None:
         if self.copies == 1:
@@ -343,14 +340,15 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """(N,) labels from M of some of the points, of the others that of the nearest; named by the labels that are
         known."""
         known = training.known
-        order = generator.permutation(len(features))
-        taken = order[np.argsort(~known.constrained[order], kind="stable")][:_ROUNDED]
+        told = next(training.batches(_ROUNDED // 2, generator)).known
+        rest = generator.permutation(np.setdiff1d(training.others, told))
+        taken = np.concatenate([told, rest])[:_ROUNDED]
         some = features[torch.from_numpy(taken).to(features.device)]
         M, _ = training.equivalence(some, taken, self.penalty_)
         found = spectral_labels(M.cpu().numpy(), self.n_clusters, generator)
         table = np.zeros((self.n_clusters, self.n_clusters))
-        told = known.labels[taken] >= 0
-        np.add.at(table, (found[told], known.labels[taken][told]), 1)
+        named = known.labels[taken] >= 0
+        np.add.at(table, (found[named], known.labels[taken][named]), 1)
         found = linear_sum_assignment(table, maximize=True)[1][found]
         return nearest_labels(features.cpu().numpy(), some.cpu().numpy(), found)
 

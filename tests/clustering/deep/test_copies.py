@@ -91,7 +91,10 @@ def test_a_fit_with_copies_goes_on_where_it_was_interrupted(tmp_path: Any) -> No
     [
         ({"copies": 31}, r"copies=31 of a point do not fit into batch_size=30"),
         ({"copies": 0}, r"copies must be an integer at least 1"),
-        ({"copies": 16, "batch_size": 16}, r"16 of 31 points are known to be in one cluster .* raise max_share"),
+        (
+            {"copies": 16, "batch_size": 16},
+            r"at most 10\.3333 points of a batch of 31, .* the 16 that are one and its copies: take more",
+        ),
     ],
 )
 def test_what_cannot_be_is_named(settings: dict[str, Any], said: str) -> None:

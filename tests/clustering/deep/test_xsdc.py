@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
-from clustering.deep import XSDC
+from clustering.deep import XSDC, xsdc
 from clustering.deep.vector_networks import LinearMap
 from clustering.errors import InputError
 from clustering.metrics import accuracy, cluster_sizes
@@ -212,17 +212,70 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
         small(random_state=1).fit(X, partial_labels=labels, folder=tmp_path)
 
 
-def test_sizes_that_labels_leave_no_room_for_are_said_before_training() -> None:
-    X, classes = blobs()
-    labels = np.where((classes == 0) | (np.arange(150) < 3), classes, -1)
+@pytest.mark.parametrize("size", [40, 1024])
+def test_sizes_that_labels_leave_no_room_for_are_said_before_training(size: int) -> None:
+    X, _ = blobs()
+    rows = np.arange(150)
     steps: list[int] = []
 
     def count(n: int = 1, **numbers: float) -> None:
         steps.append(n)
 
-    with pytest.raises(InputError, match=r"50 of 112 points are known to be in one cluster .*raise max_share"):
-        small(batch_size=60, max_share=0.4, min_share=0.1).fit(X, partial_labels=labels, advance=count)
+    with pytest.raises(InputError, match=r"60 of 150 points are known to be in one cluster .*raise max_share"):
+        small(batch_size=size, max_share=0.35).fit(X, partial_labels=np.where(rows < 60, 0, -1), advance=count)
+    labels = np.where(rows < 147, rows % 2, -1)
+    with pytest.raises(InputError, match=r"cluster 2 has 0 of 150 points .* 3 have none, .* at least 15: lower min"):
+        small(batch_size=size, min_share=0.1, max_share=0.6).fit(X, partial_labels=labels, advance=count)
     assert not steps
+
+
+def test_batches_of_less_than_a_point_of_each_cluster() -> None:
+    X, _ = blobs()
+    with pytest.raises(InputError, match=r"at most 0\.1 points of a batch of 3, .* \(batch_size\)"):
+        small(n_clusters=30, batch_size=3).fit(X)
+
+
+@pytest.mark.filterwarnings("ignore:.*are known to be in one cluster:UserWarning")
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9, 0.93, 0.95, 0.99])
+@pytest.mark.parametrize("size", [30, 1024])
+@pytest.mark.parametrize("numbers", [(100, 100, 100), (180, 90, 30)])
+def test_labels_of_any_ratio_are_trained_with(share: float, size: int, numbers: tuple[int, int, int]) -> None:
+    X, classes = blobs(points=540)
+    X, classes = (np.concatenate([part[classes == c][:n] for c, n in enumerate(numbers)]) for part in (X, classes))
+    labels = np.where(np.random.default_rng(0).random(300) < share, classes, -1)
+    first = np.unique(classes, return_index=True)[1]
+    labels[first] = classes[first]
+    model = small(batch_size=size, steps=10, supervised_steps=10).fit(X, partial_labels=labels)
+    assert model.n_iter_ == model.planned_steps(labels) == 20
+    assert (model.labels_ == classes).mean() > 0.9
+
+
+def test_labels_and_links_that_contradict_equal_sizes_are_said() -> None:
+    X, classes = blobs()
+    labels = np.where(np.arange(150) < 120, classes // 2, -1)  # labels of 0 twice as often
+    with pytest.warns(UserWarning, match=r"80 of 150 points .* more than 1 / 2 of them: .* 0\.333 to 0\.667; give min"):
+        model = small(n_clusters=2, steps=3, supervised_steps=1).fit(X, partial_labels=labels)
+    np.testing.assert_allclose(model.size_bounds_, [1 / 3, 2 / 3], atol=0.01)
+    with pytest.warns(UserWarning, match=r"60 of 150 points are known to be in one cluster, .* of 0\.3 to 0\.4;"):
+        small(steps=3).fit(X, must_link=[(0, 3 * i) for i in range(1, 50)] + [(0, i) for i in range(1, 30, 3)])
+
+
+def test_many_labels_of_some_clusters_leave_room_to_find_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More labelled points than are rounded: others are looked at, too."""
+    monkeypatch.setattr(xsdc, "_ROUNDED", 120)
+    X, classes = blobs(points=600)
+    labels = np.where((classes == 2) | (np.arange(600) > 500), -1, classes)
+    model = small(steps=10).fit(X, partial_labels=labels)
+    assert (model.labels_ == classes).mean() > 0.95
+
+
+def test_steps_are_counted_before_they_are_taken() -> None:
+    X, classes = blobs()
+    for each, steps in ((0, 3), (2, 5), (50, 2)):
+        labels = partly(classes, each)
+        model = small(steps=3, supervised_steps=2)
+        assert model.planned_steps(labels) == model.fit(X, partial_labels=labels).n_iter_ == steps
+    assert small(steps=3).planned_steps() == 3
 
 
 def test_labels_of_nothing_are_no_labels() -> None:
@@ -280,7 +333,11 @@ def test_more_points_than_a_batch() -> None:
         ({}, {"must_link": [(0, 150)]}, r"must_link pair 0 is \[0, 150\], but the 150 points are 0\.\.149"),
         ({}, {"partial_labels": np.full(150, 3)}, r"partial_labels must be -1 or 0\.\.2"),
         ({}, {"partial_labels": np.full(7, 0)}, r"partial_labels must be 150 integers"),
-        ({}, {"must_link": [(0, i) for i in range(1, 60)]}, r"are known to be in one cluster .* raise max_share"),
+        (
+            {"max_share": 0.35},
+            {"must_link": [(0, i) for i in range(1, 60)]},
+            r"are known to be in one cluster .* raise max_share",
+        ),
         ({"n_clusters": 151}, {}, r"n_samples=150 should be >= n_clusters=151"),
     ],
 )

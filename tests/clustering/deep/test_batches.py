@@ -1,0 +1,144 @@
+"""Batches: none loses a class, no linked point comes without a partner, and bounds on sizes can be met in each."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from clustering.deep.batches import Batch, batches
+from clustering.deep.constraints import Constraints, constraints
+
+
+def draw(known: Constraints, size: int, count: int = 12, seed: int = 0, **kwargs: float) -> list[Batch]:
+    return list(islice(batches(known, size, np.random.default_rng(seed), **kwargs), count))  # type: ignore[arg-type]
+
+
+def some_labels(classes: NDArray[np.int64], share: float) -> NDArray[np.int64]:
+    """Of about this share of points, of every class one at least."""
+    labels = np.where(np.random.default_rng(0).random(len(classes)) < share, classes, -1)
+    if share:
+        first = np.unique(classes, return_index=True)[1]
+        labels[first] = classes[first]
+    return labels
+
+
+@settings(max_examples=30)
+@given(labelled=st.integers(0, 9), others=st.integers(0, 9), size=st.integers(1, 9), seed=st.integers(0, 1000))
+def test_batches_are_full_and_go_round(labelled: int, others: int, size: int, seed: int) -> None:
+    known = constraints(labelled + others, labels=np.repeat([0, -1], [labelled, others]))
+    drawn = draw(known, size, seed=seed)
+    for kind, points in enumerate((np.arange(labelled), labelled + np.arange(others))):
+        seen = [batch[kind] for batch in drawn]
+        assert {len(one) for one in seen} == {min(size, len(points))}
+        assert all(len(set(one.tolist())) == len(one) for one in seen)
+        counts = np.bincount(np.concatenate(seen), minlength=labelled + others)[points]
+        assert counts.size == 0 or counts.max() - counts.min() <= 2
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.1, 0.5, 0.9, 0.93, 0.95, 0.99, 1])
+@pytest.mark.parametrize("size", [30, 200, 2000])
+@pytest.mark.parametrize("uneven", [False, True])
+def test_no_batch_has_more_of_a_class_than_its_bound(share: float, size: int, uneven: bool) -> None:
+    classes = np.sort(np.arange(1200) % 4)
+    if uneven:
+        classes = np.maximum(classes - 1, 0)  # half of the points, and two quarters
+    bound = 0.5 if uneven else 0.25
+    known = constraints(1200, labels=some_labels(classes, share))
+    told = int((known.labels >= 0).sum())
+    for batch in draw(known, size, max_share=bound):
+        counts = np.bincount(known.labels[batch.known], minlength=2)
+        assert len(batch.known) == min(size, told)
+        assert len(batch.others) == min(size, 1200 - told)
+        # 1 / K of a batch is no whole number.
+        assert not len(batch.others) or counts.max() <= bound * len(batch.points) + 1
+        if told >= size:
+            parts = size * np.bincount(known.labels[known.labels >= 0]) / told
+            over = np.maximum(parts - bound * size, 0).sum()
+            assert np.abs(counts - parts).max() <= over + 1
+
+
+def test_of_a_class_with_more_labels_than_it_may_have_there_are_fewer() -> None:
+    known = constraints(3000, labels=np.repeat([0, 1, 2, -1], [700, 40, 10, 2250]))
+    for size, numbers in ((64, (22, 33, 10)), (2000, (700, 40, 10))):
+        for batch in draw(known, size, max_share=1 / 3):
+            counts = np.bincount(known.labels[batch.known])
+            assert counts.max() <= max(numbers) + 1
+            assert counts.max() <= len(batch.points) / 3
+            assert counts[2] == (10 if size == 2000 else counts[2])
+    # With few labels in all a batch would hold them, but not of one cluster.
+    known = constraints(3000, labels=np.repeat([0, -1], [60, 2940]))
+    drawn = draw(known, 64, max_share=1 / 3)
+    assert {len(batch.known) for batch in drawn} <= {31, 32}
+    assert len(set(np.concatenate([batch.known for batch in drawn]).tolist())) == 60
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    labelled=st.integers(0, 40), pairs=st.integers(0, 400), size=st.integers(4, 60), seed=st.integers(0, 1000),
+    spread=st.sampled_from([20, 150, 600]),
+)  # fmt: skip
+def test_links_never_push_labels_out_and_linked_points_have_partners(
+    labelled: int, pairs: int, size: int, seed: int, spread: int
+) -> None:
+    """Pairs of few points hang together, pairs of many do not."""
+    generator = np.random.default_rng(seed)
+    classes = generator.integers(3, size=600)
+    drawn = generator.integers(spread, size=(pairs, 2))
+    drawn = drawn[drawn[:, 0] != drawn[:, 1]]
+    same = classes[drawn[:, 0]] == classes[drawn[:, 1]]
+    labels = np.where(np.arange(600) >= 600 - labelled, classes, -1)
+    known = constraints(600, labels=labels, must_link=drawn[same], cannot_link=drawn[~same])
+    told = np.flatnonzero(known.labels >= 0)
+    linked = known.constrained & (known.labels < 0)
+    apart = known.apart.toarray()
+    for batch in draw(known, size, 5, seed):
+        points = batch.known
+        assert len(set(batch.points.tolist())) == len(batch.points) <= 2 * size
+        assert np.isin(points, told).sum() == min(size, len(told))
+        some = points[linked[points]]
+        assert linked.any() <= len(some)
+        groups = known.groups[points]
+        for point in some:
+            of_its = groups == known.groups[point]
+            beside = apart[known.groups[point]][groups]
+            only_labelled = not (np.bincount(known.groups)[known.groups[point]] > 1 or beside.any())
+            if only_labelled:  # all that it is apart from are labels that this batch has no room for
+                assert len(told) > size
+            else:
+                assert of_its.sum() > 1 or beside.any()
+
+
+@pytest.mark.parametrize("pairs", [110, 250, 1000])
+def test_small_linked_sets_come_whole_and_all_of_them_come(pairs: int) -> None:
+    """Pairs among 5,000 points, and 50 labels, as MNIST has them: as many pairs as there is room for."""
+    generator = np.random.default_rng(0)
+    classes = generator.integers(10, size=5000)
+    drawn = generator.permutation(4950)[: 2 * pairs].reshape(-1, 2)
+    same = classes[drawn[:, 0]] == classes[drawn[:, 1]]
+    labels = np.where(np.arange(5000) >= 4950, classes, -1)
+    known = constraints(5000, labels=labels, must_link=drawn[same], cannot_link=drawn[~same])
+    found = draw(known, 256, max_share=0.1)
+    for batch in found:
+        assert np.isin(np.arange(4950, 5000), batch.known).all()
+        whole = np.isin(drawn, batch.known)
+        assert (whole[:, 0] == whole[:, 1]).all()
+        assert whole[:, 0].sum() == 103
+        assert len(batch.others) == 256
+    assert np.isin(drawn, np.concatenate([batch.known for batch in found])).all()
+
+
+def test_a_linked_set_of_more_points_than_a_cluster_may_have() -> None:
+    known = constraints(500, must_link=[(0, i) for i in range(1, 100)])
+    drawn = draw(known, 60, max_share=0.25)
+    assert {len(batch.known) for batch in drawn} == {15}
+    assert len(set(np.concatenate([batch.known for batch in drawn]).tolist())) > 60
+
+
+def test_copies_take_the_room_of_others() -> None:
+    known = constraints(300, labels=np.where(np.arange(300) < 10, 0, -1))
+    for batch in draw(known, 50, copies=4):
+        assert (len(batch.known), len(batch.others)) == (10, 12)
+        assert len(batch.copied(4).points) == 58
