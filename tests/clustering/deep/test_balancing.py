@@ -192,7 +192,7 @@ def test_no_gradient_flows_through_it() -> None:
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.2])
-def test_ten_rounds_come_within_a_hundredth_of_a_cluster(scale: float) -> None:
+def test_of_planted_clusters_at_a_moderate_penalty_ten_rounds_come_within_a_hundredth_of_one(scale: float) -> None:
     generator = np.random.default_rng(0)
     classes = np.arange(200) % 4
     features = torch.from_numpy(3 * scale * np.eye(4)[classes] + generator.normal(size=(200, 4)))
