@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from runs.clusterings import Job
 
 FORMAT = "transduce classifier 1"
+LOST = "clusters have no points"  # warned of by the training, and said of the run when all of it is kept
 BALANCED = "balanced"  # a prior that takes all clusters to be alike
 
 
@@ -105,8 +106,9 @@ def _trained(
     training = network.training(method.margin_weight)
     batch = min(training.batch_size, len(inputs.points))
     total = training.epochs * (len(inputs.points) // batch) * batch
-    with learning.store.watched(), progress.track(f"training {job.name}", total) as advance, warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said of the result, once
+    caught = warnings.catch_warnings(record=True)
+    with learning.store.watched(), progress.track(f"training {job.name}", total) as advance, caught as warned:
+        warnings.simplefilter("default", ConvergenceWarning)
         found = train(
             network.backbone(inputs.channels, inputs.size),
             inputs.points,
@@ -128,6 +130,8 @@ def _trained(
         header = {"format": FORMAT, "architecture": network.architecture, "channels": str(inputs.channels)}
         header |= {"size": str(inputs.size), "clusters": str(learning.clusters)}
         write_tensors(learning.folder / NETWORK, found.model.state_dict(), header)
+    for text in dict.fromkeys(str(one.message) for one in warned or () if LOST not in str(one.message)):
+        progress.note(f"{job.name}: {text}")
     if found.resumed_at:
         progress.note(f"{job.name}: went on after epoch {found.resumed_at}")
     return found.model

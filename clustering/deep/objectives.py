@@ -6,10 +6,12 @@ is known; nothing is differentiated through it. A loss is a function of the log-
 (V, …, N, K), the first of them as they are, and of the pseudo-labels of the first.
 """
 
+import warnings
 from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol
 
 import torch
+from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from clustering.alternation import Clamp
@@ -56,6 +58,9 @@ class Entropy(_Validated):
         tolerance: of em, largest change of a label in its last step.
         gap: of exact, by what share of 1 + fairness the objective may be above its minimum.
         agreement: weight of the views' symmetric divergence.
+
+    Warns:
+        ConvergenceWarning: steps of em or exact ended above their tolerance.
     """
 
     fairness: Annotated[float, AtLeast(0)] = 100.0
@@ -65,9 +70,17 @@ class Entropy(_Validated):
     agreement: Annotated[float, AtLeast(0)] = 1.0
 
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor:
-        if self.solver == "em":
-            return em_pseudo_labels(log_p, self.fairness, prior, known=known, tolerance=self.tolerance).labels
-        return exact_pseudo_labels(log_p, self.fairness, prior, known=known, tolerance=self.gap).labels
+        em = self.solver == "em"
+        solve, tolerance = (em_pseudo_labels, self.tolerance) if em else (exact_pseudo_labels, self.gap)
+        found = solve(log_p, self.fairness, prior, known=known, tolerance=tolerance)
+        if not bool(found.converged.all()):  # said of one batch: the message is the same for all
+            warnings.warn(
+                f"pseudo-labels of a batch by {self.solver} were not within {'tolerance' if em else 'gap'} "
+                f"({tolerance:g}) of their end after the steps that it may take; the training goes on with them",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
+        return found.labels
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         assert targets is not None

@@ -171,6 +171,12 @@ def test_wrong_labels_are_told_to_what_smooths_labels_and_not_to_the_judge(asked
     assert told(config).network_objective() == told(asked("method=sela")[0]).network_objective()
 
 
+def test_pseudo_labels_short_of_their_tolerance_are_said_once(asked, store, tracker, notes):
+    clustering(asked("method=tiny_hasty:Hasty", "epochs=1"), store, tracker, progress=notes)
+    assert len([note for note in notes.notes if "pseudo-labels of a batch by em were not within" in note]) == 1
+    assert len([note for note in notes.notes if "clusters have no points" in note]) <= 1
+
+
 def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
     path = tmp_path / "rows.npz"
     values = np.repeat(np.eye(3), 30, 0) * 8 + stream(0, "test rows").normal(size=(90, 3))

@@ -196,6 +196,15 @@ def test_lost_clusters_are_said() -> None:
     assert sorted(found.sizes) == [0, 0, 240]
 
 
+def test_pseudo_labels_above_their_tolerance_are_said() -> None:
+    log_p = (3 * torch.randn(60, CLUSTERS, generator=torch.Generator().manual_seed(0))).log_softmax(1)
+    prior = torch.full((CLUSTERS,), 1 / CLUSTERS)
+    with pytest.warns(ConvergenceWarning, match=r"by em were not within tolerance \(1e-12\) of their end"):
+        Entropy(tolerance=1e-12).targets(log_p, prior)
+    for objective in (Entropy(), Entropy(solver="exact")):
+        objective.targets(log_p, prior)  # a warning is an error
+
+
 def test_too_few_points() -> None:
     with pytest.raises(InputError, match="2 points are too few for 3 clusters"):
         run(blobs()[0][:2])
