@@ -37,6 +37,7 @@ class FeatureBank:
         class_names: K names.
         base_mean: (D,) mean feature of the base classes, which CL2N subtracts; None where it is not known.
         provenance: what made it: fingerprints of checkpoint and images, the test-time transform, versions.
+        told: (N,) bool, points whose class the backbone was trained with; None where it is so of none.
 
     Raises:
         InputError: NaN or infinite features, labels out of range, sizes that do not fit each other.
@@ -47,6 +48,7 @@ class FeatureBank:
     class_names: tuple[str, ...]
     base_mean: Tensor | None = None
     provenance: Mapping[str, str] = field(default_factory=dict)
+    told: Tensor | None = None
 
     def __post_init__(self) -> None:
         _check(self, "feature bank")
@@ -68,6 +70,8 @@ class FeatureBank:
         tensors = {"features": self.features, "labels": self.labels}
         if self.base_mean is not None:
             tensors["base_mean"] = self.base_mean
+        if self.told is not None:
+            tensors["told"] = self.told
         header = {
             "format": FORMAT,
             "class_names": json.dumps(self.class_names),
@@ -92,7 +96,8 @@ class FeatureBank:
         try:
             names = tuple(json.loads(header["class_names"]))
             provenance = json.loads(header["provenance"])
-            bank = cls(tensors["features"], tensors["labels"], names, tensors.get("base_mean"), provenance)
+            features, labels = tensors["features"], tensors["labels"]
+            bank = cls(features, labels, names, tensors.get("base_mean"), provenance, tensors.get("told"))
         except (KeyError, TypeError, json.JSONDecodeError) as error:
             raise InputError(f"{path}: lacks {error}, so it is no feature bank; {remedy}") from error
         except InputError as error:
@@ -107,6 +112,8 @@ def _check(bank: FeatureBank, what: str) -> None:
         raise InputError(f"{what}: features must be float32 of shape (N, D), not {_describe(features)}")
     if labels.dtype != torch.int64 or labels.shape != features.shape[:1]:
         raise InputError(f"{what}: labels must be int64 of shape ({len(features)},), not {_describe(labels)}")
+    if bank.told is not None and (bank.told.dtype != torch.bool or bank.told.shape != labels.shape):
+        raise InputError(f"{what}: told must be bool of shape ({len(features)},), not {_describe(bank.told)}")
     low, high = int(labels.min()), int(labels.max())
     if low < 0 or high >= len(names):
         raise InputError(f"{what}: labels run from {low} to {high}, but there are {len(names)} class names")

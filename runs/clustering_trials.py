@@ -93,6 +93,14 @@ def known_to_method(config: ClusterConfig, data: "Dataset") -> "KnownLabels | No
     return known if known is None or links is None else with_all_that_follows(known, links)
 
 
+def told_points(known: "KnownLabels | None", coarse: "NDArray[np.int64] | None" = None) -> "NDArray[np.bool_] | None":
+    """(N,) of which points the class, or something of it, is known; None where of none. Coarse labels are of all whose
+    class is known, too."""
+    if coarse is not None:
+        return np.asarray(coarse >= 0)
+    return None if known is None else known.known
+
+
 def fit_all(
     config: ClusterConfig,
     selection: Selection | None,
@@ -199,26 +207,28 @@ def judged(
     coarse: "NDArray[np.int64] | None" = None,
 ) -> dict[str, Any]:
     """How well each trial (T, N) agrees with the classes, where they are: of all points, or of those whose class the
-    method was told nothing, not even a coarse label (N,); then as they are numbered, too, where known labels name all
-    clusters."""
-    if data.labels is None:
+    method was told nothing, not even a coarse label (N,), nor what made their values; then as they are numbered, too,
+    where known labels name all clusters. Where there are no such points nothing is said."""
+    told = told_points(known, coarse)
+    if data.told is not None:
+        told = data.told if told is None else told | data.told
+    if data.labels is None or (told is not None and told.all()):
         return {}
-    true = data.labels
+    true, others = data.labels, np.ones(len(data.labels), dtype=bool) if told is None else ~told
 
     def each(rows: Any) -> dict[str, Any]:
         found = [scores(trial[rows], true[rows]) for trial in labels]
         return {name: np.array([one[name] for one in found]) for name in SCORES}
 
     if known is not None:
-        others = ~known.known if coarse is None else coarse < 0
         if not known.names_all:
             return {"scores": each(others)}
         plain = np.array([float((trial[others] == true[others]).mean()) for trial in labels])
         return {"scores": each(others) | {ACCURACY: plain}}
-    found: dict[str, Any] = {"scores": each(slice(None) if coarse is None else coarse < 0)}
+    found: dict[str, Any] = {"scores": each(others)}
     if selection is not None:
         choosing = chooses(len(true), selection.share, seed)
-        found |= {"validation": each(choosing)["acc_hungarian"], "held_out": each(~choosing)}
+        found |= {"validation": each(choosing & others)["acc_hungarian"], "held_out": each(~choosing & others)}
     return found
 
 

@@ -194,6 +194,10 @@ def _run(
             f"{job.name}: labels are known of {known.classes} of {len(known.class_names)} classes, and clusters of the "
             "others have no name: there is no accuracy by name, but that of the best match (ACC)"
         )
+    if data.told is not None and data.labels is not None:
+        progress.note(
+            f"{job.name}: {int(data.told.sum()):,} points whose class the features were learned with are not judged"
+        )
     if job.config.learns:
         from runs.network_runs import learn
 

@@ -90,17 +90,25 @@ class LearningRun:
         return time.perf_counter() - self.since
 
     def keep(
-        self, trials: Trials, features: Tensor, labels: NDArray[Any], facts: Mapping[str, Any], *, remedy: str
+        self,
+        trials: Trials,
+        features: Tensor,
+        labels: NDArray[Any],
+        told: NDArray[np.bool_] | None,
+        facts: Mapping[str, Any],
+        *,
+        remedy: str,
     ) -> None:
         """Put all that was learned into store and record, and mark the run finished.
 
         Args:
             features: (N, D). labels: (N,) clusters 0..K-1.
+            told: (N,) points whose class was known; what clusters the features is not judged by them.
             facts: of the weights.
             remedy: of clusters without points.
         """
         key, name = self.job.identity, self.job.name
-        self._keep_bank(features, labels)
+        self._keep_bank(features, labels, told)
         with self.store.watched(), tempfile.TemporaryDirectory() as folder:
             trials.save(Path(folder) / TRIALS)
             self.run.artifact(Path(folder) / TRIALS)
@@ -120,7 +128,7 @@ class LearningRun:
             self.progress.note(f"{name}: {lost} of {self.clusters} clusters have no points; {remedy} may mend it")
         self.progress.note(f"learned features: {bank} (transduce cluster dataset=features path={bank} method=kmeans)")
 
-    def _keep_bank(self, features: Tensor, labels: NDArray[Any]) -> None:
+    def _keep_bank(self, features: Tensor, labels: NDArray[Any], told: NDArray[np.bool_] | None) -> None:
         """As a feature bank, whose labels are the clusters where there are no classes."""
         job, store, classes = self.job, self.store, self.data.labels
         with store.lock("features", job.identity, f"the features of {job.name}", self.progress.note):
@@ -136,7 +144,10 @@ class LearningRun:
                     "seed": str(job.config.seed),
                     "run": job.identity,
                     "labels": "clusters found" if classes is None else "classes",
+                    "told": "0" if told is None else str(int(told.sum())),
+                    "links": str(job.config.links or 0),
                 },
+                None if told is None else torch.from_numpy(told),
             )
             partial = store.partial("features", job.identity, fresh=True)
             with store.watched():

@@ -20,7 +20,7 @@ from fsl.progress import Progress
 from fsl.tensor_files import read_tensors, write_tensors
 from runs.cluster_config import ClusterConfig
 from runs.clustering_results import Trials
-from runs.clustering_trials import judged, told
+from runs.clustering_trials import judged, told, told_points
 from runs.deep_network import DeepNetwork
 from runs.learning_run import NETWORK, LearningRun, watched_scores
 from runs.network_inputs import Inputs, check_fits, inputs_of
@@ -87,6 +87,7 @@ def learn(
             trials,
             features(model, inputs.points, inputs.prepare, device),
             labels,
+            told_points(known),
             {"epochs": network.epochs},
             remedy="another seed, fewer clusters, known labels or another prior",
         )

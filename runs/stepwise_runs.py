@@ -8,7 +8,7 @@ from sklearn.utils.validation import has_fit_parameter
 from fsl.progress import Progress, quiet
 from fsl.tensor_files import write_tensors
 from runs.clustering_results import Trials
-from runs.clustering_trials import fit_all
+from runs.clustering_trials import fit_all, known_coarse, told_points
 from runs.learning_run import NETWORK, LearningRun, watched_scores
 from runs.store import Store
 from runs.tracking import Tracker
@@ -58,6 +58,7 @@ def learn_in_steps(
             trials,
             torch.from_numpy(model.transform(data.values)).float(),
             model.labels_,
+            told_points(known, known_coarse(config, data, known)),
             {"steps": model.n_iter_},
             remedy="another penalty, more labels, or bounds nearer to the sizes that you expect",
         )

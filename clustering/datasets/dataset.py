@@ -19,6 +19,8 @@ class Dataset(NamedTuple):
         picture: (height, width) where a row is a picture, channel by channel.
         channels: of such a picture: 1 grey, 3 RGB.
         names: of the points, where they have some: N files, say.
+        told: (N,) bool, whether a point's class had a part in its values: nothing is judged by it; None where it is so
+            of none.
     """
 
     values: Any
@@ -28,6 +30,7 @@ class Dataset(NamedTuple):
     picture: tuple[int, int] | None = None
     channels: int = 1
     names: tuple[str, ...] = ()
+    told: NDArray[np.bool_] | None = None
 
 
 class Source(Protocol):

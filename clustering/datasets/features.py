@@ -64,7 +64,7 @@ class Features:
         if provenance.get("labels") == FOUND:
             return Dataset(values)
         present, of_class = np.unique(labels, return_inverse=True)
-        return Dataset(values, of_class.astype(np.int64), tuple(names[k] for k in present))
+        return Dataset(values, of_class.astype(np.int64), tuple(names[k] for k in present), told=tensors.get("told"))
 
     def _file(self) -> Path:
         """Where it is.

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from clustering.errors import InputError
+from clustering.protocol import scores
+from fsl.features import FeatureBank
 from fsl.tensor_files import read_tensors
 from runs.cli import main
-from runs.clustering_trials import known_coarse, known_labels, known_to_method
+from runs.clustering_trials import known_coarse, known_labels, known_to_method, told_points
 from runs.clusterings import clustering, points_of
 from runs.config import ClusterConfig, parse
 from runs.stepwise_runs import FORMAT
@@ -134,6 +136,23 @@ def test_labels_of_some_classes_name_no_clusters_of_the_others(store, tracker, n
     assert {"nmi", "acc_hungarian"} <= found.trials.scores.keys()
     assert "accuracy" not in found.trials.scores
     assert "of 3 classes, and clusters of the others have no name" in notes
+
+
+@pytest.mark.parametrize("more", [["labels=12", "links=60"], ["coarse=0"], ["links=60"]])
+def test_features_are_not_judged_by_points_whose_class_they_were_learned_with(store, tracker, notes, more):
+    (learned,) = clustering(asked(*more, "steps=3"), store, tracker)
+    bank = FeatureBank.load(Path(tracker.get(learned.run_id).data.tags["features"]))
+    config, data = learned.config, points_of(learned.config)
+    known = known_to_method(config, data)
+    told = told_points(known, known_coarse(config, data, known))
+    assert bank.provenance["told"] == str(0 if told is None else told.sum())
+    assert bank.provenance["links"] == str(config.links or 0)
+    given = ["dataset=features", f"path={store.cache('features') / learned.identity / 'features.safetensors'}"]
+    (found,) = clustering(parse(ClusterConfig, [*given, "method=kmeans", "starts=2"]), store, tracker, progress=notes)
+    judged = np.ones(120, dtype=bool) if told is None else ~told
+    expected = [scores(one[judged], data.labels[judged])["nmi"] for one in found.trials.labels]
+    assert found.trials.scores["nmi"].tolist() == pytest.approx(expected)
+    assert ("points whose class the features were learned with are not judged" in notes) == (told is not None)
 
 
 @pytest.mark.parametrize("starts", [1, 2])
