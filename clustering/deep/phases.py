@@ -5,6 +5,7 @@ no loader and no share of a batch gives; steps have the network's own rule; and 
 nothing could be spread over several devices.
 """
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -14,12 +15,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from clustering.deep.linear_heads import FASTEST
 from clustering.deep.reversal import Diverged, Reversal, Step
 from clustering.deep.rounding import nearest_labels, spectral_labels
 from clustering.deep.training import Advance, Log, Observe
 from clustering.errors import InputError
 from clustering.fingerprint import fingerprint
-from clustering.state_files import load_state, save_state
+from clustering.state_files import resumable, save_state
 from clustering.streams import stream
 
 RECIPE = 2
@@ -94,11 +96,18 @@ def train(
         advance: counts steps, also those that were found done.
 
     Raises:
-        InputError: a state of another training; values that are no longer finite, with the step; the last state stays.
+        InputError: a state of another training; a step size or decay that no step can be taken with; values that are no
+            longer finite, with the step; the last state stays.
+
+    Warns:
+        UserWarning: a damaged state, after which training begins anew.
     """
+    for name, rate in [*(("step_size", phase.step_size) for phase in phases), ("decay", decay)]:
+        if rate > FASTEST:
+            raise InputError(f"{name}={rate:g}: a step beyond {FASTEST:g} is no number of 32 bits; lower it")
     network = training.network
     identity = "" if folder is None else _identity(training, phases, penalty, decay, batch_size, seed)
-    state = None if folder is None else _found(folder, identity)
+    state = None if folder is None else resumable(folder / STATE, identity, warnings.warn)
     trace: list[tuple[float, float]] = [] if state is None else [tuple(row) for row in state["trace"].tolist()]
     resumed_at = len(trace)
     if state is not None:
@@ -186,16 +195,6 @@ def _keep(folder: Path, identity: str, network: Any, optimizer: Any, penalty: fl
             "trace": torch.tensor(trace, dtype=torch.float64),
         },
     )
-
-
-def _found(folder: Path, identity: str) -> dict[str, Any] | None:
-    """The state to go on from, or None to begin anew."""
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / STATE
-    state = load_state(path) if path.exists() else None
-    if state is not None and state.get("identity") != identity:
-        raise InputError(f"{path}: belongs to another training; choose another folder, or remove this one")
-    return state
 
 
 def _identity(

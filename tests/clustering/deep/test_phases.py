@@ -124,12 +124,24 @@ def test_the_state_of_another_training_is_left_alone(tmp_path: Path, other: dict
     assert (tmp_path / STATE).read_bytes() == content
 
 
-def test_a_damaged_state_is_begun_anew(tmp_path: Path) -> None:
-    expected = run(blobs()[0])
-    (tmp_path / STATE).write_bytes(b"torn")
-    found = run(blobs()[0], tmp_path)
+@pytest.mark.parametrize("whole", [False, True])
+def test_a_damaged_state_is_said_and_begun_anew(tmp_path: Path, whole: bool) -> None:
+    expected = run(blobs()[0], tmp_path)
+    file = tmp_path / STATE
+    content = bytearray(file.read_bytes())
+    trace = np.column_stack([expected.trace, expected.residuals]).tobytes()
+    content[content.index(trace) + 3] ^= 1  # of one number, in a file that can still be read
+    file.write_bytes(content if whole else content[: len(content) // 2])
+    with pytest.warns(UserWarning, match=r"last\.ckpt is damaged and was discarded; training begins anew"):
+        found = run(blobs()[0], tmp_path)
     assert found.resumed_at == 0
     np.testing.assert_array_equal(found.trace, expected.trace)
+
+
+@pytest.mark.parametrize("rates", [{"phases": [PHASES[0]._replace(step_size=1e39)]}, {"decay": 1e300}])
+def test_a_step_that_no_step_can_be_taken_with(rates: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"e\+\d+: a step beyond 1e\+30 is no number of 32 bits; lower it"):
+        run(blobs()[0], **rates)
 
 
 def test_curves() -> None:
@@ -180,5 +192,5 @@ def test_where_it_breaks_off_is_said_and_the_last_good_state_stays(tmp_path: Pat
 def test_weights_that_are_not_finite_are_never_kept(tmp_path: Path) -> None:
     training, _ = blobs()
     with pytest.raises(InputError, match=r"broke off at step \d+: .*not finite"):
-        run(training, tmp_path, phases=[Phase("supervised", 20, float("inf"))])
+        run(training, tmp_path, phases=[Phase("supervised", 20, 1e30)])
     assert not (tmp_path / STATE).exists()
