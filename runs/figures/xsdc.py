@@ -223,7 +223,8 @@ def _by_constraints(panels: Panels) -> str:
         "Accuracy against the number of known labels, where nothing else is known, where it is known of half the "
         "points whether their digit is one of two, of which only the others are judged, and where the relation of some "
         "random pairs is known. The paper has memberships of all points and a third of the pairs of every batch; here "
-        f"pairs stay, and what follows from them is known, too. {' '.join(claims)}"
+        "pairs stay, and what follows from them is known, too; a batch has those that labels leave room for, half "
+        f"of its size at least, in turns. {' '.join(claims)}"
     )
 
 
