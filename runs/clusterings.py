@@ -120,7 +120,7 @@ def clustering(
         InputError: before anything is clustered, wrong values and missing files.
     """
     jobs = [Job.of(config) for config in configs]
-    _say_balanced(configs, progress)
+    say_balanced(configs, progress)
 
     def read(job: Job) -> "tuple[Dataset, SharedGraphs]":
         data = _read(job)
@@ -256,6 +256,8 @@ def _check(config: ClusterConfig, clusters: int) -> None:
         from clustering.deep.training import checked_prior
 
         checked_prior(getattr(method, "prior", BALANCED), clusters)
+    if hasattr(method, "check_prior"):
+        method.check_prior()
 
 
 def _selection(config: ClusterConfig) -> Selection | None:
@@ -264,20 +266,15 @@ def _selection(config: ClusterConfig) -> Selection | None:
     return None if config.learns or informed else selection_of(config)
 
 
-def _say_balanced(configs: Sequence[ClusterConfig], progress: Progress) -> None:
+def say_balanced(configs: Sequence[ClusterConfig], progress: Progress) -> None:
     """That a method takes all clusters to be alike in size is nothing to be silent about."""
-    names = dict.fromkeys(short(one.method) for one in configs if one.method.options.get("prior") == BALANCED)
-    if names:
-        progress.note(
-            f"{', '.join(names)}: all clusters are taken to be of the same size; where they are not, give their sizes "
-            "in proportion, as prior=[6, 3, 1]"
-        )
-    bounded = dict.fromkeys(short(one.method) for one in configs if one.method.options.get("max_share", 1) is None)
-    if bounded:
-        progress.note(
-            f"{', '.join(bounded)}: all clusters are taken to be of the same size; where they are not, give min_share "
-            "and max_share, the least and greatest share of the points"
-        )
+    named: dict[str, dict[str, None]] = {}  # methods by what to give
+    for one in configs:
+        remedy = getattr(one.method.build(), "equal_sizes_unless", "")
+        if remedy:
+            named.setdefault(remedy, {})[short(one.method)] = None
+    for remedy, methods in named.items():
+        progress.note(f"{', '.join(methods)}: all clusters are taken to be of the same size; where not, {remedy}")
 
 
 def _finished(job: Job, tracker: Tracker, say: Say) -> Clustered | None:

@@ -71,6 +71,7 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         if len(points) < self.n_clusters:
             raise InputError(f"n_samples={len(points)} should be >= n_clusters={self.n_clusters}")
         prior = checked_prior(self.prior, self.n_clusters)
+        self.check_prior()
         known = known_clusters(partial_labels, points, self.n_clusters)
         self._check_learns(known is not None and bool(known[0].any()))
         if known is not None:
@@ -107,6 +108,22 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=2)
         self._n_features_out = self.n_clusters
         return self
+
+    def check_prior(self) -> None:
+        """That a prior has a part in what it is trained by, where one is given.
+
+        Raises:
+            InputError: it has none.
+        """
+        objective = self.network_objective()
+        if not isinstance(self.prior, str) and not objective.takes_prior:
+            raise InputError(f"prior: {type(objective).__name__} takes none; leave it out, or take another objective")
+
+    @property
+    def equal_sizes_unless(self) -> str:
+        """What to give where clusters are not of the same size, as they are taken to be; empty if they are not."""
+        taken = isinstance(self.prior, str) and self.network_objective().takes_prior
+        return "give their sizes in proportion, as prior=[6, 3, 1]" if taken else ""
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
         """(n,) the likeliest cluster of each of the rows of X (n, D)."""

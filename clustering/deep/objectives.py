@@ -8,7 +8,7 @@ is known; nothing is differentiated through it. A loss is a function of the log-
 
 import warnings
 from dataclasses import dataclass
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, ClassVar, Literal, Protocol
 
 import torch
 from sklearn.exceptions import ConvergenceWarning
@@ -27,7 +27,13 @@ LEAST_SMOOTHING = 0.01  # of labels in the reverse cross-entropy, as in Figure 1
 
 
 class Objective(Protocol):
-    """What a model is trained by."""
+    """What a model is trained by.
+
+    Attributes:
+        takes_prior: whether the prior has a part in it.
+    """
+
+    takes_prior: ClassVar[bool]
 
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor | None:
         """(…, N, K) pseudo-labels of log-probabilities (…, N, K), rows sum to one, known rows one-hot; None for a
@@ -40,6 +46,8 @@ class Objective(Protocol):
 
 
 class _Validated:
+    takes_prior: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         validate(self)
 
@@ -139,6 +147,8 @@ class IIC(_Validated):
     """Invariant information clustering (Ji et al. 2019): the information that the classes of a point and of its other
     views have about each other. It takes no prior: balance is what maximises it."""
 
+    takes_prior: ClassVar[bool] = False
+
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> None:
         return None
 
@@ -217,6 +227,8 @@ class MIADM(_Validated):
 class _LabelsAlone(_Validated):
     """An error of the points whose class is known, and the agreement of views: what other points add is seen against
     it."""
+
+    takes_prior: ClassVar[bool] = False
 
     agreement: Annotated[float, AtLeast(0)] = 1.0
 

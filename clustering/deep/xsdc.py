@@ -191,6 +191,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         known = constraints(
             points, labels=given, must_link=must_link, cannot_link=cannot_link, coarse_labels=coarse_labels
         )
+        self._check_bounded()
         bounds = (
             size_bounds(known, K, self.min_share, self.max_share) if self.assignment == "balancing" else (1 / K,) * 2
         )
@@ -247,6 +248,13 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """(n, n_features) learned features of the rows of X (n, D), as long as one on average where it was fitted."""
         return np.asarray(self._features(X).cpu().numpy())
 
+    @property
+    def equal_sizes_unless(self) -> str:
+        """What to give where clusters are not of the same size, as they are taken to be; empty if they are not."""
+        if self.assignment != "balancing" or (self.min_share, self.max_share) != (None, None):
+            return ""
+        return "give min_share and max_share, the least and greatest share of the points"
+
     def planned_steps(self, partial_labels: ArrayLike | None = None) -> int:
         """How many steps a fit would take, of points with these labels (N,), of which -1 are unknown."""
         if partial_labels is None:
@@ -261,6 +269,14 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         network = {f"network.{name}": each for name, each in self.network_.state_dict().items()}
         parts = {"centre": self._centre, "spread": self._spread, "scale": self._scale}
         return network | {f"classifier.{name}": each for name, each in self.classifier_._asdict().items()} | parts
+
+    def _check_bounded(self) -> None:
+        """That bounds have a part in the assignment, where they are given."""
+        for name, share in (("min_share", self.min_share), ("max_share", self.max_share)):
+            if share is not None and self.assignment != "balancing":
+                raise InputError(
+                    f"{name}={share:g}: assignment={self.assignment} knows no bounds; leave it out, or take balancing"
+                )
 
     def _copies(self, pixels: int, seed: int) -> Copies | None:
         if self.copies == 1:

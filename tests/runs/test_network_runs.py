@@ -14,7 +14,7 @@ from clustering.errors import InputError
 from clustering.streams import stream
 from runs.cli import main
 from runs.clustering_trials import known_labels, told
-from runs.clusterings import Job, clustering, points_of
+from runs.clusterings import Job, clustering, points_of, say_balanced
 from runs.config import ClusterConfig, parse
 from tests.runs.records import runs_of
 
@@ -151,6 +151,27 @@ def test_known_labels_name_the_clusters_and_the_others_are_judged(asked, store, 
     assert found.trials.labels[0][names.index("down/3.png")] == 1
 
 
+@pytest.mark.parametrize(
+    ("method", "given"),
+    [
+        (["method=entropy"], "prior="),
+        (["method=entropy", "prior=[2, 1, 1]"], None),
+        (["method=iic"], None),
+        (["method=labelled"], None),
+        (["method=sela", "network=none"], "prior="),
+        (["method=xsdc", "network=none"], "min_share and max_share"),
+        (["method=xsdc", "network=none", "max_share=0.5"], None),
+        (["method=xsdc", "network=none", "assignment=eigenvectors"], None),
+        (["method=kmeans", "network=none"], None),
+    ],
+)
+def test_that_clusters_are_taken_to_be_alike_is_said_where_it_is_so(method, given, notes):
+    kept = {item.partition("=")[0]: item for item in ["dataset=digits", "network=small_cnn", *method]}
+    say_balanced(parse(ClusterConfig, list(kept.values())), notes)
+    assert ("taken to be of the same size" in notes) == (given is not None)
+    assert given is None or given in notes
+
+
 def test_wrong_labels_are_told_to_what_smooths_labels_and_not_to_the_judge(asked, store, tracker):
     given = ["method=labelled_reverse", "epochs=12", "labels=60", "views=0"]
     right, wrong = clustering(asked(*given, "wrong=0,0.5"), store, tracker)
@@ -195,6 +216,7 @@ def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
         (["method=miadm"], "a network gets pseudo-labels for each batch"),
         (["method=labelled"], "'labelled' learns from known labels alone; give some"),
         (["method=labelled_absolute"], "'labelled_absolute' learns from known labels alone; give some"),
+        (["method=iic", "prior=[2, 1, 1]"], "prior: IIC takes none"),
         (["wrong=0.3"], "a share of labels that are drawn; give their number or share"),
         (["wrong=0.3", "labels=labels.csv"], "a share of labels that are drawn"),
         (["wrong=1.3", "labels=9"], "wrong must be a number between 0 and 1"),

@@ -121,6 +121,13 @@ def test_what_cannot_be(parameters: dict[str, Any], message: str) -> None:
         EntropyClustering(**{"n_clusters": 3, **parameters}).fit(blobs()[0])
 
 
+@pytest.mark.parametrize("objective", ["labelled", "labelled_reverse", "labelled_absolute"])
+def test_a_prior_that_has_no_part_is_refused(objective: str) -> None:
+    points, labels = blobs()
+    with pytest.raises(InputError, match=r"prior: Labelled.* takes none; leave it out"):
+        SoftmaxClustering(3, objective=objective, prior=[2, 1, 1]).fit(points, partial_labels=labels)
+
+
 @pytest.mark.parametrize("labels", [None, np.full(180, -1)])
 def test_nothing_is_learned_of_no_labels(labels: Any) -> None:
     with pytest.raises(InputError, match="learns from known labels alone"):

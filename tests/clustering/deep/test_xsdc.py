@@ -323,6 +323,11 @@ def test_more_points_than_a_batch() -> None:
         ),
         ({"representation": "lenet5"}, {}, r"lenet5 takes square grey pictures, and 15 columns are none"),
         ({"representation": "ckn_gm"}, {}, r"ckn_gm takes square colour pictures of 6 x 6 or more, and 15 columns"),
+        (
+            {"max_share": 0.5, "assignment": "eigenvectors"},
+            {},
+            r"assignment=eigenvectors knows no bounds",
+        ),
         ({"penalty": 0.0}, {}, r"penalty must be a number above 0"),
         ({}, {"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, r"cannot_link has points 1 and 0, but must_link"),
         (
