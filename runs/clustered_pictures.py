@@ -9,6 +9,7 @@ import numpy as np
 
 from clustering.errors import InputError
 from runs.cluster_config import ClusterConfig
+from runs.clustering_results import named_clusters
 from runs.clustering_trials import known_labels
 from runs.clusterings import points_of
 from runs.lineage import short
@@ -52,15 +53,13 @@ def write_pictures(result: "Clustered", store: "Store") -> Path:
         store: where it is written, unless the config says where.
     """
     data, trials = points_of(result.config), result.trials
-    known = known_labels(result.config, data)
-    names = () if known is None else known.class_names
-    labels = trials.labels[trials.chosen].astype(int).tolist()
+    labels = named_clusters(trials.labels[trials.chosen].astype(np.int64), known_labels(result.config, data)).tolist()
     confidence = trials.confidence if trials.confidence is not None else np.full(len(labels), np.nan)
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
     for file, label, sure in zip(data.names, labels, confidence.tolist(), strict=True):
-        table.writerow([file, names[label] if label < len(names) else label, "" if np.isnan(sure) else f"{sure:.4f}"])
+        table.writerow([file, label, "" if np.isnan(sure) else f"{sure:.4f}"])
     stem = f"{FOLDER}-{short(result.config.method)}-{result.n_clusters}-{result.identity[:6]}.csv"
     path = Path(result.config.output) if result.config.output else store.root / "clusters" / stem
     with store.watched():

@@ -16,6 +16,7 @@ from runs.cluster_config import ClusterConfig
 from runs.clustering_jobs import ClusteringResult
 
 if TYPE_CHECKING:
+    from clustering.known_labels import KnownLabels
     from runs.tracking import Tracker
 
 TRIALS = "trials.npz"
@@ -141,6 +142,15 @@ class Clustered(ClusteringResult[ClusterConfig]):
     """
 
     trials: Trials
+
+
+def named_clusters(labels: NDArray[np.int64], known: "KnownLabels | None") -> NDArray[Any]:
+    """(N,) clusters by the names of their classes, and by number those that known labels give none; all by number where
+    no label is known."""
+    if known is None:
+        return labels
+    names = known.class_names
+    return np.array([names[k] if 0 <= k < len(names) else str(k) for k in labels.tolist()], dtype=np.str_)
 
 
 def _deviation(values: NDArray[np.float64]) -> float:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from runs.cluster_config import ClusterConfig
+from runs.clustering_results import named_clusters
+from runs.clustering_trials import known_labels
 from runs.lineage import short
 from runs.overrides import spell
 from runs.store import write_text
@@ -22,6 +24,7 @@ from runs.table_outputs import (
 
 if TYPE_CHECKING:
     from clustering.datasets.table import Table
+    from clustering.known_labels import KnownLabels
     from runs.clustering_results import Clustered
     from runs.store import Store
 
@@ -47,7 +50,8 @@ def check_tables(configs: Sequence[ClusterConfig]) -> None:
 
 
 def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> Written:
-    """Write the rows and the page of a clustered table.
+    """Write the rows and the page of a clustered table. Clusters have the names of known labels; on the page numbers,
+    and these names beside.
 
     Args:
         result: of a config whose data set is a table.
@@ -63,11 +67,13 @@ def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> 
     confidence = trials.confidence
     if confidence is None:
         confidence = np.full(len(labels), np.nan, dtype=np.float32)
+    known = None if result.config.asked_labels() is None else known_labels(result.config, table.read())
     others = [trials.labels[i].astype(np.int64) for i in np.flatnonzero(trials.given) if i != trials.chosen]
     written = places(result.config, result.n_clusters, result.identity, contents.file, store)
     with store.watched():
         written.rows.parent.mkdir(parents=True, exist_ok=True)
-        contents.file.save(written.rows, {"cluster": labels, "confidence": np.round(confidence, 4)})
+        named = {"cluster": named_clusters(labels, known), "confidence": np.round(confidence, 4)}
+        contents.file.save(written.rows, named)
         found = Found(
             contents=contents,
             labels=labels,
@@ -88,6 +94,7 @@ def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> 
                 "run in MLflow": result.run_id,
                 "identity": result.identity,
                 "seed": str(result.config.seed),
+                **({} if known is None else {"groups by known labels": _names(known)}),
                 "starts": str(int(trials.given.sum())),
                 "columns": "in their standard deviations" if table.scale == "standard" else "as they are",
                 "settings": spell(result.config.method.options),
@@ -95,6 +102,11 @@ def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> 
         )
         write_text(written.page, table_page(found))
     return written
+
+
+def _names(known: "KnownLabels") -> str:
+    """Of the clusters, by number."""
+    return ", ".join(f"{number}: {name}" for number, name in enumerate(known.class_names))
 
 
 def _table(config: ClusterConfig) -> "Table":

@@ -52,6 +52,31 @@ def test_the_same_rows_come_out_with_clusters_and_a_page(cluster, people, tmp_pa
     assert (tmp_path / "out.html").read_text() == page
 
 
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+def test_clusters_have_the_names_of_known_labels(cluster, people, tmp_path, ending):
+    table = pd.read_csv(people)[["height", "age"]]
+    path = tmp_path / f"mine.{ending}"
+    if ending == "csv":
+        table.to_csv(path, index=False)
+    elif ending == "parquet":
+        table.to_parquet(path)
+    else:
+        np.savez(path, **{name: table[name].to_numpy() for name in table})
+    (tmp_path / "known.csv").write_text("row,label\n1,zebra\n60,adult\n")
+    output = tmp_path / f"out.{ending}"
+    given = [f"labels={tmp_path / 'known.csv'}", "starts=1", f"output={output}"]
+    code, seen = cluster(*given, path=path)
+    assert code == 0, seen.err
+    if ending == "npz":
+        found = np.load(output)["cluster"].tolist()
+    else:
+        found = (pd.read_csv if ending == "csv" else pd.read_parquet)(output)["cluster"].tolist()
+    assert found == ["zebra"] * 30 + ["adult"] * 30
+    assert "0: adult, 1: zebra" in (tmp_path / "out.html").read_text()
+    code, seen = cluster(*given, "n_clusters=3", path=path)
+    assert code == 0, seen.err
+
+
 def test_several_methods_write_beside_each_other(cluster, store):
     code, seen = cluster("n_clusters=2", "starts=2", "method=slk_means,slk_byproduct", "label=kind", "selection=null")
     assert code == 0, seen.err
