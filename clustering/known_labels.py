@@ -51,9 +51,27 @@ class KnownLabels(NamedTuple):
         return self.classes == len(self.class_names)
 
 
-def drawn_labels(data: Dataset, count: int, seed: int, wrong: float = 0.0) -> KnownLabels:
-    """The classes of so many random points: one of each class first, where there are enough; those of fewer are among
-    those of more.
+def labels_of_some(classes: NDArray[np.int64], count: int, seed: int, *, evenly: bool = True) -> NDArray[np.int64]:
+    """(N,) the classes of `count` random points, -1 of all others; those of fewer are among those of more.
+
+    Args:
+        classes: (N,) 0..C-1.
+        count: 0..N.
+        seed: of the draw.
+        evenly: as many of each class, or one more, as far as it has them; else, after one of each, any points.
+    """
+    order = stream(seed, "known labels").permutation(len(classes))
+    sizes = np.bincount(classes)
+    turn = np.empty(len(classes), dtype=np.int64)  # how many of its class come before a point
+    turn[np.argsort(classes[order], kind="stable")] = np.concatenate([np.arange(size) for size in sizes])
+    chosen = order[np.argsort(turn if evenly else turn > 0, kind="stable")[:count]]
+    labels = np.full(len(classes), -1, dtype=np.int64)
+    labels[chosen] = classes[chosen]
+    return labels
+
+
+def drawn_labels(data: Dataset, count: int, seed: int, wrong: float = 0.0, *, evenly: bool = True) -> KnownLabels:
+    """The classes of so many random points of a data set, see `labels_of_some`.
 
     Args:
         wrong: share of them, 0..1, that get a random class in the place of their own, which may come out again; those
@@ -68,13 +86,7 @@ def drawn_labels(data: Dataset, count: int, seed: int, wrong: float = 0.0) -> Kn
         raise InputError(
             f"labels={count}: there are {len(data.labels):,} points, and some must be left to be clustered"
         )
-    order = stream(seed, "known labels").permutation(len(data.labels))
-    classes, first = np.unique(data.labels[order], return_index=True)
-    if count >= len(classes):
-        leading = np.sort(first)
-        order = np.concatenate([order[leading], np.delete(order, leading)])
-    labels = np.full(len(data.labels), -1, dtype=np.int64)
-    labels[order[:count]] = data.labels[order[:count]]
+    labels = labels_of_some(data.labels, count, seed, evenly=evenly)
     if wrong:
         rng = stream(seed, "wrong labels")
         chosen, others = rng.random(len(labels)) < wrong, rng.integers(0, len(data.class_names), len(labels))

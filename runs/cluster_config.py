@@ -25,8 +25,8 @@ class ClusterConfig(RunConfig):
     )
     labels: str | None = key(
         None,
-        "points of known class: 50 or 5% drawn from the data set's classes, or FILE.csv with some rows' or files' own; "
-        "the others are judged",
+        "points of known class: 50, as many of each class, or 5% of all points, drawn; or FILE.csv with some rows' or "
+        "files' own; the others are judged",
     )
     wrong: Annotated[float, Within(0, 1)] = key(
         0.0, "share of the drawn labels that get a random class; methods that smooth labels are told it"

@@ -40,8 +40,10 @@ def known_labels(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None"
         return None
     if isinstance(asked, str):
         return read_labels(asked, data)
-    count = asked if isinstance(asked, int) else max(1, round(asked * data.values.shape[0]))
-    return drawn_labels(data, count, config.seed, config.wrong)
+    if isinstance(asked, int):
+        return drawn_labels(data, asked, config.seed, config.wrong)
+    # A share is a part of the points as they are: as many of each class would be all that a small one has.
+    return drawn_labels(data, max(1, round(asked * data.values.shape[0])), config.seed, config.wrong, evenly=False)
 
 
 def told(config: ClusterConfig) -> Any:

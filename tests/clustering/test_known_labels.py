@@ -7,10 +7,11 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset
 from clustering.errors import InputError
-from clustering.known_labels import drawn_coarse_labels, drawn_labels, read_labels
+from clustering.known_labels import drawn_coarse_labels, drawn_labels, labels_of_some, read_labels
 
 NAMES = ("cat", "dog", "owl")
 
@@ -25,15 +26,27 @@ def data(points: int = 30, *, classes: bool = True, names: bool = False) -> Data
     )
 
 
-@given(st.integers(1, 28), st.integers(0, 5))
-def test_so_many_are_drawn_and_those_of_fewer_are_among_them(count: int, seed: int) -> None:
-    of = data()
-    fewer, more = (drawn_labels(of, some, seed) for some in (count, count + 1))
-    assert fewer.known.sum() == count
-    assert (fewer.labels[fewer.known] == of.labels[fewer.known]).all()  # type: ignore[index]
-    if count >= 3:
-        assert set(fewer.labels[fewer.known]) == {0, 1, 2}
-        assert more.known[fewer.known].all()
+@given(st.lists(st.integers(0, 4), min_size=2, max_size=40).map(np.array), st.integers(0, 5), st.booleans(), st.data())
+def test_so_many_are_drawn_and_those_of_fewer_are_among_them(
+    classes: NDArray[np.int64], seed: int, evenly: bool, given: st.DataObject
+) -> None:
+    count = given.draw(st.integers(0, len(classes) - 1))
+    fewer, more = (labels_of_some(classes, some, seed, evenly=evenly) for some in (count, count + 1))
+    drawn = fewer >= 0
+    assert drawn.sum() == count
+    assert (fewer[drawn] == classes[drawn]).all()
+    assert (more[drawn] == classes[drawn]).all()
+    seen = len(np.unique(classes))
+    assert len(np.unique(fewer[drawn])) == min(count, seen)
+    if evenly:  # a class has fewer than another, but for one, only where it has no more
+        taken = np.bincount(fewer[drawn], minlength=5)
+        assert (taken >= np.minimum(taken.max() - 1, np.bincount(classes, minlength=5))).all()
+
+
+def test_points_that_are_not_drawn_evenly_have_the_shares_of_their_classes() -> None:
+    classes = (np.arange(5000) % 10 == 0).astype(np.int64)
+    assert np.bincount(labels_of_some(classes, 500, 0) + 1)[1:].tolist() == [250, 250]
+    assert (labels_of_some(classes, 500, 0, evenly=False) == 1).sum() == pytest.approx(50, abs=20)
 
 
 @given(st.floats(0, 0.9), st.floats(0, 0.1), st.integers(0, 5))
