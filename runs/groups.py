@@ -288,6 +288,11 @@ def fields_of(group: Group, built: Any) -> dict[str, Any]:
     return found
 
 
+def experiment(name: str) -> dict[str, Any]:
+    """The lines of `configs/experiment/NAME.yaml`."""
+    return read(options_folder("experiment") / f"{name}.yaml")
+
+
 def read(path: pathlib.Path) -> dict[str, Any]:
     """A YAML file of keys and values.
 

@@ -54,15 +54,21 @@ def resolve(
     experiments = overrides.values("experiment", overlays[0].text) if overlays else []
     below = [Assignment(key, text, origin) for key, text in (under or {}).items()]
     found: list[dict[str, Any]] = []
-    for overlay in [experiment(name.text) for name in experiments] or [below]:
+    for overlay in [lines for name in experiments for lines in experiment(name.text, typed)] or [below]:
         found += [fields for fields in _resolve(schema, overlay, typed) if fields not in found]
     for name in {fields["backbone"].name for fields in found if isinstance(fields.get("backbone"), Choice)}:
         check_backbone(name, groups.names("backbone"))
     return found
 
 
-def experiment(name: str) -> list[Assignment]:
-    """The assignments of an experiment, by its name in `configs/experiment/` or by a YAML file's path."""
+def experiment(name: str, typed: Sequence[Assignment] = ()) -> list[list[Assignment]]:
+    """The assignments of an experiment, by its name in `configs/experiment/` or by a YAML file's path: one list, or one
+    for each line of `each`, of settings that vary together.
+
+    Raises:
+        InputError: no such experiment; an `each` that is no list of settings, or some of whose keys are typed, too, so
+            that they would be put together with what was never meant for them.
+    """
     path = pathlib.Path(name)
     if path.suffix not in (".yaml", ".yml"):
         known = groups.names("experiment")
@@ -70,9 +76,22 @@ def experiment(name: str) -> list[Assignment]:
             raise unknown("experiment", name, known or ["none yet; give the path of a YAML file"])
         path = groups.folder() / "experiment" / f"{name}.yaml"
     content = groups.read(path)
+    each = content.pop("each", [{}])
+    if not (isinstance(each, list) and each and all(isinstance(line, dict) for line in each)):
+        raise InputError(f"{path}: each must be a list of settings, as - {{shot: 1, tasks: 100}}")
+    together = list(dict.fromkeys(str(key) for line in each for key in line))
+    given = {item.key.rpartition(".")[2] for item in typed}.intersection(together)
+    if 0 < len(given) < len(together):
+        raise InputError(
+            f"experiment {name}: {', '.join(together)} vary together; give all of them, or none, "
+            f"beside {', '.join(sorted(given))}"
+        )
     return [
-        Assignment(key, value if isinstance(value, str) else overrides.write(value), origin=f"experiment {name}")
-        for key, value in content.items()
+        [
+            Assignment(str(key), value if isinstance(value, str) else overrides.write(value), f"experiment {name}")
+            for key, value in (*content.items(), *line.items())
+        ]
+        for line in each
     ]
 
 
@@ -186,7 +205,11 @@ def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Cho
     ]
     if verbs:
         kind, _, name = item.origin.partition(" ")
-        whole = [verb for verb in verbs if kind == "experiment" and _takes(SCHEMAS[verb], experiment(name))]
+        whole = [
+            verb
+            for verb in verbs
+            if kind == "experiment" and all(_takes(SCHEMAS[verb], lines) for lines in experiment(name))
+        ]
         return _of_another_verb(item, [*whole, *verbs][0], bool(whole))
     other_options = [
         choice

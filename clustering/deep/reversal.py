@@ -22,7 +22,6 @@ from clustering.deep.copies import Copies
 from clustering.deep.discriminative import (
     discriminative_objective,
     dissimilarity,
-    feature_scale,
     normalised_features,
     ridge_objective,
 )
@@ -198,11 +197,6 @@ class Reversal:
         """(n, D) what the network makes of inputs (n, …), a block at a time."""
         with torch.no_grad():
             return torch.cat([self.network(inputs[i : i + _BLOCK]) for i in range(0, len(inputs), _BLOCK)])
-
-    def scale(self) -> Tensor:
-        """() the mean length of the features of labelled points, or of all where there are none."""
-        some = self.labelled if len(self.labelled) else self.others
-        return feature_scale(self.raw_features(self.inputs[some]))
 
     @property
     def _times(self) -> int:

@@ -165,6 +165,22 @@ class TestResolution:
         assert config.strategy.options["weight"] == 6
         assert len(parse(EvaluateConfig, ["experiment=both,heavy"])) == 5
 
+    def test_settings_of_an_experiment_vary_together(self, config_folder):
+        path = config_folder / "experiment" / "pairs.yaml"
+        path.write_text("strategy: simpleshot\nseed: 1,2\neach:\n- {shot: 1, query: 15}\n- {shot: 5, query: 10}\n")
+        found = parse(EvaluateConfig, ["experiment=pairs"])
+        of = [(config.sampler.options["shot"], config.sampler.options["query"], config.seed) for config in found]
+        assert of == [(1, 15, 1), (1, 15, 2), (5, 10, 1), (5, 10, 2)]
+        assert len(parse(EvaluateConfig, ["experiment=pairs", "seed=7"])) == 2
+        assert len(parse(EvaluateConfig, ["experiment=pairs", "shot=2", "query=1,3"])) == 4
+        for typed in ("shot=2", "sampler.query=3"):
+            with pytest.raises(InputError, match="experiment pairs: shot, query vary together; give all of them"):
+                parse(EvaluateConfig, ["experiment=pairs", typed])
+        for wrong in ("{shot: 1}", "[]", "[1, 5]"):
+            path.write_text(f"each: {wrong}\n")
+            with pytest.raises(InputError, match=r"pairs\.yaml: each must be a list of settings"):
+                parse(EvaluateConfig, ["experiment=pairs"])
+
     def test_a_preset_keeps_its_name_and_builds_its_plugin(self):
         (config,) = parse(EvaluateConfig, ["strategy=preset"])
         assert (config.strategy.name, config.strategy.plugin) == ("preset", "laplacianshot")
