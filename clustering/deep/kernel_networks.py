@@ -141,6 +141,8 @@ class GaussianPooling(nn.Module):
 class KernelNetwork(nn.Sequential):
     """Kernel layers and pooling, one after another; features (B, D) of images (B, C, H, W)."""
 
+    usual_step = 2.0**-6
+
     def forward(self, images: Tensor) -> Tensor:
         # Channels last: convolutions of few pixels and many channels take half the time.
         images = images.contiguous(memory_format=torch.channels_last)
@@ -191,6 +193,7 @@ class OfRows(nn.Module):
     def __init__(self, network: KernelNetwork, side: int, *, colour: bool = False) -> None:
         super().__init__()
         self.network, self.side, self.colour = network, side, colour
+        self.usual_step = network.usual_step
 
     def forward(self, rows: Tensor) -> Tensor:
         found: Tensor = self.network(self._images(rows))
@@ -210,12 +213,14 @@ class OfRows(nn.Module):
 def gradient_kernel_network(filters: int = 32, bandwidth: float = 0.6) -> KernelNetwork:
     """CKN-GM, that of the paper for CIFAR-10: images (B, 2, 32, 32), the `gradient_map` of the green channel in 0..1;
     features (B, 16 filters)."""
-    return KernelNetwork(
+    network = KernelNetwork(
         KernelLayer(2, filters, bandwidth=bandwidth),
         GaussianPooling(2),
         KernelLayer(filters, filters, 2, bandwidth=bandwidth),
         GaussianPooling(4),
     )
+    network.usual_step = 0.5
+    return network
 
 
 def gradient_cells(side: int) -> int:

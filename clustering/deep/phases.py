@@ -53,7 +53,7 @@ class Trained(NamedTuple):
     """What a training came to; the network is trained in place.
 
     Attributes:
-        trace: (steps,) the loss of every batch.
+        trace: (steps,) F of every batch, see `clustering.deep.reversal.Step`.
         residuals: (steps,) by how many points sizes were outside their bounds after balancing.
         resumed_at: steps that were found done.
     """
@@ -89,9 +89,9 @@ def train(
         batch_size: half of the points of a batch, at most; see `clustering.deep.batches`.
         seed: batches derive from it.
         folder: gets the state every twenty steps.
-        log: takes of every tenth step, counted from 1 over all phases, and of the last of each, the loss of the batch,
-            and where its M was balanced residual, entropy of M's rows (mean, in nats), smallest_cluster and
-            largest_cluster (shares of the batch), and what `observe` gives.
+        log: takes of every tenth step, counted from 1 over all phases, and of the last of each, F of the batch: where
+            labels say all, as supervised_loss; else as loss, with residual, entropy of M's rows (mean, in nats),
+            smallest_cluster and largest_cluster (shares of the batch), and what `observe` gives.
         observe: looks at the clusters that points of the batch without label would have.
         advance: counts steps, also those that were found done.
 
@@ -157,12 +157,13 @@ def _broken(what: str, step: int, folder: Path | None, kept: int) -> InputError:
 
 def _seen(training: Reversal, step: Step, observe: Observe | None, generator: np.random.Generator) -> dict[str, float]:
     """What is said of a step."""
-    values, M = {"loss": step.objective}, step.equivalence
+    M = step.equivalence
     if M is None:
-        return values
+        return {"supervised_loss": step.objective}
     sums = M.sum(1)
     rows, shares = M / sums[:, None], sums / len(M)
-    values |= {
+    values = {
+        "loss": step.objective,
         "residual": step.residual,
         "entropy": float(-torch.xlogy(rows, rows).sum(1).mean()),
         "smallest_cluster": float(shares.min()),

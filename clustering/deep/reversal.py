@@ -51,7 +51,8 @@ class Step(NamedTuple):
     """What a step saw, before it moved.
 
     Attributes:
-        objective: F of the batch.
+        objective: F of the batch. Of labels it is the loss of a regression, penalty included, and not below 0; of an M
+            that was found it may be, as that need not be the Y Y^T of any Y, nor positive semi-definite.
         residual: by how many points a cluster's size was outside its bounds after balancing; 0 where all is known.
         points: (n,) row numbers of the batch; of copies of a point that of the point.
         features: (n, D) normalised, without gradients.

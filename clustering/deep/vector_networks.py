@@ -14,7 +14,13 @@ _POINTS = 1000
 
 
 class Network(Protocol):
-    """What features are made by: a `torch.nn.Module` that knows how it begins and how it is trained."""
+    """What features are made by: a `torch.nn.Module` that knows how it begins and how it is trained.
+
+    Attributes:
+        usual_step: size of its steps where nothing is said.
+    """
+
+    usual_step: float
 
     def begin(self, inputs: Tensor, generator: np.random.Generator) -> None:
         """Choose the first parameters, by inputs (n, …)."""
@@ -42,6 +48,7 @@ class KernelMap(nn.Module):
         bandwidth: () s.
     """
 
+    usual_step = 1.0
     bandwidth: Tensor
 
     def __init__(self, dimension: int, landmarks: int = 32, *, unit_landmarks: bool = False) -> None:
@@ -77,6 +84,8 @@ class KernelMap(nn.Module):
 class LinearMap(nn.Module):
     """Projections x W^T on p directions, rows of W of length one, trained by steps along the sphere."""
 
+    usual_step = 0.1
+
     def __init__(self, dimension: int, features: int) -> None:
         super().__init__()
         self.weights = nn.Parameter(torch.zeros(features, dimension))
@@ -96,6 +105,8 @@ class LinearMap(nn.Module):
 
 class Perceptron(nn.Sequential):
     """Layers of rectified units, and linear features; trained by Adam."""
+
+    usual_step = 1e-3
 
     def __init__(self, dimension: int, hidden: tuple[int, ...] = (64,), features: int = 32) -> None:
         widths = (dimension, *hidden)

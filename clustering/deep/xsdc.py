@@ -1,9 +1,7 @@
 """XSDC: discriminative clustering that learns its features, with any share of the labels known."""
 
-import copy
-import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -11,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import linear_sum_assignment
-from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
@@ -20,19 +18,19 @@ from torch import Tensor
 from clustering.deep.constraints import Constraints, constraints
 from clustering.deep.copies import Copies
 from clustering.deep.discriminative import (
+    Ridge,
     feature_scale,
     left_out_error,
     normalised_features,
     ridge,
     ridge_objective,
 )
-from clustering.deep.kernel_networks import OfRows, gradient_cells, gradient_kernel_network, lenet5_kernel_network
 from clustering.deep.phases import Phase, train
+from clustering.deep.representations import network_of, side_of
 from clustering.deep.reversal import Assignment, Reversal
 from clustering.deep.rounding import nearest_labels, obeying_labels, spectral_labels
 from clustering.deep.size_bounds import size_bounds
 from clustering.deep.training import Advance, Log, Observe
-from clustering.deep.vector_networks import KernelMap, LinearMap, Perceptron
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows, known_clusters
 from clustering.metrics import cluster_sizes
@@ -50,11 +48,8 @@ _UNLABELLED_PENALTY = 0.1
 _ROUNDED = 2000
 """Points of which M is rounded, where labels are not known; its eigenvectors take the square of them."""
 
-_STEPS = {"kernel": 1.0, "linear": 0.1, "perceptron": 1e-3, "lenet5": 2.0**-6, "ckn_gm": 0.5}
-"""Step sizes, of three rules: of the gradient, along the sphere, and Adam's."""
 
-
-class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """X-supervised discriminative clustering (Jones, Roulet and Harchaoui): un-, semi- or fully supervised.
 
     Learns features in which a ridge regression tells the clusters apart. In turns, the relaxed equivalence matrix of a
@@ -78,8 +73,10 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         points that are left out, else 0.1. Without labels much depends on it: try several.
     min_share, max_share : least and greatest size of a cluster, as shares of a batch; 1 / K where None.
     supervised_steps : steps on labelled points alone, first, where every cluster has some. steps : on batches of all.
-    step_size : of a network's own rule; None: 0.1 along the sphere ("linear"), 1.0 times the gradient ("kernel"), 0.001
-        of Adam ("perceptron").
+    step_size : of the network's own rule: along the sphere (nearly an angle in radians, of "linear", "lenet5" and
+        "ckn_gm"), times the gradient ("kernel"), or of Adam ("perceptron"). None: its `usual_step`, of these 0.1, 2^-6,
+        0.5, 1 and 0.001.
+    supervised_step_size : of steps on labelled points alone; None: as step_size.
     decay : weight of the squared parameters, except along the sphere.
     batch_size : half of the points of a batch, at most: that many labelled points, class by class in proportion, linked
         ones with their partners in what these leave (half of it at least), and others.
@@ -100,8 +97,9 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     cluster_sizes_ : (K,) points of each. size_bounds_ : (2,) the shares that held.
     network_ : the trained network. classifier_ : `clustering.deep.discriminative.Ridge` on its normalised features.
     penalty_ : of that. objective_ : its loss with labels_ as targets, plus its penalty.
-    trace_ : (n_iter_,) the loss of every batch. residuals_ : (n_iter_,) by how many points sizes were outside their
-        bounds after balancing: much above one where links leave no room for them.
+    trace_ : (n_iter_,) the loss F of every batch: of supervised steps that of a regression on labels; of steps on all
+        points that of M, which may be below 0, for M is no Y Y^T. residuals_ : (n_iter_,) by how many points sizes were
+        outside their bounds after balancing: much above one where links leave no room for them.
     n_iter_ : steps. seconds_ : `clustering.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.
     """
@@ -204,7 +202,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         spread = (rows - self._centre).square().mean().sqrt()
         self._spread = torch.where(spread > 0, spread, 1.0)
         inputs = self._inputs(rows)
-        self.network_ = self._built(rows)
+        self.network_ = network_of(self.representation, rows.shape[1], self.n_features).to(rows)
         self.network_.begin(inputs, stream(seed, "network"))
         training = Reversal(self.network_, inputs, known, K, *bounds, self.rounds, self.assignment, copies)
         training.check_sizes(self.batch_size)
@@ -264,11 +262,43 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return (self.supervised_steps if every else 0) + (self.steps if (labels < 0).any() else 0)
 
     def weights(self) -> dict[str, Tensor]:
-        """All that was learned, by name: the network's weights, and the classifier on its features."""
+        """All that was learned, by name, for `with_weights`: network.*; of the classifier classifier.weights (D, K) and
+        classifier.intercept (K,); centre, () or (columns,), and spread (), by which rows are shifted and divided first;
+        scale (), the mean length by which features are; columns () of a row."""
         check_is_fitted(self)
         network = {f"network.{name}": each for name, each in self.network_.state_dict().items()}
         parts = {"centre": self._centre, "spread": self._spread, "scale": self._scale}
+        parts["columns"] = torch.tensor(self.n_features_in_)
         return network | {f"classifier.{name}": each for name, each in self.classifier_._asdict().items()} | parts
+
+    def with_weights(self, weights: Mapping[str, Tensor]) -> "XSDC":
+        """Take over what another fit learned, by its `weights`, to predict and transform; of the rows that it was
+        fitted to nothing is known (`labels_`, `trace_`, ...).
+
+        Raises:
+            InputError: weights of another number of clusters, another representation or n_features.
+        """
+        validate_signature(self)
+        try:
+            columns, centre = int(weights["columns"]), weights["centre"]
+            network = network_of(self.representation, columns, self.n_features).to(centre.dtype)
+            prefix = "network."
+            network.load_state_dict({name[len(prefix) :]: weights[name] for name in weights if name.startswith(prefix)})
+            classifier = Ridge(weights["classifier.weights"], weights["classifier.intercept"])
+            spread, scale = weights["spread"], weights["scale"]
+        except (KeyError, RuntimeError) as error:
+            raise InputError(
+                f"XSDC: these are not the weights of representation={self.representation!r} with n_features="
+                f"{self.n_features} ({str(error).splitlines()[-1].strip()})"
+            ) from error
+        if len(classifier.intercept) != self.n_clusters:
+            raise InputError(
+                f"XSDC: these weights tell {len(classifier.intercept)} clusters apart, and n_clusters={self.n_clusters}"
+            )
+        self.network_, self.classifier_ = network, classifier
+        self._centre, self._spread, self._scale = centre, spread, scale
+        self.n_features_in_, self._n_features_out = columns, len(classifier.weights)
+        return self
 
     def _check_bounded(self) -> None:
         """That bounds have a part in the assignment, where they are given."""
@@ -283,30 +313,10 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return None
         if self.copies > self.batch_size:
             raise InputError(f"XSDC: copies={self.copies} of a point do not fit into batch_size={self.batch_size}")
-        return Copies(self.copies, _side(pixels, "copies are made of", "set copies to 1"), seed)
-
-    def _built(self, rows: Tensor) -> Any:
-        dimension = rows.shape[1]
-        if isinstance(self.representation, torch.nn.Module):
-            return copy.deepcopy(self.representation).to(rows)
-        kinds: dict[str, Callable[[], torch.nn.Module]] = {
-            "linear": lambda: LinearMap(dimension, self.n_features),
-            "kernel": lambda: KernelMap(dimension, self.n_features),
-            "perceptron": lambda: Perceptron(dimension, features=self.n_features),
-            "ckn_gm": lambda: _ckn_gm(self.n_features, dimension),
-            "lenet5": lambda: _lenet5(
-                self.n_features, _side(dimension, "lenet5 takes", "choose another representation")
-            ),
-        }
-        if self.representation not in kinds:
-            raise InputError(
-                f"XSDC: representation must be one of {', '.join(kinds)}, or a module, not {self.representation!r}"
-            )
-        return kinds[self.representation]().to(rows)
+        return Copies(self.copies, side_of(pixels, "copies are made of", "set copies to 1"), seed)
 
     def _phases(self, training: Reversal) -> list[Phase]:
-        usual = _STEPS.get(self.representation, 0.1) if isinstance(self.representation, str) else 0.1
-        size = usual if self.step_size is None else self.step_size
+        size = float(self.network_.usual_step) if self.step_size is None else self.step_size
         first = size if self.supervised_step_size is None else self.supervised_step_size
         found = []
         # Features that tell some clusters apart would forget the others.
@@ -331,6 +341,7 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Labels for all points, and the classifier that gives them."""
         known, K = training.known, self.n_clusters
         raw = training.raw_features(training.inputs)
+        self._n_features_out = raw.shape[1]
         self._scale = feature_scale(raw[training.labelled] if len(training.labelled) else raw)
         features = normalised_features(raw, self._scale)
         self.penalty_ = self._penalty(training)
@@ -381,31 +392,3 @@ class XSDC(ClusterMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _scores(self, X: ArrayLike) -> Tensor:
         features = self._features(X)
         return type(self.classifier_)(*(part.to(features.device) for part in self.classifier_)).scores(features)
-
-
-def _lenet5(features: int, side: int) -> OfRows:
-    return OfRows(lenet5_kernel_network(features, side=side), side)
-
-
-def _ckn_gm(features: int, values: int) -> OfRows:
-    side = math.isqrt(values // 3)
-    if 3 * side**2 != values or side < 6:
-        raise InputError(
-            f"XSDC: ckn_gm takes square colour pictures of 6 x 6 or more, and {values} columns are none; choose "
-            "another representation"
-        )
-    filters, left = divmod(features, gradient_cells(side))
-    if left or not filters:
-        raise InputError(
-            f"XSDC: of pictures of {side} x {side} ckn_gm makes a multiple of {gradient_cells(side)} features, not "
-            f"{features}; set n_features to one, such as {32 * gradient_cells(side)}"
-        )
-    return OfRows(gradient_kernel_network(filters), side, colour=True)
-
-
-def _side(pixels: int, who: str, remedy: str) -> int:
-    """Of a square picture of so many grey values."""
-    side = math.isqrt(pixels)
-    if side**2 != pixels:
-        raise InputError(f"XSDC: {who} square grey pictures, and {pixels} columns are none; {remedy}")
-    return side

@@ -42,7 +42,8 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(store, tracker, note
     (result,) = clustering(asked("labels=12"), store, tracker, progress=notes)
     run = tracker.get(result.run_id)
     history = tracker.client.get_metric_history
-    assert [point.step for point in history(result.run_id, "loss")] == [10, 20, 30, 40, 45]
+    assert [point.step for point in history(result.run_id, "supervised_loss")] == [10, 20]
+    assert [point.step for point in history(result.run_id, "loss")] == [30, 40, 45]
     assert [point.step for point in history(result.run_id, "entropy")] == [30, 40, 45]
     assert [point.step for point in history(result.run_id, "watched_nmi")] == [30, 40, 45]
     assert "nothing selects by them" in run.data.tags["watched"]
@@ -85,7 +86,8 @@ def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(store, t
     (begun,) = runs_of(tracker, "cluster/spirals")
     (resumed,) = clustering(config, store, tracker, progress=notes)
     assert resumed.run_id == begun.info.run_id
-    steps = [point.step for point in tracker.client.get_metric_history(resumed.run_id, "loss")]
+    history = tracker.client.get_metric_history
+    steps = [point.step for name in ("supervised_loss", "loss") for point in history(resumed.run_id, name)]
     assert steps == [10, 20, 30, 40, 45], "none twice"
     with pytest.raises(KeyboardInterrupt):
         clustering(config, store, tracker, progress=Stopping(33), force=True)

@@ -150,8 +150,9 @@ def test_curves() -> None:
     found = run(training, recorder=recorder)
     assert recorder.steps == 60
     assert sorted(recorder.values) == [10, 20, 30, 40, 50, 60]
-    assert [recorder.values[step]["loss"] for step in (10, 60)] == [found.trace[9], found.trace[59]]
-    assert set(recorder.values[30]) == {"loss"}  # labels say all
+    assert recorder.values[10]["supervised_loss"] == found.trace[9]
+    assert recorder.values[60]["loss"] == found.trace[59]
+    assert set(recorder.values[30]) == {"supervised_loss"}  # labels say all
     last = recorder.values[60]
     assert last["watched"] == 3
     assert 0 <= last["entropy"] <= np.log(32)

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.estimator_checks import check_estimator
 
 from clustering.deep import XSDC, xsdc
-from clustering.deep.vector_networks import LinearMap
+from clustering.deep.vector_networks import LinearMap, Perceptron
 from clustering.errors import InputError
 from clustering.metrics import accuracy, cluster_sizes
 
@@ -148,6 +148,44 @@ def test_a_network_of_ones_own_is_copied() -> None:
     assert not bool(own.weights.any())
     assert model.transform(X).shape == (150, 4)
     assert clone(model).representation is not model.network_
+
+
+def test_a_network_of_ones_own_says_its_usual_step() -> None:
+    X, _ = blobs()
+
+    class Slow(Perceptron):
+        usual_step = 1e-4
+
+    kept = [small(representation=Perceptron(15), step_size=size).fit(X) for size in (None, 1e-3)]
+    slow = small(representation=Slow(15)).fit(X)
+    assert np.array_equal(kept[0].trace_, kept[1].trace_)
+    assert not np.array_equal(kept[0].trace_, slow.trace_)
+    with pytest.raises(InputError, match="representation Linear has no begin, optimizer, usual_step; see"):
+        small(representation=torch.nn.Linear(15, 4)).fit(X)
+
+
+@pytest.mark.parametrize("representation", ["linear", "kernel", "perceptron", "lenet5"])
+def test_what_was_learned_is_taken_over(representation: str) -> None:
+    X, classes = pictures(0)
+    settings = {"representation": representation, "supervised_steps": 3, "steps": 3}
+    model = small(**settings).fit(X, partial_labels=partly(classes, 5))
+    fresh, _ = pictures(1)
+    again = small(**settings).with_weights(model.weights())
+    assert np.array_equal(again.predict_proba(fresh), model.predict_proba(fresh))
+    assert np.array_equal(again.transform(fresh), model.transform(fresh))
+    for other, said in (
+        ({"n_features": 5}, "not the weights of representation=.* with n_features=5"),
+        ({"representation": "kernel" if representation == "linear" else "linear"}, "not the weights of"),
+        ({"n_clusters": 2}, "tell 3 clusters apart, and n_clusters=2"),
+    ):
+        with pytest.raises(InputError, match=said):
+            small(**(settings | other)).with_weights(model.weights())
+
+
+def test_features_have_names() -> None:
+    X, _ = blobs()
+    model = small(steps=2).set_output(transform="pandas").fit(X)
+    assert list(model.transform(X).columns) == [f"xsdc{i}" for i in range(6)]
 
 
 def pictures(seed: int, points: int = 60) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
