@@ -6,9 +6,9 @@ import torch
 from sklearn.utils.validation import has_fit_parameter
 
 from fsl.progress import Progress, quiet
-from fsl.tensor_files import write_tensors
 from runs.clustering_results import Trials
 from runs.clustering_trials import fit_all, known_coarse, told_points
+from runs.learned_methods import keep_method
 from runs.learning_run import NETWORK, LearningRun, watched_scores
 from runs.store import Store
 from runs.tracking import Tracker
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from clustering.known_labels import KnownLabels
     from runs.clusterings import Job
     from runs.shared_graphs import SharedGraphs
-
-FORMAT = "transduce representation 1"
 
 
 def learns_in_steps(job: "Job") -> bool:
@@ -53,7 +51,7 @@ def learn_in_steps(
         (model,) = fitted
         if not learning.finished:
             with store.watched():
-                write_tensors(folder / NETWORK, model.weights(), {"format": FORMAT, "method": config.method.name})
+                keep_method(folder / NETWORK, model, config.method.plugin)
         learning.keep(
             trials,
             torch.from_numpy(model.transform(data.values)).float(),
@@ -62,4 +60,6 @@ def learn_in_steps(
             {"steps": model.n_iter_},
             remedy="another penalty, more labels, or bounds nearer to the sizes that you expect",
         )
+    kept = store.cache("checkpoints") / job.identity / NETWORK
+    progress.note(f"learned method: {kept} (runs.learned_methods.learned_method of this file clusters other points)")
     return learning.run.run_id, trials

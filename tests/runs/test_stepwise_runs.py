@@ -7,16 +7,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import safetensors
 
 from clustering.errors import InputError
 from clustering.protocol import scores
 from fsl.features import FeatureBank
-from fsl.tensor_files import read_tensors
+from fsl.tensor_files import write_tensors
 from runs.cli import main
 from runs.clustering_trials import known_coarse, known_labels, known_to_method, told_points
 from runs.clusterings import clustering, points_of
 from runs.config import ClusterConfig, parse
-from runs.stepwise_runs import FORMAT
+from runs.learned_methods import learned_method
 from tests.runs.records import runs_of
 
 QUICK = [
@@ -54,8 +55,18 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(store, tracker, note
     given = ["dataset=features", f"path={bank}", "method=kmeans", "selection=null", "starts=2"]
     (learned,) = clustering(parse(ClusterConfig, given), store, tracker)
     assert learned.shape == (120, 8)
-    weights, _ = read_tensors(bank.parents[2] / "checkpoints" / result.identity / "network.safetensors", FORMAT, "")
-    assert {"network.landmarks", "classifier.weights", "scale"} <= set(weights)
+    kept = bank.parents[2] / "checkpoints" / result.identity / "network.safetensors"
+    assert f"learned method: {kept}" in notes
+    model, points = learned_method(kept), points_of(result.config).values
+    features = FeatureBank.load(bank).features
+    np.testing.assert_array_equal(model.transform(points).astype(np.float32), features)
+    assert (model.predict(points) == result.trials.labels[0]).mean() > 0.9
+    with pytest.raises(InputError, match=r"not 'transduce representation 2'; give the network\.safetensors of a run"):
+        learned_method(bank)
+    header = safetensors.safe_open(kept, framework="pt").metadata()
+    write_tensors(bank, model.weights(), header | {"settings": '{"n_features": 4}'})
+    with pytest.raises(InputError, match="not the weights of representation"):
+        learned_method(bank)
     (again,) = clustering(asked("labels=12"), store, tracker)
     assert again.reused
 

@@ -1,0 +1,38 @@
+"""What a method that learns features came to, in a file: kept by its run, and read to be applied to other points.
+
+from runs.learned_methods import learned_method
+
+model = learned_method("results/checkpoints/.../network.safetensors")  # `transduce cluster` says where it is
+model.predict(X), model.transform(X)
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from clustering.errors import InputError
+from clustering.methods import METHODS
+from fsl.tensor_files import read_tensors, write_tensors
+
+FORMAT = "transduce representation 2"
+
+
+def keep_method(path: Path, model: Any, method: str) -> None:
+    """Write the weights of a fitted method of that name, and its parameters but those of the fit's surroundings."""
+    settings = {name: value for name, value in model.get_params().items() if name not in ("random_state", "device")}
+    write_tensors(path, model.weights(), {"format": FORMAT, "method": method, "settings": json.dumps(settings)})
+
+
+def learned_method(path: str | Path) -> Any:
+    """The method whose weights a run kept, on the CPU: it predicts clusters of new rows and transforms them.
+
+    Raises:
+        InputError: no such file, or none that this version reads.
+    """
+    remedy = "give the network.safetensors of a run that learned features in steps, or run it again"
+    weights, header = read_tensors(Path(path), FORMAT, remedy)
+    try:
+        model = METHODS.load(header["method"])(**json.loads(header["settings"]))
+        return model.with_weights(weights)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"{path}: {error}; {remedy}") from error
