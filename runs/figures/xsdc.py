@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from runs import groups
 from runs.config import ClusterConfig
 from runs.figures.accuracy_along import Along, Panels, compared, drawing, gains
 from runs.lineage import short
+from runs.overrides import write
 
 ALL, SUPERVISED, UNTRAINED = "XSDC", "supervised steps alone", "untrained"
 SEEDS = "1,2,3"
@@ -23,9 +25,10 @@ SHORT = {"steps": "200", "batch_size": "512"}
 MNIST_SHORT = {**MNIST, "dataset": "mnist_small", "per_class": "2000", **SHORT}
 ELSEWHERE = {"method": "xsdc", "batch_size": "512", **ONE_RUN}  # steps=60, as of its own
 SEEDED = {"method": "seeded_kmeans", "metric": "linear,inverse_covariance,gaussian", **ONE_RUN}
-# Powers of two that the authors selected by labels: supervised steps, steps on all points.
-MNIST_STEPS = {"50": (-7, -6), "100": (-5, -5), "500": (-5, -9)}
-MAGIC_STEPS = {"50": (-2, -10), "100": (-1, -10), "500": (-2, -10)}
+MNIST_AT, MAGIC_AT = (  # numbers of labels, with the step sizes that the authors selected
+    [{key: write(value) for key, value in line.items()} for line in groups.experiment(name)["each"]]
+    for name in ("xsdc_mnist", "xsdc_magic")
+)
 MNIST_COPIES = {"50": "16", "100": "8", "500": "2"}  # that they selected likewise
 AT = {"labels": "50", "step_size": str(2.0**-6)}  # of MNIST, where something else varies
 
@@ -38,17 +41,11 @@ def stage(config: ClusterConfig) -> str:
     return SUPERVISED if options.get("supervised_steps") else UNTRAINED
 
 
-def at_labels(count: str, powers: tuple[int, int]) -> dict[str, str]:
-    """Settings at a number of labels, whose step sizes the authors selected."""
-    first, then = (str(2.0**power) for power in powers)
-    return {"labels": count, "supervised_step_size": first, "step_size": then}
-
-
-def stages(settings: Mapping[str, str], sizes: Mapping[str, tuple[int, int]]) -> list[dict[str, str]]:
+def stages(settings: Mapping[str, str], each: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Settings of the three stages of the paper at each number of labels."""
     found = []
-    for count, powers in sizes.items():
-        at = {**settings, **at_labels(count, powers)}
+    for line in each:
+        at = {**settings, **line}
         found += [
             at,
             at | {"steps": "0"},
@@ -89,10 +86,10 @@ def _by_labels(panels: Panels) -> str:
 BY_LABELS = drawing(
     Along("known labels", _known, stage, lambda config: short(config.dataset), _by_labels),
     (
-        *stages(MNIST, MNIST_STEPS),
+        *stages(MNIST, MNIST_AT),
         {**MNIST, "step_size": str(2.0**-2), "supervised_steps": "0"},
         {**MNIST, "steps": "0", "supervised_steps": "0"},
-        *stages(MAGIC, MAGIC_STEPS),
+        *stages(MAGIC, MAGIC_AT),
         {**MAGIC, "supervised_steps": "0"},
         {**MAGIC, "steps": "0", "supervised_steps": "0"},
     ),
@@ -121,10 +118,10 @@ BY_METRIC = drawing(
     Along("known labels", _known, _metric, lambda config: short(config.dataset), _by_metric),
     (
         {**MNIST, "step_size": str(2.0**-2), "supervised_steps": "0"},
-        *(MNIST | at_labels(count, powers) for count, powers in MNIST_STEPS.items()),
+        *(MNIST | at for at in MNIST_AT),
         {**SEEDED, "dataset": "mnist", "labels": "null,50,100,500"},
         {**MAGIC, "supervised_steps": "0"},
-        *(MAGIC | at_labels(count, powers) for count, powers in MAGIC_STEPS.items()),
+        *(MAGIC | at for at in MAGIC_AT),
         {**SEEDED, "dataset": "magic", "labels": "null,50,100,500"},
     ),
     ({**ELSEWHERE, "labels": "50,100,500"}, {**SEEDED, "labels": "50,100,500"}),
@@ -143,7 +140,7 @@ def _by_assignment(panels: Panels) -> str:
 _BOTH = "balancing,pseudo_labels"
 BY_ASSIGNMENT = drawing(
     Along("known labels", _known, _assignment, lambda config: short(config.dataset), _by_assignment),
-    tuple(MNIST | at_labels(count, powers) | {"assignment": _BOTH} for count, powers in MNIST_STEPS.items()),
+    tuple(MNIST | at | {"assignment": _BOTH} for at in MNIST_AT),
     ({**ELSEWHERE, "labels": "50,100,500", "assignment": _BOTH},),
 )
 
@@ -168,8 +165,8 @@ def _by_copies(panels: Panels) -> str:
 BY_COPIES = drawing(
     Along("known labels", _known, _copied, lambda config: short(config.dataset), _by_copies),
     (
-        *(MNIST | at_labels(count, powers) | {"assignment": _BOTH} for count, powers in MNIST_STEPS.items()),
-        *(MNIST | at_labels(count, MNIST_STEPS[count]) | {"copies": copies} for count, copies in MNIST_COPIES.items()),
+        *(MNIST | at | {"assignment": _BOTH} for at in MNIST_AT),
+        *(MNIST | at | {"copies": MNIST_COPIES[at["labels"]]} for at in MNIST_AT),
     ),
     (
         {**ELSEWHERE, "labels": "50,100,500", "assignment": _BOTH},
@@ -231,7 +228,7 @@ def _by_constraints(panels: Panels) -> str:
 NOTHING = "labels alone"
 _FOUR_OR_NINE = {"coarse": "[4, 9]"}
 _PAIRS = {"links": "200"}
-_AT_LABELS = [MNIST_SHORT | at_labels(count, powers) for count, powers in MNIST_STEPS.items()]
+_AT_LABELS = [MNIST_SHORT | at for at in MNIST_AT]
 BY_CONSTRAINTS = drawing(
     Along("known labels", _known, _constraints, lambda config: short(config.dataset), _by_constraints),
     tuple(at | known for known in ({}, _FOUR_OR_NINE, _PAIRS) for at in _AT_LABELS),

@@ -113,6 +113,14 @@ def test_all_names_stand_in_the_picture():
     assert 0 <= box.x0 < box.x1 <= figure.bbox.width
 
 
+@pytest.mark.parametrize("name", ["xsdc_mnist", "xsdc_magic"])
+def test_a_table_and_a_figure_of_the_same_have_the_same_runs(name):
+    by_labels = [config.result_keys() for config in drawing("xsdc/3").configs("xsdc/3", "", [], print)]
+    table = parse(ClusterConfig, [f"experiment={name}", *(["classifier=nearest"] if name == "xsdc_magic" else [])])
+    assert len(table) == 3 * 2 * 3
+    assert all(config.result_keys() in by_labels for config in table)
+
+
 def test_configs_of_the_figures():
     """Seeds are paired, and what varies is what the axis shows."""
     by_labels = drawing("xsdc/3").configs("xsdc/3", "", [], print)
