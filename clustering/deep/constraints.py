@@ -125,6 +125,39 @@ def constraints(
     return Constraints(groups, csr_array(apart), labels, coarse)
 
 
+def check_room(known: Constraints, clusters: int) -> None:
+    """That every point has a cluster left that it is not known to be apart from. Whether all have one together, which
+    is to colour a graph, is not looked at.
+
+    Raises:
+        InputError: one has none, with points of each cluster that it is apart from.
+    """
+    labels = np.full(known.apart.shape[0], -1, dtype=np.int64)
+    labels[known.groups] = known.labels
+    one, other = known.apart.nonzero()
+    kept = (labels[one] < 0) & (labels[other] >= 0)
+    taken = csr_array((np.ones(int(kept.sum())), (one[kept], labels[other][kept])), shape=(len(labels), clusters))
+    full = np.flatnonzero(np.diff(taken.indptr) == clusters)
+    if len(full):
+        group = int(full[0])
+        point = int(np.flatnonzero(known.groups == group)[0])
+        others = known.apart.indices[known.apart.indptr[group] : known.apart.indptr[group + 1]]
+        near = np.isin(known.groups, others)
+        examples = ", ".join(str(np.flatnonzero(near & (known.labels == k))[0]) for k in range(clusters))
+        raise InputError(
+            f"cannot_link keeps point {point} apart from all {clusters} clusters, by points {examples} or points linked "
+            f"with them, whose labels are 0..{clusters - 1}: take a pair or a label out"
+        )
+
+
+def broken_links(known: Constraints, labels: NDArray[np.int64]) -> int:
+    """How many groups that are known to be apart have the same label, (N,) labels: pairs of groups."""
+    of_group = np.full(known.apart.shape[0], -1, dtype=np.int64)
+    of_group[known.groups] = labels
+    one, other = known.apart.nonzero()
+    return int((of_group[one] == of_group[other]).sum()) // 2
+
+
 def pairs(name: str, given: ArrayLike | None, points: int) -> NDArray[np.int64]:
     """(p, 2) pairs of points 0..N-1, as `name` was given; none where None.
 

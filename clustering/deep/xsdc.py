@@ -15,7 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clustering.deep.constraints import Constraints, constraints
+from clustering.deep.constraints import Constraints, broken_links, check_room, constraints
 from clustering.deep.copies import Copies
 from clustering.deep.discriminative import (
     Ridge,
@@ -177,7 +177,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
         Warns:
             UserWarning: more points are known to be in one cluster than equal sizes have, and no bounds are given.
-            ConvergenceWarning: a cluster has no point in the end.
+            ConvergenceWarning: a cluster has no point in the end, or points that are known to be apart are in one.
         """
         validate_signature(self)
         rows = checked_rows(self, X, reset=True, device=self.device)
@@ -189,6 +189,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         known = constraints(
             points, labels=given, must_link=must_link, cannot_link=cannot_link, coarse_labels=coarse_labels
         )
+        check_room(known, K)
         self._check_bounded()
         bounds = (
             size_bounds(known, K, self.min_share, self.max_share) if self.assignment == "balancing" else (1 / K,) * 2
@@ -223,6 +224,15 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.n_iter_, self.size_bounds_ = len(done.trace), np.array(bounds)
         self._classify(training, stream(seed, "rounding"))
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
+        broken = broken_links(known, self.labels_)
+        if broken:
+            warnings.warn(
+                f"XSDC: {broken} pairs of points, or of linked sets of them, that are known to be apart are in one "
+                f"cluster: more of them are apart from each other than {K} clusters allow, or labels were not found "
+                "that do",
+                ConvergenceWarning,
+                stacklevel=2,
+            )
         empty = int((self.cluster_sizes_ == 0).sum())
         if empty:
             warnings.warn(

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustering.deep.constraints import constraints
+from clustering.deep.constraints import broken_links, check_room, constraints
 from clustering.errors import InputError
 
 
@@ -70,6 +70,27 @@ def test_all_that_follows_is_known(
     told = found.labels >= 0
     np.testing.assert_array_equal(found.labels[told], classes[told])
     np.testing.assert_array_equal(told, (together & (labels >= 0)).any(axis=1))
+
+
+def test_a_point_that_is_apart_from_every_cluster_is_refused() -> None:
+    labels = np.array([0, 1, 2, -1, -1, -1, -1])
+    free = constraints(7, labels=labels, cannot_link=[(3, 0), (3, 1), (4, 5)])
+    check_room(free, 3)
+    linked = {"must_link": [(3, 4), (2, 6)], "cannot_link": [(3, 0), (3, 1), (4, 6)]}
+    check_room(constraints(7, labels=labels, **linked), 4)
+    with pytest.raises(InputError, match=r"point 3 apart from all 3 clusters, by points 0, 1, 2 or points linked with"):
+        check_room(constraints(7, labels=labels, **linked), 3)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)).filter(lambda pair: pair[0] != pair[1]), max_size=12),
+    st.data(),
+)
+def test_broken_links_are_counted(pairs_: list[tuple[int, int]], drawn: st.DataObject) -> None:
+    labels = np.array(drawn.draw(st.lists(st.integers(0, 2), min_size=8, max_size=8)))
+    apart = {(min(pair), max(pair)) for pair in pairs_}
+    expected = sum(bool(labels[one] == labels[other]) for one, other in apart)
+    assert broken_links(constraints(8, cannot_link=pairs_), labels) == expected
 
 
 def test_without_anything_known_there_is_the_diagonal() -> None:

@@ -1,5 +1,6 @@
 """XSDC: scikit-learn's contract, any share of labels, links, sizes, and input that cannot be."""
 
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -314,6 +315,15 @@ def test_steps_are_counted_before_they_are_taken() -> None:
         model = small(steps=3, supervised_steps=2)
         assert model.planned_steps(labels) == model.fit(X, partial_labels=labels).n_iter_ == steps
     assert small(steps=3).planned_steps() == 3
+
+
+def test_pairs_apart_that_clusters_do_not_allow_are_said() -> None:
+    X, _ = blobs()
+    clique = list(combinations(range(4), 2))
+    with pytest.warns(ConvergenceWarning, match="XSDC: 1 pairs of points"):
+        small(steps=2).fit(X, cannot_link=clique)
+    with pytest.raises(InputError, match="cannot_link keeps point 3 apart from all 3 clusters"):
+        small(steps=2).fit(X, partial_labels=[0, 1, 2] + 147 * [-1], cannot_link=clique)
 
 
 def test_labels_of_nothing_are_no_labels() -> None:
