@@ -145,8 +145,8 @@ def check_room(known: Constraints, clusters: int) -> None:
         near = np.isin(known.groups, others)
         examples = ", ".join(str(np.flatnonzero(near & (known.labels == k))[0]) for k in range(clusters))
         raise InputError(
-            f"cannot_link keeps point {point} apart from all {clusters} clusters, by points {examples} or points linked "
-            f"with them, whose labels are 0..{clusters - 1}: take a pair or a label out"
+            f"cannot_link keeps point {point} apart from all {clusters} clusters, by points {examples} or points "
+            f"linked with them, whose labels are 0..{clusters - 1}: take a pair or a label out"
         )
 
 

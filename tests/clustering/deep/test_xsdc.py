@@ -57,6 +57,7 @@ def test_any_share_of_labels(each: int) -> None:
     assert model.cluster_sizes_.tolist() == cluster_sizes(model.labels_, 3).tolist()
     assert len(model.trace_) == len(model.residuals_) == model.n_iter_
     assert model.transform(fresh).shape == (150, 6)
+    assert model.get_feature_names_out().tolist() == [f"xsdc{i}" for i in range(6)]  # so that set_output works
 
 
 def test_probabilities_are_distributions_and_agree_with_predictions() -> None:
@@ -181,12 +182,6 @@ def test_what_was_learned_is_taken_over(representation: str) -> None:
     ):
         with pytest.raises(InputError, match=said):
             small(**(settings | other)).with_weights(model.weights())
-
-
-def test_features_have_names() -> None:
-    X, _ = blobs()
-    model = small(steps=2).set_output(transform="pandas").fit(X)
-    assert list(model.transform(X).columns) == [f"xsdc{i}" for i in range(6)]
 
 
 def pictures(seed: int, points: int = 60) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
