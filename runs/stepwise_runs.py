@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 import torch
-from sklearn.utils.validation import has_fit_parameter
 
+from clustering.deep.stepwise_method import StepwiseMethod
 from fsl.progress import Progress, quiet
 from runs.clustering_results import Trials
 from runs.clustering_trials import fit_all, known_coarse, told_points
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 
 
 def learns_in_steps(job: "Job") -> bool:
-    """Whether one training is asked for, of a method whose `fit` tells how it goes on."""
+    """Whether one training is asked for, of a method that has what a training needs."""
     config = job.config
-    return config.starts == 1 and job.selection is None and has_fit_parameter(config.method.build(), "advance")
+    return config.starts == 1 and job.selection is None and isinstance(config.method.build(), StepwiseMethod)
 
 
 def learn_in_steps(

@@ -11,6 +11,7 @@ from clustering.deep.kernel_networks import OfRows, gradient_cells, gradient_ker
 from clustering.deep.vector_networks import KernelMap, LinearMap, Perceptron
 from clustering.errors import InputError
 
+_GREY = "colour=grey makes such of pictures of your own; or choose another representation"
 _PARTS = ("begin", "optimizer", "usual_step")
 
 
@@ -53,7 +54,7 @@ def side_of(pixels: int, who: str, remedy: str) -> int:
 
 
 def _lenet5(columns: int, features: int) -> OfRows:
-    side = side_of(columns, "lenet5 takes", "choose another representation")
+    side = side_of(columns, "lenet5 takes", _GREY)
     return OfRows(lenet5_kernel_network(features, side=side), side)
 
 

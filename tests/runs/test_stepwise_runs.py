@@ -176,6 +176,20 @@ def test_clusters_without_points_are_said(store, tracker, notes, starts):
     assert sum(f"{lost} of 3 clusters have no points" in note for note in notes.notes) == 1
 
 
+def test_a_method_of_ones_own_is_one_if_it_has_all_that_is_needed(store, tracker, notes):
+    given = ["dataset=tiny_points:Unlabelled", "n_clusters=2", "starts=1", "selection=null"]
+    (found,) = clustering(parse(ClusterConfig, [*given, "method=tiny_steps:Signs"]), store, tracker, progress=notes)
+    steps = tracker.client.get_metric_history(found.run_id, "loss")
+    assert [point.step for point in steps] == [1, 2, 3]
+    weights = store.cache("checkpoints") / found.identity / "network.safetensors"
+    points = points_of(found.config).values
+    model = learned_method(weights)
+    np.testing.assert_array_equal(model.transform(points)[:, 0] > 0, found.trials.labels[0] == 1)
+    (plain,) = clustering(parse(ClusterConfig, [*given, "method=tiny_steps:Counting"]), store, tracker)
+    assert not (store.cache("checkpoints") / plain.identity).exists()
+    np.testing.assert_array_equal(plain.trials.labels, found.trials.labels)
+
+
 def test_several_starts_are_no_training_of_their_own(store, tracker):
     (found,) = clustering(asked("starts=2", "labels=12", "steps=5"), store, tracker)
     assert found.trials.given.sum() == 2

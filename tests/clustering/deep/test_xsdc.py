@@ -364,7 +364,7 @@ def test_more_points_than_a_batch() -> None:
             {},
             r"representation must be one of linear, .*, lenet5, or a module",
         ),
-        ({"representation": "lenet5"}, {}, r"lenet5 takes square grey pictures, and 15 columns are none"),
+        ({"representation": "lenet5"}, {}, r"lenet5 takes square grey pictures, .* none; colour=grey makes such"),
         ({"representation": "ckn_gm"}, {}, r"ckn_gm takes square colour pictures of 6 x 6 or more, and 15 columns"),
         (
             {"max_share": 0.5, "assignment": "eigenvectors"},
