@@ -20,7 +20,8 @@ class DeepNetwork:
     """A network and its training.
 
     Attributes:
-        architecture: of `clustering.deep.NETWORKS`, or a backbone of this project or of timm.
+        architecture: of `clustering.deep.NETWORKS`, a backbone of this project or of timm, or "module:function", which
+            is called with the number of channels, or of values a row, and gives a module, inputs to features (n, D).
         inner: side of the inner square of a picture that the network sees; null: all of it.
         epochs, batch_size, learning_rate, weight_decay, views: see `clustering.deep.training.DeepTraining`.
         agreement: weight of the symmetric divergence between the predictions of views, in objectives that have it.

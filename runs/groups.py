@@ -204,10 +204,17 @@ def load(group: Group, plugin: str) -> Any:
         built = getattr(importlib.import_module(module), attribute)
     if group.estimators:
         if not (isinstance(built, type) and hasattr(built, "fit") and hasattr(built, "get_params")):
-            raise InputError(f"{group.key} {plugin!r} must name an estimator, with fit and get_params")
+            raise InputError(f"{group.key} {plugin!r} must name an estimator, with fit and get_params{_remedy(built)}")
     elif not (isinstance(built, type) and dataclasses.is_dataclass(built)):
         raise InputError(f"{group.key} {plugin!r} must name a dataclass, since its fields are its config")
     return built
+
+
+def _remedy(built: Any) -> str:
+    """How what is no estimator is given instead."""
+    if not (hasattr(built, "targets") and hasattr(built, "loss")):
+        return ""
+    return f"; an objective is given as method=softmax objective={built.__module__}:{built.__qualname__}"
 
 
 def folder() -> pathlib.Path:
@@ -268,6 +275,11 @@ def _option(group: str, name: str) -> Choice:
         if ":" not in name and name not in names(group):
             raise kind.plugins.unknown(name, names(group), kind.key)
         return Choice(group, name, fields_of(kind, load(kind, name)))
+    if kind.name == "network" and ":" in name:
+        raise InputError(
+            f"network={name}: a network of your own is an architecture: network=small_cnn "
+            f"architecture={name} trains it with the settings of small_cnn"
+        )
     if kind.builds:
         raise unknown(kind.key, name, names(group))
     return Choice(group, name, plugin=name.removeprefix(TIMM))

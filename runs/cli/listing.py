@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from clustering.deep import OBJECTIVES
 from clustering.errors import InputError, unknown
 from runs import groups
 from runs.cli.flags import Flags, describe
@@ -117,7 +118,23 @@ def _class(group: str, name: str) -> tuple[Any, str]:
 
 
 def _files(group: str) -> Callable[[], list[dict[str, Any]]]:
-    return lambda: [{"name": name, "about": groups.comment(group, name)} for name in groups.names(group)]
+    nothing = GROUPS[group].nothing if group in GROUPS else ""
+    return lambda: [
+        {"name": name, "about": groups.comment(group, name)} for name in groups.names(group) if name != nothing
+    ]
+
+
+def _objectives() -> list[dict[str, Any]]:
+    """By what their methods say, which is there without torch; else by their first line."""
+    rows = []
+    for name in OBJECTIVES.names():
+        about = groups.comment("method", name)
+        try:
+            about = about or _first_line(OBJECTIVES.load(name).__doc__)
+        except InputError as error:
+            about = str(error)
+        rows.append({"name": name, "about": about})
+    return rows
 
 
 def _first_line(text: str | None) -> str:
@@ -135,6 +152,8 @@ KINDS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "methods": _plugins("method"),
     "fair_datasets": _plugins("fair_dataset"),
     "fair_methods": _plugins("fair_method"),
+    "networks": _files("network"),
+    "objectives": _objectives,
     "selections": _files("selection"),
     "experiments": _files("experiment"),
     "tables": _tables,
@@ -151,6 +170,8 @@ ALSO = {  # what else a kind may be called
     "methods": ("method",),
     "fair_datasets": ("fair_dataset",),
     "fair_methods": ("fair_method",),
+    "networks": ("network",),
+    "objectives": ("objective",),
     "selections": ("selection",),
     "experiments": ("experiment",),
     "tables": ("table",),

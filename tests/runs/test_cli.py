@@ -313,7 +313,11 @@ def test_a_strategy_of_ones_own_in_the_working_folder(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "kind", ["strategies", "samplers", "benchmarks", "backbones", "trainings", "experiments", "tables"]
+    "kind",
+    [
+        *("strategies", "samplers", "benchmarks", "backbones", "trainings", "networks", "objectives", "experiments"),
+        "tables",
+    ],
 )
 def test_list_tells_what_each_is(kind, capsys):
     assert main(["list", kind, "--json"]) == 0

@@ -383,6 +383,11 @@ def test_an_estimator_of_another_package_is_a_method():
     assert config.method.build().min_cluster_size == 7
     with pytest.raises(InputError, match="must name an estimator"):
         parse(ClusterConfig, ["method=json:JSONDecoder"])
+    with pytest.raises(InputError, match=r"get_params; .* method=softmax objective=clustering.deep.objectives:IMSAT"):
+        parse(ClusterConfig, ["method=clustering.deep.objectives:IMSAT"])
+    # A network is given likewise, but it is no option of its own.
+    with pytest.raises(InputError, match="network=small_cnn architecture=own:convs"):
+        parse(ClusterConfig, ["network=own:convs"])
 
 
 def test_each_verb_decides_its_own_parameters_and_no_others():

@@ -57,7 +57,7 @@ LINES = {
     "report result=x": (2, "results"),
     "report results=a,b": (2, "one value"),
     "report --opne": (2, "--open"),
-    "list backbones trainings experiments tables": (0, ""),
+    "list backbones trainings networks objectives experiments tables": (0, ""),
     "evalute": (2, "evaluate"),
     "evaluate benchmark=glyfs": (2, "glyphs"),
     "evaluate benchmark=glyphs strategy=laplaceshot": (2, "laplacianshot"),
