@@ -144,7 +144,11 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
     labels = np.full(data.values.shape[0], -1, dtype=np.int64)
     for place, (row, name) in given.items():
         if name not in numbers:
-            raise InputError(f"{file.path}: {file.place(row)}: {unknown('class', name, classes)}")
+            raise InputError(
+                f"{file.path}: {file.place(row)}: {unknown('class', name, classes)}. The data set has classes of its "
+                "own (a table's column label=, the sub-folders of pictures): give labels by these names, or leave its "
+                "classes out"
+            )
         labels[place] = numbers[name]
     if (labels >= 0).all():
         raise InputError(f"{file.path}: every point has a label, so that none is left to be clustered")

@@ -50,8 +50,8 @@ def check_tables(configs: Sequence[ClusterConfig]) -> None:
 
 
 def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> Written:
-    """Write the rows and the page of a clustered table. Clusters have the names of known labels; on the page numbers,
-    and these names beside.
+    """Write the rows and the page of a clustered table. Clusters have the names of known labels; on the page numbers
+    with these names beside.
 
     Args:
         result: of a config whose data set is a table.
@@ -90,11 +90,12 @@ def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> 
             },
             output=written.rows.name,
             classes=None if table.label is None else contents.file.column(table.label).astype("str").to_numpy(),
+            told=_told(result.config, known),
+            names=() if known is None else known.class_names,
             facts={
                 "run in MLflow": result.run_id,
                 "identity": result.identity,
                 "seed": str(result.config.seed),
-                **({} if known is None else {"groups by known labels": _names(known)}),
                 "starts": str(int(trials.given.sum())),
                 "columns": "in their standard deviations" if table.scale == "standard" else "as they are",
                 "settings": spell(result.config.method.options),
@@ -104,9 +105,14 @@ def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> 
     return written
 
 
-def _names(known: "KnownLabels") -> str:
-    """Of the clusters, by number."""
-    return ", ".join(f"{number}: {name}" for number, name in enumerate(known.class_names))
+def _told(config: ClusterConfig, known: "KnownLabels | None") -> list[str]:
+    """What the method was told of rows, in words that follow "The computer was told"."""
+    found = [] if known is None else [f"the groups of {int(known.known.sum()):,} rows"]
+    if config.links is not None:
+        found.append(f"of {config.links:,} pairs of rows whether they belong together")
+    if config.coarse is not None:
+        found.append(f"of half of the rows whether they are of {' or '.join(map(str, config.coarse))}")
+    return found
 
 
 def _table(config: ClusterConfig) -> "Table":

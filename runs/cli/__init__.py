@@ -161,12 +161,13 @@ def _interrupted(given: Sequence[str]) -> str:
         "table",
         "figure",
     ):
-        if given[0] in ("cluster", "fair"):
+        trains = any(word.startswith("network=") and word != "network=none" for word in given)
+        if given[0] == "fair" or (given[0] == "cluster" and not trains):
             whole = "all weights of a path" if given[0] == "fair" else "all starts and settings of a method"
-            learned = "" if given[0] == "fair" else ", but a training that learns features goes on"
+            learned = "" if given[0] == "fair" else "a training that learns features goes on; else "
             return (
-                f"\ntransduce: interrupted. Finished runs are kept; {whole} are one run, and the one that was "
-                f"interrupted begins anew{learned}.\nTo go on, give the same command again."
+                f"\ntransduce: interrupted. Finished runs are kept; {learned}{whole} are one run, and the one that was "
+                "interrupted begins anew.\nTo go on, give the same command again."
             )
         return (
             "\ntransduce: interrupted. Finished runs, features and checkpoints are kept, and training up to "

@@ -37,6 +37,8 @@ class Found:
         next_commands: what to type for other numbers of clusters, by that number.
         output: where the rows with their clusters are.
         classes: (N,) known classes, to be compared with; None where there are none.
+        told: what the method was told of rows, as "the groups of 20 rows"; empty where it saw the columns alone.
+        names: of the clusters by known labels, from cluster 0; those after them have none.
         facts: what an expert wants to know, by its name.
     """
 
@@ -51,6 +53,8 @@ class Found:
     next_commands: Mapping[int, str]
     output: str
     classes: NDArray[Any] | None = None
+    told: Sequence[str] = ()
+    names: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -121,6 +125,7 @@ def table_page(found: Found) -> str:
             crossed=_crossed(found, groups),
             unused=_unused(found.contents),
             percent=percent,
+            named=dict(enumerate(found.names)),
         )
     )
 

@@ -150,7 +150,7 @@ def test_without_classes_the_labels_are_the_classes_and_numbers_are_names(tmp_pa
         ("row,label\n0,cat\n", r"row '0' is none of 1\.\.30"),
         ("row,label\nx,cat\n", "row 'x' is none of"),
         ("row,label\n1,cat\n1,dog\n", "line 2 and line 3 are of the same point, with labels 'cat' and 'dog'"),
-        ("row,label\n1,cot\n", "line 2: unknown class 'cot'; did you mean 'cat'"),
+        ("row,label\n1,cot\n", "line 2: unknown class 'cot'; did you mean 'cat'.*has classes of its own"),
         ("row,kind\n1,cat\n", "columns row, kind, and none is called label"),
         ("number1,label\n1,cat\n", "none is called row or file"),
         ("file,label\na/0.pn,cat\n", "line 2: unknown file 'a/0.pn'; did you mean"),

@@ -1,6 +1,7 @@
 """Verbs, exit codes, and what goes to which stream. The stages themselves are stood in for."""
 
 import errno
+import importlib
 import json
 import os
 import subprocess
@@ -279,6 +280,27 @@ def test_interruption_says_what_is_kept(monkeypatch, capsys):
     shown = capsys.readouterr().err
     assert "kept" in shown
     assert "same command" in shown
+
+
+@pytest.mark.parametrize(
+    ("given", "anew"),
+    [
+        (["cluster", "network=small_cnn"], False),
+        (["cluster", "network=none"], True),
+        (["cluster"], True),
+        (["fair"], True),
+        (["train", "network=small_cnn"], False),
+    ],
+)
+def test_of_a_network_that_is_trained_nothing_begins_anew(monkeypatch, capsys, given, anew):
+    def stopped(flags, console):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(importlib.import_module(cli.VERBS[given[0]][0]), "run", stopped)
+    assert main(given) == 130
+    shown = capsys.readouterr().err
+    assert ("begins anew" in shown) == anew
+    assert ("last finished epoch" in shown) == (not anew)
 
 
 def test_a_reader_that_went_away_is_no_error():

@@ -72,7 +72,11 @@ def test_clusters_have_the_names_of_known_labels(cluster, people, tmp_path, endi
     else:
         found = (pd.read_csv if ending == "csv" else pd.read_parquet)(output)["cluster"].tolist()
     assert found == ["zebra"] * 30 + ["adult"] * 30
-    assert "0: adult, 1: zebra" in (tmp_path / "out.html").read_text()
+    page = (tmp_path / "out.html").read_text()
+    assert "Group 0 (adult): 30 rows" in page
+    assert "Group 1 (zebra): 30 rows" in page
+    assert "The computer was told the groups of 2 rows; of the other rows it saw these numbers" in page
+    assert "Nobody told the computer" not in page
     code, seen = cluster(*given, "n_clusters=3", path=path)
     assert code == 0, seen.err
 

@@ -52,6 +52,21 @@ def test_it_says_what_is_so(tmp_path, ages):
     assert "transduce cluster n_clusters=4" in seen
 
 
+def test_what_the_computer_was_told_is_said_and_names_are_beside_the_numbers(tmp_path, ages):
+    labels, classes = [1, 1, 1, 0, 0, 2], np.array(["young"] * 3 + ["old"] * 3)
+    told = {"told": ["the groups of 2 rows", "of 3 pairs of rows whether they belong together"]}
+    seen = text(table_page(found(tmp_path, ages, labels, classes=classes, names=["<old>", "young"], **told)))
+    assert "told the groups of 2 rows, and of 3 pairs of rows whether they belong together; of the other rows" in seen
+    assert "Nobody told the computer" not in seen
+    assert "classes were not used" not in seen
+    assert "random start, and was told the same each time" in seen
+    assert "Group 0 (<old>): 2 rows" in seen
+    assert "Group 2: 1 row" in seen
+    seen = text(table_page(found(tmp_path, ages, labels, classes=classes)))
+    assert "Nobody told the computer" in seen
+    assert "The classes were not used to find the groups." in seen
+
+
 def test_known_classes_lost_groups_and_silent_methods(tmp_path, ages):
     nothing = np.full(6, np.nan)
     classes = np.array(["young"] * 3 + ["old"] * 3)
