@@ -16,6 +16,9 @@ from torch import Tensor
 
 from clustering.errors import InputError
 
+PENALTIES = 2.0 ** torch.arange(-40, 1, dtype=torch.float64)
+"""From which a penalty is chosen by points left out (the paper's grid)."""
+
 
 def normalised_features(features: Tensor, scale: Tensor | None = None) -> Tensor:
     """(…, n, D) features, each less the mean of its own D numbers, divided by the mean length of them all.
@@ -135,6 +138,12 @@ def left_out_error(features: Tensor, targets: Tensor, penalties: Tensor) -> Tens
         leverage = (along.square() @ inverses[..., None]) + 1 / count
         errors.append(((centred - fitted) / (1 - leverage).clamp_min(1e-12)).square().sum(-1).mean(-1))
     return torch.stack(errors, dim=-1)
+
+
+def best_penalty(features: Tensor, targets: Tensor) -> float:
+    """Of `PENALTIES` the one of the least `left_out_error` at features (n, D), the greatest of those as good."""
+    falling = PENALTIES.flip(0)
+    return float(falling[int(left_out_error(features, targets, falling).argmin())])
 
 
 class _System(NamedTuple):

@@ -19,8 +19,8 @@ from clustering.deep.constraints import Constraints, broken_links, check_room, c
 from clustering.deep.copies import Copies
 from clustering.deep.discriminative import (
     Ridge,
+    best_penalty,
     feature_scale,
-    left_out_error,
     normalised_features,
     ridge,
     ridge_objective,
@@ -39,11 +39,8 @@ from clustering.simplex import project
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 
-PENALTIES = 2.0 ** np.arange(-40, 1)
-"""From which the penalty is chosen by points left out, where labels are known (the paper's grid)."""
-
 _UNLABELLED_PENALTY = 0.1
-"""Where none are. The smaller it is, the more features follow whatever M they began with."""
+"""Where no labels choose one. The smaller it is, the more features follow whatever M they began with."""
 
 _ROUNDED = 2000
 """Points of which M is rounded, where labels are not known; its eigenvectors take the square of them."""
@@ -66,8 +63,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     representation : what makes features of a centred row: "linear", directions that are learned; "kernel", Nystrom
         features of the Gaussian kernel with learned landmarks; "perceptron"; "lenet5", the paper's network for MNIST,
         of rows that are square grey pictures; "ckn_gm", that for CIFAR-10, of square colour pictures, channel by
-        channel; or a `clustering.deep.vector_networks.Network` of your own, which is
-        copied.
+        channel; or a `clustering.deep.vector_networks.Network` of your own, which is copied.
     n_features : D of the features.
     penalty : ridge penalty. None: where every cluster has labels the one of 2^-40 .. 1 that does best at labelled
         points that are left out, else 0.1. Without labels much depends on it: try several.
@@ -96,7 +92,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         as far as K clusters allow.
     cluster_sizes_ : (K,) points of each. size_bounds_ : (2,) the shares that held.
     network_ : the trained network. classifier_ : `clustering.deep.discriminative.Ridge` on its normalised features.
-    penalty_ : of that. objective_ : its loss with labels_ as targets, plus its penalty.
+    penalty_ : of that. objective_ : its loss with labels_ as targets, plus its penalty. criterion_ : likewise at
+        `penalty`, 0.1 where None, to choose among fits of several seeds, whose penalty_ may differ.
     trace_ : (n_iter_,) the loss F of every batch: of supervised steps that of a regression on labels; of steps on all
         points that of M, which may be below 0, for M is no Y Y^T. residuals_ : (n_iter_,) by how many points sizes were
         outside their bounds after balancing: much above one where links leave no room for them.
@@ -192,7 +189,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         check_room(known, K)
         self._check_bounded()
         bounds = (
-            size_bounds(known, K, self.min_share, self.max_share) if self.assignment == "balancing" else (1 / K,) * 2
+            (1 / K,) * 2 if self.assignment != "balancing" else size_bounds(known, K, self.min_share, self.max_share)
         )
         watch = Stopwatch()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
@@ -344,18 +341,16 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if not self._all_labelled(training.known) or len(points) < 2:
             return _UNLABELLED_PENALTY
         features = training.features(training.inputs[torch.from_numpy(points).to(training.inputs.device)])
-        errors = left_out_error(features, training.targets(points), torch.from_numpy(PENALTIES[::-1].copy()))
-        return float(PENALTIES[::-1][int(errors.argmin())])
+        return best_penalty(features, training.targets(points))
 
     def _classify(self, training: Reversal, generator: np.random.Generator) -> None:
         """Labels for all points, and the classifier that gives them."""
-        known, K = training.known, self.n_clusters
+        known, told, K = training.known, training.labelled, self.n_clusters
         raw = training.raw_features(training.inputs)
         self._n_features_out = raw.shape[1]
-        self._scale = feature_scale(raw[training.labelled] if len(training.labelled) else raw)
+        self._scale = feature_scale(raw[told] if len(told) else raw)
         features = normalised_features(raw, self._scale)
         self.penalty_ = self._penalty(training)
-        told = training.labelled
         if self._all_labelled(known):
             taken = told if self.classifier == "labelled" else np.arange(len(features))
             near = nearest_labels(features[taken].cpu().numpy(), features[told].cpu().numpy(), known.labels[told])
@@ -368,6 +363,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.cluster_sizes_ = cluster_sizes(self.labels_, K)
         final = torch.nn.functional.one_hot(torch.from_numpy(self.labels_).to(features.device), K)
         self.objective_ = float(ridge_objective(features, final, self.penalty_))
+        self.criterion_ = float(ridge_objective(features, final, self.penalty or _UNLABELLED_PENALTY))
 
     def _all_labelled(self, known: Constraints) -> bool:
         """Whether every cluster has a labelled point."""
