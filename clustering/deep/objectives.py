@@ -37,11 +37,18 @@ class Objective(Protocol):
 
     def targets(self, log_p: Tensor, prior: Tensor, known: Clamp | None = None) -> Tensor | None:
         """(…, N, K) pseudo-labels of log-probabilities (…, N, K), rows sum to one, known rows one-hot; None for a
-        method that has none."""
+        method that has none. Without gradient.
+
+        Args:
+            log_p: of the points as they are.
+            prior: (K,) the clusters' shares as they are expected.
+            known: (mask (N,), classes (N,)) of the rows whose class is known; classes are 0 elsewhere.
+        """
         ...
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
-        """(…) the loss of V views (V, …, N, K), with the cross-entropy of rows whose class is known."""
+        """(…) the loss of log-probabilities (V, …, N, K) of V views, first of the points as they are. It sees to rows
+        whose class is known: where the targets do not have them, by `error_of_known`."""
         ...
 
 
@@ -94,7 +101,7 @@ class Entropy(_Validated):
         assert targets is not None
         unknown = None if known is None else (~known[0]).to(views.dtype)
         found = losses.reverse_cross_entropy(views[0], targets, unknown)
-        return found + _supervised(views, known) + self.agreement * _agreement(views)
+        return found + error_of_known(views, known) + self.agreement * disagreement(views)
 
 
 @dataclass(frozen=True)
@@ -118,7 +125,7 @@ class MutualInformation(_Validated):
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         spread = losses.tolerant_fairness(views[0].exp().mean(-2), prior)
         found = losses.mean_entropy(views[0], self.order) + self.fairness * spread
-        return found + _supervised(views, known) + self.agreement * _agreement(views)
+        return found + error_of_known(views, known) + self.agreement * disagreement(views)
 
 
 @dataclass(frozen=True)
@@ -139,7 +146,7 @@ class IMSAT(_Validated):
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         information = MutualInformation(fairness=self.marginal, agreement=0).loss(views, None, prior)
-        return self.weight * information + _supervised(views, known) + _agreement(views)
+        return self.weight * information + error_of_known(views, known) + disagreement(views)
 
 
 @dataclass(frozen=True)
@@ -156,7 +163,7 @@ class IIC(_Validated):
         if len(views) < 2:
             raise InputError("iic compares views of an image; give it augmentation and at least one view")
         others = views[1:]
-        return losses.paired_information(views[:1].expand_as(others), others).mean(0) + _supervised(views, known)
+        return losses.paired_information(views[:1].expand_as(others), others).mean(0) + error_of_known(views, known)
 
 
 @dataclass(frozen=True)
@@ -189,7 +196,7 @@ class SeLa(_Validated):
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         assert targets is not None
-        return losses.cross_entropy(views[0], targets) + self.agreement * _agreement(views)
+        return losses.cross_entropy(views[0], targets) + self.agreement * disagreement(views)
 
 
 @dataclass(frozen=True)
@@ -220,7 +227,7 @@ class MIADM(_Validated):
 
     def loss(self, views: Tensor, targets: Tensor | None, prior: Tensor, known: Clamp | None = None) -> Tensor:
         assert targets is not None
-        return losses.cross_entropy(views[0], targets) + self.agreement * _agreement(views)
+        return losses.cross_entropy(views[0], targets) + self.agreement * disagreement(views)
 
 
 @dataclass(frozen=True)
@@ -239,7 +246,7 @@ class _LabelsAlone(_Validated):
         found = 0 * views[0].sum((-2, -1))  # of a batch in which nothing is known, too, there is a slope
         if known is not None:
             found = found + self._error(views[0], known[1], known[0].to(views.dtype))
-        return found + self.agreement * _agreement(views)
+        return found + self.agreement * disagreement(views)
 
     def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """(…) of labels (…, N), whose weights are 1 where they are known, else 0."""
@@ -287,16 +294,17 @@ def _smoothed(labels: Tensor, log_p: Tensor, smoothing: float) -> Tensor:
     return smoothing / log_p.shape[-1] + (1 - smoothing) * one_hot
 
 
-def _supervised(views: Tensor, known: Clamp | None) -> Tensor:
-    """Cross-entropy of the rows whose class is known, for losses that do not see them as pseudo-labels."""
+def error_of_known(views: Tensor, known: Clamp | None) -> Tensor:
+    """(…) cross-entropy of the rows whose class is known in the first of views (V, …, N, K), for losses that do not see
+    them as pseudo-labels; 0 where none is known."""
     if known is None:
         return views.new_zeros(())
     one_hot = torch.nn.functional.one_hot(known[1], views.shape[-1]).to(views)
     return losses.cross_entropy(views[0], one_hot, known[0].to(views.dtype))
 
 
-def _agreement(views: Tensor) -> Tensor:
-    """Mean over the other views of their disagreement with the first, 0 where there is only one."""
+def disagreement(views: Tensor) -> Tensor:
+    """(…) mean over the other views of their disagreement with the first, 0 where there is only one."""
     if len(views) < 2:
         return views.new_zeros(())
     return losses.agreement(views[:1].expand_as(views[1:]), views[1:]).mean(0)

@@ -4,7 +4,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import torch
@@ -129,7 +129,7 @@ class Job:
 
 def train(
     network: Callable[[], nn.Module],
-    points: Tensor,
+    points: Tensor | NDArray[Any],
     n_clusters: int,
     objective: Objective,
     training: DeepTraining,
@@ -153,7 +153,7 @@ def train(
 
     Args:
         network: makes the backbone, inputs to features (n, D), its weights drawn from torch's random state.
-        points: (N, …), as they are stored; they stay where they are.
+        points: (N, …) numbers, of torch or numpy, as they are stored; they stay where they are.
         n_clusters: K.
         objective: see `clustering.deep.objectives`.
         prior: (K,) sizes of the clusters as they are expected, in proportion, or "balanced".
@@ -176,6 +176,7 @@ def train(
         ConvergenceWarning: clusters without points.
     """
     place = torch.device(device)
+    points = _tensor(points)
     shares = checked_prior(prior, n_clusters)
     if training.views and augment is None:
         raise InputError("DeepTraining: views are changed copies, so they need augment; set views=0 or give augment")
@@ -226,6 +227,16 @@ def train(
         int((sizes == 0).sum()), n_clusters, stacklevel=2, remedy="another seed, fewer clusters or known labels"
     )
     return DeepTrained(model=model, labels=found, sizes=sizes, resumed_at=resumed_at)
+
+
+def _tensor(points: Tensor | NDArray[Any]) -> Tensor:
+    """Points as a tensor, in the same memory where it can be."""
+    if isinstance(points, Tensor):
+        return points
+    try:
+        return torch.as_tensor(points)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"points must be an array (N, …) of numbers: {error}") from error
 
 
 def _bytes(tensor: Tensor) -> memoryview:

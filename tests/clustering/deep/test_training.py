@@ -71,6 +71,14 @@ def test_far_clusters_are_found(objective: Any) -> None:
     assert log.values[-1]["entropy"] < log.values[0]["entropy"]
 
 
+def test_points_of_numpy_are_those_of_torch() -> None:
+    points, _ = blobs()
+    ours, theirs = (run(each, epochs=1) for each in (points, points.numpy()))
+    assert all(torch.equal(a, b) for a, b in zip(*(one.model.parameters() for one in (ours, theirs)), strict=True))
+    with pytest.raises(InputError, match="points must be an array"):
+        run([["a"]])  # type: ignore[arg-type]
+
+
 def test_what_an_epoch_saw_is_observed_and_every_point_counted() -> None:
     points, _ = blobs(250)  # ten are left out of each epoch
     seen, log, counted = [], Kept(), []
