@@ -123,6 +123,8 @@ def clustering(
     say_balanced(configs, progress)
 
     def read(job: Job) -> "tuple[Dataset, SharedGraphs]":
+        if getattr(job.source, "root", None):  # of files, which may take a while
+            progress.note(f"reading {short(job.config.dataset)}")
         data = _read(job)
         return data, _graphs(data, store, progress)
 

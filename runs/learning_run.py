@@ -1,5 +1,6 @@
 """A run of the record that learns features: begun, or taken up where it was interrupted, until all of it is kept."""
 
+import contextlib
 import tempfile
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +18,7 @@ from fsl.features import FeatureBank
 from fsl.progress import Progress
 from runs.clustering_results import TRIALS, Trials
 from runs.noted_runs import noted_run
-from runs.store import Store
+from runs.store import Store, write_text
 from runs.tracked_run import TrackedRun
 from runs.tracking import Tracker
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from runs.clusterings import Job
 
 NETWORK, BANK, NOTE, FORCED = "network.safetensors", "features.safetensors", "run.json", "forced"
+SPENT = "seconds.txt"  # of the parts of a training, as far as it has curves
 WATCHED = ("acc_hungarian", "nmi")
 """Scores along a training, in the record as `watched_...`: for people to look at. Nothing selects by them."""
 
@@ -43,6 +45,7 @@ class LearningRun:
         folder: of the weights, unfinished or finished.
         finished: the weights are; what interrupted the run came after them.
         since: when it was begun or taken up.
+        before: seconds of earlier parts, which an interruption ended.
     """
 
     job: "Job"
@@ -54,6 +57,7 @@ class LearningRun:
     folder: Path
     finished: bool
     since: float
+    before: float
 
     @classmethod
     def begun(
@@ -72,7 +76,7 @@ class LearningRun:
         Args:
             force: begin anew, whatever is there.
         """
-        key, since = job.identity, time.perf_counter()
+        key = job.identity
         forced = store.cache("checkpoints") / f"{key}.partial" / FORCED  # so that one that was interrupted goes on, too
         if force and not forced.exists():
             store.partial("checkpoints", key, fresh=True)
@@ -82,12 +86,18 @@ class LearningRun:
         said = f"{', '.join(WATCHED)} along the training: nothing selects by them"
         shape = data.values.shape[0], data.values.shape[1]
         run = noted_run(folder / NOTE, job.name, tracker, lambda: job.start(shape, clusters, tracker, watched=said))
-        return cls(job, data, clusters, store, progress, run, folder, finished is not None, since)
+        before = _spent(folder / SPENT)
+        return cls(job, data, clusters, store, progress, run, folder, finished is not None, time.perf_counter(), before)
 
     @property
     def seconds(self) -> float:
-        """Since it was begun or taken up."""
-        return time.perf_counter() - self.since
+        """Of the training, and of its earlier parts."""
+        return self.before + time.perf_counter() - self.since
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        """Values of a training for the run's live curves; what was spent until then is noted beside the weights."""
+        self.run.metrics(values, step)
+        write_text(self.folder / SPENT, f"{self.seconds:.3f}")
 
     def keep(
         self,
@@ -122,7 +132,7 @@ class LearningRun:
         if not self.finished:
             self.store.publish("checkpoints", key, [NETWORK], {"run": self.run.run_id, **facts})
         self.run.finish()
-        for rest in ("last.ckpt", FORCED):
+        for rest in ("last.ckpt", FORCED, SPENT):
             (self.store.cache("checkpoints") / key / rest).unlink(missing_ok=True)
         if lost:
             self.progress.note(f"{name}: {lost} of {self.clusters} clusters have no points; {remedy} may mend it")
@@ -153,6 +163,13 @@ class LearningRun:
             with store.watched():
                 bank.save(partial / BANK)
             store.publish("features", job.identity, [BANK], {"run": job.identity, "points": len(features)})
+
+
+def _spent(note: Path) -> float:
+    """Seconds that are noted there; none where there is no note, or none that can be read."""
+    with contextlib.suppress(OSError, ValueError):
+        return float(note.read_text())
+    return 0.0
 
 
 def watched_scores(

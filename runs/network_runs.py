@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 FORMAT = "transduce classifier 1"
 LOST = "clusters have no points"  # warned of by the training, and said of the run when all of it is kept
 BALANCED = "balanced"  # a prior that takes all clusters to be alike
+UNSURE = 0.5  # of the way from chance to certainty: below it a network has hardly begun to decide
+ASTRAY = 0.25  # share of the points that would have to change clusters for the sizes to be those of the prior
+ENOUGH = 300  # steps, with which small pictures have mostly come to an end
 
 
 def check_learner(config: ClusterConfig, method: Any) -> None:
@@ -91,6 +94,7 @@ def learn(
             {"epochs": network.epochs},
             remedy="another seed, fewer clusters, known labels or another prior",
         )
+        _say_doubts(job, log_p, known, progress)
     return learning.run.run_id, trials
 
 
@@ -123,7 +127,7 @@ def _trained(
             prepare=inputs.prepare,
             folder=learning.folder,
             device=device,
-            log=learning.run,
+            log=learning,
             observe=watched_scores(learning.data, known),
             advance=advance,
             say=progress.note,
@@ -136,6 +140,32 @@ def _trained(
     if found.resumed_at:
         progress.note(f"{job.name}: went on after epoch {found.resumed_at}")
     return found.model
+
+
+def _say_doubts(job: "Job", log_p: Tensor, known: "KnownLabels | None", progress: Progress) -> None:
+    """That a training ended far from sure, or with sizes far from those that it was held to; and what may mend it."""
+    (points, clusters), method, network = log_p.shape, job.config.method.build(), job.config.network.build()
+    if clusters == 1:
+        return
+    open_points = slice(None) if known is None else torch.from_numpy(~known.known)
+    sure, chance = float(log_p[open_points].amax(1).exp().mean()), 1 / clusters
+    doubts = []
+    if (sure - chance) / (1 - chance) < UNSURE:
+        doubts.append(f"it is far from sure of its clusters (confidence {sure:.2f} on average; {chance:.2f} is chance)")
+    prior = checked_prior(getattr(method, "prior", BALANCED), clusters)
+    shares = torch.bincount(log_p.argmax(1), minlength=clusters).cpu() / points
+    if method.network_objective().takes_prior and float((shares - prior).abs().sum()) / 2 > ASTRAY:
+        most = int((shares - prior).argmax())
+        doubts.append(f"a cluster has {shares[most]:.0%} of the points where {prior[most]:.0%} are expected")
+    if not doubts:
+        return
+    each = max(1, points // min(network.batch_size, points))
+    steps = network.epochs * each
+    remedy = "more epochs, known labels, other sizes (prior=) or another network may mend it"
+    if steps < ENOUGH:
+        taken = "1 step" if steps == 1 else f"{steps} steps"
+        remedy = f"it took {taken}, and most need some hundred: give more, as epochs={-(-ENOUGH // each)}"
+    progress.note(f"{job.name}: do not rely on this result: {' and '.join(doubts)}; {remedy}")
 
 
 def _loaded(path: Path, network: DeepNetwork, inputs: Inputs, clusters: int) -> Classifier:

@@ -1,7 +1,9 @@
 """A method that learns features in steps, as one run of the record, with live curves."""
 
+import dataclasses
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 
 from clustering.deep.stepwise_method import StepwiseMethod
@@ -44,11 +46,12 @@ def learn_in_steps(
     with learning.run.guarded():
         steps = config.method.build().set_params(n_clusters=clusters).planned_steps(labels)
         with store.watched(), progress.track(f"training {job.name}", steps) as advance:
-            watch = {"log": learning.run, "observe": watched_scores(data, known), "advance": advance, "folder": folder}
+            watch = {"log": learning, "observe": watched_scores(data, known), "advance": advance, "folder": folder}
             trials = fit_all(
                 config, None, data, known, graphs, clusters, quiet, job.name, given=watch, take=fitted.append
             )
         (model,) = fitted
+        trials = dataclasses.replace(trials, seconds=trials.seconds + np.array([0.0, 0.0, learning.before]))
         if not learning.finished:
             with store.watched():
                 keep_method(folder / NETWORK, model, config.method.plugin)
