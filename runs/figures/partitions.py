@@ -10,12 +10,13 @@ from clustering.profiles import principal_plane
 from runs.config import ClusterConfig
 from runs.figures.clustered import Drawn, datasets, drawn, method_titles, of_one_dataset, on_dataset, run_ids
 from runs.figures.drawing import Drawing
-from runs.figures.style import COLOURS, PAGE, new_grid, styled
+from runs.figures.style import COLOURS, MARKERS, PAGE, new_grid, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ACROSS = 3  # plots in a row
+LARGER = 3  # area of marks that are no dots
 LONGEST = 24  # letters of a title in one line, beside the accuracy
 
 
@@ -25,7 +26,8 @@ def partitions_figure(
     partitions: Sequence[tuple[str, NDArray[np.integer]]],
     classes: NDArray[np.integer] | None,
 ) -> "Figure":
-    """A plot for each partition, a colour for each cluster: that of the class that it shares most points with.
+    """A plot for each partition, a colour for each cluster: that of the class that it shares most points with. Where
+    colours come again, marks are others.
 
     Args:
         values: (N, 2) points; of more dimensions their principal plane is drawn.
@@ -41,14 +43,18 @@ def partitions_figure(
     plots = [axes for row in grid for axes in row]
     for axes, (title, labels) in zip(plots, partitions, strict=False):
         places = matched(labels, partitions[0][1] if classes is None else classes)
-        axes.scatter(
-            plane[:, 0],
-            plane[:, 1],
-            s=max(0.6, min(5, 8000 / len(plane))),
-            c=[COLOURS[place % len(COLOURS)] for place in places],
-            linewidths=0,
-            rasterized=True,
-        )
+        rounds = places // len(COLOURS)
+        for one in np.unique(rounds):
+            members = rounds == one
+            axes.scatter(
+                plane[members, 0],
+                plane[members, 1],
+                s=max(0.6, min(5, 8000 / len(plane))) * (1 if one == 0 else LARGER),
+                c=[COLOURS[place % len(COLOURS)] for place in places[members]],
+                marker=MARKERS[-one % len(MARKERS)],
+                linewidths=0,
+                rasterized=True,
+            )
         axes.set_title(title)
         axes.set_aspect("equal")
     for axes in plots:
@@ -98,9 +104,11 @@ def draw(results: Sequence[Drawn]) -> "Figure":
 
 def caption(results: Sequence[Drawn]) -> str:
     """What is drawn, and of how many starts each is the best."""
+    most = max(int(result.labels.max()) + 1 for result in results)
+    again = f" The colours are {len(COLOURS)}: further clusters have other marks." if most > len(COLOURS) else ""
     return (
         f"{clusterings(results)} the one that each finds best itself. Colours are those of the classes that clusters "
-        "share most points with; ACC is the share of points in that class."
+        f"share most points with; ACC is the share of points in that class.{again}"
     )
 
 

@@ -59,6 +59,19 @@ def test_points_of_more_dimensions_are_drawn_in_their_plane():
     assert figure.axes[0].collections[0].get_offsets().shape == (20, 2)
 
 
+def test_no_two_of_many_clusters_look_alike():
+    labels = np.repeat(np.arange(17), 3)
+    values = np.random.default_rng(0).normal(size=(51, 2))
+    (axes,) = partitions_figure(values, [("many", labels)], None).axes
+    looks = {}
+    for dots in axes.collections:
+        mark = dots.get_paths()[0].vertices.tobytes()
+        for place, colour in zip(dots.get_offsets(), dots.get_facecolor(), strict=True):
+            looks[tuple(place)] = (mark, tuple(colour))
+    assert len({looks[tuple(place)] for place in values}) == 17
+    assert all(len({looks[tuple(place)] for place in values[labels == one]}) == 1 for one in range(17))
+
+
 def test_pictures_of_a_cluster_against_a_loop():
     generator = np.random.default_rng(0)
     values, labels = generator.normal(size=(30, 4)), generator.integers(0, 2, 30)
