@@ -35,7 +35,7 @@ def load_state(path: Path) -> dict[str, Any] | None:
     except (
         OSError,
         EOFError,
-        NotImplementedError,
+        NotImplementedError,  # of zipfile: a compression that it does not know
         RuntimeError,
         ValueError,
         LookupError,

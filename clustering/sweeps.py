@@ -21,42 +21,24 @@ def settings(estimator: Any, seeds: Sequence[int], grid: Sequence[Mapping[str, A
     ]
 
 
-def check_takes_labels(estimator: Any) -> None:
-    """That known labels can be given to its `fit`.
+TOLD = {  # parameter of fit: what it is, its key, methods that have it
+    "partial_labels": ("known labels", "labels", "slk_means or entropy"),
+    "must_link": ("known pairs", "links", "xsdc"),
+    "coarse_labels": ("coarse labels", "coarse", "xsdc"),
+}
+
+
+def check_takes(estimator: Any, parameter: str) -> None:
+    """That the `fit` of the estimator has a parameter of `TOLD`.
 
     Raises:
-        InputError: they cannot.
+        InputError: it has not.
     """
-    if not has_fit_parameter(estimator, "partial_labels"):
+    if not has_fit_parameter(estimator, parameter):
+        what, key, others = TOLD[parameter]
         raise InputError(
-            f"{type(estimator).__name__} takes no known labels; leave labels out, or choose a method whose fit has "
-            "partial_labels, as slk_means or entropy"
-        )
-
-
-def check_takes_links(estimator: Any) -> None:
-    """That known pairs can be given to its `fit`.
-
-    Raises:
-        InputError: they cannot.
-    """
-    if not has_fit_parameter(estimator, "must_link"):
-        raise InputError(
-            f"{type(estimator).__name__} takes no known pairs; leave links out, or choose a method whose fit has "
-            "must_link, as xsdc"
-        )
-
-
-def check_takes_coarse_labels(estimator: Any) -> None:
-    """That coarse labels can be given to its `fit`.
-
-    Raises:
-        InputError: they cannot.
-    """
-    if not has_fit_parameter(estimator, "coarse_labels"):
-        raise InputError(
-            f"{type(estimator).__name__} takes no coarse labels; leave coarse out, or choose a method whose fit has "
-            "coarse_labels, as xsdc"
+            f"{type(estimator).__name__} takes no {what}; leave {key} out, or choose a method whose fit has "
+            f"{parameter}, as {others}"
         )
 
 
@@ -92,6 +74,6 @@ def fit_trials(
         return fitted
     options = dict(given or {}) | ({"graph": graph} if has_fit_parameter(estimator, "graph") else {})
     if partial_labels is not None:
-        check_takes_labels(estimator)
+        check_takes(estimator, "partial_labels")
         options["partial_labels"] = partial_labels
     return [model.fit(X, **options) for model in settings(estimator, seeds, grid)]

@@ -130,20 +130,20 @@ def fit_all(
     from sklearn.base import clone
     from sklearn.exceptions import ConvergenceWarning
 
-    from clustering.sweeps import check_takes_coarse_labels, check_takes_labels, check_takes_links, fit_trials
+    from clustering.sweeps import check_takes, fit_trials
     from clustering.trials import TOGETHER
 
     device = config.device.partition(":")[0]
     estimator = with_known(told(config), n_clusters=clusters, device=device)
     if known is not None:
-        check_takes_labels(estimator)
+        check_takes(estimator, "partial_labels")
     links = known_links(config, data)
     if links is not None:
-        check_takes_links(estimator)
+        check_takes(estimator, "must_link")
     options = dict(given or {}) | ({} if links is None else links._asdict())
     coarse = known_coarse(config, data, known)
     if coarse is not None:
-        check_takes_coarse_labels(estimator)
+        check_takes(estimator, "coarse_labels")
         options["coarse_labels"] = coarse
     partial_labels = None if known is None else known.labels
     selection = selection if data.labels is not None else None

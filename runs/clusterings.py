@@ -247,13 +247,13 @@ def _check(config: ClusterConfig, clusters: int) -> None:
     Raises:
         InputError: a prior of other clusters; labels or pairs for a method that takes none.
     """
-    from clustering.sweeps import check_takes_labels, check_takes_links
+    from clustering.sweeps import check_takes
 
     method = config.method.build()
     if config.asked_labels() is not None:
-        check_takes_labels(method)
+        check_takes(method, "partial_labels")
     if config.links is not None:
-        check_takes_links(method)
+        check_takes(method, "must_link")
     if hasattr(method, "network_objective"):
         from clustering.deep.training import checked_prior
 

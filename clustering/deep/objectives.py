@@ -7,6 +7,7 @@ is known; nothing is differentiated through it. A loss is a function of the log-
 """
 
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, Protocol
 
@@ -231,7 +232,7 @@ class MIADM(_Validated):
 
 
 @dataclass(frozen=True)
-class _LabelsAlone(_Validated):
+class _LabelsAlone(_Validated, ABC):
     """An error of the points whose class is known, and the agreement of views: what other points add is seen against
     it."""
 
@@ -248,9 +249,9 @@ class _LabelsAlone(_Validated):
             found = found + self._error(views[0], known[1], known[0].to(views.dtype))
         return found + self.agreement * disagreement(views)
 
+    @abstractmethod
     def _error(self, log_p: Tensor, labels: Tensor, weights: Tensor) -> Tensor:
         """(…) of labels (…, N), whose weights are 1 where they are known, else 0."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

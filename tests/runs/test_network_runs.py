@@ -1,8 +1,6 @@
 """Networks that learn to cluster, by the verb: live curves, interruptions, what is kept and clustered again, labels."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +17,7 @@ from runs.clusterings import Job, clustering, points_of, say_balanced
 from runs.config import ClusterConfig, parse
 from runs.network_runs import _say_doubts
 from tests.runs.records import runs_of
+from tests.runs.stopping import Stopping
 
 QUICK = ["method=entropy", "network=small_cnn", "epochs=3", "network.batch_size=30", "device=cpu"]
 pytestmark = pytest.mark.filterwarnings("ignore:. of 3 clusters have no points")
@@ -89,25 +88,6 @@ def test_the_identity_has_the_code_of_all_that_makes_the_result(asked, monkeypat
     assert {"runs.network_inputs", "clustering.deep.self_labelling", "clustering.datasets.folder"} <= plain
     assert labelled - plain == {"clustering.known_labels"}
     assert "clustering.known_links" in linked
-
-
-class Stopping:
-    """Progress that interrupts after so many points."""
-
-    def __init__(self, after: int) -> None:
-        self.left = after
-
-    @contextmanager
-    def track(self, description: str, total: int) -> Iterator[object]:
-        def advance(n: int = 1, **numbers: float) -> None:
-            self.left -= n
-            if self.left <= 0:
-                raise KeyboardInterrupt
-
-        yield advance
-
-    def note(self, text: str) -> None:
-        pass
 
 
 def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(asked, store, tracker, notes):

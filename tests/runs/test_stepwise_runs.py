@@ -1,8 +1,6 @@
 """Methods that learn features in steps, by the verb: live curves, interruptions, what is kept, labels and pairs."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -19,6 +17,7 @@ from runs.clusterings import clustering, points_of
 from runs.config import ClusterConfig, parse
 from runs.learned_methods import learned_method
 from tests.runs.records import runs_of
+from tests.runs.stopping import Stopping
 
 QUICK = [
     "dataset=spirals",
@@ -69,25 +68,6 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(store, tracker, note
         learned_method(bank)
     (again,) = clustering(asked("labels=12"), store, tracker)
     assert again.reused
-
-
-class Stopping:
-    """Progress that interrupts after so many steps."""
-
-    def __init__(self, after: int) -> None:
-        self.left = after
-
-    @contextmanager
-    def track(self, description: str, total: int) -> Iterator[object]:
-        def advance(n: int = 1, **numbers: float) -> None:
-            self.left -= n
-            if self.left <= 0:
-                raise KeyboardInterrupt
-
-        yield advance
-
-    def note(self, text: str) -> None:
-        pass
 
 
 def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(store, tracker, notes):
