@@ -9,12 +9,19 @@ export GIT_PYTHON_REFRESH = quiet
 BIN = .venv/bin
 BENCHMARKS ?= strategies shared_products laplacianshot against_easyfsl gpu training_overhead record
 
-.PHONY: quickstart test lint types bench bench-slow ui environment clean
+.PHONY: quickstart test test-slow test-all lint types bench bench-slow ui environment clean
 quickstart: environment
 	$(BIN)/transduce quickstart
 
+PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
+
 test: environment
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile -q $(TESTS)
+	$(PYTEST) -m "not slow" $(TESTS)
+
+test-slow: environment
+	$(PYTEST) -m slow $(TESTS)
+
+test-all: test test-slow
 
 lint: environment
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

@@ -188,8 +188,6 @@ def train(
             was saved last stays).
     """
     places = resolve_devices(device, devices)
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
     classes = len(base.class_names)
     if classes < 2:
         raise InputError(f"benchmark {benchmark.name}: training needs 2 base classes or more, not {classes}")
@@ -213,6 +211,8 @@ def train(
         },
         sort_keys=True,
     )
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     for rest in folder.glob("*.partial"):  # of a process that was killed while it wrote
         rest.unlink()
     state = _resumable(folder, identity, progress)

@@ -149,10 +149,11 @@ def test_shares_are_a_batch(batch: int, ranks: int) -> None:
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
 
 
-def test_too_many_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     with pytest.raises(InputError, match=r"devices=3: a batch of 5 images .* use devices=2 at most"):
-        run(Path("nowhere"), Shown(), 3, replace(SHORT, batch_size=5))
+        run(tmp_path / "new", Shown(), 3, replace(SHORT, batch_size=5))
+    assert not (tmp_path / "new").exists()
     with pytest.raises(InputError, match=r"devices=5 with device=cpu: more processes than .* use devices=4 at most"):
         resolve_devices("cpu", 5)
 
