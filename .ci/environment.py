@@ -10,7 +10,6 @@ import hashlib
 import os
 import pathlib
 import shlex
-import shutil
 import subprocess
 import sys
 import venv
@@ -19,8 +18,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 STAMP = VENV / ".stamp"
 PYTHON = VENV / "bin" / "python"
-HOOK = ROOT / ".ci" / "torchvision_without_cuda.py"
-INPUTS = [ROOT / "pyproject.toml", ROOT / "constraints.txt", HOOK, pathlib.Path(__file__)]
+INPUTS = [ROOT / "pyproject.toml", ROOT / "constraints.txt", pathlib.Path(__file__)]
 
 
 def run(*command: object) -> None:
@@ -35,9 +33,6 @@ def install() -> None:
     run(PYTHON, "-m", "pip", "install", "--quiet", "-c", constraints, "uv")
     uv = [PYTHON, "-m", "uv", "pip", "install", "--quiet", "--python", PYTHON]
     run(*uv, "-c", constraints, "--compile-bytecode", "-e", ".[dev]")
-    packages = next((VENV / "lib").glob("python3*/site-packages"))
-    shutil.copy(HOOK, packages)
-    (packages / f"{HOOK.stem}.pth").write_text(f"import {HOOK.stem}\n")
     run(PYTHON, "-c", "import torch; print('torch', torch.__version__, 'CUDA', torch.version.cuda)")
 
 

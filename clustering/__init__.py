@@ -3,6 +3,8 @@
 import importlib
 from typing import Any
 
+import clustering.torchvision_without_cuda  # noqa: F401 - before anything imports torchvision
+
 _ESTIMATORS = {
     "GaussianKModes": "clustering.kmodes",
     "KMeans": "clustering.kmeans",

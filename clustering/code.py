@@ -4,7 +4,7 @@ import ast
 import functools
 import hashlib
 import importlib.util
-import sysconfig
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -16,6 +16,7 @@ NO_RESULT = (
     "clustering.code",
     "clustering.memory",
     "clustering.slk_memory",
+    "clustering.torchvision_without_cuda",
     "fsl.closed_splits",
     "fsl.progress",
 )
@@ -24,9 +25,10 @@ NO_RESULT = (
 
 @functools.cache
 def code_fingerprint(*modules: str, follow: bool = True) -> str:
-    """Hash of the source of modules and of all that they import, installed packages and the standard library aside.
+    """Hash of the source of modules and of all code of this project or of a plug-in that they import.
 
-    Comments, docstrings, layout and what is imported for type checkers only do not count. Nothing is imported.
+    Code of a plug-in is its package, or the modules beside its file. Everything else counts as installed: its version
+    is recorded elsewhere. Comments, docstrings, layout and imports for type checkers do not count. Nothing is imported.
 
     Args:
         modules: dotted names, such as "fsl.strategies.laplacianshot".
@@ -38,22 +40,22 @@ def code_fingerprint(*modules: str, follow: bool = True) -> str:
     Raises:
         InputError: a module without source.
     """
-    found: dict[str, str] = {}
+    sources = _Sources(modules)
+    own: dict[str, str] = {}
     waiting = list(modules)
     while waiting:
         name = waiting.pop()
-        if name in found or name in NO_RESULT:
+        if name in own or name in NO_RESULT:
             continue
-        path = _source(name)
-        if path is None or _is_installed(path):
-            if name not in modules:
-                continue
-            if path is None:
+        path = sources.path(name)
+        if path is None:
+            if name in modules:
                 raise InputError(f"cannot find the source of {name}, which tells whether a result is still up to date")
-        found[name], imports = _read(name, path.name == "__init__.py", path.read_bytes())
+            continue
+        own[name], imports = _read(name, path.name == "__init__.py", path.read_bytes())
         if follow:
             waiting += imports
-    text = "\0".join(f"{name}\0{found[name]}" for name in sorted(found))
+    text = "\0".join(f"{name}\0{own[name]}" for name in sorted(own))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -64,25 +66,51 @@ def _read(name: str, is_package: bool, source: bytes) -> tuple[str, tuple[str, .
     return ast.dump(tree), tuple(dict.fromkeys(_imports(tree, name, is_package)))
 
 
-def _is_installed(path: Path) -> bool:
-    """Whether a file is of the standard library or of an installed package, whose versions are fixed elsewhere."""
-    return any(path.is_relative_to(place) for place in _places())
+class _Sources:
+    """Files of the project's own modules and of those beside a plug-in."""
+
+    def __init__(self, modules: Iterable[str]) -> None:
+        self._tops: dict[str, Path] = {name: _PROJECT / name for name in _ROOMS}  # first part of a name -> its place
+        self._folders: list[Path] = []  # where any module is a plug-in's own
+        for top in {module.partition(".")[0] for module in modules} - set(_ROOMS):
+            place = _place(top)
+            if place is not None:
+                self._tops[top] = place
+                if not _holds_installed_packages(place.parent):
+                    self._folders.append(place.parent)
+
+    def path(self, name: str) -> Path | None:
+        """File of a module, or None where it is installed, or is no module but an attribute of one."""
+        top, *parts = name.split(".")
+        places = [self._tops[top]] if top in self._tops else [folder / top for folder in self._folders]
+        for place in places:
+            stem = place.joinpath(*parts)
+            for path in (stem / "__init__.py", stem.with_name(stem.name + ".py")):
+                if path.is_file():
+                    return path
+        return None
 
 
-@functools.cache
-def _places() -> set[str]:
-    return {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+_PROJECT = Path(__file__).resolve().parents[1]
+_ROOMS = ("clustering", "fairness", "fsl", "runs")
 
 
-def _source(name: str) -> Path | None:
-    """File of a module, or None where the name is none (but an attribute of one) or it has no source."""
+def _place(top: str) -> Path | None:
+    """Path, without its ending, of a module or package that stands alone. Looks it up without importing it."""
     try:
-        spec = importlib.util.find_spec(name)
+        spec = importlib.util.find_spec(top)
     except (ImportError, ValueError):
         return None
-    if spec is None or spec.origin is None or not spec.origin.endswith(".py"):
+    if spec is None:
         return None
-    return Path(spec.origin)
+    if spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
+    return Path(spec.origin).with_suffix("") if spec.origin and spec.origin.endswith(".py") else None
+
+
+def _holds_installed_packages(folder: Path) -> bool:
+    """Whether an installer or Python itself keeps packages there: a folder of wheels, or the standard library."""
+    return any(folder.glob("*.dist-info")) or folder == Path(os.__file__).parent
 
 
 def _imports(tree: ast.AST, name: str, is_package: bool) -> Iterable[str]:

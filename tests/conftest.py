@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+import clustering  # noqa: F401 - before a test imports timm or torchvision itself
+
 NO_CLOCK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeatable", NO_CLOCK, derandomize=True)
 settings.register_profile("explore", NO_CLOCK, derandomize=False)

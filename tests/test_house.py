@@ -1,4 +1,4 @@
-"""What holds for the project as a whole: the direction of imports, and the set-up's torchvision hook."""
+"""What holds for the project as a whole: the direction of imports, and the torchvision hook."""
 
 import ast
 import importlib.util
@@ -54,32 +54,23 @@ def test_packages_are_light_to_import() -> None:
 
 
 @pytest.mark.parametrize("package", ["timm", "pytorch_lightning", "torchmetrics"])
-def test_what_needs_torchvision_imports_by_itself(package: str) -> None:
-    """Without our packages imported first: the hook of the set-up works in any program of the environment."""
-    code = f"import {package}; import torchvision.transforms, torchvision.models"
+def test_what_needs_torchvision_imports_after_a_package_of_ours(package: str) -> None:
+    code = f"import fsl, {package}; import torchvision.transforms, torchvision.models"
     found = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], cwd="/", capture_output=True, text=True, check=False
     )
     assert found.returncode == 0, found.stderr[-800:]
 
 
-def load_hook() -> object:
-    spec = importlib.util.spec_from_file_location("hook", PROJECT / ".ci" / "torchvision_without_cuda.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_without_torchvision_the_hook_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
-    load_hook()
-    finder = sys.meta_path[0]
+    from clustering.torchvision_without_cuda import _BeforeTorchvision
+
+    finder = _BeforeTorchvision()
+    monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert finder.find_spec("another_module") is None  # type: ignore[union-attr]
+    assert finder.find_spec("another_module") is None
     assert finder in sys.meta_path
-    assert finder.find_spec("torchvision") is None  # type: ignore[union-attr]
+    assert finder.find_spec("torchvision") is None
     assert finder not in sys.meta_path
 
 

@@ -1,11 +1,17 @@
 """The fingerprint of code: what is computed counts, however deep; how it is written does not."""
 
+import os
+import shutil
+import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from clustering.code import code_fingerprint
 from clustering.errors import InputError
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture
@@ -57,8 +63,8 @@ def test_strategies_of_the_project_stand_on_the_optimiser(monkeypatch):
     from clustering import code
 
     seen = []
-    real = code._source
-    monkeypatch.setattr(code, "_source", lambda name: seen.append(name) or real(name))
+    real = code._read
+    monkeypatch.setattr(code, "_read", lambda name, *source: seen.append(name) or real(name, *source))
     fingerprint("fsl.strategies.laplacianshot")
     assert "clustering.descent" in seen
     assert "fsl.strategies.simpleshot" not in seen or "fsl.strategies.laplacianshot" in seen
@@ -88,3 +94,47 @@ def test_without_following_only_the_module_counts(package):
     (package / "two.py").write_text("def double(x):\n    return 3 * x\n")
     code_fingerprint.cache_clear()
     assert code_fingerprint("some_package.one", follow=False) == before
+
+
+def other_package(folder, name):
+    """A package in a folder of its own on the path, as a user install or a `.pth` file has it."""
+    (folder / name).mkdir(parents=True)
+    (folder / name / "__init__.py").write_text("raise RuntimeError('imported')\n")
+    (folder / name / "part.py").write_text("x = 1\n")
+    return folder / name
+
+
+def test_packages_from_anywhere_else_on_the_path_are_installed_and_never_imported(package, tmp_path, monkeypatch):
+    other = other_package(tmp_path / "user_base", "some_dependency")
+    monkeypatch.syspath_prepend(tmp_path / "user_base")
+    (package / "one.py").write_text("import some_dependency.part\nfrom some_dependency import part\nx = 1\n")
+    before = fingerprint()
+    (other / "part.py").write_text("x = 2\n")
+    assert fingerprint() == before
+    assert "some_dependency" not in sys.modules
+
+
+def test_where_packages_were_installed_a_plug_in_is_its_own_package_only(package):
+    beside = other_package(package.parent, "some_neighbour")
+    (package.parent / "some_package-1.0.dist-info").mkdir()
+    (package / "one.py").write_text("import some_neighbour.part\n" + (package / "one.py").read_text())
+    before = fingerprint()
+    (beside / "part.py").write_text("x = 2\n")
+    assert fingerprint() == before
+    (package / "two.py").write_text("def double(x):\n    return 3 * x\n")
+    assert fingerprint() != before
+
+
+def test_the_project_installed_as_a_wheel_is_followed_like_a_checkout(tmp_path):
+    """The same code gives the same fingerprint, wherever it lies and whatever lies beside it."""
+    site = tmp_path / "site-packages"
+    for room in ("clustering", "fairness", "fsl", "runs"):
+        shutil.copytree(ROOT / room, site / room, ignore=shutil.ignore_patterns("__pycache__"))
+    other_package(site, "torch")
+    (site / "transduce-0.1.0.dist-info").mkdir()
+    command = "from clustering.code import code_fingerprint; print(code_fingerprint('fsl.strategies.slk_ms'))"
+    environment = {"PYTHONPATH": str(site), "PATH": os.environ["PATH"]}
+    result = subprocess.run(
+        [sys.executable, "-S", "-c", command], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    assert result.stdout.strip() == fingerprint("fsl.strategies.slk_ms")
