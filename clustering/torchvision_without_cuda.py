@@ -25,15 +25,16 @@ def _declare_missing_operators(package: pathlib.Path) -> None:
 
     for compiled in package.glob("_C*.so"):
         try:
-            torch.ops.load_library(str(compiled))
+            torch.ops.load_library(str(compiled))  # type: ignore[no-untyped-call]
             return
         except (OSError, ImportError):
             pass
-    library = torch.library.Library("torchvision", "FRAGMENT")
+    library = torch.library.Library("torchvision", "FRAGMENT")  # type: ignore[no-untyped-call]
     _LIBRARIES.append(library)
     source = (package / "_meta_registrations.py").read_text()
     for name in sorted(set(re.findall(r'register_fake\("torchvision::(\w+)"\)', source))):
-        library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
+        signature = f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor"
+        library.define(signature)  # type: ignore[no-untyped-call]
 
 
 class _BeforeTorchvision:
