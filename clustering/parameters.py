@@ -18,6 +18,11 @@ from typing import Annotated, Any, Literal, Union
 
 from clustering.errors import InputError
 
+LARGEST = 1e15
+"""Size of a number, and 1 over it the size of the smallest besides 0: float32 holds squares of what it multiplies."""
+LARGEST_OF_ESTIMATORS = 1e30  # whose points come in any units, and which calculate in float64 where these ask for it
+LARGEST_INTEGER = 2**63 - 1
+
 
 @dataclasses.dataclass(frozen=True)
 class AtLeast:
@@ -100,17 +105,21 @@ def validate_signature(estimator: Any) -> None:
     hints.pop("return", None)
     for name, hint in hints.items():
         value = getattr(estimator, name)
-        problem = mismatch(value, hint)
+        problem = mismatch(value, hint, LARGEST_OF_ESTIMATORS)
         if problem:
             raise InputError(f"{type(estimator).__name__}: {name} must be {problem}, not {value!r}")
 
 
-def mismatch(value: Any, annotation: Any) -> str | None:
-    """What `value` would have to be for `annotation`, or None where it fits."""
+def mismatch(value: Any, annotation: Any, largest: float = LARGEST) -> str | None:
+    """What `value` would have to be for `annotation`, or None where it fits.
+
+    Args:
+        largest: size of a float; 1 over it is that of the smallest besides 0.
+    """
     origin = typing.get_origin(annotation)
     if origin is Annotated:
         inner, *bounds = typing.get_args(annotation)
-        wrong = mismatch(value, inner)
+        wrong = mismatch(value, inner, largest)
         limits = [str(bound) for bound in bounds]
         if wrong is None and all(value is None or bound.holds(value) for bound in bounds):
             return None
@@ -119,23 +128,43 @@ def mismatch(value: Any, annotation: Any) -> str | None:
         return None if value in typing.get_args(annotation) else _describe(annotation)
     if origin in (Union, types.UnionType):
         parts = typing.get_args(annotation)
-        wrongs = [mismatch(value, part) for part in parts]
+        wrongs = [mismatch(value, part, largest) for part in parts]
         return None if None in wrongs else " or ".join(str(wrong) for wrong in wrongs)
     if origin is tuple:
         inner = typing.get_args(annotation)[0]
-        wrongs = [mismatch(item, inner) for item in value] if isinstance(value, (tuple, list)) else [_describe(inner)]
+        wrongs = (
+            [mismatch(item, inner, largest) for item in value]
+            if isinstance(value, (tuple, list))
+            else [_describe(inner)]
+        )
         return next((f"a list, each {wrong}" for wrong in wrongs if wrong), None)
     if annotation in (int, float, bool, str, type(None)):
+        if annotation in (int, float) and _is_number(value, annotation):
+            return _too_large(abs(value), annotation, largest)
         return None if _is(value, annotation) else _describe(annotation)
     return None
 
 
 def _is(value: Any, kind: type) -> bool:
-    if kind is float:  # of numpy too, as grids of values are
-        return not isinstance(value, bool) and isinstance(value, numbers.Real) and math.isfinite(value)
+    return _is_number(value, kind) if kind in (int, float) else isinstance(value, kind)
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    """Whether it is an integer, or else a finite number; of numpy too, as grids of values are."""
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, numbers.Integral):
+        return True
+    return kind is float and isinstance(value, numbers.Real) and math.isfinite(value)
+
+
+def _too_large(size: float, kind: type, largest: float) -> str | None:
+    """What the size of a number would have to be, too small ones included, or None where it is in the range."""
     if kind is int:
-        return not isinstance(value, bool) and isinstance(value, numbers.Integral)
-    return isinstance(value, kind)
+        return None if size <= LARGEST_INTEGER else "an integer of 64 bits"
+    if size == 0 or 1 / largest <= size <= largest:
+        return None
+    return f"0 or a number whose size is between {1 / largest:g} and {largest:g}"
 
 
 def _describe(annotation: Any) -> str:

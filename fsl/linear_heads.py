@@ -114,6 +114,9 @@ def train(
 
     Returns:
         The trained state, and the (B,) int64 steps taken: a task with few examples takes fewer steps per epoch.
+
+    Raises:
+        InputError: the state grew without bound.
     """
     places = torch.arange(-(-draw.positions.shape[2] // schedule.batch), device=state.device)[:, None, None, None]
     fraction = 1 - schedule.dampening if schedule.momentum > 0 else 1.0
@@ -134,6 +137,11 @@ def train(
             velocity = fresh
             moved = torch.add(state, velocity, alpha=-schedule.learning_rate)
             state = moved if support_mask is None else torch.where(active, moved, state)
+    if not bool(state.isfinite().all()):
+        raise InputError(
+            f"training left the range of numbers with learning_rate={schedule.learning_rate:g} and "
+            f"weight_decay={schedule.weight_decay:g}; give smaller ones"
+        )
     return state, steps
 
 

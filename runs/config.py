@@ -213,7 +213,7 @@ class EvaluateConfig(TrainConfig):
     @property
     def needs_images(self) -> bool:
         """Whether the strategy needs more than features: the images of its tasks, and their network."""
-        return bool(getattr(self.strategy.kind, "needs_images", False))
+        return self.strategy.needs_images
 
     @property
     def crosses(self) -> bool:
@@ -247,6 +247,11 @@ class TuneConfig(TrainConfig):
                 f"sampler={self.sampler.name}: a file has tasks of one split, and tuning draws tasks of base and "
                 "validation classes; choose another sampler, or leave tuning out"
             )
+
+    @property
+    def needs_images(self) -> bool:
+        """As of an evaluation."""
+        return self.strategy.needs_images
 
     def result_keys(self) -> dict[str, Any]:
         """As for training; a protocol counts by its steps, see `runs.lineage.Lineage.tuning`."""

@@ -13,6 +13,9 @@ def explain(error: BaseException) -> tuple[str, int]:
     if isinstance(error, InputError):
         return str(error), MISTAKE
     for cause in _causes(error):
+        if isinstance(cause, MemoryError):
+            needed = f" ({cause})" if str(cause) else ""
+            return f"not enough memory{needed}; ask for fewer points, tasks or samples", MISTAKE
         full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         if full or "disk is full" in str(cause).lower() or "no space left" in str(cause).lower():
             where = getattr(cause, "filename", None)

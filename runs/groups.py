@@ -32,7 +32,7 @@ from fsl.samplers import SAMPLERS
 from fsl.strategies import STRATEGIES
 from runs.overrides import Grid
 
-REQUIRED = "???"  # OmegaConf's word for a value that the user has to give
+REQUIRED = "???"  # stands for a value that the user has to give
 
 
 @dataclass(frozen=True)
@@ -171,6 +171,11 @@ class Choice:
     def kind(self) -> Any:
         """The class of what is built; not for backbones."""
         return load(GROUPS[self.group], self.plugin)
+
+    @property
+    def needs_images(self) -> bool:
+        """Whether what is built, a strategy, takes the images of its tasks and not their features alone."""
+        return bool(getattr(self.kind, "needs_images", False))
 
     def build(self) -> Any:
         """The object itself: a strategy, a sampler, a data set, a `Training`, an estimator that is yet to be fitted;
@@ -321,17 +326,36 @@ def read(path: pathlib.Path) -> dict[str, Any]:
 @lru_cache(maxsize=256)
 def _content(path: pathlib.Path, changed: int, size: int) -> dict[str, Any]:
     """Of a file that has not changed the content is known."""
-    from omegaconf import OmegaConf
-    from omegaconf.errors import OmegaConfBaseException
-    from yaml import YAMLError
+    from runs.yaml_files import parse_yaml
 
     try:
-        content = OmegaConf.to_container(OmegaConf.load(path), resolve=True)
-    except (YAMLError, OmegaConfBaseException, UnicodeDecodeError) as error:
+        content = parse_yaml(path.read_text(encoding="utf-8"))
+    except ValueError as error:
         raise InputError(f"{path}: not a readable YAML file: {error}") from error
+    if content is None:
+        return {}  # comments alone
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise InputError(f"{path}: must hold lines of the form `key: value`")
-    return {str(key): value for key, value in content.items()}
+    return {str(key): _literal(value, f"{path}: {key}") for key, value in content.items()}
+
+
+def _literal(value: Any, where: str) -> Any:
+    """A value as it is written: nothing in a file is filled in, neither from the environment nor from other keys. What
+    `as_yaml` writes for ${ becomes that again.
+
+    Raises:
+        InputError: a ${...} that asks to be filled in; names the file and the key.
+    """
+    if isinstance(value, dict):
+        return {key: _literal(item, f"{where}.{key}") for key, item in value.items()}
+    if isinstance(value, list):
+        return [_literal(item, where) for item in value]
+    if isinstance(value, str) and re.search(r"(?<!\\)\$\{", value):
+        raise InputError(
+            f"{where}: {value!r}: ${{...}} is not filled in, lest a secret of the environment end up in the record; "
+            r"write the value itself, or \${ where these characters are meant"
+        )
+    return value.replace(r"\${", "${") if isinstance(value, str) else value
 
 
 def comments(group: str, name: str) -> dict[str, str]:

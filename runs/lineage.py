@@ -93,6 +93,11 @@ class Lineage:
                 stands for it.
         """
         if config.features is not None:
+            if isinstance(config, EvaluateConfig | TuneConfig) and config.needs_images:
+                raise InputError(
+                    f"strategy={config.strategy.name} trains the network on the images of each task, and with "
+                    "features= there are none; give benchmark= instead, or choose another strategy"
+                )
             return cls(None, "", "", None, feature_files=config.features)
         lineage, target = cls._without_target(config, source, anywhere), _target(config)
         if isinstance(config, EvaluateConfig | TuneConfig) and config.crop_pct is not None:

@@ -5,6 +5,7 @@ key=a,b,c         three values: the run is repeated for each (a product over all
 key='a,b'         quotes keep a comma, or text that looks like a number, as it is
 """
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +15,8 @@ from clustering.errors import InputError
 INTEGER = re.compile(r"[-+]?\d+")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 WORDS = {"null": None, "none": None, "true": True, "false": False, "inf": float("inf"), "-inf": float("-inf")}
+LONGEST = 4000  # digits of an integer; Python reads no longer ones
+DEEPEST = 20  # brackets inside each other
 CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
@@ -94,6 +97,8 @@ def _parts(key: str, text: str) -> list[str]:
             quote = letter  # a quote inside a word, as in o'clock, is a letter
         elif letter in CLOSING:
             expected.append(CLOSING[letter])
+            if len(expected) > DEEPEST:
+                raise InputError(f"{key}={text[:40]}...: more than {DEEPEST} brackets inside each other")
         elif expected and letter == expected[-1]:
             expected.pop()
         elif letter == "," and not expected:
@@ -114,7 +119,7 @@ def _value(key: str, text: str) -> Value:
         return Value(text, [item.value for item in values(key, inner)] if inner else [])
     if text.lower() in WORDS:
         return Value(text, WORDS[text.lower()])
-    if INTEGER.fullmatch(text):
+    if INTEGER.fullmatch(text) and len(text) <= LONGEST:
         return Value(text, int(text))
     return Value(text, float(text) if NUMBER.fullmatch(text) else text)
 
@@ -138,7 +143,7 @@ def coerce(key: str, given: Value, default: Any) -> Any:
         fits, kind = number and isinstance(value, int), "an integer"
     elif isinstance(default, float):
         fits, kind = number, "a number"
-        value = float(value) if number else value
+        value = _float(value) if number else value
     elif isinstance(default, str):
         return given.text
     else:
@@ -147,6 +152,13 @@ def coerce(key: str, given: Value, default: Any) -> Any:
     if not fits:
         raise InputError(f"{key} must be {kind}, not {given.text!r}")
     return value
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # of a long integer
+        return math.inf
 
 
 def is_number(value: Any) -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 from clustering.datasets.dataset import Dataset
 from clustering.errors import InputError
 from clustering.fingerprint import fingerprint
+from clustering.memory import require
 from clustering.parameters import Above, AtLeast, validate
 from clustering.streams import stream
 
@@ -46,6 +47,11 @@ class Bars:
         return fingerprint("bars", RECIPE)
 
     def read(self) -> Dataset:
+        require(
+            f"dataset bars, bars={self.bars} points={self.points}",
+            {"values": 100 * self.bars * self.points},
+            "give fewer points",
+        )
         rng = stream(self.seed, "bars")
         labels = np.repeat(np.arange(self.bars), self.points)
         middle = (labels - (self.bars - 1) / 2) * (self.thickness + self.gap)

@@ -7,6 +7,7 @@ import numpy as np
 
 from clustering.datasets.dataset import Dataset
 from clustering.fingerprint import fingerprint
+from clustering.memory import require
 from clustering.parameters import AtLeast, validate
 from clustering.streams import stream
 
@@ -40,6 +41,11 @@ class Predictions:
         return fingerprint("predictions", RECIPE)
 
     def read(self) -> Dataset:
+        require(
+            f"dataset predictions, classes={self.classes} entries={self.entries}",
+            {"values": 20 * max(2 * self.classes, self.entries)},
+            "give fewer classes or entries",
+        )
         rng = stream(self.seed, "predictions")
         scores = self.sharpness * rng.standard_normal((max(2, self.entries // self.classes), self.classes))
         scores += self.offset * rng.standard_normal(self.classes)

@@ -7,6 +7,7 @@ import numpy as np
 
 from clustering.datasets.dataset import Dataset
 from clustering.fingerprint import fingerprint
+from clustering.memory import require
 from clustering.parameters import AtLeast, validate
 from clustering.streams import stream
 
@@ -38,6 +39,11 @@ class Spirals:
         return fingerprint("spirals", RECIPE)
 
     def read(self) -> Dataset:
+        require(
+            f"dataset spirals, arms={self.arms} points={self.points}",
+            {"values": 100 * self.arms * self.points},
+            "give fewer points",
+        )
         t = (4 * np.pi - np.pi / 4) * np.linspace(0, 1, self.points) ** 0.65 + np.pi / 4
         angles = t + 2 * np.pi * np.arange(self.arms)[:, None] / self.arms
         values = np.stack([t * np.sin(angles), t * np.cos(angles)], axis=2).reshape(-1, 2)

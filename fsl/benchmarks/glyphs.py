@@ -17,6 +17,7 @@ from matplotlib import ft2font
 from numpy.typing import NDArray
 
 from clustering.errors import InputError
+from clustering.memory import require
 from clustering.parameters import AtLeast, validate
 from clustering.streams import stream
 from fsl.augmentation import Augmentation
@@ -79,6 +80,8 @@ class Glyphs:
     def read(self, split: Split) -> Decoded:
         """Draw the samples of a split: images (N, 1, 28, 28), classes in the order of their code points."""
         letters = classes()[split]
+        needed = len(letters) * self.samples * (self.size**2 + 1000)  # and of each, how its letter is bent
+        require(f"benchmark glyphs, samples={self.samples}", {"images": needed}, "give fewer samples")
         labels = np.repeat(np.arange(len(letters)), self.samples)
         images = _samples(letters, labels, stream(self.seed, "glyphs", split), self.size)
         names = tuple(f"U+{ord(letter):04X} {unicodedata.name(letter)}" for letter in letters)

@@ -290,7 +290,7 @@ class TestResolution:
         root=st.none() | TEXT,
         rate=st.floats(allow_nan=False),
         milestones=st.lists(st.integers()),
-        seed=st.integers(0),
+        seed=st.integers(0, 2**63 - 1),
     )
     def test_a_config_is_read_back_from_its_arguments_and_its_yaml(
         self, tmp_path_factory, root, rate, milestones, seed

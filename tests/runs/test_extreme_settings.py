@@ -1,0 +1,117 @@
+"""Settings that no run can take: each is an `InputError` at once, and nothing outside a file gets into its values."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from clustering.errors import InputError
+from runs import groups
+from runs.config import ClusterConfig, EvaluateConfig, TuneConfig, as_yaml, parse
+from runs.endings import explain
+from runs.groups import Choice
+from runs.lineage import Lineage
+from runs.selections import selection_of
+from runs.tuning_protocol import steps_of
+
+FILLED_IN = ("${oc.env:SECRET}", "${seed}", "a ${oc.decode:x} b", "${", r"\${a} ${b}")
+
+
+def build(config: EvaluateConfig) -> None:
+    for choice in config.choices().values():
+        choice.build()
+
+
+@pytest.fixture(autouse=True)
+def secret(monkeypatch):
+    monkeypatch.setenv("SECRET", "hunter2")
+
+
+@pytest.mark.parametrize("text", FILLED_IN)
+@pytest.mark.parametrize("form", ["tuning: {}\n", "each:\n- {{tuning: {}}}\n", "shot: [1, {}]\n"])
+def test_an_experiment_fills_nothing_in(tmp_path, text, form):
+    path = tmp_path / "mine.yaml"
+    path.write_text(form.format(f"'{text}'"))
+    with pytest.raises(InputError) as caught:
+        parse(EvaluateConfig, [f"experiment={path}"])
+    assert str(path) in str(caught.value)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_no_other_file_of_settings_does(tmp_path):
+    path = tmp_path / "mine.yaml"
+    path.write_text("laplacianshot:\n- {split: base, grid: {transform: ['${oc.env:SECRET}', UN]}}\n")
+    with pytest.raises(InputError, match=r"mine\.yaml: laplacianshot"):
+        parse(TuneConfig, ["strategy=laplacianshot", f"tuning={path}"])
+    with pytest.raises(InputError, match=r"mine\.yaml: laplacianshot"):
+        steps_of(str(path), groups.option("strategy", "laplacianshot"))
+    path.write_text("kmeans: {init: ['${oc.env:SECRET}']}\n")
+    (config,) = parse(ClusterConfig, ["method=kmeans", f"selection={path}"])
+    with pytest.raises(InputError, match=r"mine\.yaml: kmeans\.init"):
+        selection_of(config)
+
+
+def test_the_command_line_takes_them_as_they_are():
+    (config,) = parse(EvaluateConfig, ["strategy=simpleshot", "tuning=${oc.env:SECRET}.yaml", "tasks=null"][:1])
+    assert "hunter2" not in config.to_yaml()
+    with pytest.raises(InputError) as caught:
+        parse(EvaluateConfig, ["strategy=simpleshot", "tuning=${oc.env:SECRET}.yaml"])
+    assert "hunter2" not in str(caught.value)
+
+
+@given(st.text(alphabet="${}\\ab:'", min_size=1, max_size=10).filter(lambda text: "'" not in text or '"' not in text))
+def test_what_a_config_writes_is_read_back(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("written") / "own.yaml"
+    path.write_text(f"key: {as_yaml(text)}\n")
+    assert groups.read(path)["key"].strip("'\"") == text.strip("'\"")
+
+
+@pytest.mark.parametrize(("opened", "closed"), ["[]", "{}"])
+def test_brackets_without_end_are_a_mistake(tmp_path, opened, closed):
+    path = tmp_path / "deep.yaml"
+    path.write_text(f"shot: {opened * 5000}{closed * 5000}\n")
+    with pytest.raises(InputError, match=r"deep\.yaml"):
+        parse(EvaluateConfig, [f"experiment={path}"])
+    with pytest.raises(InputError, match="shot"):
+        parse(EvaluateConfig, [f"shot={opened * 5000}{closed * 5000}"])
+
+
+@pytest.mark.parametrize("value", ["1e300", "-1e300", "1e-300", "5e-324", "1e16", "9" * 400, "9" * 5000])
+def test_a_number_of_an_impossible_size(value):
+    with pytest.raises(InputError, match="weight"):
+        build(*parse(EvaluateConfig, ["strategy=laplacianshot", f"weight={value}"]))
+
+
+@pytest.mark.parametrize("value", ["9" * 20, "9" * 400, "9" * 5000])
+def test_an_integer_of_an_impossible_size(value):
+    for setting in (f"neighbours={value}", f"seed={value}", f"tasks={value}"):
+        with pytest.raises(InputError, match=setting[:4]):
+            build(*parse(EvaluateConfig, ["strategy=laplacianshot", setting]))
+
+
+@pytest.mark.parametrize(
+    ("group", "name", "options"),
+    [
+        ("benchmark", "glyphs", {"samples": 10**9}),
+        ("dataset", "spirals", {"points": 10**12}),
+        ("dataset", "bars", {"points": 10**12}),
+        ("dataset", "predictions", {"entries": 10**13}),
+        ("fair_dataset", "census_like", {"points": 10**13}),
+    ],
+)
+def test_more_than_the_memory_holds(group, name, options):
+    read = Choice(group, name, {**groups.option(group, name).options, **options}).build().read
+    with pytest.raises(InputError, match=f"{next(iter(options))}=.* of memory"):
+        read(*(["base"] if group == "benchmark" else []))
+
+
+def test_what_is_not_known_before_is_a_mistake_as_well():
+    text, code = explain(MemoryError("Unable to allocate 1 TiB"))
+    assert code == 2
+    assert "1 TiB" in text
+
+
+@pytest.mark.parametrize("schema", [EvaluateConfig, TuneConfig])
+def test_a_strategy_on_images_is_refused_for_features_before_work(schema):
+    (config,) = parse(schema, ["features=no_such_file.npz", "strategy=transductive_fine_tuning"])
+    with pytest.raises(InputError, match=r"transductive_fine_tuning.*features="):
+        Lineage.of(config)
