@@ -120,10 +120,11 @@ def mismatch(value: Any, annotation: Any, largest: float = LARGEST) -> str | Non
     if origin is Annotated:
         inner, *bounds = typing.get_args(annotation)
         wrong = mismatch(value, inner, largest)
-        limits = [str(bound) for bound in bounds]
-        if wrong is None and all(value is None or bound.holds(value) for bound in bounds):
-            return None
-        return " ".join([wrong or str(_describe(inner)), *limits])
+        if mismatch(value, inner, math.inf) is None:  # else bounds mean nothing
+            if value is None or all(bound.holds(value) for bound in bounds):
+                return wrong
+            wrong = None
+        return " ".join([wrong or str(_describe(inner)), *map(str, bounds)])
     if origin is Literal:
         return None if value in typing.get_args(annotation) else _describe(annotation)
     if origin in (Union, types.UnionType):
