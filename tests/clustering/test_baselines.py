@@ -179,7 +179,7 @@ def test_of_more_components_than_clusters_those_are_joined_and_points_without_ar
     X = np.r_[np.random.default_rng(0).normal(size=(60, 2)), [[50.0, 50.0]], [[50.0, 51.0]]]
     X[:20] += 49
     graph = sparse.block_diag([components(20, 30, 10), sparse.csr_array((2, 2))])
-    with pytest.warns(UserWarning, match="3 components, more than 2 clusters"):
+    with pytest.warns(UserWarning, match="3 components"):
         model = Ncut(2, random_state=0).fit(X, graph=graph)
     assert model.objective_ == 0
     assert set(np.bincount(model.labels_[:60])) == {30}
@@ -187,7 +187,7 @@ def test_of_more_components_than_clusters_those_are_joined_and_points_without_ar
     np.testing.assert_array_equal(joined(np.array([1.0, 5.0, 2.0, 2.0]), 2), [1, 0, 1, 1])
     tied = Ncut(2, regularization=0.1, random_state=0).fit(X, graph=graph)
     assert len(set(tied.labels_)) == 2
-    with pytest.raises(InputError, match="0 points have arcs"):
+    with pytest.raises(InputError, match="0 points"):
         Ncut(2).fit(X, graph=sparse.csr_array((62, 62)))
     assert (Ncut(1).fit(X, graph=sparse.csr_array((62, 62))).labels_ == 0).all()
 
@@ -218,33 +218,33 @@ def test_data_that_cannot_be(name: str) -> None:
     X, _ = blobs()
     broken = X.copy()
     broken[7, 1] = np.nan
-    with pytest.raises(InputError, match="NaN or infinity in row 7"):
+    with pytest.raises(InputError, match="row 7"):
         estimator(name).fit(broken)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="neighbours have no distance")
-        with pytest.raises(InputError, match="1 distinct points for 3 clusters"):
+        with pytest.raises(InputError, match="1 distinct points"):
             estimator(name).fit(np.ones((30, 2)))
-        with pytest.raises(InputError, match="2 distinct points for 3 clusters"):
+        with pytest.raises(InputError, match="2 distinct points"):
             estimator(name).fit(np.repeat(X[:2], 20, axis=0))
     with pytest.raises(InputError, match="n_samples=2"):
         estimator(name).fit(X[:2])
-    with pytest.raises(InputError, match="n_clusters must be an integer at least 1"):
+    with pytest.raises(InputError, match="n_clusters"):
         estimator(name, 0).fit(X)
     if name != "KMeans":
-        with pytest.raises(InputError, match=r"graph has shape \(5, 5\), X has 120 rows"):
+        with pytest.raises(InputError, match=r"\(5, 5\).*120 rows"):
             estimator(name).fit(X, graph=sparse.eye_array(5))
 
 
 def test_parameters_that_cannot_be() -> None:
     X, _ = blobs()
-    with pytest.raises(InputError, match="bandwidth_path must fall"):
+    with pytest.raises(InputError, match="bandwidth_path"):
         GaussianKModes(3, bandwidth_path=[1.5, 3]).fit(X)
-    with pytest.raises(InputError, match="one of rotation, kmeans"):
+    with pytest.raises(InputError, match="rotation, kmeans"):
         Ncut(3, discretize="qr").fit(X)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="k-means"):
         KMeans(3, init="random").fit(X)
     with (
-        pytest.warns(UserWarning, match="negative weights"),
+        pytest.warns(UserWarning, match="negative"),
         pytest.raises(InputError, match="no affinities"),
     ):
         Ncut(2).fit(X[:3], graph=-np.ones((3, 3)))

@@ -83,7 +83,7 @@ def test_mnist_of_uneven_digits():
     uneven = DATASETS.load("mnist_uneven")
     found = check("mnist_uneven", uneven(root=str(REAL), points=5000, share=0.8).read())
     assert np.bincount(found.labels).tolist() == [800] * 5 + [200] * 5
-    with pytest.raises(InputError, match=r"ask for 11,880 of digit 0, of which there are 6,903; ask for fewer points"):
+    with pytest.raises(InputError, match=r"11,880 of digit 0.*6,903"):
         uneven(root=str(REAL), points=60_000, share=0.99).read()
 
 
@@ -93,7 +93,7 @@ def test_digits_of_uneven_shares():
     assert np.bincount(found.labels).tolist() == [80] * 5 + [20] * 5
     whole = check("digits", DATASETS.load("digits")().read())
     assert {row.tobytes() for row in found.values} <= {row.tobytes() for row in whole.values}
-    with pytest.raises(InputError, match=r"digits_uneven: points=1500 and share=0.9 ask for 270 of digit 0, of which"):
+    with pytest.raises(InputError, match=r"points=1500 .*share=0\.9 .*270 of digit 0"):
         uneven(points=1500, share=0.9).read()
 
 
@@ -115,7 +115,7 @@ def test_magic_with_and_without_the_surplus_of_gammas(tmp_path):
     (tmp_path / "magic04.csv").write_text("\n".join([",".join("abcdefghijk"), *lines]))
     assert np.array_equal(magic(root=str(tmp_path)).read().values, found.values)
     (tmp_path / "magic04.csv").write_text("\n".join(lines[:50]))
-    with pytest.raises(InputError, match=r"magic04\.csv holds rows \(50, 10\), not \(19020, 10\)"):
+    with pytest.raises(InputError, match=r"magic04\.csv .*\(50, 10\).*\(19020, 10\)"):
         magic(root=str(tmp_path)).read()
 
 
@@ -180,8 +180,8 @@ def test_features_of_others_are_read_from_one_file(ending, tmp_path):
     [
         ({"x": np.zeros((4, 9)), "y": np.arange(4)}, r"not \(N, 10\)"),
         ({"x": np.zeros((4, 10)), "y": np.arange(3)}, r"\(N,\)"),
-        ({"x": np.zeros((4, 10)), "y": np.zeros(4)}, "1 classes, not 4"),
-        ({"pixels": np.zeros((4, 10))}, "holds pixels"),
+        ({"x": np.zeros((4, 10)), "y": np.zeros(4)}, "1 classes"),
+        ({"pixels": np.zeros((4, 10))}, "pixels"),
     ],
 )
 def test_features_of_another_kind_are_refused(arrays, words, tmp_path):
@@ -207,21 +207,21 @@ def test_a_damaged_file_is_named(name, file, tmp_path):
         names = [f"{part}-{what}-ubyte.gz" for part in ("train", "t10k") for what in ("images-idx3", "labels-idx1")]
     for path in names:
         (tmp_path / path).write_bytes(b"not what it says")
-    with pytest.raises(InputError, match=f"{names[0]} cannot be read") as refused:
+    with pytest.raises(InputError, match=names[0]) as refused:
         DATASETS.load(name)(root=str(tmp_path)).read()
     assert "allow_pickle" not in str(refused.value)
 
 
 def test_an_archive_of_something_else_says_what_it_lacks(tmp_path):
     np.savez(tmp_path / "mnist.npz", x_train=np.zeros((5, 4)), y_train=np.zeros(5))
-    with pytest.raises(InputError, match=r"mnist\.npz cannot be read .it has no 'x_test'"):
+    with pytest.raises(InputError, match=r"mnist\.npz .*'x_test'"):
         DATASETS.load("mnist")(root=str(tmp_path)).read()
 
 
 def test_an_empty_file_of_r8_is_named(tmp_path):
     for part in ("train", "test"):
         (tmp_path / f"r8-{part}.txt").write_text("")
-    with pytest.raises(InputError, match=r"r8-train\.txt cannot be read .it is empty"):
+    with pytest.raises(InputError, match=r"r8-train\.txt .*empty"):
         DATASETS.load("r8")(root=str(tmp_path)).read()
 
 

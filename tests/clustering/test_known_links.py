@@ -42,5 +42,5 @@ def test_few_of_many_points() -> None:
 
 
 def test_more_than_there_are() -> None:
-    with pytest.raises(InputError, match=r"links=4: 3 points have 3 pairs"):
+    with pytest.raises(InputError, match=r"links=4: .*3 pairs"):
         drawn_links(np.zeros(3), 4, 0)

@@ -148,15 +148,15 @@ def test_data_that_cannot_be() -> None:
     X, _ = blobs()
     broken = X.copy()
     broken[7, 1] = np.inf
-    with pytest.raises(InputError, match="NaN or infinity in row 7"):
+    with pytest.raises(InputError, match="row 7"):
         LaplacianKModes(3).fit(broken)
     with pytest.warns(UserWarning, match="bandwidth 1"), pytest.raises(InputError, match="1 distinct points"):
         LaplacianKModes(3).fit(np.ones((30, 2)))
-    with pytest.raises(InputError, match=r"graph has shape \(5, 5\), X has 90 rows"):
+    with pytest.raises(InputError, match=r"\(5, 5\).*90 rows"):
         LaplacianKModes(3).fit(X, graph=sparse.eye_array(5))
     with pytest.warns(UserWarning, match="negative"), pytest.raises(InputError, match="not convex"):
         LaplacianKModes(2).fit(X[:3], graph=-np.ones((3, 3)))
-    with pytest.raises(InputError, match="weight must be a number at least 0"):
+    with pytest.raises(InputError, match="weight"):
         LaplacianKModes(3, weight=-1.0).fit(X)
     with pytest.raises(InputError, match="graph or prototypes"):
         LaplacianKModes(3).fit(X).predict(X, by="mode")  # type: ignore[arg-type]

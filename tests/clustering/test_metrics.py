@@ -96,7 +96,7 @@ def test_stability_is_the_mean_over_pairs() -> None:
     found = metrics.stability(labelings)
     assert found.ari == pytest.approx(np.mean([metrics.ari(*pair) for pair in itertools.combinations(labelings, 2)]))
     assert found.nmi == pytest.approx(np.mean([metrics.nmi(*pair) for pair in itertools.combinations(labelings, 2)]))
-    with pytest.raises(InputError, match="two clusterings or more, not 1"):
+    with pytest.raises(InputError, match="not 1"):
         metrics.stability([[0, 1]])
 
 
@@ -116,7 +116,7 @@ def test_silhouette_by_its_definition_and_of_a_sample() -> None:
     assert metrics.silhouette(X, labels, sample=20) == pytest.approx(np.mean(found), abs=0.1)
     assert math.isnan(metrics.silhouette(X, np.zeros(30)))
     assert math.isnan(metrics.silhouette(X, np.arange(30)))
-    with pytest.raises(InputError, match="X has 30 rows, labels are 29"):
+    with pytest.raises(InputError, match=r"30 rows.*29"):
         metrics.silhouette(X, labels[1:])
 
 
@@ -179,22 +179,22 @@ def test_objectives_are_those_that_the_estimator_reports(kind: Any) -> None:
     assert metrics.graph_objectives(model.labels_, near).min_cut == pytest.approx(
         metrics.graph_objectives(model.labels_, near.graph).min_cut
     )
-    with pytest.raises(InputError, match="labels go up to 2"):
+    with pytest.raises(InputError, match="up to 2"):
         metrics.discrete_objective(X, model.labels_, model.cluster_centers_[:2], near, **options)
-    with pytest.raises(InputError, match=r"prototypes must be \(K, 3\)"):
+    with pytest.raises(InputError, match=r"prototypes .*\(K, 3\)"):
         metrics.discrete_objective(X, model.labels_, model.cluster_centers_[:, :2], near, **options)
-    with pytest.raises(InputError, match=r"assignments must be \(50, 3\)"):
+    with pytest.raises(InputError, match=r"assignments .*\(50, 3\)"):
         metrics.relaxed_objective(X, model.assignments_[1:], model.cluster_centers_, near, **options)
-    with pytest.raises(InputError, match="kind must be"):
+    with pytest.raises(InputError, match="kind"):
         metrics.discrete_objective(X, model.labels_, model.cluster_centers_, near, weight=1, kind="median")  # type: ignore[arg-type]
 
 
 def test_labels_that_cannot_be() -> None:
-    with pytest.raises(InputError, match="3 true labels and 2"):
+    with pytest.raises(InputError, match=r"3 .*2"):
         metrics.accuracy([0, 1, 2], [0, 1])
     with pytest.raises(InputError, match="one row"):
         metrics.nmi([[0], [1]], [0, 1])
     with pytest.raises(InputError, match="one row"):
         metrics.ari([], [])
-    with pytest.raises(InputError, match=r"W has shape \(9, 9\), labels are 2"):
+    with pytest.raises(InputError, match=r"W .*\(9, 9\)"):
         metrics.graph_objectives([0, 1], graph(0))

@@ -77,7 +77,7 @@ def test_the_recall_that_is_reported_is_the_one_found() -> None:
     x = torch.from_numpy(draw(6000, 30))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(row_search, "_BREADTHS", (1,))
-        with pytest.warns(UserWarning, match=r"HNSW finds \d\d% of the true neighbours"):
+        with pytest.warns(UserWarning, match=r"HNSW .*\d\d%"):
             found = nearest_rows(x, 5, "hnsw")
     exact = nearest_rows(x, 5, "blocks")
     recall = (found.indices[:, :, None] == exact.indices[:, None]).any(axis=2).mean()
@@ -205,7 +205,7 @@ def test_a_damaged_file_is_written_anew(tmp_path: Path, damage: str) -> None:
         content[3000] ^= 1
         changed = {"cut": content[:2000], "flipped": content, "foreign": b"neighbours", "empty": b""}
         path.write_bytes(changed[damage])
-    with pytest.warns(UserWarning, match="is damaged"):
+    with pytest.warns(UserWarning, match="damaged"):
         assert (dense(neighbours(x, 4, cache=tmp_path)) == expected).all()
     assert (dense(neighbours(x, 4, cache=tmp_path)) == expected).all()  # without a warning
     assert list(tmp_path.iterdir()) == [path]
@@ -238,27 +238,27 @@ def test_estimators_take_it_with_its_bandwidth() -> None:
     assert turned.bandwidth_ != given.bandwidth_
     sigma = SLK(3, weight=0.3, normalize="l2", random_state=0).fit(x, graph=near.graph).bandwidth_
     assert turned.bandwidth_ == sigma
-    with pytest.raises(InputError, match="graph has 400 points, X has 399"):
+    with pytest.raises(InputError, match=r"400 points.*399"):
         SLK(3).fit(x[1:], graph=near)
 
 
 @pytest.mark.parametrize(
     ("X", "options", "message"),
     [
-        (draw(), {"k": 0}, "k must be an integer at least 1"),
-        (draw(), {"symmetry": "both"}, "one of average, union, mutual, directed"),
-        (draw(), {"method": "flann"}, "one of auto, exact, hnsw"),
-        (draw(), {"weights": "heat"}, "one of binary, gaussian"),
-        (draw(), {"bandwidth": -1.0}, "bandwidth must be a number above 0"),
-        (draw(), {"bandwidth": "wide"}, "bandwidth must be a number above 0"),
-        (draw(), {"cache": 3}, "cache must be a folder"),
-        (draw(), {"cache": __file__}, "cache must be a folder"),
-        (draw() + 1j, {}, "a table of numbers: they are complex"),
-        (draw() * 1e30, {}, "whose squares exceed"),
-        (draw()[0], {}, r"a table \(N, D\)"),
-        (draw()[:0], {}, r"a table \(N, D\)"),
+        (draw(), {"k": 0}, "k must be"),
+        (draw(), {"symmetry": "both"}, "symmetry"),
+        (draw(), {"method": "flann"}, "method"),
+        (draw(), {"weights": "heat"}, "weights"),
+        (draw(), {"bandwidth": -1.0}, "bandwidth"),
+        (draw(), {"bandwidth": "wide"}, "bandwidth"),
+        (draw(), {"cache": 3}, "cache"),
+        (draw(), {"cache": __file__}, "cache"),
+        (draw() + 1j, {}, "complex"),
+        (draw() * 1e30, {}, "squares"),
+        (draw()[0], {}, r"\(N, D\)"),
+        (draw()[:0], {}, r"\(N, D\)"),
         (np.array([["a", "b"]]), {}, "a table of numbers"),
-        (np.where(np.arange(400)[:, None] == 7, np.nan, draw()), {}, "NaN or infinity in row 7"),
+        (np.where(np.arange(400)[:, None] == 7, np.nan, draw()), {}, "row 7"),
     ],
 )
 def test_what_cannot_be(X: Any, options: dict[str, Any], message: str) -> None:
@@ -268,5 +268,5 @@ def test_what_cannot_be(X: Any, options: dict[str, Any], message: str) -> None:
 
 def test_more_arcs_than_indices_can_name_are_refused_before_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clustering.neighbours._MOST_ARCS", 1000)
-    with pytest.raises(InputError, match=r"400 points with 5 neighbours may have 4,000 arcs.*k=1 or fewer points"):
+    with pytest.raises(InputError, match=r"400 points .*4,000 arcs.*k=1"):
         neighbours(draw(), 5)

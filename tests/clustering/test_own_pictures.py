@@ -68,14 +68,14 @@ def test_identity_is_of_the_pictures_and_not_of_their_sizes(tmp_path: Path) -> N
     assert Folder(str(tmp_path)).source() != before
     (tmp_path / "b.bmp").unlink()
     (tmp_path / "b.bmp").symlink_to(tmp_path / "gone.bmp")
-    with pytest.raises(InputError, match=r"b\.bmp cannot be read \(No such file or directory\); take it out"):
+    with pytest.raises(InputError, match=r"b\.bmp .*No such file"):
         Folder(str(tmp_path)).source()
 
 
 @pytest.mark.parametrize("content", [b"", b"no picture", b"\x89PNG\r\n\x1a\n broken"])
 def test_a_broken_picture_is_named(folder: Path, content: bytes) -> None:
     (folder / "red" / "0.png").write_bytes(content)
-    with pytest.raises(InputError, match=r"red/0\.png cannot be decoded"):
+    with pytest.raises(InputError, match=r"red/0\.png"):
         Folder(str(folder), size=8).read()
 
 
@@ -102,21 +102,21 @@ def test_a_bank_that_was_changed_is_noticed(tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[content.index(features.numpy().tobytes()) + 7] ^= 1
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"bank\.safetensors: has changed since it was written; train again"):
+    with pytest.raises(InputError, match=r"bank\.safetensors: .*changed"):
         Features(str(path)).read()
 
 
 def test_files_that_are_no_bank(tmp_path: Path) -> None:
     path = tmp_path / "bank.safetensors"
-    for built, message in ((Features(), "add path=FILE"), (Features(str(path)), "no file")):
+    for built, message in ((Features(), "path=FILE"), (Features(str(path)), "no file")):
         for ask in (built.source, built.read):
             with pytest.raises(InputError, match=message):
                 ask()
     path.write_bytes(b"no tensors")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match=r"bank\.safetensors"):
         Features(str(path)).read()
     from safetensors.torch import save_file
 
     save_file({"weights": torch.zeros(2)}, path)
-    with pytest.raises(InputError, match="holds 'other tensors', and no feature bank"):
+    with pytest.raises(InputError, match="'other tensors'"):
         Features(str(path)).read()

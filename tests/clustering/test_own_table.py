@@ -62,20 +62,20 @@ def test_identity_is_of_the_content(table, tmp_path):
 @pytest.mark.parametrize(
     ("text", "fields", "words"),
     [
-        (ROWS, {"columns": ("incom",)}, "unknown column 'incom'; did you mean 'income'"),
-        (ROWS, {"columns": ("city",)}, r"column 'city' has text in row 1 \('Rome'\)"),
-        (ROWS, {"columns": ("age", "same")}, "column 'same' is the same in every row"),
-        (ROWS, {"columns": ("age", "age")}, "'age' is there twice"),
-        (ROWS, {"columns": ("age",), "label": "age"}, "'age' is the label"),
-        (ROWS, {"label": "town"}, "unknown column 'town'"),
-        (ROWS, {"scale": "robust"}, "scale must be one of standard or null"),
-        (ROWS.replace("3e4", ""), {}, "column 'income' has no value in row 2.*columns=age,flag"),
-        (ROWS.replace("3e4", "inf"), {}, "column 'income' has the value inf in row 2"),
-        (ROWS.replace("3e4", "n/a").replace("5e4", "?"), {}, "no value in row 1; 2 of 3 rows are like that"),
-        (ROWS.replace("Oslo", ""), {"label": "city"}, "label 'city' has no value in row 2"),
-        ("a,b\nx,y\nz,w\n", {}, "no column to cluster by: 'a' \\(text, or no values\\)"),
-        ("a,b\n1,2\n", {}, "has one row"),
-        ("a\n1\n3\n", {"label": "a"}, "there is the label alone"),
+        (ROWS, {"columns": ("incom",)}, "'incom'.*'income'"),
+        (ROWS, {"columns": ("city",)}, r"'city' .*row 1 \('Rome'\)"),
+        (ROWS, {"columns": ("age", "same")}, "'same'"),
+        (ROWS, {"columns": ("age", "age")}, "'age' .*twice"),
+        (ROWS, {"columns": ("age",), "label": "age"}, "'age' .*label"),
+        (ROWS, {"label": "town"}, "'town'"),
+        (ROWS, {"scale": "robust"}, "scale"),
+        (ROWS.replace("3e4", ""), {}, "'income' .*row 2.*columns=age,flag"),
+        (ROWS.replace("3e4", "inf"), {}, "'income' .*inf .*row 2"),
+        (ROWS.replace("3e4", "n/a").replace("5e4", "?"), {}, "row 1.*2 of 3 rows"),
+        (ROWS.replace("Oslo", ""), {"label": "city"}, "'city' .*row 2"),
+        ("a,b\nx,y\nz,w\n", {}, "no column .*'a'"),
+        ("a,b\n1,2\n", {}, "one row"),
+        ("a\n1\n3\n", {"label": "a"}, "label alone"),
     ],
 )
 def test_what_cannot_be_used_says_why(table, text, fields, words):
@@ -85,7 +85,7 @@ def test_what_cannot_be_used_says_why(table, text, fields, words):
 
 def test_no_file(tmp_path):
     for ask in ("source", "read"):
-        with pytest.raises(InputError, match="add path=FILE"):
+        with pytest.raises(InputError, match="path=FILE"):
             getattr(Table(), ask)()
-        with pytest.raises(InputError, match=r"no file .*none\.csv"):
+        with pytest.raises(InputError, match=r"none\.csv"):
             getattr(Table(path=str(tmp_path / "none.csv")), ask)()

@@ -74,7 +74,7 @@ def test_parquet_keeps_its_kinds(tmp_path):
     assert rows.numbers("flag").tolist() == [1, 0]
     assert [name for name in rows.names if rows.numeric(name)] == ["n", "flag"]
     for name in ("word", "day"):
-        with pytest.raises(InputError, match=rf"column '{name}' has text in row 1"):
+        with pytest.raises(InputError, match=rf"'{name}' .*row 1"):
             rows.numbers(name)
     out = rows.save(tmp_path / "o.parquet", {"cluster": np.array([0, 1])})
     pd.testing.assert_frame_equal(pd.read_parquet(out).drop(columns="cluster"), frame)
@@ -96,16 +96,16 @@ def test_arrays_are_columns(tmp_path):
     ("name", "content", "words"),
     [
         ("t.xlsx", b"PK", ["t.xlsx", "CSV UTF-8"]),
-        ("t.csv", b"", ["has no rows"]),
+        ("t.csv", b"", ["no rows"]),
         ("t.csv", b"a,b\n", ["no rows"]),
-        ("t.csv", b"1,2\n3,4\n", ["first line has numbers"]),
-        ("t.csv", b"a,a\n1,2\n", ["two columns are called 'a'"]),
-        ("t.csv", b"a,b\n1,2,3\n", ["more values in a row than names in its first line, which are 2"]),
-        ("t.csv", b"# of 2024\na,b\n1,2\n", ["nothing above the names"]),
-        ("t.csv", b"a,b\n1,2\n1,2,3\n", ["cannot be read as CSV", "line 3"]),
+        ("t.csv", b"1,2\n3,4\n", ["numbers"]),
+        ("t.csv", b"a,a\n1,2\n", ["'a'"]),
+        ("t.csv", b"a,b\n1,2,3\n", ["names .*2"]),
+        ("t.csv", b"# of 2024\na,b\n1,2\n", ["above the names"]),
+        ("t.csv", b"a,b\n1,2\n1,2,3\n", ["CSV", "line 3"]),
         ("t.csv", "a,ü\n1,2\n".encode("latin-1"), ["UTF-8"]),
-        ("t.parquet", b"junk", ["cannot be read as Parquet"]),
-        ("t.npz", b"junk", ["cannot be read as NumPy"]),
+        ("t.parquet", b"junk", ["Parquet"]),
+        ("t.npz", b"junk", ["NumPy"]),
     ],
 )
 def test_what_cannot_be_read_says_why(tmp_path, name, content, words):
@@ -117,15 +117,15 @@ def test_what_cannot_be_read_says_why(tmp_path, name, content, words):
 
 def test_npz_of_other_shapes(tmp_path):
     np.savez(tmp_path / "a.npz", x=np.zeros((3, 2)), y=np.zeros(4))
-    with pytest.raises(InputError, match=r"one N, and has N = \[3, 4\]"):
+    with pytest.raises(InputError, match=r"N = \[3, 4\]"):
         RowFile.read(tmp_path / "a.npz")
     np.savez(tmp_path / "c.npz", a1=np.zeros(3), a=np.ones((3, 2)))
-    with pytest.raises(InputError, match="two columns are called 'a1'"):
+    with pytest.raises(InputError, match="'a1'"):
         RowFile.read(tmp_path / "c.npz")
     np.savez(tmp_path / "d.npz", x=np.array([1 + 1j, 2]))
     assert not RowFile.read(tmp_path / "d.npz").numeric("x")
     np.savez(tmp_path / "b.npz", x=np.array([{}], dtype=object))
-    with pytest.raises(InputError, match="cannot be read as NumPy"):
+    with pytest.raises(InputError, match="NumPy"):
         RowFile.read(tmp_path / "b.npz")
 
 
@@ -138,9 +138,9 @@ def test_decimals_of_a_database_are_numbers(tmp_path):
 
 
 def test_wrong_columns_name_the_nearest(csv_file):
-    with pytest.raises(InputError, match="unknown column 'sizes'; did you mean 'size'"):
+    with pytest.raises(InputError, match=r"'sizes'.* 'size'"):
         RowFile.read(csv_file).numbers("sizes")
-    with pytest.raises(InputError, match=r"column 'name' has text in row 1 \('a, b'\)"):
+    with pytest.raises(InputError, match=r"'name' .*row 1 \('a, b'\)"):
         RowFile.read(csv_file).numbers("name")
     with pytest.raises(InputError, match="no file"):
         RowFile.read(csv_file.with_name("other.csv"))
@@ -153,7 +153,7 @@ def test_text_is_found_wherever_it_is(tmp_path, row):
     (tmp_path / "t.csv").write_text("\n".join(["a", *cells]))
     rows = RowFile.read(tmp_path / "t.csv")
     assert not rows.numeric("a")
-    with pytest.raises(InputError, match=rf"text in row {row + 1} \('many'\)"):
+    with pytest.raises(InputError, match=rf"row {row + 1} \('many'\)"):
         rows.numbers("a")
 
 

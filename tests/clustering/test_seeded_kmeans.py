@@ -103,10 +103,10 @@ def test_few_landmarks_are_near_to_all() -> None:
 @pytest.mark.parametrize(
     ("settings_", "given_", "said"),
     [
-        ({"metric": "cosine"}, {}, "metric must be one of"),
-        ({"landmarks": 0}, {}, "landmarks must be an integer at least 1"),
-        ({}, {"partial_labels": np.full(90, 3)}, r"partial_labels must be -1 or 0\.\.2"),
-        ({"n_clusters": 91}, {}, "n_samples=90 should be >= n_clusters=91"),
+        ({"metric": "cosine"}, {}, "metric"),
+        ({"landmarks": 0}, {}, "landmarks"),
+        ({}, {"partial_labels": np.full(90, 3)}, r"partial_labels .*0\.\.2"),
+        ({"n_clusters": 91}, {}, "n_samples=90 .*n_clusters=91"),
     ],
 )
 def test_what_cannot_be_is_named(settings_: dict[str, Any], given_: dict[str, Any], said: str) -> None:

@@ -229,7 +229,7 @@ def test_an_empty_cluster_begins_again_or_is_reported() -> None:
     assert model.n_reseeded_ > 0
     assert model.n_empty_ == 0
     for policy in ("keep", "rollback"):
-        with pytest.warns(ConvergenceWarning, match="1 of 3 clusters have no points"):
+        with pytest.warns(ConvergenceWarning, match="1 of 3 clusters"):
             lost = SLK(3, init=init, weight=0.3, prototypes="mean", on_empty=policy).fit(X)
         assert lost.n_empty_ == 1
         assert lost.n_reseeded_ == 0
@@ -284,7 +284,7 @@ def test_presets_and_names_of_columns() -> None:
         model = SLK.preset(name, n_clusters=3, random_state=0, on_empty="reseed").fit(frame)
         assert list(model.feature_names_in_) == list("abcd")
         np.testing.assert_allclose(np.linalg.norm(model.cluster_centers_, axis=1), 1, atol=0.2)
-    with pytest.raises(InputError, match="known: slk2018-ms"):
+    with pytest.raises(InputError, match="slk2018-ms"):
         SLK.preset("slk")
 
 
@@ -298,15 +298,15 @@ def test_one_cluster_one_point_and_more_neighbours_than_points() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"n_clusters": 0}, "n_clusters must be an integer at least 1"),
-        ({"weight": -1.0}, "weight must be a number at least 0"),
-        ({"prototypes": "modes"}, "one of mean, mean_shift, byproduct, medoid"),
-        ({"weight_path": [0.5, 0.2]}, "rising shares"),
+        ({"n_clusters": 0}, "n_clusters"),
+        ({"weight": -1.0}, "weight"),
+        ({"prototypes": "modes"}, "prototypes"),
+        ({"weight_path": [0.5, 0.2]}, "weight_path"),
         ({"init": "random"}, "k-means"),
         ({"init": np.zeros((2, 4))}, r"\(3, 4\)"),
         ({"symmetry": "directed"}, "step='published'"),
         ({"n_clusters": 500}, "n_samples=120"),
-        ({"bandwidth": 0.0}, "bandwidth must be"),
+        ({"bandwidth": 0.0}, "bandwidth"),
     ],
 )
 def test_parameters_that_cannot_be(change: dict[str, Any], message: str) -> None:
@@ -319,21 +319,21 @@ def test_data_that_cannot_be() -> None:
     X, _ = blobs()
     broken = X.copy()
     broken[7, 1] = np.nan
-    with pytest.raises(InputError, match="NaN or infinity in row 7"):
+    with pytest.raises(InputError, match="row 7"):
         SLK(3).fit(broken)
     with (
         pytest.warns(UserWarning, match="bandwidth 1"),
-        pytest.raises(InputError, match="2 distinct points for 3 clusters"),
+        pytest.raises(InputError, match="2 distinct points"),
     ):
         SLK(3).fit(np.repeat(X[:2], 20, axis=0))
     with pytest.warns(UserWarning, match="bandwidth 1"), pytest.raises(InputError, match="1 distinct points"):
         SLK(3).fit(np.ones((30, 2)))
     for scale in (1e-20, 1e18):
-        with pytest.raises(InputError, match="rescale its columns"):
+        with pytest.raises(InputError, match="rescale"):
             SLK(3).fit((X * scale).astype(np.float32))
-    with pytest.raises(InputError, match=r"graph has shape \(5, 5\), X has 120 rows"):
+    with pytest.raises(InputError, match=r"\(5, 5\).*120 rows"):
         SLK(3).fit(X, graph=sparse.eye(5))
-    with pytest.raises(InputError, match="NaN or infinite"):
+    with pytest.raises(InputError, match="NaN"):
         SLK(3).fit(X, graph=sparse.csr_array(np.full((120, 120), np.nan)))
     with pytest.raises(InputError, match="120 integers"):
         SLK(3).fit(X, partial_labels=[0, 1])

@@ -92,7 +92,7 @@ def test_a_group_of_one_and_costs_that_are_all_equal():
 
 def test_bounds_that_no_assignment_can_keep_are_refused():
     groups = groups_of(["f"] * 3 + ["m"] * 7, 10)
-    with pytest.raises(InputError, match=r"group 'f' is 0.3 of the points: no assignment .* within 0.4..0.6"):
+    with pytest.raises(InputError, match=r"'f' .*0\.3 .*0\.4\.\.0\.6"):
         fair_assignment(np.ones((10, 2)), groups, np.full(2, 0.4), np.full(2, 0.6), generator=np.random.default_rng(0))
 
 
@@ -143,5 +143,5 @@ def test_beginning_from_another_optimum_finds_the_same():
 def test_capacities_that_do_not_hold_all_points_are_refused():
     cost, groups = problem(1, 9, 2, 1)
     exact = bounds_about(groups.target, 0.0)
-    with pytest.raises(InputError, match="capacities of the clusters are 8 in all for 9 points"):
+    with pytest.raises(InputError, match=r"8 .*9 points"):
         fair_assignment(cost, groups, *exact, generator=np.random.default_rng(0), capacity=np.full(2, 4.0))

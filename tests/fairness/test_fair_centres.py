@@ -55,8 +55,8 @@ def test_bera_with_attributes_that_overlap():
 def test_a_target_that_no_assignment_can_reach_is_refused():
     X, sensitive = blobs(2)
     with (
-        pytest.warns(UserWarning, match="the target of 'group' is not the data's"),
-        pytest.raises(InputError, match=r"group '0' is .* of the points: no assignment can keep its share"),
+        pytest.warns(UserWarning, match="target of 'group'"),
+        pytest.raises(InputError, match="group '0'"),
     ):
         Bera(3, delta=0.0, target={0: 0.1, 1: 0.9}).fit(X, sensitive_features=sensitive)
 
@@ -65,10 +65,10 @@ def test_a_target_that_no_assignment_can_reach_is_refused():
 def test_a_target_that_is_not_the_data_s_is_told_once(kind):
     X, sensitive = blobs(2)
     target = {0: 0.4, 1: 0.6}
-    with pytest.warns(UserWarning, match="the target of") as told:
+    with pytest.warns(UserWarning, match="target of") as told:
         model = kind(3, delta=0.6, target=target, random_state=0).fit(X, sensitive_features=sensitive)
     assert len(told) == 1
-    with pytest.warns(UserWarning, match="the target of"):
+    with pytest.warns(UserWarning, match="target of"):
         assert model.violation_ == additive_violation(model.labels_, sensitive, target=target, delta=0.6)
 
 

@@ -97,7 +97,7 @@ def test_the_census_is_read_by_its_columns(tmp_path, monkeypatch):
     drawn[:, census_file.SEX] %= 2
     np.savetxt(tmp_path / "USCensus1990raw.data.txt", drawn, fmt="%d", delimiter="\t")
     built = DATASETS.load("census")(root=str(tmp_path), preprocess=None)
-    with pytest.raises(InputError, match="holds 50 rows, not 2,458,285"):
+    with pytest.raises(InputError, match=r"50 rows, .*2,458,285"):
         built.read()
     monkeypatch.setattr(census_file, "ROWS", 50)
     monkeypatch.setattr(census_file, "_AT_ONCE", 17)
@@ -106,7 +106,7 @@ def test_the_census_is_read_by_its_columns(tmp_path, monkeypatch):
     np.testing.assert_array_equal(found.sensitive["sex"], drawn[:, 112])
     assert found.values.shape == (50, 25)
     np.savetxt(tmp_path / "USCensus1990raw.data.txt", drawn[:, :60], fmt="%d", delimiter="\t")
-    with pytest.raises(InputError, match="60 columns, not 125"):
+    with pytest.raises(InputError, match=r"60 columns, .*125"):
         built.read()
 
 

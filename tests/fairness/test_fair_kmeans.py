@@ -169,7 +169,7 @@ def test_fitted_points_are_predicted_and_others_need_known_groups():
     new = pd.DataFrame({"age": [99.0], "sex": ["high"]})
     assert model.predict(X[:1], sensitive_features=new).shape == (1,)
     assert model.predict(X).shape == (400,)
-    with pytest.raises(InputError, match="'other' is no group that was fitted"):
+    with pytest.raises(InputError, match="'other'"):
         model.predict(X[:1], sensitive_features=pd.DataFrame({"age": [30.0], "sex": ["other"]}))
     with pytest.raises(InputError, match="fitted with"):
         model.predict(X[:1], sensitive_features=["high"])
@@ -237,19 +237,19 @@ def test_labels_that_part_from_the_assignments_are_told():
 @pytest.mark.parametrize(
     ("options", "X", "groups", "words"),
     [
-        ({"n_clusters": 0}, np.eye(4), None, "n_clusters must be"),
-        ({"fairness_weight": -1.0}, np.eye(4), None, "fairness_weight must be"),
-        ({"n_clusters": 5}, np.eye(4), None, "n_samples=4 should be >= n_clusters=5"),
+        ({"n_clusters": 0}, np.eye(4), None, "n_clusters"),
+        ({"fairness_weight": -1.0}, np.eye(4), None, "fairness_weight"),
+        ({"n_clusters": 5}, np.eye(4), None, "n_samples=4 .*n_clusters=5"),
         ({}, np.array([[0.0], [np.inf]]), None, "row 1"),
-        ({}, np.eye(4), ["a", "b", None, "a"], "no value in 1 of 4 rows"),
-        ({}, np.eye(4), ["a", "b"], "X has 4 rows"),
-        ({}, np.eye(4), "sex", "N values, a table or a mapping"),
-        ({}, np.eye(4), 3, "N values, a table or a mapping"),
-        ({}, np.eye(4), ["a", "a", "a", "b"], "group 'b' has 1 points"),
-        ({"target": {"a": 1.0}}, np.eye(4), ["a", "b", "a", "b"], "lacks group 'b'"),
-        ({"target": [0.5, 0.4]}, np.eye(4), ["a", "b", "a", "b"], "sum to 0.9"),
-        ({}, np.ones((4, 1)), None, "1 distinct points for 2 clusters"),
-        ({"init": np.ones((3, 4))}, np.eye(4), None, "init must be"),
+        ({}, np.eye(4), ["a", "b", None, "a"], "1 of 4 rows"),
+        ({}, np.eye(4), ["a", "b"], "4 rows"),
+        ({}, np.eye(4), "sex", "sensitive_features"),
+        ({}, np.eye(4), 3, "sensitive_features"),
+        ({}, np.eye(4), ["a", "a", "a", "b"], "'b' .*1 points"),
+        ({"target": {"a": 1.0}}, np.eye(4), ["a", "b", "a", "b"], "'b'"),
+        ({"target": [0.5, 0.4]}, np.eye(4), ["a", "b", "a", "b"], r"0\.9"),
+        ({}, np.ones((4, 1)), None, "1 distinct points"),
+        ({"init": np.ones((3, 4))}, np.eye(4), None, "init"),
         ({"device": "cuda"}, np.eye(4), None, "offers none"),
     ],
 )
@@ -262,7 +262,7 @@ def test_what_cannot_be_fitted_is_said(options, X, groups, words):
 
 @pytest.mark.parametrize("weights", [[], [-1.0], [np.nan], [np.inf]])
 def test_weights_that_are_none_are_refused(weights):
-    with pytest.raises(InputError, match="weights must be"):
+    with pytest.raises(InputError, match="weights"):
         FairKMeans(2).path(np.eye(4), weights)
 
 

@@ -60,7 +60,7 @@ def test_components_that_can_be_joined_in_many_fair_ways_are_warned_of():
     """Four pairs of points of either group, all apart."""
     W = np.kron(np.eye(4), np.ones((2, 2)) - np.eye(2))
     X = np.random.default_rng(0).normal(size=(8, 2))
-    with pytest.warns(UserWarning, match="so many components that more than 2 vectors cost nothing"):
+    with pytest.warns(UserWarning, match="components"):
         model = Kleindessner(2, random_state=0).fit(X, sensitive_features=[0, 1] * 4, graph=csr_array(W))
     assert (model.objective_, model.fairness_error_) == (0, 0)
 
@@ -74,5 +74,5 @@ def test_points_without_arcs_are_labelled_as_the_nearest_with_some():
     model = Kleindessner(2, random_state=0).fit(X, sensitive_features=[0, 1, 0, 1, 0, 1, 0], graph=csr_array(W))
     assert model.labels_[6] == model.labels_[3]
     assert (model.embedding_[6] == 0).all()
-    with pytest.raises(InputError, match="0 points have arcs, too few for 2 clusters"):
+    with pytest.raises(InputError, match=r"0 points .*2 clusters"):
         Kleindessner(2).fit(X, graph=csr_array(np.zeros((7, 7))))

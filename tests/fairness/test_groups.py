@@ -53,9 +53,9 @@ def test_combinations_are_called_as_people_write_them():
         groups = groups_of(rows, 3, intersectional=True, target=shares)
     assert groups.labels() == tuple(shares)
     assert groups.target.tolist() == list(shares.values())
-    with pytest.raises(InputError, match=r"lacks group 'woman / north'; the groups are \['man / north', "):
+    with pytest.raises(InputError, match=r"'woman / north'.*\['man / north', "):
         groups_of(rows, 3, intersectional=True, target={"man / north": 0.5, "man / south": 0.5})
-    with pytest.raises(InputError, match="'man / east' is no group"):
+    with pytest.raises(InputError, match="'man / east'"):
         groups.of_others({"sex": ["man"], "region": ["east"]}, 1)
 
 
@@ -85,7 +85,7 @@ def test_numbers_in_bins():
 
 def test_missing_values_are_refused_or_a_group():
     for values in (["a", None, "b"], [1.0, np.nan, 2.0], pd.Series(["a", pd.NA, "b"], dtype="string")):
-        with pytest.raises(InputError, match=r"no value in 1 of 3 rows, the first in row 1.*own_group"):
+        with pytest.raises(InputError, match=r"1 of 3 rows.*row 1.*own_group"):
             groups_of(values, 3)
         assert groups_of(values, 3, missing="own_group").names[-1] == "missing"
     binned = groups_of([1.0, np.nan, 2.0, 3.0], 4, numeric_bins=2, missing="own_group")
@@ -105,24 +105,24 @@ def test_targets_by_order_and_by_name():
 @pytest.mark.parametrize(
     ("values", "options", "words"),
     [
-        (list("aab"), {"target": [0.5, 0.4]}, "sum to 0.9, not 1"),
-        (list("aab"), {"target": {"a": 1.0}}, "lacks group 'b'"),
-        (list("aab"), {"target": {"a": 0.5, "b": 0.3, "c": 0.2}}, "'c', a group without points"),
+        (list("aab"), {"target": [0.5, 0.4]}, r"0\.9, not 1"),
+        (list("aab"), {"target": {"a": 1.0}}, "'b'"),
+        (list("aab"), {"target": {"a": 0.5, "b": 0.3, "c": 0.2}}, "'c'"),
         (list("aab"), {"target": [1.0, 0.0]}, "above 0"),
         (list("aab"), {"target": [np.nan, 1.0]}, "above 0"),
-        (list("aab"), {"target": [1.0]}, "there are 2 groups"),
-        (list("aab"), {"target": "even"}, "must be 2 shares"),
-        ({"x": list("aab"), "y": list("cdd")}, {"target": [0.5, 0.5]}, "of several attributes"),
-        ({"x": list("aab"), "y": list("cdd")}, {"target": {"z": [0.5, 0.5]}}, "no attribute 'z'"),
-        (list("ab"), {}, "X has 3 rows"),
+        (list("aab"), {"target": [1.0]}, "2 groups"),
+        (list("aab"), {"target": "even"}, "2 shares"),
+        ({"x": list("aab"), "y": list("cdd")}, {"target": [0.5, 0.5]}, "several attributes"),
+        ({"x": list("aab"), "y": list("cdd")}, {"target": {"z": [0.5, 0.5]}}, "'z'"),
+        (list("ab"), {}, "3 rows"),
         ({}, {}, "no columns"),
         ([["a"], ["b"], ["b", "c"]], {}, "different lengths"),
         (np.zeros((3, 1, 1)), {}, "not"),
         ([1.0, 2.0, 3.0], {"numeric_bins": 1}, "2 or more"),
         ([1.0, 2.0, 3.0], {"numeric_bins": [0, 2]}, "there is 3"),
         ([1.0, 2.0, 3.0], {"numeric_bins": [2, 1]}, "rising edges"),
-        ([1.0, 2.0, 3.0], {"numeric_bins": {"age": 4}}, "'age', which"),
-        (pd.DataFrame([[1, 2], [3, 4], [5, 6]], columns=["x", "x"]), {}, "two columns of the same name"),
+        ([1.0, 2.0, 3.0], {"numeric_bins": {"age": 4}}, "'age'"),
+        (pd.DataFrame([[1, 2], [3, 4], [5, 6]], columns=["x", "x"]), {}, "same name"),
     ],
 )
 def test_what_cannot_be_is_said(values, options, words):
@@ -131,16 +131,16 @@ def test_what_cannot_be_is_said(values, options, words):
 
 
 def test_a_quantity_is_no_group_by_itself():
-    with pytest.raises(InputError, match=r"200 different values.*numeric_bins=4"):
+    with pytest.raises(InputError, match=r"200 .*numeric_bins=4"):
         groups_of(np.arange(200) / 7, 200)
 
 
 def test_a_group_smaller_than_the_number_of_clusters_is_named():
-    with pytest.raises(InputError, match=r"SomeMethod: group 'b' has 1 points.*small_groups='keep'"):
+    with pytest.raises(InputError, match=r"SomeMethod: .*'b' .*1 points.*small_groups='keep'"):
         smallest_group(groups_of(list("aaab"), 4), 2, "SomeMethod")
     smallest_group(groups_of(None, 1), 2, "SomeMethod")
 
 
 def test_infinite_numbers_are_in_no_bin():
-    with pytest.raises(InputError, match="'age' is infinite in row 2"):
+    with pytest.raises(InputError, match=r"'age' .*row 2"):
         groups_of({"age": [1.0, 2.0, np.inf, 4.0]}, 4, numeric_bins=2)

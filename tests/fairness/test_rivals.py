@@ -88,7 +88,7 @@ def test_a_group_of_fewer_points_than_clusters_is_refused_unless_it_may_be_missi
     X, sensitive = blobs(3)
     sensitive[:] = 0
     sensitive[:2] = 1
-    with pytest.raises(InputError, match=r"group '1' has 2 points, fewer than n_clusters=3"):
+    with pytest.raises(InputError, match=r"'1' .*2 points.*n_clusters=3"):
         made(name, 3).fit(X, sensitive_features=sensitive)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # two fairlets make two clusters
@@ -100,8 +100,8 @@ def test_a_group_of_fewer_points_than_clusters_is_refused_unless_it_may_be_missi
 @pytest.mark.parametrize(
     ("sensitive", "message"),
     [
-        ([0.0, np.nan] * 30, "has no value in 30 of 60 rows, the first in row 1"),
-        ([0, 1], "has shape .* X has 60 rows"),
+        ([0.0, np.nan] * 30, "30 of 60 rows.*row 1"),
+        ([0, 1], "60 rows"),
     ],
 )
 def test_groups_that_cannot_be(name, sensitive, message):
@@ -113,7 +113,7 @@ def test_groups_that_cannot_be(name, sensitive, message):
 def test_three_groups_where_the_method_is_for_two(name):
     X, sensitive = blobs(4, groups=3)
     if name in TWO_GROUPS:
-        with pytest.raises(InputError, match=f"{name} is for two groups, and there are 3: 0, 1, 2; join groups, or"):
+        with pytest.raises(InputError, match=f"{name} .*3: 0, 1, 2"):
             made(name, 3).fit(X, sensitive_features=sensitive)
     else:
         assert made(name, 3).fit(X, sensitive_features=sensitive).group_counts_.shape == (3, 3)
@@ -125,7 +125,7 @@ def test_every_parameter_is_checked(name):
     for parameter in inspect.signature(type(made(name, 3))).parameters:
         if parameter in ("init", "target", "random_state"):
             continue
-        with pytest.raises(InputError, match=f"{name}: {parameter} must be"):
+        with pytest.raises(InputError, match=f"{name}: {parameter} "):
             made(name, 3).set_params(**{parameter: -1}).fit(X)
 
 
@@ -133,9 +133,9 @@ def test_every_parameter_is_checked(name):
 def test_rows_that_cannot_be(name):
     X, sensitive = blobs(6)
     X[7, 1] = np.inf
-    with pytest.raises(InputError, match="NaN or infinity in row 7"):
+    with pytest.raises(InputError, match="row 7"):
         made(name, 3).fit(X, sensitive_features=sensitive)
-    with pytest.raises(InputError, match=r"n_samples=2 should be >= n_clusters=3"):
+    with pytest.raises(InputError, match=r"n_samples=2 .*n_clusters=3"):
         made(name, 3).fit(X[:2])
 
 

@@ -113,21 +113,21 @@ def test_networks_of_timm_by_name(name: str, channels: int, size: int, features:
 
 
 def test_timm_has_no_weights_of_our_networks() -> None:
-    with pytest.raises(InputError, match="backbone 'resnet18_84' is of this project, and timm has no weights of it"):
+    with pytest.raises(InputError, match=r"'resnet18_84' .*weights"):
         create_backbone("resnet18_84", channels=3, size=84, pretrained=True)
 
 
 def test_unknown_name_gives_the_nearest() -> None:
-    with pytest.raises(InputError, match="unknown backbone 'covn4'; did you mean 'conv4'"):
+    with pytest.raises(InputError, match=r"'covn4'.*'conv4'"):
         create_backbone("covn4", channels=1, size=28)
-    with pytest.raises(InputError, match="did you mean 'conv4' or 'conv6'"):
+    with pytest.raises(InputError, match="'conv4' or 'conv6'"):
         create_backbone("conv5", channels=1, size=28)
 
 
 def test_a_network_too_deep_for_the_images() -> None:
-    with pytest.raises(InputError, match=r"'inception_v3' cannot take images of 1 x 28 x 28.*choose another"):
+    with pytest.raises(InputError, match=r"'inception_v3' .*1 x 28 x 28"):
         create_backbone("inception_v3", channels=1, size=28)
-    with pytest.raises(InputError, match=r"'conv4' cannot take images of 1 x 8 x 8"):
+    with pytest.raises(InputError, match=r"'conv4' .*1 x 8 x 8"):
         create_backbone("conv4", channels=1, size=8)
 
 

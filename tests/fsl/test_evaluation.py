@@ -271,30 +271,30 @@ def episode_parts() -> dict[str, object]:
         ({"query": torch.rand(2, 5, 4)}, "4"),
         ({"query": torch.rand(3, 5, 3)}, "do not agree"),
         ({"query": torch.rand(2, 0, 3)}, "no query"),
-        ({"query_mask": torch.tensor([[True] * 5, [False] * 5])}, "task 1 has no query"),
-        ({"support": torch.rand(2, 0, 3), "support_labels": torch.zeros(2, 0).long()}, "no support: S is 0"),
+        ({"query_mask": torch.tensor([[True] * 5, [False] * 5])}, "task 1"),
+        ({"support": torch.rand(2, 0, 3), "support_labels": torch.zeros(2, 0).long()}, "support.* 0"),
         (
             {"support": torch.rand(0, 4, 3), "support_labels": torch.zeros(0, 4).long(), "query": torch.rand(0, 5, 3)},
-            "no task: B is 0",
+            "no task",
         ),
         ({"way": 0}, "way"),
-        ({"way": 3}, "class 2 of task 0 has no support"),
+        ({"way": 3}, "class 2 of task 0"),
         ({"support_labels": torch.tensor([[0, 0, 1, 2]] * 2)}, r"0\.\.2"),
-        ({"base_mean": torch.rand(4)}, r"base_mean must be of shape \(3,\).*\(4,\)"),
-        ({"base_mean": torch.rand(2, 3)}, r"base_mean must be of shape \(3,\)"),
-        ({"base_mean": torch.tensor([0.0, torch.nan, 0.0])}, "base_mean is NaN"),
-        ({"query": np.zeros((2, 5, 3))}, "query must be a torch tensor"),
+        ({"base_mean": torch.rand(4)}, r"base_mean .*\(3,\).*\(4,\)"),
+        ({"base_mean": torch.rand(2, 3)}, r"base_mean .*\(3,\)"),
+        ({"base_mean": torch.tensor([0.0, torch.nan, 0.0])}, "base_mean .*NaN"),
+        ({"query": np.zeros((2, 5, 3))}, "query .*tensor"),
         ({"query": torch.rand(2, 5, 3).double()}, "all alike"),
         ({"support": torch.rand(2, 4, 3).half(), "query": torch.rand(2, 5, 3).half()}, "float32"),
         ({"support_labels": torch.tensor([[0.0, 0, 1, 1]] * 2)}, "int64"),
         ({"support_mask": torch.ones(2, 3, dtype=torch.bool)}, "support_mask"),
         ({"query_mask": torch.ones(2, 5)}, "query_mask"),
-        ({"query": torch.rand(2, 5, 3).index_fill(1, torch.tensor([3]), torch.nan)}, "query features of task 0, row 3"),
+        ({"query": torch.rand(2, 5, 3).index_fill(1, torch.tensor([3]), torch.nan)}, "query .*task 0, row 3"),
         (
             {"support": torch.rand(2, 4, 3).index_fill(1, torch.tensor([1]), torch.inf)},
-            "support features of task 0, row 1",
+            "support .*task 0, row 1",
         ),
-        ({"query": torch.full((2, 5, 3), 1e20)}, "query features of task 0, row 0.*too large"),
+        ({"query": torch.full((2, 5, 3), 1e20)}, "query .*task 0, row 0"),
     ],
 )
 def test_bad_episodes_are_refused(changes: dict[str, object], words: str) -> None:
@@ -305,7 +305,7 @@ def test_bad_episodes_are_refused(changes: dict[str, object], words: str) -> Non
 def test_centring_needs_a_base_mean() -> None:
     with pytest.raises(InputError, match="base_mean"):
         SimpleShot().predict(Episodes(**episode_parts()))  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="went through L2N"):
+    with pytest.raises(InputError, match="L2N"):
         Episodes(**episode_parts(), transform="L2N").transformed("CL2N")  # type: ignore[arg-type]
 
 

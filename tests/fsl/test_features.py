@@ -114,12 +114,12 @@ def test_truncated(tmp_path: Path, keep: int) -> None:
     path = tmp_path / "bank.safetensors"
     bank().save(path)
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(InputError, match=r"bank.safetensors: truncated.*remove it"):
+    with pytest.raises(InputError, match=r"bank\.safetensors: truncated"):
         FeatureBank.load(path)
 
 
 def test_missing_and_foreign(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none.safetensors: no such file"):
+    with pytest.raises(InputError, match=r"none\.safetensors: "):
         FeatureBank.load(tmp_path / "none.safetensors")
     text = tmp_path / "notes.txt"
     text.write_text("not a bank at all, but long enough to look like one")
@@ -127,7 +127,7 @@ def test_missing_and_foreign(tmp_path: Path) -> None:
         FeatureBank.load(text)
     foreign = tmp_path / "foreign.safetensors"
     save_file({"features": torch.zeros(3, 2)}, foreign)
-    with pytest.raises(InputError, match=r"foreign.safetensors: holds .*not 'transduce features 1'"):
+    with pytest.raises(InputError, match=r"foreign\.safetensors: .*'transduce features 1'"):
         FeatureBank.load(foreign)
     pickled = tmp_path / "pickled.safetensors"
     torch.save({"features": torch.zeros(3, 2)}, pickled)
@@ -138,7 +138,7 @@ def test_missing_and_foreign(tmp_path: Path) -> None:
 def test_header_without_its_entries(tmp_path: Path) -> None:
     path = tmp_path / "bare.safetensors"
     save_file({"features": torch.zeros(3, 2)}, path, metadata={"format": "transduce features 1"})
-    with pytest.raises(InputError, match=r"bare.safetensors: lacks"):
+    with pytest.raises(InputError, match=r"bare\.safetensors: "):
         FeatureBank.load(path)
 
 
@@ -152,24 +152,24 @@ FEATURES, LABELS, NAMES = torch.zeros(4, 3), torch.tensor([0, 1, 0, 1]), ("a", "
             torch.tensor([[0.0] * 3, [float("nan")] * 3] * 2),
             LABELS,
             None,
-            "NaN or infinite values in features.*row 1",
+            "NaN .*features.*row 1",
         ),
-        (torch.full((4, 3), float("inf")), LABELS, None, "NaN or infinite values in features"),
-        (torch.full((4, 3), 1e20), LABELS, None, "too large to be squared: row 0"),
-        (FEATURES, torch.tensor([0, 1, 2, 1]), None, "labels run from 0 to 2.*2 class names"),
-        (FEATURES, torch.tensor([0, 1, -1, 1]), None, "labels run from -1"),
-        (FEATURES, torch.tensor([0, 1, 1]), None, r"labels must be int64 of shape \(4,\)"),
-        (FEATURES, LABELS.float(), None, "labels must be int64"),
-        (FEATURES.double(), LABELS, None, "features must be float32"),
-        (FEATURES[0], LABELS, None, "features must be float32"),
-        (FEATURES[:0], LABELS[:0], None, "features must be float32"),
+        (torch.full((4, 3), float("inf")), LABELS, None, "NaN .*features"),
+        (torch.full((4, 3), 1e20), LABELS, None, "too large .*row 0"),
+        (FEATURES, torch.tensor([0, 1, 2, 1]), None, "labels .*0 to 2.*2 class names"),
+        (FEATURES, torch.tensor([0, 1, -1, 1]), None, "labels .*-1"),
+        (FEATURES, torch.tensor([0, 1, 1]), None, r"labels .*\(4,\)"),
+        (FEATURES, LABELS.float(), None, "labels .*int64"),
+        (FEATURES.double(), LABELS, None, "features .*float32"),
+        (FEATURES[0], LABELS, None, "features .*float32"),
+        (FEATURES[:0], LABELS[:0], None, "features .*float32"),
         (
             FEATURES,
             LABELS,
             torch.zeros(4),
-            r"base_mean must be float32 of shape \(3,\), not float32 of shape \(4,\)",
+            r"base_mean .*\(3,\).*\(4,\)",
         ),
-        (FEATURES, LABELS, torch.full((3,), float("nan")), "NaN or infinite values in base_mean"),
+        (FEATURES, LABELS, torch.full((3,), float("nan")), "NaN .*base_mean"),
     ],
 )
 def test_contents_that_cannot_be(
@@ -216,7 +216,7 @@ def test_extract_is_the_plain_forward_pass(batch_size: int) -> None:
 
 
 def test_extract_on_a_device_that_is_not_there() -> None:
-    with pytest.raises(InputError, match="unknown device 'gpu'"):
+    with pytest.raises(InputError, match="'gpu'"):
         extract(Flatten(), image_set(), mean=(0, 0), std=(1, 1), device="gpu")
-    with pytest.raises(InputError, match="'cuda:99' is not on this machine"):
+    with pytest.raises(InputError, match="'cuda:99'"):
         extract(Flatten(), image_set(), mean=(0, 0), std=(1, 1), device="cuda:99")

@@ -88,7 +88,7 @@ class TestSplits:
         assert classes(tmp_path) == [tuple(f"a kind of {name}" for name in names) for names in parts]
         source = Folder(str(tmp_path)).source()
         (tmp_path / "test.csv").unlink()
-        with pytest.raises(InputError, match=r"has lists, but no test\.csv"):
+        with pytest.raises(InputError, match=r"test\.csv"):
             classes(tmp_path)
         (tmp_path / "test.csv").write_text("hen/0.png,hen\nibis/1.png,ibis")
         assert Folder(str(tmp_path)).source() != source
@@ -104,27 +104,27 @@ class TestSplits:
     def test_a_class_in_two_splits_is_named(self, tmp_path):
         for word in ("train", "val", "test"):
             fill(tmp_path / word)
-        with pytest.raises(InputError, match=r"class 'ant' among base and among validation .*split=drawn"):
+        with pytest.raises(InputError, match=r"'ant' .*base .*validation .*split=drawn"):
             classes(tmp_path)
         assert Folder(str(tmp_path), split="drawn").read("novel").labels.tolist() == [0] * 6 + [1] * 6
 
     def test_what_lacks_is_said(self, tmp_path):
         for root in (None, "", str(tmp_path / "nowhere")):
-            with pytest.raises(InputError, match="root=FOLDER with a folder of pictures for each class"):
+            with pytest.raises(InputError, match="root=FOLDER"):
                 Folder(root).source()
-        with pytest.raises(InputError, match="has 0 classes, of which 2 would be novel"):
+        with pytest.raises(InputError, match="0 classes"):
             Folder(str(tmp_path)).source()
         fill(tmp_path, ANIMALS[:5])
-        with pytest.raises(InputError, match=r"has 5 classes, .* at least 2 base classes"):
+        with pytest.raises(InputError, match=r"5 classes, .*2 base classes"):
             Folder(str(tmp_path)).source()
-        with pytest.raises(InputError, match="use split=drawn"):
+        with pytest.raises(InputError, match="split=drawn"):
             Folder(str(tmp_path), split="given").source()
         save(tmp_path / "stray.png")
-        with pytest.raises(InputError, match=r"stray\.png is in no class's folder"):
+        with pytest.raises(InputError, match=r"stray\.png"):
             Folder(str(tmp_path)).source()
         for word in ("train", "test"):
             fill(tmp_path / "other" / word, ANIMALS[:2])
-        with pytest.raises(InputError, match="has train/ and test/, but no val/"):
+        with pytest.raises(InputError, match="no val/"):
             Folder(str(tmp_path / "other")).source()
 
     def test_what_no_person_put_there_is_left_out(self, tmp_path):
@@ -233,6 +233,6 @@ class TestPictures:
         path.write_bytes(damage(path.read_bytes()))
         benchmark = Folder(str(tmp_path / "own"))
         (split,) = (split for split in SPLITS if "fox" in benchmark.read(split).class_names)
-        with pytest.raises(InputError, match=r"fox/1\.png: cannot be decoded"):
+        with pytest.raises(InputError, match=r"fox/1\.png: "):
             open_images(benchmark, split, tmp_path / "cache")
         assert not list((tmp_path / "cache").rglob("*.safetensors*"))

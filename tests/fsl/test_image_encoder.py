@@ -68,7 +68,7 @@ def test_a_checkpoint_of_a_damaged_mean_is_refused(tmp_path, mean):
     path = tmp_path / "best.safetensors"
     about = {"mean": mean, "std": [0.2, 0.25, 0.3]}
     save_backbone(path, create_backbone("conv4", channels=3, size=32), "conv4", channels=3, size=32, about=about)
-    with pytest.raises(InputError, match=r"best\.safetensors: its header is damaged \(mean and std"):
+    with pytest.raises(InputError, match=r"best\.safetensors: .*mean and std"):
         ImageEncoder.of(path)
 
 
@@ -228,15 +228,15 @@ class TestBroken:
         ("pictures", "message"),
         [
             ([], "at least one"),
-            ("a.png", "must be a list"),
-            ([np.zeros((4, 4))], "picture 0: arrays must be uint8 or uint16"),
-            ([np.zeros((4, 4, 5), np.uint8)], "picture 0: arrays must be"),
-            ([np.zeros((4, 4, 2), np.uint8)], "picture 0: arrays must be"),
-            ([np.zeros((0, 4, 3), np.uint8)], "picture 0: arrays must be"),
-            ({"a.png"}, "must be a list"),
-            ({"a.png": 0}, "must be a list"),
-            ((name for name in ("a.png",)), "must be a list"),
-            ([noise(0), 7], "picture 1: must be a file"),
+            ("a.png", "list"),
+            ([np.zeros((4, 4))], "picture 0: .*uint8 or uint16"),
+            ([np.zeros((4, 4, 5), np.uint8)], "picture 0: "),
+            ([np.zeros((4, 4, 2), np.uint8)], "picture 0: "),
+            ([np.zeros((0, 4, 3), np.uint8)], "picture 0: "),
+            ({"a.png"}, "list"),
+            ({"a.png": 0}, "list"),
+            ((name for name in ("a.png",)), "list"),
+            ([noise(0), 7], "picture 1: "),
         ],
     )
     def test_what_are_no_pictures_is_said(self, encoder, pictures, message):
@@ -249,7 +249,7 @@ class TestBroken:
 
     @pytest.mark.parametrize("size", [0, -1, "4", 1.5])
     def test_sizes_of_batches_that_cannot_be(self, encoder, size):
-        with pytest.raises(InputError, match="batch_size must be"):
+        with pytest.raises(InputError, match="batch_size"):
             encoder.encode([noise(0)], batch_size=size)
 
     @pytest.mark.parametrize("kind", [np.float32, np.int32])
@@ -258,7 +258,7 @@ class TestBroken:
         picture = Image.fromarray(np.asarray(noise(1, mode="L")).astype(kind))
         picture.save(tmp_path / "a.tif")
         for either in (picture, tmp_path / "a.tif"):
-            with pytest.raises(InputError, match=r"32 bits.* save it with 8 or 16"):
+            with pytest.raises(InputError, match=r"32 bits.*8 or 16"):
                 encoder.encode([either])
         assert encoder.encode([noise(1), tmp_path / "a.tif"], broken="skip").kept.tolist() == [0]
 
@@ -286,11 +286,11 @@ class TestEncoders:
     @pytest.mark.parametrize(
         ("backbone", "message"),
         [
-            ("resnet18", "no such checkpoint; give a file, or timm:NAME"),
-            ("timm:resnet10", "or 'resnet10t'"),
-            ("timm:conv4", "import checkpoint FILE backbone=conv4"),
-            ("timm:resnet10t.c3_in2k", "did you mean 'c3_in1k'"),
-            ("timm:coatnet_0_224", "has no weights of it"),
+            ("resnet18", "timm:NAME"),
+            ("timm:resnet10", "'resnet10t'"),
+            ("timm:conv4", "backbone=conv4"),
+            ("timm:resnet10t.c3_in2k", "'c3_in1k'"),
+            ("timm:coatnet_0_224", "weights"),
         ],
     )
     def test_what_there_is_not(self, backbone, message):
@@ -305,15 +305,15 @@ class TestEncoders:
             ImageEncoder.of(tmp_path / "x.safetensors", device="cpu")
         network = create_backbone("conv4", channels=3, size=32)
         save_backbone(tmp_path / "old.safetensors", network, "conv4", channels=3, size=32, about={"imported": "x"})
-        with pytest.raises(InputError, match=r"old\.safetensors: does not say how .* normalised"):
+        with pytest.raises(InputError, match=r"old\.safetensors: .*normalised"):
             ImageEncoder.of(tmp_path / "old.safetensors", device="cpu")
 
     def test_weights_are_of_timms_networks_only(self, files, checkpoint):
-        with pytest.raises(InputError, match="networks of timm only"):
+        with pytest.raises(InputError, match="timm"):
             ImageEncoder.of(checkpoint, weights=files["resnet10t"], device="cpu")
 
     def test_weights_of_another_network_are_refused_by_name(self, files):
-        with pytest.raises(InputError, match=r"resnet10t\.pth: not the weights of backbone test_vit"):
+        with pytest.raises(InputError, match=r"resnet10t\.pth: .*test_vit"):
             ImageEncoder.of("timm:test_vit", weights=files["resnet10t"], device="cpu")
 
 

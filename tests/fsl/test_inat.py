@@ -82,7 +82,7 @@ class TestINat:
     def test_another_division_is_named(self, tmp_path, monkeypatch, support):
         write_divided(tmp_path, monkeypatch, "folders", support)
         (wrong,) = (name for name, right in {"112": 2, "113": 1}.items() if len(support[name]) != right)
-        with pytest.raises(InputError, match=rf"pictures of class {wrong} are in repr, .* \(1 classes .*data check"):
+        with pytest.raises(InputError, match=rf"class {wrong} .*repr, .*\(1 classes .*data check"):
             INat(str(tmp_path)).read("novel")
         found = survey(INat(str(tmp_path))).splits[2]
         assert (found.classes, found.pictures, len(found.broken)) == (2, 18, 1)

@@ -74,5 +74,5 @@ def test_large_tasks_gathered_from_a_bank(name: str) -> None:
 
 def test_affinities_of_too_many_points_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(affinities, "LARGEST_DENSE", 47)
-    with pytest.raises(InputError, match=r"48 points .* give fewer queries"):
+    with pytest.raises(InputError, match=r"48 points .*fewer queries"):
         BPA().predict(draw(1, batch=1, queries=40))

@@ -140,25 +140,25 @@ class TestLayouts:
         write_files(tmp_path, "{synset}/{number}.png")
         synset = CLASSES["validation"][3]
         (tmp_path / synset / "2.png").unlink()
-        with pytest.raises(InputError, match=rf"2 pictures of the validation class {synset} \(1 classes .*not 3"):
+        with pytest.raises(InputError, match=rf"2 pictures .*{synset} \(1 classes .*3"):
             MiniImageNet(str(tmp_path)).read("validation")
         shutil.rmtree(tmp_path / CLASSES["validation"][5])
-        with pytest.raises(InputError, match="15 of the 16 validation classes; `transduce data check"):
+        with pytest.raises(InputError, match=r"15 of the 16 validation classes.*`transduce data check"):
             MiniImageNet(str(tmp_path)).read("validation")
 
     def test_a_missing_shard_is_named(self, tmp_path):
         write_shards(tmp_path, ["base-0", "val"])
-        with pytest.raises(InputError, match="holds npz shards, but none of novel classes"):
+        with pytest.raises(InputError, match="novel"):
             MiniImageNet(str(tmp_path)).source()
         write_shards(tmp_path, ["novel"])
-        with pytest.raises(InputError, match="30 of the 64 base classes"):  # base-1 is not there
+        with pytest.raises(InputError, match="30 of the 64 base"):  # base-1 is not there
             MiniImageNet(str(tmp_path)).read("base")
 
     def test_a_broken_picture_is_named_and_leaves_no_cache(self, tmp_path):
         write_files(tmp_path, "{synset}/{number}.png")
         path = tmp_path / CLASSES["novel"][4] / "3.png"
         path.write_bytes(path.read_bytes()[:60])
-        with pytest.raises(InputError, match=rf"{path.parent.name}/3\.png: cannot be decoded .*fetch it again"):
+        with pytest.raises(InputError, match=rf"{path.parent.name}/3\.png: "):
             open_images(MiniImageNet(str(tmp_path)), "novel", tmp_path / "cache")
         assert not list((tmp_path / "cache").rglob("*.safetensors*"))
 
@@ -168,14 +168,14 @@ class TestLayouts:
         blob[:40] = 0
         write_shards(tmp_path, ["val"], blob=blob)
         found = MiniImageNet(str(tmp_path)).read("validation")
-        with pytest.raises(InputError, match=r"val\.npz: n0185567200000001\.jpg: cannot be decoded \(no picture\)"):
+        with pytest.raises(InputError, match=r"val\.npz: n0185567200000001\.jpg: "):
             found.images[0:1]
 
     @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"rubbish"])
     def test_a_file_that_is_no_shard_is_named(self, tmp_path, content):
         write_shards(tmp_path)
         (tmp_path / "novel.npz").write_bytes(content)
-        with pytest.raises(InputError, match=r"novel\.npz: damaged, or not of this form"):
+        with pytest.raises(InputError, match=r"novel\.npz: damaged"):
             MiniImageNet(str(tmp_path)).read("novel")
 
     @pytest.mark.parametrize(
@@ -190,13 +190,13 @@ class TestLayouts:
     def test_a_shard_whose_parts_do_not_fit_is_named(self, tmp_path, changed):
         write_shards(tmp_path)
         write_shards(tmp_path, ["novel"], **changed)
-        with pytest.raises(InputError, match=r"novel\.npz: its pictures, labels and names do not fit"):
+        with pytest.raises(InputError, match=r"novel\.npz: .*labels"):
             MiniImageNet(str(tmp_path)).read("novel")
 
     def test_the_other_split_of_the_same_name_is_not_taken(self, tmp_path):
         write_shards(tmp_path)
         write_shards(tmp_path, ["novel"], classes=np.array(CLASSES["base"][:20]))
-        with pytest.raises(InputError, match="n01532829 among the novel classes, which is a base class"):
+        with pytest.raises(InputError, match=r"n01532829 .*novel .*base class"):
             MiniImageNet(str(tmp_path)).read("novel")
 
 
@@ -204,9 +204,7 @@ class TestLayouts:
 def test_a_folder_without_it_says_what_is_wanted(tmp_path, monkeypatch, root):
     monkeypatch.chdir(tmp_path)
     for asked in (MiniImageNet(root).source, lambda: MiniImageNet(root).read("base")):
-        with pytest.raises(
-            InputError, match=r"root=FOLDER with train\.csv, .* a folder of pictures .* shards base-0\.npz"
-        ):
+        with pytest.raises(InputError, match=r"root=FOLDER .*train\.csv, .*base-0\.npz"):
             asked()
 
 

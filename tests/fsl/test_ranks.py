@@ -151,17 +151,17 @@ def test_shares_are_a_batch(batch: int, ranks: int) -> None:
 
 def test_too_many_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 4)
-    with pytest.raises(InputError, match=r"devices=3: a batch of 5 images .* use devices=2 at most"):
+    with pytest.raises(InputError, match=r"devices=3: .*5 images .*devices=2"):
         run(tmp_path / "new", Shown(), 3, replace(SHORT, batch_size=5))
     assert not (tmp_path / "new").exists()
-    with pytest.raises(InputError, match=r"devices=5 with device=cpu: more processes than .* use devices=4 at most"):
+    with pytest.raises(InputError, match=r"devices=5 .*device=cpu: .*devices=4"):
         resolve_devices("cpu", 5)
 
 
 def test_gpus_that_are_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.device_count", lambda: 3)
     assert [device.index for device in resolve_devices("cuda:1", 2)] == [1, 2]
-    with pytest.raises(InputError, match=r"devices=3 with device=cuda:1: this machine has 3 GPUs; use devices=2"):
+    with pytest.raises(InputError, match=r"devices=3 .*device=cuda:1: .*3 GPUs; .*devices=2"):
         resolve_devices("cuda:1", 3)
 
 
@@ -175,7 +175,7 @@ def test_images_of_a_file_travel_as_its_path(tmp_path: Path) -> None:
     assert found.path is not None
     shutil.copy(open_images(Stripes(seed=1), "base", tmp_path).path or "", tmp_path / "other")
     (tmp_path / "other").replace(found.path)
-    with pytest.raises(InputError, match="other images were put there meanwhile"):
+    with pytest.raises(InputError, match="other images"):
         pickle.loads(parcel)
 
 
@@ -199,7 +199,7 @@ def test_rank_0_reports_and_gives_the_result() -> None:
     ("work", "error", "words"),
     [
         (divided.fail_at_one, InputError, "rank 1 does not like it"),
-        (divided.die_at_one, ChildProcessError, "process 2 of 2 was killed by signal 9"),
+        (divided.die_at_one, ChildProcessError, "process 2 of 2 .*signal 9"),
         (divided.fail_strangely, RuntimeError, "Unpicklable: 1 and 2"),
     ],
 )

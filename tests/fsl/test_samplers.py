@@ -305,7 +305,7 @@ def test_the_whole_split(sizes: list[int], share: float, seed: int, support: Lit
         shots = oracle.whole_split(labels.tolist(), share)
         firsts = [np.flatnonzero(labels.numpy() == k)[: shots[k]].tolist() for k in range(len(sizes))]
         assert sorted(tasks.support[0].tolist()) == sorted(sample for first in firsts for sample in first)
-    with pytest.raises(InputError, match="there is 1; give tasks=1"):
+    with pytest.raises(InputError, match="tasks=1"):
         source.first(2)
 
 
@@ -348,7 +348,7 @@ def test_impossible_tasks_are_refused(sampler, words) -> None:  # type: ignore[n
 
 
 def test_a_class_of_one_image_is_no_part_of_a_whole_split() -> None:
-    with pytest.raises(InputError, match=r"'two' has 1 \(1 of 6"):
+    with pytest.raises(InputError, match=r"'two' .*1 of 6"):
         WholeSplit().tasks(labels_of([9, 1, 8, 7, 6, 5]), class_names=NAMES)
     with pytest.raises(InputError, match="single class"):
         WholeSplit().tasks(labels_of([9]))
@@ -357,9 +357,9 @@ def test_a_class_of_one_image_is_no_part_of_a_whole_split() -> None:
 def test_a_file_of_other_samples_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "tasks.safetensors"
     UnequalShots(3, 1, 4, 3).tasks(labels_of(SIZES)).first(30).save(path)
-    with pytest.raises(InputError, match="names image"):
+    with pytest.raises(InputError, match="image"):
         File(str(path)).tasks(labels_of(SIZES)[:40])
-    with pytest.raises(InputError, match="labels are not those"):
+    with pytest.raises(InputError, match="labels"):
         File(str(path)).tasks(labels_of(SIZES, seed=1))
     with pytest.raises(InputError, match="text"):
         File(None)  # type: ignore[arg-type]

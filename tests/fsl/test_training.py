@@ -261,7 +261,7 @@ def test_a_full_disk_keeps_the_last_state(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_another_training_in_the_folder(whole: tuple[Path, Trained, Curves]) -> None:
-    with pytest.raises(InputError, match=r"last.ckpt: belongs to another training"):
+    with pytest.raises(InputError, match=r"last\.ckpt: .*another training"):
         run(whole[0], replace(SHORT, learning_rate=0.01))
 
 
@@ -289,9 +289,7 @@ def test_divergence_names_step_and_epoch_and_keeps_the_state(tmp_path: Path, mon
 
     with monkeypatch.context() as patch:
         patch.setattr("fsl.classification.normalise", broken)
-        with pytest.raises(
-            InputError, match=r"loss is nan at step 3 of epoch 2 \(epoch 1 is kept\); lower learning_rate"
-        ):
+        with pytest.raises(InputError, match=r"nan .*step 3 of epoch 2 \(epoch 1 is kept\); .*learning_rate"):
             run(tmp_path)
     assert (tmp_path / "last.ckpt").read_bytes() == kept
 
@@ -307,7 +305,7 @@ def test_divergence_in_the_last_step_is_not_saved(tmp_path: Path, monkeypatch: p
 
     with monkeypatch.context() as patch:
         patch.setattr(torch.optim.SGD, "step", step)
-        with pytest.raises(InputError, match=r"weights are no longer finite at the end of epoch 1 \(nothing is kept\)"):
+        with pytest.raises(InputError, match=r"weights .*epoch 1 \(nothing is kept\)"):
             run(tmp_path, replace(SHORT, batch_size=72))  # one batch an epoch
     assert list(tmp_path.iterdir()) == []
 
@@ -364,27 +362,27 @@ def test_lightning_is_imported_by_training_alone() -> None:
 
 
 def test_bad_combinations() -> None:
-    with pytest.raises(InputError, match="nesterov needs a momentum"):
+    with pytest.raises(InputError, match=r"nesterov .*momentum"):
         Training(nesterov=True, momentum=0)
-    with pytest.raises(InputError, match=r"warmup must be below epochs \(3\)"):
+    with pytest.raises(InputError, match=r"warmup .*epochs \(3\)"):
         Training(epochs=3, warmup=3)
 
 
 def test_bad_images(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="2 base classes or more, not 1"):
+    with pytest.raises(InputError, match=r"2 base classes .*1"):
         run(tmp_path, base=images(1, 20, 0))
-    with pytest.raises(InputError, match="validation needs 2 classes"):
+    with pytest.raises(InputError, match=r"validation .*2 classes"):
         run(tmp_path, validation=images(5, 1, 0))
 
 
 def test_foreign_checkpoints(whole: tuple[Path, Trained, Curves], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"none.safetensors: no such file"):
+    with pytest.raises(InputError, match=r"none\.safetensors: "):
         load_backbone(tmp_path / "none.safetensors")
-    with pytest.raises(InputError, match=r"last.ckpt: truncated or not a safetensors file"):
+    with pytest.raises(InputError, match=r"last\.ckpt: truncated"):
         load_backbone(whole[0] / "last.ckpt")
     short = tmp_path / "short.safetensors"
     short.write_bytes(whole[1].path.read_bytes()[:-100])
-    with pytest.raises(InputError, match=r"short.safetensors: truncated"):
+    with pytest.raises(InputError, match=r"short\.safetensors: truncated"):
         load_backbone(short)
 
 

@@ -315,14 +315,14 @@ def test_features_alone_are_an_error_that_names_what_is_missing() -> None:
     with pytest.raises(InputError, match=r"strategy tuned: .*images.*entropy_min"):
         evaluate({"tuned": TransductiveFineTuning()}, bank, tasks, 2)
     few = dataclasses.replace(pictures, images=pictures.images[:7])
-    with pytest.raises(InputError, match="7 images for 60 features"):
+    with pytest.raises(InputError, match=r"7 images .*60 features"):
         evaluate({"tuned": TransductiveFineTuning()}, bank, tasks, 2, pictures=few)
 
 
 def test_rows_that_do_not_fit_the_task_are_an_error() -> None:
     episodes = small_episodes(17)
     assert episodes.pictures is not None
-    with pytest.raises(InputError, match="pictures must have rows of shape"):
+    with pytest.raises(InputError, match=r"pictures .*rows"):
         dataclasses.replace(episodes, pictures=TaskPictures(episodes.pictures.pictures, episodes.pictures.rows[:, :4]))
 
 

@@ -92,7 +92,7 @@ def test_negative_features_are_refused_where_they_cannot_be_taken(strategy: Stra
     episodes = draw(4)
     negative = dataclasses.replace(episodes, support=episodes.support - 0.5, query=episodes.query - 0.5)
     if "non-negative" in getattr(strategy, "needs", ""):
-        with pytest.raises(InputError, match=r"non-negative.*choose transform="):
+        with pytest.raises(InputError, match=r"non-negative.*transform="):
             strategy.predict(negative)
     else:
         assert bool(strategy.predict(negative).probabilities.isfinite().all())
@@ -102,7 +102,7 @@ def test_negative_features_are_refused_where_they_cannot_be_taken(strategy: Stra
 def test_a_missing_base_mean_is_named_where_it_is_needed(strategy: Strategy) -> None:
     without = dataclasses.replace(draw(4), base_mean=None)
     if strategy.transform == "CL2N":
-        with pytest.raises(InputError, match="base_mean, or use L2N"):
+        with pytest.raises(InputError, match=r"base_mean.*L2N"):
             strategy.predict(without)
     else:
         strategy.predict(without)

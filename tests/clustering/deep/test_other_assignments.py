@@ -61,7 +61,7 @@ def test_pseudo_labels_of_planted_clusters() -> None:
 def test_what_cannot_be_is_said() -> None:
     features, classes = draw(0)
     labels = torch.from_numpy(np.where(classes == 2, -1, classes))
-    with pytest.raises(InputError, match="needs labels of every cluster"):
+    with pytest.raises(InputError, match="labels"):
         by_pseudo_labels(features, labels, 3, 0.1)
-    with pytest.raises(InputError, match="needs 8 features, not 5"):
+    with pytest.raises(InputError, match="8 features"):
         by_eigenvectors(features, constraints(20).among(np.arange(20)), 9)

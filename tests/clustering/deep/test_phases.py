@@ -117,9 +117,9 @@ def test_the_penalty_is_chosen_once_a_phase_and_kept(tmp_path: Path) -> None:
 def test_the_state_of_another_training_is_left_alone(tmp_path: Path, other: dict[str, Any]) -> None:
     run(blobs()[0], tmp_path)
     content = (tmp_path / STATE).read_bytes()
-    with pytest.raises(InputError, match=r"last\.ckpt: belongs to another training"):
+    with pytest.raises(InputError, match=r"last\.ckpt: .*another training"):
         run(blobs()[0], tmp_path, **other)
-    with pytest.raises(InputError, match="belongs to another"):
+    with pytest.raises(InputError, match="another training"):
         run(blobs(labelled=15)[0], tmp_path)
     assert (tmp_path / STATE).read_bytes() == content
 
@@ -132,7 +132,7 @@ def test_a_damaged_state_is_said_and_begun_anew(tmp_path: Path, whole: bool) -> 
     trace = np.column_stack([expected.trace, expected.residuals]).tobytes()
     content[content.index(trace) + 3] ^= 1  # of one number, in a file that can still be read
     file.write_bytes(content if whole else content[: len(content) // 2])
-    with pytest.warns(UserWarning, match=r"last\.ckpt is damaged and was discarded; training begins anew"):
+    with pytest.warns(UserWarning, match=r"last\.ckpt .*damaged"):
         found = run(blobs()[0], tmp_path)
     assert found.resumed_at == 0
     np.testing.assert_array_equal(found.trace, expected.trace)
@@ -140,7 +140,7 @@ def test_a_damaged_state_is_said_and_begun_anew(tmp_path: Path, whole: bool) -> 
 
 @pytest.mark.parametrize("rates", [{"phases": [PHASES[0]._replace(step_size=1e39)]}, {"decay": 1e300}])
 def test_a_step_that_no_step_can_be_taken_with(rates: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"e\+\d+: a step beyond 1e\+30 is no number of 32 bits; lower it"):
+    with pytest.raises(InputError, match=r"e\+\d+.*1e\+30"):
         run(blobs()[0], **rates)
 
 
@@ -179,14 +179,14 @@ def test_where_it_breaks_off_is_said_and_the_last_good_state_stays(tmp_path: Pat
     training, _ = blobs()
     calls = iter(range(1000))
     training.network[0].weight.register_hook(lambda slope: slope * (torch.nan if next(calls) == 44 else 1))
-    with pytest.raises(InputError, match=r"broke off at step 45: .* not finite any more; the state of step 40 is kept"):
+    with pytest.raises(InputError, match=r"step 45: .*not finite.*step 40"):
         run(training, tmp_path)
     assert all(bool(one.isfinite().all()) for one in training.network.parameters())
     again, _ = blobs()
     assert run(again, tmp_path).resumed_at == 40
     silent, _ = blobs()
     silent.network[0].weight.register_hook(lambda slope: slope * torch.inf)
-    with pytest.raises(InputError, match=r"broke off at step 1: the loss or its slope not finite any more; lower the"):
+    with pytest.raises(InputError, match=r"step 1: .*not finite"):
         run(silent)
 
 
@@ -194,6 +194,6 @@ def test_weights_that_are_not_finite_are_never_kept(tmp_path: Path) -> None:
     training, _ = blobs()
     endless = torch.optim.SGD(training.network.parameters(), lr=float("inf"))
     training.network.optimizer = lambda step_size, decay: endless
-    with pytest.raises(InputError, match=r"broke off at step 1: weights not finite"):
+    with pytest.raises(InputError, match="step 1: weights"):
         run(training, tmp_path, phases=[Phase("supervised", 20, 0.1)])
     assert not (tmp_path / STATE).exists()

@@ -113,7 +113,7 @@ def test_training_that_leaves_the_range_of_numbers_breaks_off_with_the_last_good
     next(steps)
     good = network.landmarks.detach().clone()
     network.landmarks.register_hook(lambda slope: slope * torch.nan)
-    with pytest.raises(InputError, match=r"broke off at step 2: the loss or its slope not finite"):
+    with pytest.raises(InputError, match=r"step 2: .*not finite"):
         next(steps)
     assert torch.equal(network.landmarks, good)
 
@@ -124,7 +124,7 @@ def test_a_step_that_leads_out_of_the_range_of_numbers_is_taken_back() -> None:
     network.begin(inputs, np.random.default_rng(0))
     good = network.weights.detach().clone()
     trained = Reversal(network, inputs, constraints(300, labels=classes), 3, 1 / 3, 1 / 3)
-    with pytest.raises(InputError, match=r"broke off at step 1: weights not finite"):
+    with pytest.raises(InputError, match=r"step 1: .*not finite"):
         next(
             trained.supervised(
                 0.1, torch.optim.SGD(network.parameters(), lr=float("inf")), 300, np.random.default_rng(0)

@@ -75,7 +75,7 @@ def test_points_of_numpy_are_those_of_torch() -> None:
     points, _ = blobs()
     ours, theirs = (run(each, epochs=1) for each in (points, points.numpy()))
     assert all(torch.equal(a, b) for a, b in zip(*(one.model.parameters() for one in (ours, theirs)), strict=True))
-    with pytest.raises(InputError, match="points must be an array"):
+    with pytest.raises(InputError, match="points"):
         run([["a"]])  # type: ignore[arg-type]
 
 
@@ -125,11 +125,11 @@ def test_a_folder_of_another_training_and_a_damaged_state(tmp_path: Path) -> Non
     points, _ = blobs()
     run(points, epochs=1, folder=tmp_path)
     for other in ({"seed": 1}, {"training": {"margin_weight": 0.5}}, {"objective": MutualInformation()}):
-        with pytest.raises(InputError, match="belongs to another training"):
+        with pytest.raises(InputError, match="another training"):
             run(points, epochs=1, folder=tmp_path, **other)
-    with pytest.raises(InputError, match="belongs to another training"):
+    with pytest.raises(InputError, match="another training"):
         run(points + 1, epochs=1, folder=tmp_path)
-    with pytest.raises(InputError, match="belongs to another training"):
+    with pytest.raises(InputError, match="another training"):
         run(points, epochs=1, folder=tmp_path, prepare=lambda values: values.float() / 2)
     assert run(points, epochs=1, folder=tmp_path, prepare=lambda values: values.float()).resumed_at == 1
 
@@ -153,7 +153,7 @@ def test_a_damaged_state_is_said_and_ends_as_a_whole_training(tmp_path: Path, da
     assert said == [f"{file} is damaged and was discarded; training begins anew"]
     assert found.resumed_at == 0
     file.write_bytes(content)
-    with pytest.warns(UserWarning, match="is damaged and was discarded"):
+    with pytest.warns(UserWarning, match="damaged"):
         run(points, epochs=1, folder=tmp_path)
 
 
@@ -165,7 +165,7 @@ def test_it_stops_where_the_loss_is_no_number_and_keeps_the_last_state(tmp_path:
         calls.append(None)
         return values * (float("nan") if len(calls) == 6 else 1.0)  # second step of the second epoch
 
-    with pytest.raises(InputError, match=r"the loss is nan at step 2 of epoch 2 \(epoch 1 is kept\); lower learning_"):
+    with pytest.raises(InputError, match=r"nan .*step 2 of epoch 2 \(epoch 1 is kept\).*learning_rate"):
         run(points, folder=tmp_path, augment=spoilt)
     state = torch.load(tmp_path / "last.ckpt", weights_only=True)
     assert state["epoch"] == 1
@@ -175,7 +175,7 @@ def test_it_stops_where_the_loss_is_no_number_and_keeps_the_last_state(tmp_path:
 def test_what_the_last_step_of_an_epoch_makes_is_looked_at(tmp_path: Path) -> None:
     points, _ = blobs()
     huge = {"learning_rate": 1e30, "batch_size": len(points)}
-    with pytest.raises(InputError, match=r"after step 1, the last of epoch 1 \(nothing is kept\); lower learning_rate"):
+    with pytest.raises(InputError, match=r"step 1, .*epoch 1 \(nothing is kept\).*learning_rate"):
         run(points, epochs=1, folder=tmp_path, training=huge)
     assert not list(tmp_path.iterdir())
 
@@ -183,14 +183,14 @@ def test_what_the_last_step_of_an_epoch_makes_is_looked_at(tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"prior": [1, 2]}, "prior must be 'balanced' or 3 numbers above 0"),
-        ({"prior": [1, 0, 2]}, "prior must be 'balanced' or 3 numbers above 0"),
-        ({"prior": "even"}, "prior must be 'balanced' or 3 numbers above 0"),
-        ({"augment": None}, "set views=0 or give augment"),
-        ({"partial_labels": [0, 1]}, "partial_labels must be 240 integers"),
-        ({"partial_labels": np.full(240, 3)}, r"partial_labels must be -1 or 0\.\.2"),
-        ({"training": {"learning_rate": 1e38}}, r"learning_rate must be a number above 0 up to 1e\+30"),
-        ({"training": {"batch_size": 1}}, "batch_size must be an integer at least 2"),
+        ({"prior": [1, 2]}, "prior .*3 numbers"),
+        ({"prior": [1, 0, 2]}, "prior .*3 numbers"),
+        ({"prior": "even"}, "prior .*3 numbers"),
+        ({"augment": None}, "views=0 .*augment"),
+        ({"partial_labels": [0, 1]}, "partial_labels .*240"),
+        ({"partial_labels": np.full(240, 3)}, r"partial_labels .*0\.\.2"),
+        ({"training": {"learning_rate": 1e38}}, r"learning_rate .*1e\+30"),
+        ({"training": {"batch_size": 1}}, "batch_size .*2"),
     ],
 )
 def test_what_cannot_be(options: dict[str, Any], message: str) -> None:
@@ -199,7 +199,7 @@ def test_what_cannot_be(options: dict[str, Any], message: str) -> None:
 
 
 def test_lost_clusters_are_said() -> None:
-    with pytest.warns(ConvergenceWarning, match="2 of 3 clusters have no points; try another seed"):
+    with pytest.warns(ConvergenceWarning, match=r"2 of 3 clusters .*seed"):
         found = run(torch.zeros(240, 6), epochs=1, augment=lambda points, _: points)
     assert sorted(found.sizes) == [0, 0, 240]
 
@@ -207,14 +207,14 @@ def test_lost_clusters_are_said() -> None:
 def test_pseudo_labels_above_their_tolerance_are_said() -> None:
     log_p = (3 * torch.randn(60, CLUSTERS, generator=torch.Generator().manual_seed(0))).log_softmax(1)
     prior = torch.full((CLUSTERS,), 1 / CLUSTERS)
-    with pytest.warns(ConvergenceWarning, match=r"by em were not within tolerance \(1e-12\) of their end"):
+    with pytest.warns(ConvergenceWarning, match=r"em .*tolerance .*1e-12"):
         Entropy(tolerance=1e-12).targets(log_p, prior)
     for objective in (Entropy(), Entropy(solver="exact")):
         objective.targets(log_p, prior)  # a warning is an error
 
 
 def test_too_few_points() -> None:
-    with pytest.raises(InputError, match="2 points are too few for 3 clusters"):
+    with pytest.raises(InputError, match=r"2 points .*3 clusters"):
         run(blobs()[0][:2])
 
 

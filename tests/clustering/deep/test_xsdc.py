@@ -175,7 +175,7 @@ def test_a_network_of_ones_own_says_its_usual_step() -> None:
     slow = small(representation=Slow(15)).fit(X)
     assert np.array_equal(kept[0].trace_, kept[1].trace_)
     assert not np.array_equal(kept[0].trace_, slow.trace_)
-    with pytest.raises(InputError, match="representation Linear has no begin, optimizer, usual_step; see"):
+    with pytest.raises(InputError, match=r"Linear .*begin, optimizer, usual_step"):
         small(representation=torch.nn.Linear(15, 4)).fit(X)
 
 
@@ -189,9 +189,9 @@ def test_what_was_learned_is_taken_over(representation: str) -> None:
     assert np.array_equal(again.predict_proba(fresh), model.predict_proba(fresh))
     assert np.array_equal(again.transform(fresh), model.transform(fresh))
     for other, said in (
-        ({"n_features": 5}, "not the weights of representation=.* with n_features=5"),
-        ({"representation": "kernel" if representation == "linear" else "linear"}, "not the weights of"),
-        ({"n_clusters": 2}, "tell 3 clusters apart, and n_clusters=2"),
+        ({"n_features": 5}, "representation=.*n_features=5"),
+        ({"representation": "kernel" if representation == "linear" else "linear"}, "representation="),
+        ({"n_clusters": 2}, "3 clusters .*n_clusters=2"),
     ):
         with pytest.raises(InputError, match=said):
             small(**(settings | other)).with_weights(model.weights())
@@ -232,7 +232,7 @@ def test_colour_pictures() -> None:
     assert model.transform(X).shape == (60, 8)
     shuffled = np.concatenate([noise[::-1, :1], grey[:, None], noise[::-1, 1:]], axis=1).reshape(60, -1)
     np.testing.assert_allclose(model.transform(shuffled), model.transform(X), atol=1e-5)
-    with pytest.raises(InputError, match=r"of pictures of 20 x 20 ckn_gm makes a multiple of 4 features, not 9; set"):
+    with pytest.raises(InputError, match=r"20 x 20 .*multiple of 4 .*9"):
         small(**settings, n_features=9).fit(np.zeros((12, 1200)))
 
 
@@ -255,7 +255,7 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
     whole = small().fit(X, partial_labels=labels)
     assert np.array_equal(again.trace_, whole.trace_)
     assert np.array_equal(again.predict_proba(X), whole.predict_proba(X))
-    with pytest.raises(InputError, match="belongs to another training"):
+    with pytest.raises(InputError, match="another training"):
         small(random_state=1).fit(X, partial_labels=labels, folder=tmp_path)
 
 

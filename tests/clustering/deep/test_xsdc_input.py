@@ -20,42 +20,42 @@ def test_sizes_that_labels_leave_no_room_for_are_said_before_training(size: int)
     def count(n: int = 1, **numbers: float) -> None:
         steps.append(n)
 
-    with pytest.raises(InputError, match=r"60 of 150 points are known to be in one cluster .*raise max_share"):
+    with pytest.raises(InputError, match=r"60 of 150 points .*max_share"):
         small(batch_size=size, max_share=0.35).fit(X, partial_labels=np.where(rows < 60, 0, -1), advance=count)
     labels = np.where(rows < 147, rows % 2, -1)
-    with pytest.raises(InputError, match=r"cluster 2 has 0 of 150 points .* 3 have none, .* at least 15: lower min"):
+    with pytest.raises(InputError, match=r"cluster 2 .*0 of 150 points .*15: .*min_share"):
         small(batch_size=size, min_share=0.1, max_share=0.6).fit(X, partial_labels=labels, advance=count)
     assert not steps
 
 
 def test_batches_of_less_than_a_point_of_each_cluster() -> None:
     X, _ = blobs()
-    with pytest.raises(InputError, match=r"at most 0\.1 points of a batch of 3, .* \(batch_size\)"):
+    with pytest.raises(InputError, match=r"0\.1 points .*batch_size"):
         small(n_clusters=30, batch_size=3).fit(X)
 
 
 def test_labels_and_links_that_contradict_equal_sizes_are_said() -> None:
     X, classes = blobs()
     labels = np.where(np.arange(150) < 120, classes // 2, -1)  # labels of 0 twice as often
-    with pytest.warns(UserWarning, match=r"80 of 150 points .* more than 1 / 2 of them: .* 0\.333 to 0\.667; give min"):
+    with pytest.warns(UserWarning, match=r"80 of 150 points .* 0\.333 to 0\.667; .*min_share"):
         model = small(n_clusters=2, steps=3, supervised_steps=1).fit(X, partial_labels=labels)
     np.testing.assert_allclose(model.size_bounds_, [1 / 3, 2 / 3], atol=0.01)
-    with pytest.warns(UserWarning, match=r"60 of 150 points are known to be in one cluster, .* of 0\.3 to 0\.4;"):
+    with pytest.warns(UserWarning, match=r"60 of 150 points .* 0\.3 to 0\.4"):
         small(steps=3).fit(X, must_link=[(0, 3 * i) for i in range(1, 50)] + [(0, i) for i in range(1, 30, 3)])
 
 
 def test_pairs_apart_that_clusters_do_not_allow_are_said() -> None:
     X, _ = blobs()
     clique = list(combinations(range(4), 2))
-    with pytest.warns(ConvergenceWarning, match="XSDC: 1 pairs of points"):
+    with pytest.warns(ConvergenceWarning, match="1 pairs"):
         small(steps=2).fit(X, cannot_link=clique)
-    with pytest.raises(InputError, match="cannot_link keeps point 3 apart from all 3 clusters"):
+    with pytest.raises(InputError, match=r"cannot_link .*point 3 .*3 clusters"):
         small(steps=2).fit(X, partial_labels=[0, 1, 2] + 147 * [-1], cannot_link=clique)
 
 
 def test_a_cluster_that_is_lost_is_said() -> None:
     """All points are one, so no second cluster can be told from it."""
-    with pytest.warns(ConvergenceWarning, match=r"XSDC: 2 of 3 clusters have no point \(sizes"):
+    with pytest.warns(ConvergenceWarning, match=r"2 of 3 clusters"):
         model = small(steps=3).fit(np.ones((12, 4)))
     assert (model.cluster_sizes_ == 0).sum() == 2
 
@@ -63,36 +63,36 @@ def test_a_cluster_that_is_lost_is_said() -> None:
 @pytest.mark.parametrize(
     ("settings", "given", "said"),
     [
-        ({"min_share": 0.5}, {}, r"min_share=0.5 and max_share=0.333333 must have the mean share, 1 / 3"),
-        ({"min_share": 0.1, "max_share": 0.3}, {}, r"must have the mean share"),
+        ({"min_share": 0.5}, {}, r"min_share=0\.5 .*max_share=0\.333333 .*1 / 3"),
+        ({"min_share": 0.1, "max_share": 0.3}, {}, r"min_share=0\.1 .*max_share=0\.3 "),
         (
             {"representation": "resnet"},
             {},
-            r"representation must be one of linear, .*, lenet5, or a module",
+            "representation .*linear, .*lenet5",
         ),
-        ({"representation": "lenet5"}, {}, r"lenet5 takes square grey pictures, .* none; colour=grey makes such"),
-        ({"representation": "ckn_gm"}, {}, r"ckn_gm takes square colour pictures of 6 x 6 or more, and 15 columns"),
+        ({"representation": "lenet5"}, {}, "lenet5 .*colour=grey"),
+        ({"representation": "ckn_gm"}, {}, "ckn_gm .*6 x 6 .*15 columns"),
         (
             {"max_share": 0.5, "assignment": "eigenvectors"},
             {},
-            r"assignment=eigenvectors knows no bounds",
+            "assignment=eigenvectors",
         ),
-        ({"penalty": 0.0}, {}, r"penalty must be a number above 0"),
-        ({}, {"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, r"cannot_link has points 1 and 0, but must_link"),
+        ({"penalty": 0.0}, {}, "penalty"),
+        ({}, {"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, "cannot_link .*1 and 0.*must_link"),
         (
             {},
             {"partial_labels": np.arange(150) % 3, "coarse_labels": np.arange(150) % 2},
-            r"coarse_labels has 0 for point 0 and 1 for point 3, but both have label 0: take one out",
+            "coarse_labels .*0 for point 0 and 1 for point 3.*label 0",
         ),
-        ({}, {"must_link": [(0, 150)]}, r"must_link pair 0 is \[0, 150\], but the 150 points are 0\.\.149"),
-        ({}, {"partial_labels": np.full(150, 3)}, r"partial_labels must be -1 or 0\.\.2"),
-        ({}, {"partial_labels": np.full(7, 0)}, r"partial_labels must be 150 integers"),
+        ({}, {"must_link": [(0, 150)]}, r"must_link pair 0 .*\[0, 150\].*0\.\.149"),
+        ({}, {"partial_labels": np.full(150, 3)}, r"partial_labels .*0\.\.2"),
+        ({}, {"partial_labels": np.full(7, 0)}, "partial_labels .*150"),
         (
             {"max_share": 0.35},
             {"must_link": [(0, i) for i in range(1, 60)]},
-            r"are known to be in one cluster .* raise max_share",
+            "max_share",
         ),
-        ({"n_clusters": 151}, {}, r"n_samples=150 should be >= n_clusters=151"),
+        ({"n_clusters": 151}, {}, "n_samples=150 .*n_clusters=151"),
     ],
 )
 def test_what_cannot_be_is_named(settings: dict[str, Any], given: dict[str, Any], said: str) -> None:
@@ -104,5 +104,5 @@ def test_what_cannot_be_is_named(settings: dict[str, Any], given: dict[str, Any]
 def test_points_that_are_no_numbers() -> None:
     X, _ = blobs()
     X[7, 2] = np.nan
-    with pytest.raises(InputError, match="NaN or infinity in row 7"):
+    with pytest.raises(InputError, match="row 7"):
         small().fit(X)
