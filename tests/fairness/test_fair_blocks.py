@@ -67,8 +67,15 @@ def assert_alike(found, expected):
 
 
 @quiet
-@pytest.mark.parametrize("blocks", [1, 2, 7])
-@pytest.mark.parametrize("method", [FairKMeans, FairKMedian])
+@pytest.mark.parametrize(
+    ("method", "blocks"),
+    [
+        (FairKMeans, 2),
+        (FairKMedian, 7),
+        *(pytest.param(FairKMeans, blocks, marks=pytest.mark.slow) for blocks in (1, 7)),
+        *(pytest.param(FairKMedian, blocks, marks=pytest.mark.slow) for blocks in (1, 2)),
+    ],
+)
 def test_the_same_as_in_memory(client, method, blocks):
     X, groups = points()
     found = method(3, **BRIEF).fit(cut(X, blocks), sensitive_features=groups)

@@ -36,14 +36,24 @@ PAPERS = {
 
 
 @pytest.mark.parametrize("name", OWN)
-def test_size_stride_and_parameters_of_the_papers_networks(name: str) -> None:
+def test_the_papers_networks(name: str) -> None:
+    """Size, stride and parameters. Fresh weights keep the scale of images, as the papers draw them: no branch begins at
+    zero, as timm's do unless told, and nothing explodes. They learn."""
     features, side, parameters = PAPERS[name]
-    backbone = create_backbone(name, channels=3, size=84).eval()
+    torch.manual_seed(0)
+    backbone = create_backbone(name, channels=3, size=84)
+    assert backbone.training
+    assert backbone.feature_size == features
+    assert sum(weight.numel() for weight in backbone.parameters()) == parameters
+    assert [key for key, weight in backbone.named_parameters() if key.endswith("weight") and not weight.any()] == []
+    found = backbone(torch.randn(4, 3, 32, 32))
+    assert 1e-2 < found.std() < 30
+    found.square().sum().backward()
+    assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in backbone.parameters())
+    backbone.eval()
     maps = backbone.blocks if hasattr(backbone, "blocks") and "conv" in name else backbone.forward_features
     with torch.inference_mode():
         assert maps(torch.zeros(1, 3, 84, 84)).shape[2:] == (side, side)
-    assert backbone.feature_size == features
-    assert sum(weight.numel() for weight in backbone.parameters()) == parameters
 
 
 def test_the_table_of_sizes_in_the_docs() -> None:
@@ -58,26 +68,9 @@ def test_the_table_of_sizes_in_the_docs() -> None:
         assert abs(84 / int(stride) - int(side)) < 1, name
 
 
-@pytest.mark.parametrize("name", ["resnet18_84", "resnet50_84", "densenet121_84", "wrn28_10", "resnet12"])
-def test_fresh_weights_keep_the_scale_of_images(name: str) -> None:
-    """As the papers draw them: no branch begins at zero, as timm's do unless told, and nothing explodes."""
-    torch.manual_seed(0)
-    backbone = create_backbone(name, channels=3, size=32)
-    assert 1e-2 < backbone(torch.randn(4, 3, 32, 32)).std() < 30
-    assert [key for key, weight in backbone.named_parameters() if key.endswith("weight") and not weight.any()] == []
-
-
 def test_conv4_is_a_model_of_timm() -> None:
     assert timm.create_model("conv4", in_chans=1, num_classes=0)(torch.rand(2, 1, 28, 28)).shape == (2, 64)
     assert timm.create_model("conv4", in_chans=1, num_classes=7)(torch.rand(2, 1, 28, 28)).shape == (2, 7)
-
-
-@pytest.mark.parametrize("name", OWN)
-def test_registered_networks_train(name: str) -> None:
-    backbone = create_backbone(name, channels=1, size=28)
-    assert backbone.training
-    backbone(torch.rand(4, 1, 28, 28)).square().sum().backward()
-    assert all(weight.grad is not None and weight.grad.isfinite().all() for weight in backbone.parameters())
 
 
 def test_pooling_before_relu_is_the_same_network() -> None:

@@ -25,7 +25,7 @@ from fsl.benchmarks.images import open_images
 from fsl.classification import Job
 from fsl.machine import resolve_devices
 from fsl.progress import quiet
-from fsl.ranks import in_ranks
+from fsl.ranks import _sendable, in_ranks
 from fsl.training import Trained, Training, train
 from tests.fsl import divided
 from tests.fsl.test_benchmark_images import Stripes
@@ -115,6 +115,7 @@ def test_two_processes_do_what_one_does(alone: tuple[Path, Trained, Shown], both
     assert sorted(file.name for file in other.iterdir()) == ["best.safetensors", "last.ckpt"]
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_goes_on_by_two_or_by_one(both: tuple[Path, Trained, Shown], tmp_path: Path) -> None:
     """By two its weights are the same bit by bit."""
     with pytest.raises(KeyboardInterrupt):
@@ -199,14 +200,23 @@ def test_rank_0_reports_and_gives_the_result() -> None:
     ("work", "error", "words"),
     [
         (divided.fail_at_one, InputError, "rank 1 does not like it"),
-        (divided.die_at_one, ChildProcessError, "process 2 of 2 .*signal 9"),
-        (divided.fail_strangely, RuntimeError, "Unpicklable: 1 and 2"),
+        pytest.param(divided.die_at_one, ChildProcessError, "process 2 of 2 .*signal 9", marks=pytest.mark.slow),
+        pytest.param(divided.fail_strangely, RuntimeError, "Unpicklable: 1 and 2", marks=pytest.mark.slow),
     ],
 )
 def test_one_in_trouble_ends_all(work: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         in_ranks(work, 2, "gloo", None, quiet)
     assert multiprocessing.active_children() == []
+
+
+def test_an_error_that_no_other_process_can_build_comes_as_what_it_says() -> None:
+    with pytest.raises(divided.Unpicklable) as caught:
+        divided.fail_strangely(1, None, quiet)
+    sent = pickle.loads(pickle.dumps(_sendable(caught.value)))
+    assert type(sent) is RuntimeError
+    assert str(sent) == "Unpicklable: 1 and 2"
+    assert "fail_strangely" in sent.__notes__[0]
 
 
 PARENT = """
@@ -221,6 +231,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_processes_end_with_the_one_that_asked(tmp_path: Path) -> None:
     """However that ends."""
     (tmp_path / "parent.py").write_text(PARENT)

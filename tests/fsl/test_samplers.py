@@ -134,7 +134,7 @@ def test_labels_tell_samplers_apart() -> None:
     assert labels[-3:] == ["5w1s", "5w1s dirichlet", "tasks"]
 
 
-ONE_BLOCK = settings(deadline=None, max_examples=10)
+ONE_BLOCK = settings(deadline=None, max_examples=4)  # of 256 tasks each
 DRAWN: dict[str, st.SearchStrategy[Any]] = {
     "labels": st.lists(st.integers(12, 18), min_size=4, max_size=7).map(labels_of),
     "seed": st.integers(0, 99),

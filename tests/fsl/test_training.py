@@ -1,12 +1,14 @@
 """Base training on a few images: it learns, resumes exactly, and says what is wrong."""
 
 import dataclasses
+import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -131,6 +133,23 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trained, Curv
     return folder, run(folder, curves=curves), curves
 
 
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, Path], None]:
+    """Put what a training left that was stopped after so many batches, 4 an epoch, into a folder."""
+
+    @cache
+    def left(batches: int) -> Path:
+        folder = tmp_path_factory.mktemp("stopped")
+        with pytest.raises(RuntimeError, match="stop"):
+            run(folder, curves=Curves(stop_after_batches=batches))
+        return folder
+
+    def put(batches: int, folder: Path) -> None:
+        shutil.copytree(left(batches), folder, dirs_exist_ok=True)
+
+    return put
+
+
 def test_learns_and_tells(whole: tuple[Path, Trained, Curves]) -> None:
     folder, trained, curves = whole
     losses = list(curves.epochs("train_loss").values())
@@ -169,10 +188,11 @@ def test_same_seed_same_weights_other_seed_other_weights(whole: tuple[Path, Trai
 
 
 @pytest.mark.parametrize("batches", [1, 6, 9])
-def test_resumed_equals_uninterrupted(whole: tuple[Path, Trained, Curves], tmp_path: Path, batches: int) -> None:
+def test_resumed_equals_uninterrupted(
+    whole: tuple[Path, Trained, Curves], stopped: Callable[[int, Path], None], tmp_path: Path, batches: int
+) -> None:
     """Stopped in the middle of epoch 1, 2 and 3 (4 batches each): goes on after the last finished one."""
-    with pytest.raises(RuntimeError, match="stop"):
-        run(tmp_path, curves=Curves(stop_after_batches=batches))
+    stopped(batches, tmp_path)
     curves = Curves()
     trained = run(tmp_path, curves=curves)
     assert trained.resumed_at == batches // 4
@@ -221,10 +241,9 @@ def test_a_finished_training_is_not_repeated(whole: tuple[Path, Trained, Curves]
 
 @pytest.mark.parametrize("damage", ["truncated", "empty", "foreign", "no best"])
 def test_damaged_checkpoints_are_discarded_with_a_note(
-    whole: tuple[Path, Trained, Curves], tmp_path: Path, damage: str
+    whole: tuple[Path, Trained, Curves], stopped: Callable[[int, Path], None], tmp_path: Path, damage: str
 ) -> None:
-    with pytest.raises(RuntimeError, match="stop"):
-        run(tmp_path, curves=Curves(stop_after_batches=9))
+    stopped(9, tmp_path)
     last, best = tmp_path / "last.ckpt", tmp_path / "best.safetensors"
     content = last.read_bytes()
     if damage == "no best":
@@ -276,9 +295,10 @@ def test_early_stopping(tmp_path: Path) -> None:
     assert run(tmp_path, training, validation=flat).resumed_at == 3
 
 
-def test_divergence_names_step_and_epoch_and_keeps_the_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RuntimeError, match="stop"):
-        run(tmp_path, curves=Curves(stop_after_batches=5))
+def test_divergence_names_step_and_epoch_and_keeps_the_state(
+    stopped: Callable[[int, Path], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stopped(6, tmp_path)
     kept = (tmp_path / "last.ckpt").read_bytes()
     calls = 0
 

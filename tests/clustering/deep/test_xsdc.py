@@ -260,7 +260,9 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*are known to be in one cluster:UserWarning")
-@pytest.mark.parametrize("share", [0.01, 0.1, 0.5, 0.9, 0.93, 0.95, 0.99])
+@pytest.mark.parametrize(
+    "share", [0.01, 0.5, 0.95, *(pytest.param(share, marks=pytest.mark.slow) for share in (0.1, 0.9, 0.93, 0.99))]
+)
 @pytest.mark.parametrize("size", [30, 1024])
 @pytest.mark.parametrize("numbers", [(100, 100, 100), (180, 90, 30)])
 def test_labels_of_any_ratio_are_trained_with(share: float, size: int, numbers: tuple[int, int, int]) -> None:
