@@ -4,12 +4,13 @@ from itertools import permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.profiles import agreement, called_alike, principal_plane, profiles
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 30), st.integers(1, 4), st.integers(1, 4))
 def test_profiles_against_loops(seed, points, columns, clusters):
     generator = np.random.default_rng(seed)
@@ -46,6 +47,7 @@ def test_a_constant_column_tells_nothing():
     assert first.traits[0].column == "size"
 
 
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=20), st.permutations(range(4)))
 def test_agreement_does_not_know_what_clusters_are_called(labels, names):
     labels = np.array(labels)
@@ -53,6 +55,7 @@ def test_agreement_does_not_know_what_clusters_are_called(labels, names):
     assert (agreement(labels - 1, [np.array(names)[labels]]) == 1).all()  # -1 is a name like any other
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30))
 def test_clusters_called_alike_are_the_same_clusters_and_share_as_many_rows_as_can_be(pairs):
     labels, other = np.array(pairs).T
@@ -67,6 +70,7 @@ def test_agreement_counts_the_others():
     assert agreement(labels, [np.array([1, 1, 0, 0]), np.array([0, 1, 2, 2])]).tolist() == [1, 0.5, 1, 1]
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 2**32 - 1), st.integers(1, 5))
 def test_the_plane_keeps_what_it_says(seed, columns):
     values = np.random.default_rng(seed).normal(size=(20, columns)) * np.arange(1, columns + 1)

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.protocol import Selection, chooses, lowest, random_state, schedule, scores
@@ -12,6 +12,7 @@ from clustering.protocol import Selection, chooses, lowest, random_state, schedu
 SETTINGS = st.lists(st.sampled_from([{}, {"a": 1}, {"a": 2}, {"a": 3}]), min_size=1, max_size=4).map(tuple)
 
 
+@settings(max_examples=30)
 @given(st.integers(1, 12), st.integers(4, 40), SETTINGS, st.booleans())
 def test_every_trial_once_and_all_that_were_asked_for(starts, trials, settings, seeded):
     found = schedule(starts, Selection(trials, 0.1, settings), seeded=seeded)
@@ -39,6 +40,7 @@ def test_starts_are_the_same_for_whoever_asks_and_differ():
     assert all(0 <= state < 2**31 for state in states)
 
 
+@settings(max_examples=30)
 @given(st.integers(2, 300), st.floats(0, 1), st.integers(0, 5))
 def test_some_points_choose_and_some_are_left(points, share, seed):
     found = chooses(points, share, seed)
@@ -48,6 +50,7 @@ def test_some_points_choose_and_some_are_left(points, share, seed):
     assert (found == chooses(points, share, seed)).all()
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=12))
 def test_accuracy_is_that_of_the_best_match(pairs):
     found, true = (np.array(part) for part in zip(*pairs, strict=True))
@@ -55,6 +58,7 @@ def test_accuracy_is_that_of_the_best_match(pairs):
     assert scores(found, true)["acc_hungarian"] == pytest.approx(best)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 3), min_size=2, max_size=12))
 def test_right_answers_score_one_under_any_names(true):
     true = np.array(true)

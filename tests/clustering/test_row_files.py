@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.errors import InputError
@@ -32,6 +32,7 @@ def test_csv_is_written_as_it_was_read(csv_file, tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out.csv", "t.csv"]  # nothing is left beside it
 
 
+@settings(max_examples=30)
 @given(
     st.lists(
         st.tuples(st.text("ab,;\"' \t0", max_size=5), st.floats(allow_nan=False, allow_infinity=False)), min_size=1

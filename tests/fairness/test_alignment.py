@@ -15,6 +15,7 @@ from tests.fairness.test_rivals import blobs
 from tests.oracles.alignment_transport import transport
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 1000), st.integers(1, 8), st.integers(1, 8), st.integers(1, 4))
 def test_hubs_find_the_transport_of_the_paper(seed, first, second, K):
     rng = np.random.default_rng(seed)
@@ -24,6 +25,7 @@ def test_hubs_find_the_transport_of_the_paper(seed, first, second, K):
     assert found.value / (first + second) == pytest.approx(transport(X[:first], X[first:], centres), abs=1e-6)
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 1000), st.integers(2, 4), st.integers(1, 3))
 def test_aligned_points_are_of_one_point_of_each_group_and_cost_what_their_hubs_do(seed, J, K):
     X, sensitive = blobs(seed, N=30, groups=J)

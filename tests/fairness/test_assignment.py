@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
@@ -50,6 +50,7 @@ def check(found: FairAssignment, cost: NDArray[Any], groups: Groups, delta: floa
     assert (priced - priced.min(axis=1, keepdims=True))[chosen].max() <= 1e-4 * cost.max()
 
 
+@settings(max_examples=30)
 @given(
     st.integers(0, 10_000),
     st.integers(1, 24),
@@ -96,6 +97,7 @@ def test_bounds_that_no_assignment_can_keep_are_refused():
         fair_assignment(np.ones((10, 2)), groups, np.full(2, 0.4), np.full(2, 0.6), generator=np.random.default_rng(0))
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 40), st.integers(1, 5), st.integers(1, 2), st.sampled_from([0.0, 0.3]))
 def test_rounding_changes_no_count_by_one_and_costs_nothing(seed, N, K, attributes, delta):
     cost, groups = problem(seed, N, K, attributes)
@@ -119,6 +121,7 @@ def test_rounding_of_soft_shares_keeps_their_counts():
     assert (np.abs(groups.counts(labels, 2) - groups.sizes[:, None] / 2) < 1).all()
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 30), st.sampled_from([0.0, 0.1, 0.37, 1.0]))
 def test_a_capacity_is_kept_at_the_least_cost(seed, N, room):
     cost, groups = problem(seed, N, 3, 1)

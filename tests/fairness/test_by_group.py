@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chi2_contingency, chisquare
 
@@ -21,6 +21,7 @@ drawn = st.integers(2, 60).flatmap(
 )
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 50), st.integers(0, 50), st.floats(0.5, 0.999))
 def test_intervals_are_those_of_scipy(some, others, confidence):
     low, high = wilson(some, some + others, confidence)
@@ -33,6 +34,7 @@ def test_intervals_are_those_of_scipy(some, others, confidence):
     assert low <= some / (some + others) <= high
 
 
+@settings(max_examples=30)
 @given(drawn)
 def test_every_row_is_what_counting_gives(given_rows):
     labels, sex = (np.array(column) for column in given_rows)
@@ -49,6 +51,7 @@ def test_every_row_is_what_counting_gives(given_rows):
     assert len(report.rows()) == (len(set(labels)) + 1) * len(set(sex))
 
 
+@settings(max_examples=30)
 @given(drawn)
 def test_p_values_are_those_of_scipy(given_rows):
     labels, sex = given_rows
@@ -62,6 +65,7 @@ def test_p_values_are_those_of_scipy(given_rows):
     assert report.overall().p_values[0, 0] == pytest.approx(wanted)
 
 
+@settings(max_examples=30)
 @given(drawn)
 def test_clusters_sum_to_what_the_metrics_say(given_rows):
     labels, sex = given_rows

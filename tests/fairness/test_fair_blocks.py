@@ -71,9 +71,12 @@ def assert_alike(found, expected):
     ("method", "blocks"),
     [
         (FairKMeans, 2),
-        (FairKMedian, 7),
-        *(pytest.param(FairKMeans, blocks, marks=pytest.mark.slow) for blocks in (1, 7)),
-        *(pytest.param(FairKMedian, blocks, marks=pytest.mark.slow) for blocks in (1, 2)),
+        (FairKMedian, 2),
+        *(
+            pytest.param(method, blocks, marks=pytest.mark.slow)
+            for method in (FairKMeans, FairKMedian)
+            for blocks in (1, 7)
+        ),
     ],
 )
 def test_the_same_as_in_memory(client, method, blocks):

@@ -36,6 +36,7 @@ def test_the_contract_of_scikit_learn():
         check_estimator(FairKMeans())
 
 
+@settings(max_examples=30)
 @given(seed=st.integers(0, 1000), K=st.integers(1, 5))
 def test_weight_zero_is_k_means(seed, K):
     X, groups = draw(seed)

@@ -45,6 +45,7 @@ def test_the_objective_never_rises(seed, exponent, K, J, dtype):
             assert after.objective <= before.objective + eps * size
 
 
+@settings(max_examples=30)
 @given(seed=st.integers(0, 1000), on_a_point=st.booleans())
 def test_a_weiszfeld_step_is_that_of_a_loop(seed, on_a_point):
     drawn = np.random.default_rng(seed)

@@ -42,6 +42,7 @@ def ratios(fairlets: NDArray[np.int64], colours: NDArray[np.int64]) -> list[Frac
     return found
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(1, 30), st.sampled_from(RATIOS))
 def test_fairlets_of_the_tree_are_balanced_and_small(seed, half, ratio):
     p, q = ratio
@@ -89,6 +90,7 @@ def test_near_points_are_joined():
     np.testing.assert_array_equal(fairlets[:32], fairlets[32:])
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 1000), st.integers(1, 20), st.integers(1, 6))
 def test_the_centre_of_a_fairlet_is_its_cheapest_member(seed, N, fairlets):
     rng = np.random.default_rng(seed)
@@ -161,6 +163,7 @@ def least_star_cost(x: NDArray[np.float64], colours: NDArray[np.int64], t: int) 
     return rest(frozenset(range(len(x))))
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 10_000), st.integers(2, 7), st.integers(1, 3))
 def test_cheapest_fairlets_are_the_cheapest_of_all(seed, N, t):
     rng = np.random.default_rng(seed)
@@ -183,6 +186,7 @@ def test_edges_that_are_generated_give_the_same_as_all_of_them(monkeypatch):
     assert star_cost(x, cheapest_fairlets(x, colours, 3), colours) == pytest.approx(every, rel=1e-6)
 
 
+@settings(max_examples=30)
 @given(st.integers(1, 60), st.integers(1, 60), st.integers(1, 8), st.integers(0, 100))
 def test_parts_can_have_the_balance_of_all_points(reds, blues, count, seed):
     colours = np.repeat([0, 1], [reds, blues])

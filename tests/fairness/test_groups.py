@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.errors import InputError
@@ -30,6 +30,7 @@ def test_one_attribute_in_every_form(form):
     assert groups.target.tolist() == [0.25, 0.5, 0.25]
 
 
+@settings(max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from("ab"), st.sampled_from([3, 1, 2]), st.booleans()), min_size=1, max_size=30))
 def test_cells_tell_the_groups_of_every_attribute(rows):
     frame = pd.DataFrame(rows, columns=["sex", "race", "old"])
@@ -59,6 +60,7 @@ def test_combinations_are_called_as_people_write_them():
         groups.of_others({"sex": ["man"], "region": ["east"]}, 1)
 
 
+@settings(max_examples=30)
 @given(st.lists(st.integers(0, 2), min_size=1, max_size=20), st.integers(1, 4))
 def test_counts_are_those_of_a_loop(codes, clusters):
     labels = np.arange(len(codes)) % clusters

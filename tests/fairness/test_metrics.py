@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.errors import InputError
@@ -20,6 +20,7 @@ LABELLED = st.integers(2, 5).flatmap(
 )
 
 
+@settings(max_examples=30)
 @given(LABELLED)
 def test_metrics_against_loops(rows):
     labels, groups = (list(part) for part in zip(*rows, strict=True))
@@ -113,6 +114,7 @@ def test_what_cannot_be_measured_is_said(wrong):
         wrong()
 
 
+@settings(max_examples=30)
 @given(st.integers(0, 1000), st.integers(1, 4))
 def test_objectives_against_loops(seed, clusters):
     drawn = np.random.default_rng(seed)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
@@ -23,6 +23,7 @@ def labelled(strangers):
     return labels
 
 
+@settings(max_examples=30)
 @given(
     threshold=st.floats(-4, 6).map(lambda exponent: 10.0**exponent),
     first=st.floats(1e-3, 10),

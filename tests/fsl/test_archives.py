@@ -4,7 +4,7 @@ import zipfile
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -16,6 +16,7 @@ ARRAYS = arrays.arrays(
 )
 
 
+@settings(max_examples=30)
 @given(content=st.dictionaries(st.sampled_from(["images", "labels", "x"]), ARRAYS, min_size=1), packed=st.booleans())
 def test_they_are_what_numpy_reads(tmp_path_factory, content, packed):
     path = tmp_path_factory.getbasetemp() / "any.npz"

@@ -6,7 +6,7 @@ import shutil
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -145,6 +145,7 @@ class TestSplits:
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP", "GIF", "TIFF"])
+@settings(max_examples=40)
 @given(data=st.data())
 def test_damaged_bytes_give_a_picture_or_an_error_that_names_it(kind, data):
     exif = Image.Exif()
