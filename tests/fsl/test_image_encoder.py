@@ -111,7 +111,7 @@ class TestAgainstPlainLoops:
         assert encoder.look.channels == 1
         torch.testing.assert_close(found.features[0], found.features[1])
 
-    @settings(max_examples=10, deadline=None)
+    @settings(max_examples=5, deadline=None)
     @given(batch=st.integers(1, 9), threads=st.integers(1, 3), seed=st.integers(0, 99))
     def test_neither_batches_nor_threads_count(self, encoder, batch, threads, seed):
         pictures = [noise(seed + i, 20 + i) for i in range(7)]
@@ -207,7 +207,7 @@ class TestBroken:
                 encoder.encode([noise(1), path, noise(2)])
             assert str(caught.value).startswith(f"{path}: cannot be ")
 
-    @settings(max_examples=15, deadline=None)
+    @settings(max_examples=6, deadline=None)
     @given(order=st.permutations(range(9)), batch=st.integers(1, 10))
     def test_on_request_they_are_left_out_and_named(self, encoder, broken_files, order, batch):
         pictures = [([noise(i, 25) for i in range(4)] + broken_files)[i] for i in order]

@@ -74,7 +74,7 @@ def test_relabelled_classes_and_reordered_support(strategy: Strategy, seed: int)
 
 
 @every_strategy
-@settings(deadline=None, max_examples=4)
+@settings(deadline=None, max_examples=2)
 @given(seed=st.integers(0, 10_000))
 def test_a_task_alone_equals_the_same_task_in_a_batch(strategy: Strategy, seed: int) -> None:
     episodes = draw(seed)
