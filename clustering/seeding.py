@@ -23,8 +23,9 @@ Draw = Callable[[Sequence[np.random.Generator]], Tensor]
 def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], given: Tensor | None = None) -> Tensor:
     """Seeds drawn one after the other, a point with probability proportional to its squared distance from those drawn.
 
-    Each is the best of 2 + log K draws, as in scikit-learn. What a trial draws depends on its own stream alone. The
-    points are read once a seed for all trials. Holds T N (2 + log K) numbers.
+    Each is the best of 2 + log K draws, as in scikit-learn, the first of those that are equal up to rounding. What a
+    trial draws depends on its own stream alone, see `Rows.squared_distances_to_draw_by`. The points are read once a
+    seed for all trials. Holds T N (2 + log K) numbers.
 
     Args:
         rows: N points.
@@ -42,10 +43,9 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], gi
     draws = draws_of(count)
     nearest = rows.squared_norms.new_full((trials, points), torch.inf)
     if given is not None and len(given):
-        nearest = rows.squared_distances(given).amin(dim=0).expand(trials, -1)
+        nearest = nearer(rows, given, nearest[:1]).amin(dim=0).expand(trials, -1)
     seeds: list[Tensor] = []
     for _ in range(count):
-        nearest = beyond_duplicates(nearest, rows)
         uniform = np.stack([generator.random(draws) for generator in streams])
         if torch.isinf(nearest).all():
             candidates = (torch.from_numpy(uniform[:, :1]) * points).long().to(nearest.device)
@@ -56,9 +56,8 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], gi
                 raise too_few(distinct, distinct - len(seeds) + count)
             at = torch.from_numpy(uniform).to(nearest.device) * sums[:, -1:]
             candidates = torch.searchsorted(sums, at, right=True).clamp_max(points - 1)
-        new = rows.squared_distances(rows.at(candidates))
-        new = torch.minimum(new, nearest[:, None], out=new)
-        best = new.sum(dim=2, dtype=torch.float64).argmin(dim=1)
+        new = nearer(rows, rows.at(candidates), nearest[:, None])
+        best = first_lowest(new.sum(dim=2, dtype=torch.float64))
         trial = torch.arange(trials, device=best.device)
         seeds.append(candidates[trial, best])
         nearest = new[trial, best]
@@ -70,10 +69,19 @@ def draws_of(count: int) -> int:
     return 2 + int(math.log(max(1, count)))
 
 
-def beyond_duplicates(squared: Tensor, rows: Rows) -> Tensor:
-    """Squared distances (…, N) of the rows from seeds, 0 where they are no more than rounding between equal rows."""
+def nearer(rows: Rows, seeds: Tensor, nearest: Tensor | None) -> Tensor:
+    """(…, N) squared distances of the rows from the nearest seed, of those that were `nearest` (…, N) before and one
+    more (…, D); 0 where they are no more than rounding between equal rows."""
+    squared = rows.squared_distances_to_draw_by(seeds)
+    if nearest is not None:
+        squared = torch.minimum(squared, nearest, out=squared)
     same = 64 * torch.finfo(rows.values.dtype).eps * rows.squared_norms
-    return torch.where(squared <= same, 0.0, squared)
+    return squared.masked_fill_(squared <= same, 0.0)
+
+
+def first_lowest(sums: Tensor) -> Tensor:
+    """(T,) the first of the lowest of sums (T, c) in float64, up to rounding."""
+    return (sums <= sums.amin(dim=1, keepdim=True) * (1 + 1e-9)).int().argmax(dim=1)
 
 
 class TooFewDistinct(InputError):

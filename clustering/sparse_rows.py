@@ -121,6 +121,10 @@ class SparseRows(Rows):
         found += flat.square().sum(dim=1, keepdim=True)
         return found.clamp_min_(0).view(*centres.shape[:-1], -1)
 
+    def squared_distances_to_draw_by(self, centres: Tensor) -> Tensor:
+        precise = SparseRows(replace(self.values, numbers=self.values.numbers.double()))
+        return precise.squared_distances(centres.double()).to(centres.dtype)
+
     def sums(self, weights: Tensor) -> Tensor:
         return self.values.transposed.times(weights.T).T.contiguous()
 

@@ -10,7 +10,7 @@ from torch import Tensor
 from clustering.blocks.cluster import Kept
 from clustering.blocks.rows import BlockRows
 from clustering.centres import Rows
-from clustering.seeding import beyond_duplicates, draws_of, too_few
+from clustering.seeding import draws_of, first_lowest, nearer, too_few
 
 
 def plus_plus_blocks(rows: BlockRows, count: int, streams: Sequence[np.random.Generator]) -> Tensor:
@@ -38,7 +38,7 @@ def plus_plus_blocks(rows: BlockRows, count: int, streams: Sequence[np.random.Ge
             trial = torch.arange(trials)[:, None].expand_as(owners)
             candidates = rows.pick(owners, _drawn, near, trial, local)
         new, measured = cluster.run(_measured, rows.parts, near, candidates)
-        best = torch.stack(measured).sum(dim=0).argmin(dim=1)
+        best = first_lowest(torch.stack(measured).sum(dim=0))
         near, sums_of_blocks = cluster.run(_chosen, rows.parts, new, best)
         totals = torch.stack(sums_of_blocks)
         seeds.append(candidates[torch.arange(trials), best])
@@ -60,12 +60,10 @@ def _drawn(near: _Near, trials: Tensor, at: Tensor) -> Tensor:
 
 def _measured(rows: Rows, near: _Near | None, candidates: Tensor) -> Kept:
     """(T, c, n) squared distances to the nearest seed, were each of the candidates (T, c, D) one."""
-    new = rows.squared_distances(candidates)
-    if near is not None:
-        new = torch.minimum(new, near.squared[:, None], out=new)
+    new = nearer(rows, candidates, None if near is None else near.squared[:, None])
     return Kept(new, new.sum(dim=2, dtype=torch.float64))
 
 
 def _chosen(rows: Rows, measured: Tensor, best: Tensor) -> Kept:
-    squared = beyond_duplicates(measured[torch.arange(len(best)), best], rows)
+    squared = measured[torch.arange(len(best)), best]
     return Kept(_Near(rows, squared), squared.sum(dim=1, dtype=torch.float64))
