@@ -1,5 +1,6 @@
 """What every estimator asks of its data: rows on a device, and clusters that are known of some of them."""
 
+import warnings
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -129,3 +130,20 @@ def known_clusters(labels: ArrayLike | None, rows: Tensor | SparseTable, cluster
         raise InputError(f"partial_labels must be -1 or 0..{clusters - 1}, not {known.min()}..{known.max()}")
     tensor = torch.from_numpy(known.astype(np.int64)).to(rows.device)
     return tensor >= 0, tensor.clamp_min(0)
+
+
+def warn_of_y(y: Any, known: Any, instead: str) -> None:
+    """Warn of a `y`, of which no clustering learns, where it may have been meant as what is not `known`.
+
+    Args:
+        y: of a fit.
+        known: what the fit was given instead, None where it was not.
+        instead: what y may have been meant as, and how that is given.
+    """
+    if y is not None and known is None:
+        warnings.warn(f"y is ignored; {instead}", stacklevel=4)
+
+
+def warn_if_labels_are_y(y: Any, partial_labels: Any) -> None:
+    """Warn where a fit is given a y and no known labels."""
+    warn_of_y(y, partial_labels, "if these are known labels, give fit(X, partial_labels=...), -1 where unknown")

@@ -11,6 +11,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from clustering.estimator_input import Device, checked_rows
+from clustering.numbering import numbered
 from clustering.parameters import AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance
 from clustering.seeding import first_seeds
@@ -78,7 +79,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "KernelKMeans":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 
         Args:
             graph: W, see `clustering.row_graph.given_graph`; built from X where None.
@@ -109,7 +110,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self.max_iter,
         )
         best = best_start(found.objectives, cluster_sizes(found.labels, K), rows.values.dtype)
-        self.labels_ = found.labels[best].cpu().numpy()
+        self.labels_, _ = numbered(self, found.labels[best].cpu().numpy())
         self.objective_, self.start_objectives_ = float(found.objectives[best]), found.objectives.cpu().numpy()
         self.n_iter_, self.n_reseeded_ = int(found.rounds[best]), int(found.reseeded[best])
         self.converged_ = bool(found.converged[best])

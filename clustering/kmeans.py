@@ -10,9 +10,11 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
 from clustering.estimator_input import checked_rows
+from clustering.numbering import numbered
 from clustering.parameters import AtLeast, validate_signature
 from clustering.seeding import first_seeds
 from clustering.sparse_rows import SparseRows, nearest_centres, rows_of
+from clustering.starts import first_lowest
 from clustering.timing import Seconds, Stopwatch
 
 
@@ -60,7 +62,7 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "KMeans":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` and `graph` are ignored.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn, and `graph`.
 
         Raises:
             InputError: a parameter or X that cannot be; fewer distinct points than clusters.
@@ -75,11 +77,11 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         values = rows.values.scipy() if isinstance(rows, SparseRows) else rows.values.numpy()
         lloyd = sklearn.cluster.KMeans(self.n_clusters, n_init=1, max_iter=self.max_iter, tol=self.tol)
         starts = [sklearn.base.clone(lloyd).set_params(init=seed).fit(values) for seed in seeds.numpy()]
-        best = min(starts, key=lambda start: float(start.inertia_))
-        self.labels_ = best.labels_.astype(np.int64)
-        self.cluster_centers_ = best.cluster_centers_
+        self.start_objectives_ = np.array([start.inertia_ for start in starts], dtype=np.float64)
+        best = starts[int(first_lowest(self.start_objectives_, seeds.dtype))]
+        self.labels_, order = numbered(self, best.labels_.astype(np.int64))
+        self.cluster_centers_ = best.cluster_centers_[order]
         self.objective_, self.n_iter_ = float(best.inertia_), int(best.n_iter_)
-        self.start_objectives_ = np.array([start.inertia_ for start in starts])
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         return self
 

@@ -17,6 +17,7 @@ from clustering.centres import Modes, Rows
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
 from clustering.graph import Symmetry
+from clustering.numbering import numbered
 from clustering.parameters import Above, AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance
 from clustering.seeding import first_seeds, prototypes_about
@@ -91,8 +92,8 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "GaussianKModes":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored. Of a dask array labels_ is
-        one, see docs/many-machines.md.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn. Of a dask
+        array labels_ is one, see docs/many-machines.md.
 
         Args:
             graph: from which sigma is estimated, see `clustering.row_graph.given_graph`; built where None.
@@ -148,8 +149,8 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         densities = nearest.values.mul_(-0.5 / self.bandwidth_**2).exp_()
         objectives = -densities.sum(dim=1, dtype=torch.float64)
         best = best_start(objectives, cluster_sizes(nearest.indices, self.n_clusters), densities.dtype)
-        self.labels_ = nearest.indices[best].cpu().numpy()
-        modes = found.coefficients[best]
+        self.labels_, order = numbered(self, nearest.indices[best].cpu().numpy())
+        modes = found.coefficients[best][order]
         self.cluster_centers_ = (modes if rows.origin is None else modes + rows.origin).cpu().numpy()
         self.objective_, self.start_objectives_ = float(objectives[best]), objectives.cpu().numpy()
         self.n_iter_, self.n_reseeded_ = int(iterations[best]), int(reseeded[best])

@@ -13,6 +13,7 @@ from torch import Tensor
 from clustering.centres import Modes, mean_shift
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
+from clustering.numbering import numbered
 from clustering.parameters import Above, AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance
 from clustering.row_search import nearest_to
@@ -99,7 +100,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "LaplacianKModes":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 
         Args:
             graph: W, see `clustering.row_graph.given_graph`; built from X where None.
@@ -188,9 +189,9 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         weights = found.objective.new_full((len(labels),), self.weight)
         energies = discrete_energy(rule.cost(found.modes), labels, self.graph_, weights)
         best = best_start(energies, cluster_sizes(labels, self.n_clusters), found.modes.dtype)
-        self.labels_ = labels[best].cpu().numpy()
-        self.assignments_ = found.assignments[best].T.contiguous().cpu().numpy()
-        modes, origin = found.modes[best], rule.rows.origin
+        self.labels_, order = numbered(self, labels[best].cpu().numpy())
+        self.assignments_ = found.assignments[best][order].T.contiguous().cpu().numpy()
+        modes, origin = found.modes[best][order], rule.rows.origin
         self.cluster_centers_ = (modes if origin is None else modes + origin).cpu().numpy()
         self.objective_, self.start_objectives_ = float(energies[best]), energies.cpu().numpy()
         self.relaxed_objective_ = float(found.objective[best])

@@ -16,6 +16,7 @@ from clustering.centres import Rows
 from clustering.errors import InputError
 from clustering.estimator_input import checked_rows
 from clustering.metrics import graph_objectives
+from clustering.numbering import numbered
 from clustering.parameters import AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance, scipy_graph
 from clustering.row_search import nearest_to
@@ -87,7 +88,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "Ncut":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 
         Args:
             graph: W, see `clustering.row_graph.given_graph`; built from X where None.
@@ -115,7 +116,8 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         objectives = np.array([graph_objectives(own, affinities).normalised_cut for own in labels])
         every = torch.from_numpy(labels)
         best = best_start(torch.from_numpy(objectives), cluster_sizes(every, K), torch.float64)
-        self.labels_, self.embedding_, self.n_iter_ = labels[best], embedding, rounds[best]
+        self.labels_, _ = numbered(self, labels[best])
+        self.embedding_, self.n_iter_ = embedding, rounds[best]
         self.objective_, self.start_objectives_ = float(objectives[best]), objectives
         self.n_empty_ = empty_clusters(every[best], K)
         self.seconds_ = Seconds(graph_seconds, 0.0, watch.lap())

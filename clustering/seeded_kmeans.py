@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clustering.estimator_input import checked_rows, known_clusters
+from clustering.estimator_input import checked_rows, known_clusters, warn_if_labels_are_y
+from clustering.numbering import numbered
 from clustering.parameters import AtLeast, validate_signature
 from clustering.seeding import first_seeds
 from clustering.sparse_rows import nearest_centres, rows_of
@@ -63,7 +64,7 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> "SeededKMeans":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `partial_labels` are given.
 
         Args:
             partial_labels: (N,) 0..K-1, -1 where unknown.
@@ -71,6 +72,7 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             InputError: a parameter, X or labels that cannot be; fewer distinct points than clusters.
         """
+        warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
         given = checked_rows(self, X, reset=True)
         clamp = known_clusters(partial_labels, given, self.n_clusters)
@@ -93,8 +95,9 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 break
             labels, self.n_iter_ = found, self.n_iter_ + 1
             centres = _means(rows.values, labels, centres)
-        self.labels_, self.cluster_centers_ = labels.numpy(), centres.numpy()
         self.objective_ = float((rows.values - centres[labels]).square().sum(dtype=torch.float64))
+        self.labels_, order = numbered(self, labels.numpy(), partial_labels)
+        self.cluster_centers_ = centres.numpy()[order]
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         return self
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from clustering.alternation import Clamp
 from clustering.centres import Rows, Rule
 from clustering.errors import InputError
-from clustering.starts import indicators
+from clustering.starts import first_lowest, indicators
 from clustering.streams import stream
 
 Draw = Callable[[Sequence[np.random.Generator]], Tensor]
@@ -77,11 +77,6 @@ def nearer(rows: Rows, seeds: Tensor, nearest: Tensor | None) -> Tensor:
         squared = torch.minimum(squared, nearest, out=squared)
     same = 64 * torch.finfo(rows.values.dtype).eps * rows.squared_norms
     return squared.masked_fill_(squared <= same, 0.0)
-
-
-def first_lowest(sums: Tensor) -> Tensor:
-    """(T,) the first of the lowest of sums (T, c) in float64, up to rounding."""
-    return (sums <= sums.amin(dim=1, keepdim=True) * (1 + 1e-9)).int().argmax(dim=1)
 
 
 class TooFewDistinct(InputError):

@@ -15,8 +15,9 @@ from clustering.blocks import is_dask_array
 from clustering.centres import Rows
 from clustering.descent import Step
 from clustering.errors import InputError
-from clustering.estimator_input import Device, checked_rows, known_clusters
+from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.graph import Symmetry
+from clustering.numbering import numbered
 from clustering.parameters import Above, AtLeast, validate_signature
 from clustering.row_search import nearest_to
 from clustering.seeding import first_seeds
@@ -210,7 +211,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             X: (N, D) float32 or float64, other numbers become float32. Finite. Scipy sparse except for medoids. Of a
                 dask array the chunks of rows stay on the workers of the present `distributed.Client`, and labels_ and
                 assignments_ are dask arrays; see docs/many-machines.md.
-            y: ignored.
+            y: ignored, with a warning unless `partial_labels` are given.
             partial_labels: (N,) int, known clusters 0..K-1 of some points, which keep them, and -1.
             graph: W, see `clustering.row_graph.given_graph`; built from X where None.
 
@@ -218,6 +219,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: a parameter, X, labels or graph that cannot be; fewer distinct points than clusters; less memory
                 is free than it would need.
         """
+        warn_if_labels_are_y(y, partial_labels)
         self._check()
         if is_dask_array(X):
             from clustering.blocks.slk import fit_blocks
@@ -230,13 +232,13 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if races(self):
             won = race_starts(self, rows, near, clamp, whole=tells_more(graph))
             found = run(self, rows, near, won.prototypes, [float(self.weight)], clamp, raced=True)
-            self._keep(found, 0, won)
+            self._keep(found, 0, won, partial_labels)
         else:
             watch = Stopwatch()
             seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
             weights, seeding = [float(self.weight)] * len(seeds), watch.lap()
             found = run(self, rows, near, seeds, weights, clamp, seeding=seeding)
-            self._keep(found, int(found.standing.order(rows.values.dtype)[0]))
+            self._keep(found, int(found.standing.order(rows.values.dtype)[0]), None, partial_labels)
         return self
 
     def trials(
@@ -347,7 +349,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         values = checked_rows(self, X, reset=reset, normalize=self.normalize, device=self.device, accept_sparse=accept)
         return rows_of(values) if reset else rows_of(values, self._fitted)
 
-    def _keep(self, found: Found, best: int, won: Winner | None = None) -> None:
+    def _keep(self, found: Found, best: int, won: Winner | None, known: ArrayLike | None = None) -> None:
         """Take the best start, which may have won a race before."""
         trials, fitted = found.trials, found.rule.rows
         self._fitted, self.graph_, self.bandwidth_ = fitted, found.near.graph, found.near.variance**0.5
@@ -359,10 +361,11 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         trace = trials.trace[:, best]
         taken = ~torch.isnan(trace)
         self.objective_trace_ = trace[taken].cpu().numpy()
-        self.mode_movements_ = trials.movements[taken, best].cpu().numpy()
         self.n_iter_, self.n_reseeded_ = int(trials.iterations[best]), int(trials.reseeded[best])
         self.converged_ = bool(trials.outcome[best] == Outcome.CONVERGED)
-        assignments, centres = trials.assignments[best], trials.prototypes[best]
+        _, order = numbered(self, trials.labels[best].cpu().numpy(), known)
+        assignments, centres = trials.assignments[best][:, order], trials.prototypes[best][order]
+        self.mode_movements_ = trials.movements[taken, best].cpu().numpy()[:, order]
         labels = assignments.mT.max(dim=0).indices
         used = torch.bincount(labels, minlength=self.n_clusters) > 0
         self.n_empty_ = int((~used).sum())

@@ -1,7 +1,7 @@
 """Several starts of one fit, of which one is the result."""
 
 import warnings
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -13,6 +13,30 @@ from clustering.protocol import NEARLY
 
 Select = Literal["information", "energy"]
 """What is compared: E, or R - 2 N H."""
+
+
+def rounding(dtype: torch.dtype) -> float:
+    """The share by which objectives that were computed in this precision differ at least, if one is to be the lower."""
+    return 1e-9 if dtype == torch.float64 else 1e-5
+
+
+def first_lowest(objectives: Any, dtype: torch.dtype = torch.float64) -> Tensor:
+    """(…) the first of the lowest of objectives (…, T) >= 0, up to rounding in the precision they were computed in."""
+    values = torch.as_tensor(objectives, dtype=torch.float64)
+    lowest = values.amin(dim=-1, keepdim=True)
+    return (values <= lowest * (1 + rounding(dtype))).int().argmax(dim=-1)
+
+
+def _ranks(values: Tensor, rounding: float) -> Tensor:
+    """(T,) 0 for the lowest of values (T,) and what is above it by rounding alone, 1 for the lowest of the others and
+    what is above that by rounding alone, and so on."""
+    ranks = torch.zeros_like(values, dtype=torch.int64)
+    lowest, rank = -torch.inf, -1
+    for i in values.argsort().tolist():
+        if not float(values[i]) <= lowest + rounding:
+            lowest, rank = float(values[i]), rank + 1
+        ranks[i] = rank
+    return ranks
 
 
 class Standing(NamedTuple):
@@ -34,15 +58,15 @@ class Standing(NamedTuple):
 
     def order(self, dtype: torch.dtype) -> Tensor:
         """(T,) the trials from best to worst: sound ones, those of most clusters, those of about the lowest E by the
-        criterion, the others by E; the first of those whose difference is rounding in this precision."""
+        criterion, the others by E; of those whose difference is rounding in this precision the first."""
         full = self.sound if self.sound.any() else ~self.sound
         full = full & (self.clusters == self.clusters[full].max())
-        precision = 1e-9 if dtype == torch.float64 else 1e-5
+        precision = rounding(dtype)
         lowest = self.energies[full].min()
         near = self.energies <= lowest + self.allowances + precision * lowest.abs()
         compared = torch.where(near, self.criteria, self.energies)
-        rounding = (precision * compared.abs().max()).clamp_min(1e-300)
-        keys = (compared / rounding).round(), ~near, -self.clusters, ~self.sound
+        ranks = _ranks(compared, precision * float(compared.abs().max()))
+        keys = ranks, ~near, -self.clusters, ~self.sound
         return torch.from_numpy(np.lexsort([key.cpu().numpy() for key in keys])).to(self.criteria.device)
 
 

@@ -21,6 +21,7 @@ from clustering.descent import Status, descend
 from clustering.errors import InputError
 from clustering.estimator_input import Device
 from clustering.metrics import graph_objectives
+from clustering.numbering import numbered
 from clustering.parameters import Above, AtLeast, Within
 from clustering.row_graph import graph_and_variance, scipy_graph
 from clustering.seeding import first_seeds
@@ -150,7 +151,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: (N, D) float32 or float64, other numbers become float32. Finite.
-            y: ignored.
+            y: ignored, with a warning unless `sensitive_features` are given.
             sensitive_features: as of `FairKMeans.fit`.
             graph: W, see `clustering.row_graph.given_graph`; built from X where None.
 
@@ -326,7 +327,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _keep(self, end: "_End", problem: "_Problem", seconds: Seconds) -> None:
         W = problem.graph
-        fair = keep_fairness(self, end.labels, problem.groups)
+        labels, _ = numbered(self, end.labels)
+        fair = keep_fairness(self, labels, problem.groups)
         if end.weight > 0:
             warn_if_parted(fair, end.error, self.rounding)
         self.objective_ = graph_objectives(end.labels, problem.affinities).normalised_cut

@@ -1,12 +1,11 @@
 """What every method of fair clustering is given: rows, and groups that can be in its clusters."""
 
-import warnings
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from clustering.estimator_input import Device, checked_rows
+from clustering.estimator_input import Device, checked_rows, warn_of_y
 from clustering.parameters import validate_signature
 from fairness.groups import Groups, groups_of, smallest_group
 
@@ -49,5 +48,4 @@ def fit_groups(estimator: Any, points: int, sensitive_features: Any, **how: Any)
 
 def warn_if_groups_are_y(y: Any, sensitive_features: Any) -> None:
     """Warn where a fit is given a y and no groups: it would be of one group, and perfectly fair whatever it finds."""
-    if y is not None and sensitive_features is None:
-        warnings.warn("y is ignored; if these are groups, give fit(X, sensitive_features=...)", stacklevel=3)
+    warn_of_y(y, sensitive_features, "if these are groups, give fit(X, sensitive_features=...)")

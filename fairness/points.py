@@ -11,10 +11,13 @@ from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 from typing import NamedTuple, TypeVar
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from clustering.cores import on_each_core
+from clustering.numbering import first_points
 from fairness.compressed import Totals
 from fairness.store import Cost, Moments, Sums
 
@@ -154,6 +157,14 @@ class Points:
         for block, log in zip(self.blocks, logs, strict=True):
             labels[self.order[block.at]] = log.max(dim=0).indices
         return labels
+
+    def first_points(self, labels: Tensor) -> NDArray[np.int64]:
+        """(K,) the first point of each cluster of labels (N,), N where it has none."""
+        return first_points(labels.cpu().numpy(), self.clusters)
+
+    def renumbered(self, labels: Tensor, numbers: Tensor) -> Tensor:
+        """(N,) labels with the numbers (K,) in the place of those that they have."""
+        return numbers.to(labels.device)[labels]
 
     def between(self, logs: list[Tensor]) -> Iterator[tuple[Tensor, Tensor]]:
         """Of each cell the points that lie between clusters: where they came, and their S0, rows of K."""

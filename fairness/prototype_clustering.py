@@ -15,6 +15,7 @@ from torch import Tensor
 from clustering.blocks import is_dask_array
 from clustering.centres import Rows
 from clustering.estimator_input import Device, checked_rows
+from clustering.numbering import order_of
 from clustering.parameters import Above, AtLeast, Within
 from clustering.seeding import TooFewDistinct, first_seeds
 from clustering.timing import Seconds, Stopwatch
@@ -122,7 +123,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: (N, D) float32 or float64, other numbers become float32. Finite. Or a `dask.array` of such, which stays
                 on its workers.
-            y: ignored.
+            y: ignored, with a warning unless `sensitive_features` are given.
             sensitive_features: N values of an attribute, or several attributes, see `fairness.groups.groups_of`; with a
                 `dask.array`, one of N values too. None: there is one group, and the method is the unfair one.
 
@@ -288,8 +289,19 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         labels[torch.cat([at for at, _ in between])] = torch.from_numpy(found).to(labels)
         return stage._replace(labels=labels, logs=[])
 
+    def _numbered(self, stage: Stage, points: Store) -> Stage:
+        """The stage with clusters by the numbers of `clustering.numbering`."""
+        order = torch.from_numpy(order_of(self, points.first_points(stage.labels)))
+        return stage._replace(
+            labels=points.renumbered(stage.labels, order.argsort()),
+            prototypes=stage.prototypes[order],
+            group_prices=stage.group_prices[:, order],
+            counts=stage.counts[:, order],
+        )
+
     def _keep(self, stage: Stage, problem: _Problem, seconds: Seconds) -> None:
         groups, origin = problem.groups, problem.origin
+        stage = self._numbered(stage, problem.starts.points)
         if problem.values is None:
             from fairness.blocks.fit import keep_blocks
 

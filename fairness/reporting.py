@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from clustering.numbering import numbered
 from clustering.timing import Seconds
 from fairness.groups import Groups
 from fairness.metrics import Fairness
@@ -47,7 +48,13 @@ def keep_fairness(
 
 
 def keep_labels(
-    estimator: Any, labels: NDArray[np.int64], groups: Groups, objective: float, history: Any, seconds: Seconds
+    estimator: Any,
+    labels: NDArray[np.int64],
+    groups: Groups,
+    objective: float,
+    history: Any,
+    seconds: Seconds,
+    centres: NDArray[np.float64] | None = None,
 ) -> None:
     """Set the fitted attributes of a method that has no fairness weight.
 
@@ -58,7 +65,11 @@ def keep_labels(
         objective: of the labels.
         history: what the method lowered, after each of its iterations.
         seconds: the fit took.
+        centres: (K, D) of the clusters, `cluster_centers_`, where it has some.
     """
+    labels, order = numbered(estimator, labels)
+    if centres is not None:
+        estimator.cluster_centers_ = centres[order]
     keep_fairness(estimator, labels, groups)
     estimator.objective_ = objective
     estimator.history_ = np.asarray(history, dtype=np.float64)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
 
+from clustering.starts import rounding
 from clustering.streams import stream
 from fairness.penalty import Penalty
 from fairness.prototypes import Rule
@@ -28,9 +29,6 @@ _SAMPLE, _MEMBERS = 100_000, 256
 
 LOWEST_RUNG = 0.01
 """Weight of the lowest rung, in units of the costs about one prototype, per cluster."""
-
-_ROUNDING = 1e-9
-"""Of E: of starts that differ by no more, the first counts."""
 
 
 def sample(cells: NDArray[np.int64], clusters: int, random_state: Any) -> NDArray[np.int64] | None:
@@ -94,7 +92,7 @@ class Starts:
         for seed in self.seeds:
             for weight, stage in zip(weights, self._followed(seed, weights), strict=True):
                 lowest = best[weight].objective if weight in best else math.inf
-                if stage.objective < lowest - _ROUNDING * abs(stage.objective):
+                if stage.objective < lowest - rounding(self.seeds.dtype) * abs(stage.objective):
                     best[weight] = keep(stage) if self.some is None else stage._replace(logs=[])
                 if done is not None:
                     done(next(counted), len(self.seeds) * len(weights))

@@ -4,7 +4,9 @@ a Dask cluster (`fairness.blocks`)."""
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from fairness.compressed import Totals
@@ -80,6 +82,14 @@ class Store(Protocol):
 
     def labels(self, logs: Logs) -> Labels:
         """argmax S0, ties to the lowest."""
+        ...
+
+    def first_points(self, labels: Labels) -> NDArray[np.int64]:
+        """(K,) the first point of each cluster, N where it has none."""
+        ...
+
+    def renumbered(self, labels: Labels, numbers: Tensor) -> Labels:
+        """Labels with the numbers (K,) in the place of those that they have."""
         ...
 
     def counts(self, labels: Labels) -> Tensor:

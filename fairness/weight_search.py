@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from clustering.errors import InputError
+from clustering.starts import first_lowest
 from fairness.groups import Groups
 from fairness.metrics import Fairness, cluster_balances
 
@@ -154,7 +155,9 @@ class Goal:
         every = list(found)
         reached = [one for one in every if one.trial.reached]
         if reached:
-            best = min(reached, key=lambda one: (one.trial.weight, one.trial.objective))
+            least = min(one.trial.weight for one in reached)
+            lowest = [one for one in reached if one.trial.weight == least]
+            best = lowest[int(first_lowest([one.trial.objective for one in lowest]))]
         else:
             best = min(every, key=lambda one: self.missed(one.fairness))
         return best._replace(path=tuple(sorted(trial for one in every for trial in one.path)))

@@ -16,6 +16,7 @@ from clustering.blocks.results import begin_fit, dask_array
 from clustering.blocks.rows import BlockRows
 from clustering.blocks.seeding import plus_plus_blocks
 from clustering.centres import Modes, Rows
+from clustering.numbering import first_points, order_of
 from clustering.seeding import first_seeds
 from clustering.starts import best_start, warn_of_empty
 from clustering.timing import Seconds, Stopwatch
@@ -62,9 +63,10 @@ def fit_blocks(
     )
     best = best_start(objectives, sizes, rows.dtype)
     last, iterations, reseeded = starts[best]
-    labels = rows.cluster.begin(_nearest, rows.parts, last.prototypes)
+    order = order_of(model, rows.first_points([block[2] for block in found[best]]))
+    modes = last.prototypes[0][order]
+    labels = rows.cluster.begin(_nearest, rows.parts, modes[None])
     model.labels_ = dask_array(labels, [(size,) for size in np.diff(rows.offsets).tolist()], torch.int64)
-    modes = last.prototypes[0]
     model.cluster_centers_ = (modes if rows.origin is None else modes + rows.origin).numpy()
     model.objective_, model.start_objectives_ = float(objectives[best]), objectives.numpy()
     model.n_iter_, model.n_reseeded_ = iterations, reseeded
@@ -95,12 +97,13 @@ def _run(
     return found, iterations, reseeded
 
 
-def _ended(rows: Rows, modes: Tensor, variance: float) -> tuple[Tensor, Tensor]:
-    """This block's share of the objective, and (K,) sizes of the clusters, both float64."""
+def _ended(rows: Rows, modes: Tensor, variance: float) -> tuple[Tensor, Tensor, NDArray[np.int64]]:
+    """This block's share of the objective, (K,) sizes of the clusters, both float64, and (K,) their first points."""
     nearest = rows.squared_distances(modes).min(dim=1)
     densities = nearest.values.mul_(-0.5 / variance).exp_()
     sizes = torch.bincount(nearest.indices[0], minlength=modes.shape[1])
-    return -densities.sum(dtype=torch.float64), sizes.double()
+    first = first_points(nearest.indices[0].numpy(), modes.shape[1])
+    return -densities.sum(dtype=torch.float64), sizes.double(), first
 
 
 def _nearest(rows: Rows, modes: Tensor) -> NDArray[np.int64]:

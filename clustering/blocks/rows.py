@@ -106,6 +106,16 @@ class BlockRows:
             found[owners == block] = points
         return found
 
+    def first_points(self, first: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+        """(K,) the first point of each cluster, N where it has none, of (K,) its first in each block, n likewise."""
+        sizes = np.diff(self.offsets)
+        places = [
+            np.where(own < size, own + at, self.points)
+            for own, at, size in zip(first, self.offsets[:-1], sizes, strict=True)
+        ]
+        found: NDArray[np.int64] = np.stack(places).min(axis=0)
+        return found
+
     def places(self, centres: Tensor) -> Tensor:
         """(K,) index of the first point that is each of the centres (K, D), -1 where none is."""
         found = self.cluster.ask(_places, self.parts, centres)

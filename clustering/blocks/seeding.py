@@ -10,7 +10,8 @@ from torch import Tensor
 from clustering.blocks.cluster import Kept
 from clustering.blocks.rows import BlockRows
 from clustering.centres import Rows
-from clustering.seeding import draws_of, first_lowest, nearer, too_few
+from clustering.seeding import draws_of, nearer, too_few
+from clustering.starts import first_lowest
 
 
 def plus_plus_blocks(rows: BlockRows, count: int, streams: Sequence[np.random.Generator]) -> Tensor:

@@ -19,6 +19,7 @@ from clustering.blocks.rows import BlockRows
 from clustering.blocks.seeding import plus_plus_blocks
 from clustering.centres import Modes, Rows
 from clustering.errors import InputError
+from clustering.numbering import first_points, order_of
 from clustering.seeding import first_seeds
 from clustering.slk_fit import (
     check_clusters,
@@ -85,11 +86,12 @@ def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
 
 
 class _Start(NamedTuple):
-    """Where a start ended, its E, and (K,) the sizes of the clusters, float64."""
+    """Where a start ended, its E, (K,) sizes of the clusters, float64, and (K,) their first points in each block."""
 
     trial: BlockTrial
     energy: Tensor
     sizes: Tensor
+    first: list[NDArray[np.int64]]
 
 
 def _raced(model: "SLK", rows: BlockRows, graph: Any) -> tuple[Tensor, NDArray[np.float64]] | None:
@@ -127,8 +129,8 @@ def _run(model: "SLK", rule: BlockRule, graph: BlockGraph, variance: float, seed
     found = rule.rows.cluster.ask(
         _energy, rule.rows.parts, rule.of, trial.prototypes, graph.parts, trial.assignments, halos, float(model.weight)
     )
-    energy, sizes = (torch.stack(each).sum(dim=0) for each in zip(*found, strict=True))
-    return _Start(trial, energy[0], sizes.double())
+    energies, sizes, firsts = zip(*found, strict=True)
+    return _Start(trial, torch.stack(energies).sum(dim=0)[0], torch.stack(sizes).sum(dim=0).double(), list(firsts))
 
 
 def _keep(model: "SLK", rule: BlockRule, start: _Start) -> None:
@@ -138,9 +140,10 @@ def _keep(model: "SLK", rule: BlockRule, start: _Start) -> None:
     model.objective_trace_, movements = trial.trace[:, 0].numpy(), trial.movements[:, 0]
     model.n_iter_, model.n_reseeded_ = trial.iterations, trial.reseeded
     model.converged_ = trial.outcome == Outcome.CONVERGED
-    used = start.sizes > 0
+    kept = torch.from_numpy(order_of(model, rows.first_points(start.first)))
+    used = (start.sizes > 0)[kept]
     model.n_empty_ = int((~used).sum())
-    kept = used if model.on_empty == "drop" else torch.ones_like(used)
+    kept = kept[used] if model.on_empty == "drop" else kept
     centres = trial.prototypes[0, kept]
     model.mode_movements_ = movements[:, kept].numpy()
     sizes = np.diff(rows.offsets).tolist()
@@ -168,17 +171,19 @@ def _energy(
     assignments: Tensor,
     boundaries: list[Tensor],
     weight: float,
-) -> tuple[Tensor, Tensor]:
-    """This block's share of E, see `clustering.trials.discrete_energy`, and (K,) sizes of the clusters."""
-    labels = assignments.max(dim=1).indices
+) -> tuple[Tensor, Tensor, NDArray[np.int64]]:
+    """This block's share of E, see `clustering.trials.discrete_energy`, (K,) sizes of the clusters and first points."""
+    labels, clusters = assignments.max(dim=1).indices, assignments.shape[1]
     unary: Tensor = of(rows).cost(centres).gather(1, labels[:, None]).sum(dim=(1, 2), dtype=torch.float64)
     whole = torch.cat([labels, graph.halo(boundaries)[None]], dim=1) if boundaries else labels
-    return unary + weight * cut(whole, graph.graph), torch.bincount(labels[0], minlength=assignments.shape[1])
+    sizes, first = torch.bincount(labels[0], minlength=clusters), first_points(labels[0].numpy(), clusters)
+    return unary + weight * cut(whole, graph.graph), sizes, first
 
 
 def _assignments_of(assignments: Tensor, kept: Tensor) -> NDArray[Any]:
     found = assignments[0].T[:, kept].contiguous()
-    return (found if kept.all() else found / found.sum(dim=1, keepdim=True)).numpy()
+    every = len(kept) == assignments.shape[1]
+    return (found if every else found / found.sum(dim=1, keepdim=True)).numpy()
 
 
 def _labels(assignments: NDArray[Any]) -> NDArray[np.int64]:

@@ -64,7 +64,7 @@ class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
-        """Assign the rows of X, (N, K) scores whose softmax are the predictions; `y` is ignored.
+        """Assign the rows of X, (N, K) scores whose softmax are the predictions; `y` is ignored, as in scikit-learn.
 
         Raises:
             InputError: a parameter or X that cannot be; more or fewer columns than clusters; EM that does not come so

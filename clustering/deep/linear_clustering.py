@@ -18,7 +18,8 @@ from clustering.deep.linear_heads import Relabel, fit_heads, log_probabilities
 from clustering.deep.objectives import Objective
 from clustering.deep.training import checked_prior
 from clustering.errors import InputError
-from clustering.estimator_input import Device, checked_rows, known_clusters
+from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
+from clustering.numbering import numbered
 from clustering.parameters import validate_signature
 from clustering.starts import best_start, warn_of_empty
 from clustering.timing import Seconds, Stopwatch
@@ -58,7 +59,7 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         """That there is what the objective learns from."""
 
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> Self:
-        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `partial_labels` are given.
 
         Args:
             partial_labels: (N,) int, known clusters 0..K-1 of some points, and -1.
@@ -66,6 +67,7 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         Raises:
             InputError: a parameter, X or labels that cannot be; fewer points than clusters.
         """
+        warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
         points = checked_rows(self, X, reset=True, device=self.device)
         if len(points) < self.n_clusters:
@@ -102,7 +104,8 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         labels = self._log_probabilities(points).argmax(1)
         if known is not None:
             labels = torch.where(known[0], known[1], labels)
-        self.labels_ = labels.cpu().numpy()
+        self.labels_, order = numbered(self, labels.cpu().numpy(), partial_labels)
+        self.coef_, self.intercept_ = self.coef_[order], self.intercept_[order]
         self.cluster_sizes_ = np.bincount(self.labels_, minlength=self.n_clusters)
         self.n_empty_ = int((self.cluster_sizes_ == 0).sum())
         warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=2)

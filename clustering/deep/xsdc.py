@@ -32,8 +32,9 @@ from clustering.deep.rounding import nearest_labels, obeying_labels, spectral_la
 from clustering.deep.size_bounds import size_bounds
 from clustering.deep.training import Advance, Log, Observe
 from clustering.errors import InputError
-from clustering.estimator_input import Device, checked_rows, known_clusters
+from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.metrics import cluster_sizes
+from clustering.numbering import numbered
 from clustering.parameters import Above, AtLeast, Within, validate_signature
 from clustering.simplex import project
 from clustering.streams import stream
@@ -156,7 +157,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         observe: Observe | None = None,
         advance: Advance | None = None,
     ) -> "XSDC":
-        """Learn features and clusters of the rows of X, (N, D) finite; `y` is ignored.
+        """Learn features and clusters of the rows of X, (N, D) finite; `y` is ignored, with a warning unless
+        `partial_labels` are given.
 
         Args:
             partial_labels: (N,) 0..K-1, -1 where unknown.
@@ -176,6 +178,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             UserWarning: more points are known to be in one cluster than equal sizes have, and no bounds are given.
             ConvergenceWarning: a cluster has no point in the end, or points that are known to be apart are in one.
         """
+        warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
         rows = checked_rows(self, X, reset=True, device=self.device)
         points, K = len(rows), self.n_clusters
@@ -359,7 +362,9 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             taken, labels = np.arange(len(features)), self._rounded(training, features, generator)
         targets = torch.nn.functional.one_hot(torch.from_numpy(labels).to(features.device), K)
         self.classifier_ = ridge(features[torch.from_numpy(taken).to(features.device)], targets, self.penalty_)
-        self.labels_ = obeying_labels(self.classifier_.scores(features).cpu().numpy(), known)
+        found = obeying_labels(self.classifier_.scores(features).cpu().numpy(), known)
+        self.labels_, order = numbered(self, found, known.labels)
+        self.classifier_ = Ridge(self.classifier_.weights[:, order], self.classifier_.intercept[order])
         self.cluster_sizes_ = cluster_sizes(self.labels_, K)
         final = torch.nn.functional.one_hot(torch.from_numpy(self.labels_).to(features.device), K)
         self.objective_ = float(ridge_objective(features, final, self.penalty_))

@@ -16,6 +16,7 @@ from clustering.blocks.cluster import Kept
 from clustering.blocks.results import dask_array
 from clustering.blocks.rows import BlockRows
 from clustering.centres import Rows
+from clustering.numbering import first_points
 from fairness.compressed import Totals
 from fairness.points import Points
 from fairness.store import Cost, Labels, Logs, Moments, Sums
@@ -33,7 +34,7 @@ class BlockPoints:
 
     def __init__(self, rows: BlockRows, origin: Tensor, cell_of: NDArray[np.int64], cells: int, clusters: int) -> None:
         """Args: the rows, (D,) where they are counted from, their cells (N,) 0..C-1, C and K."""
-        self._cluster, self._sizes = rows.cluster, np.diff(rows.offsets).tolist()
+        self._rows, self._cluster, self._sizes = rows, rows.cluster, np.diff(rows.offsets).tolist()
         self.cells, self.clusters, self.count, self.dtype = cells, clusters, rows.points, rows.dtype
         codes = np.split(cell_of.astype(np.min_scalar_type(cells)), rows.offsets[1:-1])
         self._parts: list[Future]
@@ -66,6 +67,12 @@ class BlockPoints:
     def counts(self, labels: Labels) -> Tensor:
         found: list[Tensor] = self._cluster.ask(_counts, self._parts, labels)
         return torch.stack(found).sum(dim=0)
+
+    def first_points(self, labels: Labels) -> NDArray[np.int64]:
+        return self._rows.first_points(self._cluster.ask(_first_points, labels, self.clusters))
+
+    def renumbered(self, labels: Labels, numbers: Tensor) -> Labels:
+        return self._cluster.begin(_renumbered, labels, numbers)
 
     def farthest(self, cost: Cost, count: int) -> Tensor:
         found = self._cluster.ask(_farthest, self._parts, cost, count)
@@ -145,6 +152,14 @@ def _plain(labels: Tensor) -> NDArray[np.int64]:
 
 def _counts(points: Points, labels: Tensor) -> Tensor:
     return points.counts(labels)
+
+
+def _first_points(labels: Tensor, clusters: int) -> NDArray[np.int64]:
+    return first_points(labels.numpy(), clusters)
+
+
+def _renumbered(labels: Tensor, numbers: Tensor) -> Kept:
+    return Kept(numbers[labels])
 
 
 def _farthest(points: Points, cost: Cost, count: int) -> tuple[Tensor, Tensor]:

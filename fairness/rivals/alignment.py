@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from clustering.parameters import AtLeast, Within
+from clustering.starts import first_lowest
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 from fairness.assignment import FairAssignment, fair_assignment
@@ -98,7 +99,8 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "FairAlignment":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
+        given.
 
         Args:
             sensitive_features: see `fairness.groups.groups_of`; None: one group, K-means.
@@ -112,10 +114,10 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         seeding = watch.lap()
         starts = unfair_centres("kmeans", data.values, seeds, max_iter=300)
         courses = [self._course(data, start.values) for start in starts]
-        best = min(courses, key=lambda course: course.objective)
-        self.cluster_centers_ = best.centres
         self.start_objectives_ = np.array([course.objective for course in courses])
-        keep_labels(self, best.labels, data.groups, best.objective, best.history, Seconds(0.0, seeding, watch.lap()))
+        best = courses[int(first_lowest(self.start_objectives_))]
+        seconds = Seconds(0.0, seeding, watch.lap())
+        keep_labels(self, best.labels, data.groups, best.objective, best.history, seconds, best.centres)
         return self
 
     def _course(self, data: Given, centres: Floats) -> _Course:

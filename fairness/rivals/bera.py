@@ -16,7 +16,7 @@ from fairness.metrics import largest_violation
 from fairness.objectives import Kind, objective_of
 from fairness.reporting import keep_labels
 from fairness.rivals.given import given
-from fairness.rivals.unfair import costs, unfair_centres
+from fairness.rivals.unfair import best_centres, costs, unfair_centres
 
 
 class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -81,7 +81,8 @@ class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "Bera":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
+        given.
 
         Args:
             sensitive_features: see `fairness.groups.groups_of`; None: one group, the unfair clustering.
@@ -94,16 +95,17 @@ class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         values, groups = data.values, data.groups
         seeds = data.seeds(self)
         seeding = watch.lap()
-        unfair = min(unfair_centres(self.kind, values, seeds, self.max_iter), key=lambda start: start.objective)
+        unfair = best_centres(unfair_centres(self.kind, values, seeds, self.max_iter))
         cost = costs(values, unfair.values, self.kind)
         found = fair_assignment(
             cost, groups, *bounds_about(groups.target, self.delta), generator=stream(data.seed, "fair assignment")
         )
         labels = rounded(found.shares, cost, groups.cells)
-        self.cluster_centers_, self.unfair_objective_, self.lp_value_ = unfair.values, unfair.objective, found.value
+        self.unfair_objective_, self.lp_value_ = unfair.objective, found.value
         self.assignment_cost_ = float(cost[np.arange(len(cost)), labels].sum())
         self.n_fractional_ = int((np.diff(found.shares.indptr) > 1).sum())
         self.violation_ = largest_violation(groups.counts(labels, self.n_clusters), groups, self.delta)
         objective = objective_of(self.kind, values, labels)
-        keep_labels(self, labels, groups, objective, [found.value], Seconds(0.0, seeding, watch.lap()))
+        seconds = Seconds(0.0, seeding, watch.lap())
+        keep_labels(self, labels, groups, objective, [found.value], seconds, unfair.values)
         return self

@@ -95,7 +95,8 @@ class Chierichetti(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "Chierichetti":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
+        given.
 
         Args:
             sensitive_features: of two values, see `fairness.groups.groups_of`; None: one group, K-median.

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from clustering.parameters import AtLeast, Within
+from clustering.starts import first_lowest
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 from fairness.assignment import FairAssignment, bounds_about, fair_assignment
@@ -91,7 +92,8 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "FairLloyd":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
+        given.
 
         Args:
             sensitive_features: see `fairness.groups.groups_of`; None: one group, K-means.
@@ -105,12 +107,12 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         seeding = watch.lap()
         starts = unfair_centres(self.kind, data.values, seeds, max_iter=300)
         courses = [self._course(data, start.values) for start in starts]
-        best = min(courses, key=lambda course: course.objective)
-        self.cluster_centers_ = best.centres
         self.start_objectives_ = np.array([course.objective for course in courses])
+        best = courses[int(first_lowest(self.start_objectives_))]
         counts = data.groups.counts(best.labels, self.n_clusters)
         self.violation_ = largest_violation(counts, data.groups, self.delta)
-        keep_labels(self, best.labels, data.groups, best.objective, best.history, Seconds(0.0, seeding, watch.lap()))
+        seconds = Seconds(0.0, seeding, watch.lap())
+        keep_labels(self, best.labels, data.groups, best.objective, best.history, seconds, best.centres)
         return self
 
     def _course(self, data: Given, centres: Floats) -> _Course:

@@ -14,7 +14,7 @@ from fairness.groups import Groups
 from fairness.objectives import medoids, objective_of
 from fairness.reporting import keep_labels
 from fairness.rivals.given import Floats, Given, Ints
-from fairness.rivals.unfair import Centres, costs, unfair_centres
+from fairness.rivals.unfair import Centres, best_centres, costs, unfair_centres
 
 _PAIRS = 1 << 21
 """Distances between members of fairlets at a time: 16 MiB."""
@@ -90,8 +90,7 @@ def fit_fairlets(estimator: Any, data: Given, fairlets: Ints, watch: Stopwatch) 
     else:
         seeds = data.seeds(estimator, places)
         seeding = watch.lap()
-        starts = unfair_centres(estimator.kind, places, seeds, estimator.max_iter)
-        best = min(starts, key=lambda start: start.objective)
+        best = best_centres(unfair_centres(estimator.kind, places, seeds, estimator.max_iter))
     labels: NDArray[np.int64] = costs(places, best.values, estimator.kind).argmin(axis=1)
     centres = best.values.copy()
     if estimator.kind == "kmedian":
@@ -100,6 +99,7 @@ def fit_fairlets(estimator: Any, data: Given, fairlets: Ints, watch: Stopwatch) 
     else:
         for k in np.unique(labels):
             centres[k] = data.values[labels == k].mean(axis=0)
-    estimator.cluster_centers_, estimator.fairlets_, estimator.fairlet_cost_ = centres, fairlets, spread
+    estimator.fairlets_, estimator.fairlet_cost_ = fairlets, spread
     objective = objective_of(estimator.kind, data.values, labels)
-    keep_labels(estimator, labels, data.groups, objective, [best.objective], Seconds(0.0, seeding, watch.lap()))
+    seconds = Seconds(0.0, seeding, watch.lap())
+    keep_labels(estimator, labels, data.groups, objective, [best.objective], seconds, centres)

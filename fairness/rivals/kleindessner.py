@@ -78,7 +78,8 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None, graph: Any = None) -> "Kleindessner":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
+        given.
 
         Args:
             sensitive_features: see `fairness.groups.groups_of`; None: one group, spectral clustering.

@@ -7,6 +7,7 @@ import sklearn.cluster
 import torch
 from numpy.typing import NDArray
 
+from clustering.starts import first_lowest
 from fairness.objectives import Kind, geometric_median
 
 Floats = NDArray[np.float64]
@@ -48,6 +49,11 @@ def unfair_centres(kind: Kind, values: Floats, seeds: Floats, max_iter: int) -> 
         lloyd = sklearn.cluster.KMeans(len(seed), init=seed, n_init=1, max_iter=max_iter).fit(values)
         found.append(Centres(lloyd.cluster_centers_, float(lloyd.inertia_)))
     return found
+
+
+def best_centres(starts: list[Centres]) -> Centres:
+    """The start of the lowest objective, of several the first."""
+    return starts[int(first_lowest([start.objective for start in starts]))]
 
 
 def _medians(values: Floats, centres: Floats, max_iter: int) -> Centres:

@@ -127,6 +127,24 @@ def test_seeds_are_distinct_points_and_each_trial_has_its_own_stream(seed: int, 
         assert alone[0].tolist() == found[trial].tolist()
 
 
+@settings(deadline=None, max_examples=10)
+@given(seed=st.integers(0, 1000))
+def test_seeds_do_not_hang_on_how_distances_are_rounded(seed: int) -> None:
+    x = draw(seed, 40, 3).float()
+    x[8:] = x[:8].repeat(4, 1)  # candidates are often equal points
+    rows, plain, noise = Rows.of(x), Rows.squared_distances, torch.Generator().manual_seed(seed)
+
+    def otherwise(self: Rows, some: torch.Tensor) -> torch.Tensor:
+        found = plain(self, some)
+        error = torch.randn(found.shape, generator=noise, dtype=found.dtype) * torch.finfo(found.dtype).eps
+        return (found + error * self.squared_norms).clamp_min(0)
+
+    expected = plus_plus(rows, 6, [stream(seed, "seeds", trial) for trial in range(3)])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Rows, "squared_distances", otherwise)
+        assert plus_plus(rows, 6, [stream(seed, "seeds", trial) for trial in range(3)]).tolist() == expected.tolist()
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_a_prototype_that_is_a_point_is_found_again(dtype: torch.dtype) -> None:
     x = draw(0, 30, 3).to(dtype) + 100

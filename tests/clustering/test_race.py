@@ -14,7 +14,7 @@ from clustering.metrics import accuracy
 from clustering.race import race, sample
 from clustering.seeding import plus_plus, prototypes_about
 from clustering.sparse_graph import SparseGraph
-from clustering.starts import Standing
+from clustering.starts import Standing, first_lowest
 from clustering.streams import stream
 from clustering.trials import Course, run_trials
 
@@ -75,6 +75,17 @@ def test_sound_trials_of_most_clusters_come_first_and_rounding_decides_nothing()
     criteria = torch.tensor([-1.0, -9.0, -2.0, -8.0, -2.0 - 1e-14], dtype=torch.float64)
     none = torch.zeros(5, dtype=torch.float64)
     assert Standing(criteria, criteria, none, clusters, sound).order(torch.float64).tolist() == [2, 4, 0, 1, 3]
+
+
+def test_of_starts_that_rounding_tells_apart_the_first_wins_wherever_they_lie() -> None:
+    tied = 0.5 + 0.5e-9  # half way between two multiples of what counts as rounding beside the largest
+    criteria = torch.tensor([1.0, tied + 1e-13, tied], dtype=torch.float64)
+    same, sound = torch.full((3,), 3), torch.ones(3, dtype=torch.bool)
+    standing = Standing(criteria, criteria, torch.zeros_like(criteria), same, sound)
+    assert standing.order(torch.float64).tolist() == [1, 2, 0]
+    assert int(first_lowest(criteria)) == 1
+    assert int(first_lowest(criteria + torch.tensor([0, 1e-8, 0]))) == 2  # that is no rounding in float64, but
+    assert int(first_lowest(criteria + torch.tensor([0, 1e-8, 0]), torch.float32)) == 1
 
 
 def test_the_criterion_counts_among_nearly_the_lowest_energies_alone() -> None:

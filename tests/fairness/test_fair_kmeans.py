@@ -1,4 +1,4 @@
-"""FairKMeans: scikit-learn's contract, limits of the weight, descent, invariances, bad input."""
+"""FairKMeans: limits of the weight, descent, invariances, bad input."""
 
 import warnings
 from typing import Any
@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.estimator_checks import check_estimator
 
 from clustering.errors import InputError
 from fairness import FairKMeans, FairKMedian, FairNcut
@@ -26,14 +25,6 @@ from tests.fairness.thesis_sets import draw, synthetic, unequal
 from tests.oracles.fair_clustering import fair_programme
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-@pytest.mark.slow
-def test_the_contract_of_scikit_learn():
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
-        warnings.filterwarnings("ignore", message="y is ignored")
-        check_estimator(FairKMeans())
 
 
 @settings(max_examples=30)

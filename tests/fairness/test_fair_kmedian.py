@@ -1,13 +1,10 @@
-"""FairKMedian: the contract, medians against a loop, descent."""
-
-import warnings
+"""FairKMedian: medians against a loop, descent."""
 
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.utils.estimator_checks import check_estimator
 
 from fairness import FairKMedian
 from fairness.points import Points
@@ -15,14 +12,6 @@ from fairness.prototypes import GeometricMedians, weiszfeld
 from tests.fairness.thesis_sets import draw, unequal
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-@pytest.mark.slow
-def test_the_contract_of_scikit_learn():
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
-        warnings.filterwarnings("ignore", message="y is ignored")
-        check_estimator(FairKMedian())
 
 
 @quiet

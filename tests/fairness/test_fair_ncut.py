@@ -1,4 +1,4 @@
-"""FairNcut: the contract, its term by finite differences, descent at any weight, the synthetic sets, bad input."""
+"""FairNcut: its term by finite differences, descent at any weight, the synthetic sets, bad input."""
 
 import warnings
 
@@ -8,7 +8,6 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.utils.estimator_checks import check_estimator
 
 from clustering.errors import InputError
 from clustering.row_graph import given_graph
@@ -18,15 +17,6 @@ from fairness.terms import NormalizedCut
 from tests.fairness.thesis_sets import draw, synthetic, unequal
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-
-
-@pytest.mark.slow
-@quiet
-def test_the_contract_of_scikit_learn():
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
-        warnings.filterwarnings("ignore", message="y is ignored")
-        check_estimator(FairNcut())
 
 
 def random_cut(seed, N=9, K=3):
