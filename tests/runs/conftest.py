@@ -2,8 +2,11 @@
 
 import os
 import shutil
+import sqlite3
 import sys
 import warnings
+from concurrent.futures import Executor, Future
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -121,6 +124,15 @@ def trained_results(tmp_path_factory, empty_record, tiny_arguments):
     return store.root
 
 
+def copy_results(results, store):
+    """A copy of a results folder with its record, whose runs keep their artefacts in the copy."""
+    shutil.copytree(results, store.root, dirs_exist_ok=True)
+    moved = (str(results), str(store.root))
+    with closing(sqlite3.connect(store.database)) as record, record:
+        record.execute("update runs set artifact_uri = replace(artifact_uri, ?, ?)", moved)
+        record.execute("update experiments set artifact_location = replace(artifact_location, ?, ?)", moved)
+
+
 @pytest.fixture
 def trained(tmp_path, trained_results, store):
     """A store with checkpoint and features of the tiny training, and no runs."""
@@ -177,10 +189,47 @@ def grid(tiny_arguments):
     return make
 
 
-@pytest.fixture
-def recorded(trained, tracker, grid, notes):
-    """A store with the four runs of the grid at seed 0."""
+@pytest.fixture(scope="session")
+def recorded_results(tmp_path_factory, trained_results, empty_record, tiny_arguments):
+    """A results folder with the runs of two strategies at two shots, and what they gave. Copy it, do not touch it."""
+    from runs.config import EvaluateConfig, parse
     from runs.stages import evaluation
+    from runs.store import Store
+    from runs.tracking import Tracker
 
-    results = evaluation(grid(), trained, tracker, progress=notes)
+    store = Store(tmp_path_factory.mktemp("recorded"))
+    store.prepare()
+    shutil.copy(empty_record, store.database)
+    shutil.copytree(trained_results / "cache", store.root / "cache", dirs_exist_ok=True)
+    configs = parse(EvaluateConfig, ["strategy=simpleshot,laplacianshot", "shot=1,3", *tiny_arguments])
+    return store.root, evaluation(configs, store, Tracker(store))
+
+
+@pytest.fixture
+def recorded(trained, recorded_results):
+    """A store with the four runs of the grid at seed 0."""
+    root, results = recorded_results
+    copy_results(root, trained)
     return {(r.config.strategy.name, f"{r.config.sampler.options['shot']}-shot"): r for r in results}
+
+
+class Here(Executor):
+    """Does a job where it is asked to, instead of in a process of its own."""
+
+    def __init__(self, relay, gpus=()):
+        pass
+
+    def submit(self, fn, /, *given, **more):
+        future = Future()
+        try:
+            future.set_result(fn(*given, **more))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@pytest.fixture
+def jobs_here(monkeypatch):
+    """Jobs are done in the process of the tests: those of their processes are in test_execution."""
+    monkeypatch.setattr("runs.crews.LocalPool", Here)
+    monkeypatch.setattr("runs.jobs._use", lambda cores: None)  # torch's threads are those of the tests

@@ -79,7 +79,7 @@ def test_the_reference_by_name():
 @pytest.mark.parametrize(
     ("arguments", "reference", "words"),
     [
-        (["strategy=simpleshot", "shot=1,5"], None, "only simpleshot is evaluated on the 1-shot tasks"),
+        (["strategy=simpleshot", "shot=1,5"], None, "simpleshot .*1-shot"),
         (["strategy=simpleshot"], None, "strategy=simpleshot,laplacianshot"),
         (["strategy=simpleshot,laplacianshot"], "simplshot", "'simpleshot'"),
         (["strategy=simpleshot,laplacianshot", "weight=0.1,1"], "laplacianshot", "laplacianshot weight=1"),
@@ -94,7 +94,7 @@ def test_other_tasks_are_not_mixed_in():
     """Two experiments may have strategies on tasks of their own."""
     shared = parse(EvaluateConfig, ["strategy=simpleshot,laplacianshot", "tasks=10"])
     other_tasks = parse(EvaluateConfig, ["strategy=laplacianshot,slk_ms", "tasks=20"])
-    with pytest.raises(InputError, match="on the tasks=20 1-shot tasks 'simpleshot'"):
+    with pytest.raises(InputError, match=r"tasks=20.*'simpleshot'"):
         settings([*shared, *other_tasks], "simpleshot")
     both = settings([*shared, *other_tasks], "laplacianshot")
     assert [setting.strategies for setting in both] == [("simpleshot", "laplacianshot"), ("laplacianshot", "slk_ms")]

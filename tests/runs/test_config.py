@@ -55,9 +55,9 @@ def config_folder(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("schema", "arguments", "words"),
     [
-        (FairConfig, ["dataset=synthetic", "root=F"], "dataset synthetic has no such field, it needs no files; leave"),
-        (FairConfig, ["dataset=table", "path=a.csv", "root=F"], "dataset table has no such field; leave it out"),
-        (EvaluateConfig, ["root=F"], "benchmark glyphs has no such field, it needs no files; leave it out, or add"),
+        (FairConfig, ["dataset=synthetic", "root=F"], "dataset synthetic"),
+        (FairConfig, ["dataset=table", "path=a.csv", "root=F"], "dataset table"),
+        (EvaluateConfig, ["root=F"], "benchmark glyphs"),
     ],
 )
 def test_a_folder_for_what_needs_no_files(schema, arguments, words):
@@ -70,14 +70,14 @@ def test_a_folder_for_what_needs_no_files(schema, arguments, words):
     [
         (
             "dataset: synthetic\nmethod: fair_kmeans,bera\nseed: 0,1\n",
-            "`transduce fair {}` takes it and prints its table",
+            "`transduce fair {}`",
         ),
         (
             "dataset: digits\nmethod: slk_means\nmethod.n_neighbors: 5\nstarts: 3\n",
-            "`transduce cluster {}` takes it and prints its table",
+            "`transduce cluster {}`",
         ),
-        ("dataset: synthetic\nfairness_weight: 0,10\n", "`transduce fair {}` takes it and prints its table"),
-        ("dataset: synthetic\nfairness_wait: 0,10\n", "try `transduce cluster {}`"),  # none takes it
+        ("dataset: synthetic\nfairness_weight: 0,10\n", "`transduce fair {}`"),
+        ("dataset: synthetic\nfairness_wait: 0,10\n", "`transduce cluster {}`"),  # none takes it
     ],
 )
 def test_an_experiment_of_another_verb_names_the_verb_that_takes_all_of_it(tmp_path, lines, remedy):
@@ -174,11 +174,11 @@ class TestResolution:
         assert len(parse(EvaluateConfig, ["experiment=pairs", "seed=7"])) == 2
         assert len(parse(EvaluateConfig, ["experiment=pairs", "shot=2", "query=1,3"])) == 4
         for typed in ("shot=2", "sampler.query=3"):
-            with pytest.raises(InputError, match="experiment pairs: shot, query vary together; give all of them"):
+            with pytest.raises(InputError, match="pairs: shot, query"):
                 parse(EvaluateConfig, ["experiment=pairs", typed])
         for wrong in ("{shot: 1}", "[]", "[1, 5]"):
             path.write_text(f"each: {wrong}\n")
-            with pytest.raises(InputError, match=r"pairs\.yaml: each must be a list of settings"):
+            with pytest.raises(InputError, match=r"pairs\.yaml: each"):
                 parse(EvaluateConfig, ["experiment=pairs"])
 
     def test_a_preset_keeps_its_name_and_builds_its_plugin(self):
@@ -374,16 +374,16 @@ def test_a_number_in_the_place_of_a_word_is_a_number():
     (config,) = parse(ClusterConfig, ["method=slk_mean_shift", "bandwidth=0.4"])
     assert config.method.build().bandwidth == 0.4
     (config,) = parse(ClusterConfig, ["method=slk_mean_shift", "bandwidth=wide"])
-    with pytest.raises(InputError, match="bandwidth must be one of estimate, published or a number above 0"):
+    with pytest.raises(InputError, match=r"bandwidth .*estimate, published"):
         config.method.build()
 
 
 def test_an_estimator_of_another_package_is_a_method():
     (config,) = parse(ClusterConfig, ["method=sklearn.cluster:HDBSCAN", "min_cluster_size=7"])
     assert config.method.build().min_cluster_size == 7
-    with pytest.raises(InputError, match="must name an estimator"):
+    with pytest.raises(InputError, match="json:JSONDecoder"):
         parse(ClusterConfig, ["method=json:JSONDecoder"])
-    with pytest.raises(InputError, match=r"get_params; .* method=softmax objective=clustering.deep.objectives:IMSAT"):
+    with pytest.raises(InputError, match=r"get_params.*method=softmax objective=clustering.deep.objectives:IMSAT"):
         parse(ClusterConfig, ["method=clustering.deep.objectives:IMSAT"])
     # A network is given likewise, but it is no option of its own.
     with pytest.raises(InputError, match="network=small_cnn architecture=own:convs"):

@@ -89,6 +89,7 @@ def test_a_scheduler_that_goes_away_is_said(trained, tracker, configs, marks, tr
     assert outcome.code == 1
 
 
+@pytest.mark.slow
 def test_workers_that_do_not_see_the_results_are_named(trained, tracker, configs, child_environment, tmp_path):
     missing = plan_missing(configs(), trained, tracker)
     with cluster(1, child_environment, tmp_path) as (where, client, _):

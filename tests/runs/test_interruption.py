@@ -63,7 +63,9 @@ def config(tiny_arguments):
     return found
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGKILL, signal.SIGTERM))]
+)
 def test_training(interrupt, store, tracker, config, notes, number):
     code, messages = interrupt("training", number)
     assert code == (-number if number == signal.SIGKILL else 130)
@@ -88,6 +90,7 @@ def test_training(interrupt, store, tracker, config, notes, number):
     assert len(steps) == len(set(steps))
 
 
+@pytest.mark.slow
 def test_between_the_checkpoint_and_its_mark(interrupt, store, tracker, config, notes):
     interrupt("publishing")
     assert [run.info.status for run in runs_of(tracker, "train/Tiny")] == ["RUNNING"]
@@ -98,6 +101,7 @@ def test_between_the_checkpoint_and_its_mark(interrupt, store, tracker, config, 
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "best.safetensors", "complete.json"]
 
 
+@pytest.mark.slow
 def test_extraction(interrupt, trained, tracker, config, notes):
     key = Lineage.of(config).bank("novel")
     (trained.cache("features") / key / "features.safetensors").unlink()
@@ -108,7 +112,7 @@ def test_extraction(interrupt, trained, tracker, config, notes):
     assert trained.peek("features", key) is not None
 
 
-@pytest.mark.parametrize("where", ["evaluation", "recording"])
+@pytest.mark.parametrize("where", ["recording", pytest.param("evaluation", marks=pytest.mark.slow)])
 def test_evaluation(interrupt, trained, tracker, config, notes, where):
     interrupt(where)
     (dead,) = runs_of(tracker, "evaluate/Tiny")

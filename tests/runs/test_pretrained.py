@@ -167,11 +167,11 @@ def test_a_hub_that_does_not_answer_is_asked_once(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"backbone": "conv4"}, "timm:conv4: a network of this project"),
-        ({"backbone": "timm:test_vt"}, "did you mean 'test_vit'"),
+        ({"backbone": "conv4"}, "timm:conv4"),
+        ({"backbone": "timm:test_vt"}, "'test_vit'"),
         ({"backbone": "timm:conv4"}, "write backbone=conv4"),
-        ({"pretrained": "nowhere.pth"}, r"pretrained=nowhere\.pth: cannot be read"),
-        ({"backbone": "timm:test_resnet"}, r"test_vit\.pth: not the weights of backbone test_resnet"),
+        ({"pretrained": "nowhere.pth"}, r"pretrained=nowhere\.pth: "),
+        ({"backbone": "timm:test_resnet"}, r"test_vit\.pth: .*test_resnet"),
         ({"checkpoint": "best.pth"}, "leave one out"),
     ],
 )

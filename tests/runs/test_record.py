@@ -227,9 +227,9 @@ def test_a_process_that_writes_is_waited_for(copied, monkeypatch):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ("drop table params", r"no such table: params\); bring it up to date with `mlflow db upgrade sqlite:///"),
+        ("drop table params", "params.*mlflow db upgrade sqlite:///"),
         ("alter table runs rename column status to state", r"no such column: status\); bring it up to date"),
-        ("drop table alembic_version", r"no such table: alembic_version\); move it away"),
+        ("drop table alembic_version", "alembic_version"),
     ],
 )
 def test_another_schema_is_named(copied, change, message):
@@ -243,11 +243,11 @@ def test_another_schema_is_named(copied, change, message):
 def test_a_damaged_database_is_named(copied, monkeypatch):
     content = copied.database.read_bytes()
     copied.database.write_bytes(content[:8192] + b"\xa5" * (len(content) - 8192))
-    with pytest.raises(InputError, match=r"no usable MLflow record.*results=FOLDER"):
+    with pytest.raises(InputError, match="results=FOLDER"):
         read_runs(Tracker(copied), "")
     copied.database.write_bytes(content[: len(content) // 2])
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{copied.database}")
-    with pytest.raises(InputError, match=r"no usable MLflow record.*another MLFLOW_TRACKING_URI"):
+    with pytest.raises(InputError, match="MLFLOW_TRACKING_URI"):
         read_runs(Tracker(copied), "")
 
 

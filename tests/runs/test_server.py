@@ -57,6 +57,7 @@ def server(tmp_path_factory, child_environment):
         yield child, port, folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_transduce_ui_until_it_is_ended(server, store, child_environment, tmp_path, number):
     port = free_port()
@@ -69,7 +70,7 @@ def test_transduce_ui_until_it_is_ended(server, store, child_environment, tmp_pa
                 break
             time.sleep(0.1)
         assert f"MLflow UI: http://127.0.0.1:{port} (Ctrl-C ends it)" in log.read_text()
-        with pytest.raises(InputError, match=f"port {port}: Address already in use"):
+        with pytest.raises(InputError, match=f"port {port}: "):
             served(Tracker(store), port=port).__enter__()
         child.send_signal(number)
         assert child.wait(60) == 0
@@ -78,6 +79,7 @@ def test_transduce_ui_until_it_is_ended(server, store, child_environment, tmp_pa
         probe.connect(("127.0.0.1", port))
 
 
+@pytest.mark.slow
 def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments, monkeypatch, tmp_path, capsys):
     child, port, folder = server
     wait_for(child, port)
@@ -110,6 +112,7 @@ def test_the_quick_path_against_a_server(server, trained, notes, tiny_arguments,
     assert "open that address" in notes
 
 
+@pytest.mark.slow
 def test_many_runs_are_the_same_from_a_server_and_from_its_database(server, store, monkeypatch):
     child, port, folder = server
     wait_for(child, port)
@@ -130,13 +133,13 @@ def test_many_runs_are_the_same_from_a_server_and_from_its_database(server, stor
 
 @pytest.mark.parametrize("port", [0, 70000, -1])
 def test_ports_that_cannot_be(tmp_path, port):
-    with pytest.raises(InputError, match="port must be between 1 and 65535"):
+    with pytest.raises(InputError, match=r"port .*65535"):
         serve(Store(tmp_path / "results"), port=port)
     assert not any(tmp_path.iterdir())
 
 
 def test_a_host_that_is_not_here(tmp_path):
-    with pytest.raises(InputError, match=r"cannot listen at 203\.0\.113\.1"):
+    with pytest.raises(InputError, match=r"203\.0\.113\.1"):
         serve(Store(tmp_path / "results"), host="203.0.113.1", port=free_port())
 
 

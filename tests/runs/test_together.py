@@ -28,7 +28,7 @@ def test_all_get_their_places(outputs, tmp_path):
 @pytest.mark.parametrize(
     ("stop", "kind", "words"),
     [
-        (OSError(errno.ENOSPC, "No space left"), InputError, r"fresh\.csv: .*No space.* untouched.* with --save FILE"),
+        (OSError(errno.ENOSPC, "No space left"), InputError, r"fresh\.csv: .*No space.*--save FILE"),
         (KeyboardInterrupt("by hand"), KeyboardInterrupt, "by hand"),
     ],
 )

