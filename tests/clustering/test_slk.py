@@ -70,6 +70,7 @@ def test_the_contract_of_scikit_learn(rule: Any) -> None:
     with warnings.catch_warnings():
         # What a check needs that this process was not started with (SCIPY_ARRAY_API) is skipped with a warning.
         warnings.filterwarnings("ignore", message=".*SCIPY_ARRAY_API.*")
+        warnings.filterwarnings("ignore", message="y is ignored")
         check_estimator(SLK(prototypes=rule, n_init=3))
 
 

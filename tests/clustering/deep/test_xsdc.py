@@ -37,6 +37,7 @@ def small(**kwargs: Any) -> XSDC:
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:.*SCIPY_ARRAY_API.*")  # what this process was not started with is skipped
+@pytest.mark.filterwarnings("ignore:y is ignored")
 def test_scikit_learns_contract_with_another_network() -> None:
     """That with its defaults is in test_estimators.py, as of every method."""
     check_estimator(XSDC(n_clusters=3, representation="kernel", n_features=4, steps=10))
