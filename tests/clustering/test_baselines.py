@@ -112,7 +112,7 @@ def test_k_modes_of_a_large_bandwidth_are_means_and_a_path_leads_there() -> None
     np.testing.assert_allclose(long.objective_, short.objective_, rtol=1e-3)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10_000), points=st.integers(5, 40), K=st.integers(1, 5))
 def test_kernel_k_means_on_inner_products_is_k_means(seed: int, points: int, K: int) -> None:
     generator = np.random.default_rng(seed)
@@ -131,7 +131,7 @@ def test_kernel_k_means_on_inner_products_is_k_means(seed: int, points: int, K: 
         assert (distances[np.arange(points), own] <= distances.min(axis=1) + 1e-9).all()
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(
     seed=st.integers(0, 10_000), K=st.integers(1, 6), k=st.integers(1, 8), init=st.sampled_from(["k-means++", "random"])
 )

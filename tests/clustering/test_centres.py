@@ -33,7 +33,7 @@ def both(seed: int, shift: float = 0.0) -> tuple[Rows, Features, torch.Tensor]:
     )
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10_000), shift=st.sampled_from([0.0, 50.0]))
 def test_they_are_the_rules_of_small_tasks(seed: int, shift: float) -> None:
     rows, points, weights = both(seed, shift)
@@ -53,7 +53,7 @@ def test_they_are_the_rules_of_small_tasks(seed: int, shift: float) -> None:
     torch.testing.assert_close(rows.at(indices), prototypes.Means(points).at(indices) @ points.values)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10_000), variance=st.floats(0.05, 5))
 def test_no_mean_shift_step_lowers_the_density(seed: int, variance: float) -> None:
     rows, _, weights = both(seed)
@@ -114,7 +114,7 @@ def test_a_shared_graph_is_the_graph_of_every_trial() -> None:
     torch.testing.assert_close(cut(labels, once), expected)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 1000), count=st.integers(1, 8))
 def test_seeds_are_distinct_points_and_each_trial_has_its_own_stream(seed: int, count: int) -> None:
     x = draw(seed, 40, 3)

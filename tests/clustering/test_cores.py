@@ -19,7 +19,7 @@ def threads_as_they_were():
 
 
 @given(st.lists(st.integers(), max_size=40))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 def test_every_item_once_and_in_order(items):
     torch.set_num_threads(3)
     assert list(on_each_core(lambda item: item + 1, items)) == [(item, item + 1) for item in items]

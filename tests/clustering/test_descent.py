@@ -39,7 +39,7 @@ def rises(trace: Tensor, tolerance: Tensor) -> bool:
     return bool((steps[~steps.isnan()] > tolerance).any())
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 10_000),
     weight=st.floats(0.1, 20),
@@ -58,7 +58,7 @@ def test_the_objective_never_rises(seed: int, weight: float, k: int, classes: in
     assert bool((found.status != Status.STEP_FAILED).all())
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(seed=st.integers(0, 10_000), weight=st.floats(0.1, 20))
 def test_float32_never_rises_beyond_rounding(seed: int, weight: float) -> None:
     graph, cost = random_graph(seed, 8, 30, 3, torch.float32), random_cost(seed, 8, 30, 5, torch.float32)
@@ -67,7 +67,7 @@ def test_float32_never_rises_beyond_rounding(seed: int, weight: float) -> None:
     assert not rises(found.trace, 1e-5 * (1 + found.trace.nan_to_num().abs().max()))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(seed=st.integers(0, 10_000), weight=st.floats(0, 20))
 def test_it_stops_at_stationary_points(seed: int, weight: float) -> None:
     """By Pinsker, the fixed-point residual is at most sqrt(gap / 2)."""
@@ -121,7 +121,7 @@ def test_below_the_threshold_the_published_step_converges_too() -> None:
     torch.testing.assert_close(found.assignments, torch.full((1, 2, 2), 0.5, dtype=DOUBLE), atol=1e-4, rtol=0)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(seed=st.integers(0, 10_000), weight=st.floats(0.1, 5))
 def test_a_problem_alone_equals_the_same_in_a_batch(seed: int, weight: float) -> None:
     graph, cost = random_graph(seed, 4, 10, 3), random_cost(seed, 4, 10, 3)
@@ -132,7 +132,7 @@ def test_a_problem_alone_equals_the_same_in_a_batch(seed: int, weight: float) ->
         assert alone.iterations[0] == together.iterations[i]
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(seed=st.integers(0, 10_000), weight=st.floats(0.1, 5))
 def test_clamped_rows_stay_one_hot(seed: int, weight: float) -> None:
     graph, cost = random_graph(seed, 3, 12, 3), random_cost(seed, 3, 12, 3)
@@ -178,7 +178,7 @@ def test_brute_force_on_a_tiny_problem() -> None:
     assert float(descend(cost, [Laplacian(graph, 0.8)]).objective[0]) <= best + 1e-6
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10_000), exponent=st.floats(-8, 6), groups=st.integers(2, 5))
 def test_temperature_zero_descends_at_any_fairness_weight(seed: int, exponent: float, groups: int) -> None:
     generator = torch.Generator().manual_seed(seed)

@@ -8,7 +8,7 @@ from clustering.entropies import deformed_log
 from tests.oracles.information_loops import entropy
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 100_000), alpha=st.sampled_from([0.3, 0.5, 1.0, 1.0001, 2.0, 5.0, 7.0]))
 def test_the_entropy_is_minus_the_mean_deformed_log(seed: int, alpha: float) -> None:
     p = torch.softmax(torch.randn(5, generator=torch.Generator().manual_seed(seed), dtype=torch.float64), 0)

@@ -14,7 +14,7 @@ from tests.oracles import nearest_loops as oracle
 SYMMETRIES: tuple[Symmetry, ...] = typing.get_args(Symmetry)
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(**oracle.CASES)
 def test_nearest_agrees_with_a_loop(seed: int, points: int, k: int, integers: bool, pad: bool) -> None:
     x, valid = oracle.draw(seed, points, integers, pad)

@@ -10,7 +10,7 @@ from clustering.knn import nearest_neighbours
 from tests.oracles import nearest_loops as oracle
 
 
-@settings(deadline=None, max_examples=120)
+@settings(deadline=None, max_examples=50)
 @given(
     **oracle.CASES,
     block=st.sampled_from([1, 40, 1 << 24]),
@@ -73,7 +73,7 @@ def test_many_points_against_all_distances(rows: int, monkeypatch: pytest.Monkey
     assert torch.equal(found.indices, expected.indices)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(seed=st.integers(0, 10_000), width=st.integers(1, 90), count=st.integers(1, 9), group=st.integers(1, 5))
 def test_the_smallest_are_found_by_groups(seed: int, width: int, count: int, group: int) -> None:
     far = torch.randint(6, (2, 3, width), generator=torch.Generator().manual_seed(seed)).float()

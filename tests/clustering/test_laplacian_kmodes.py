@@ -31,7 +31,7 @@ def weights(seed: int, points: int) -> Any:
     return upper + upper.T
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(seed=st.integers(0, 10_000), K=st.integers(1, 7), scale=st.sampled_from([1e-3, 1.0, 1e3, 1e9]))
 def test_projection_against_all_faces_of_the_simplex(seed: int, K: int, scale: float) -> None:
     values = np.random.default_rng(seed).normal(size=K) * scale
@@ -77,7 +77,7 @@ def test_assignments_against_a_general_solver(seed: int, weight: float) -> None:
     assert float(found.objective) - solved <= float(found.gap) + 1e-9  # the gap bounds the distance to the minimum
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 10_000), points=st.integers(2, 30))
 def test_the_bound_of_the_laplacians_eigenvalues(seed: int, points: int) -> None:
     W = weights(seed, points)

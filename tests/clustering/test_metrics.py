@@ -40,7 +40,7 @@ def entropies(truth: list[int], labels: list[int]) -> tuple[float, float, float]
     return entropy(truth), entropy(labels), entropy(truth) + entropy(labels) - both
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=30)
 @given(pairs=LABELS)
 def test_against_definitions(pairs: list[tuple[int, int]]) -> None:
     truth, labels = [y for y, _ in pairs], [label for _, label in pairs]
@@ -55,7 +55,7 @@ def test_against_definitions(pairs: list[tuple[int, int]]) -> None:
         assert metrics.nmi(truth, labels) == metrics.nmi(truth, labels, average="arithmetic") == (one == other)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(pairs=LABELS, seed=st.integers(0, 100))
 def test_names_and_order_do_not_matter(pairs: list[tuple[int, int]], seed: int) -> None:
     truth, labels = np.array(pairs).T
@@ -129,7 +129,7 @@ def graph(seed: int, points: int = 9) -> NDArray[np.float64]:
     return W
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 1000), labels=st.lists(st.integers(0, 3), min_size=9, max_size=9))
 def test_graph_objectives_by_their_definitions(seed: int, labels: list[int]) -> None:
     W = graph(seed) + np.diag(np.random.default_rng(seed).random(9)) * (seed % 2)
@@ -154,7 +154,7 @@ def test_graph_objectives_by_their_definitions(seed: int, labels: list[int]) -> 
     assert found == pytest.approx(metrics.graph_objectives(labels, W, balance=0.3))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 1000), labels=st.lists(st.integers(0, 3), min_size=9, max_size=9))
 def test_average_association_of_a_kernel_is_kernel_k_means(seed: int, labels: list[int]) -> None:
     x = np.random.default_rng(seed).normal(size=(9, 4))

@@ -34,7 +34,7 @@ def dense(near: NeighbourGraph) -> NDArray[np.float32]:
     return np.asarray(sparse.csr_array(parts, shape=(near.points, near.points)).toarray())
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 10_000),
     points=st.integers(2, 12),
@@ -114,7 +114,7 @@ def test_the_search_follows_from_the_size(points: int, columns: int, method: Any
     assert choose(torch.zeros(1).expand(points, columns), method) == search
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 10_000),
     points=st.integers(1, 9),

@@ -27,7 +27,7 @@ def two_forms(seed: int) -> tuple[Points, Points, torch.Tensor, torch.Tensor]:
     return Features(x).moved(which, direction), Gram(x @ x.mT).moved(which, direction), moved, coefficients
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 10_000))
 def test_both_forms_agree_with_the_definition(seed: int) -> None:
     features, gram, x, coefficients = two_forms(seed)
@@ -55,7 +55,7 @@ def test_distances_by_block_are_all_distances_in_order(at_once: int, monkeypatch
     assert len(list(squared_distances_by_block(gram))) == 1
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 10_000))
 def test_dissimilarities_rank_as_distances(seed: int) -> None:
     x = torch.randn(2, 8, 3, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)

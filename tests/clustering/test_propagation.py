@@ -24,7 +24,7 @@ def draw(seed: int, alpha: float, own: bool) -> tuple[SparsePropagation, DensePr
     return SparsePropagation(graph, alpha, diagonal), DensePropagation(inverse)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 10_000), alpha=st.just(0.0) | st.floats(0.1, 0.99), own=st.booleans())
 def test_conjugate_gradients_agree_with_the_inverse(seed: int, alpha: float, own: bool) -> None:
     sparse, dense = draw(seed, alpha, own)

@@ -21,7 +21,7 @@ def density(x: Tensor, coefficients: Tensor, weights: Tensor, variance: float) -
     return (weights * torch.exp(-squares / (2 * variance))).sum(-1)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10_000), variance=st.floats(0.02, 5), steps=st.integers(1, 30))
 def test_no_step_of_mean_shift_lowers_the_density(seed: int, variance: float, steps: int) -> None:
     x, weights = 3 * random(seed, 2, 12, 3), random(seed + 1, 2, 3, 12)
@@ -32,7 +32,7 @@ def test_no_step_of_mean_shift_lowers_the_density(seed: int, variance: float, st
     torch.testing.assert_close(after.sum(2), torch.ones(2, 3, dtype=DOUBLE))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10_000))
 def test_modes_are_fixed_points_alike_by_features_and_products_alone_and_in_a_batch(seed: int) -> None:
     x, weights = 3 * random(seed, 3, 9, 3), (random(seed + 1, 3, 2, 9) - 0.4).relu()
@@ -64,7 +64,7 @@ def test_infinite_width_costs_alike() -> None:
     torch.testing.assert_close(rule.update(means, weights, None), means)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 10_000))
 def test_wide_kernels_make_modes_of_means(seed: int) -> None:
     """sigma to infinity: K-modes becomes K-means."""
@@ -76,7 +76,7 @@ def test_wide_kernels_make_modes_of_means(seed: int) -> None:
     assert torch.equal(modes.cost(expected).argmin(1), means.cost(expected).argmin(1))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 10_000))
 def test_means_minimise_their_cost(seed: int) -> None:
     x, weights = random(seed, 2, 8, 3), random(seed + 1, 2, 3, 8)

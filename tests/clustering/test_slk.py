@@ -74,7 +74,7 @@ def test_the_contract_of_scikit_learn(rule: Any) -> None:
         check_estimator(SLK(prototypes=rule, n_init=3))
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(
     seed=st.integers(0, 10_000),
     rule=st.sampled_from(RULES),

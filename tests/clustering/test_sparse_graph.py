@@ -42,7 +42,7 @@ def two_graphs(x: torch.Tensor, k: int, **options: typing.Any) -> tuple[SparseGr
     return sparse, dense
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 10_000),
     points=st.integers(1, 9),
@@ -116,7 +116,7 @@ def test_a_graph_without_arcs() -> None:
     assert torch.equal(graph @ S, torch.zeros_like(S))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 10_000), weight=st.floats(0.1, 20))
 def test_the_objective_never_rises(seed: int, weight: float) -> None:
     x = draw(seed, batch=2, points=30).float()

@@ -28,7 +28,7 @@ def draw(seed: int, points: int = 30, columns: int = 12, density: float = 0.3) -
     return sparse.csr_array(present * generator.random((points, columns)))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 10_000),
     points=st.integers(1, 20),

@@ -20,7 +20,7 @@ def draw(seed: int, scale: float = 3.0, batch: int = 3, points: int = 8, classes
     return [scores, rows, columns * (rows.sum(1) / columns.sum(1))[:, None]]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 100_000), scale=st.sampled_from([0.1, 1.0]), points=st.integers(1, 9))
 def test_it_agrees_with_loops(seed: int, scale: float, points: int) -> None:
     scores, rows, columns = draw(seed, scale, points=points)
@@ -31,7 +31,7 @@ def test_it_agrees_with_loops(seed: int, scale: float, points: int) -> None:
         torch.testing.assert_close(plan, torch.tensor(expected, dtype=torch.float64), atol=1e-9, rtol=1e-6)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 100_000), scale=st.sampled_from([0.1, 1.0, 3.0]), points=st.integers(1, 9))
 def test_the_plan_is_the_scores_with_scaled_rows_and_columns(seed: int, scale: float, points: int) -> None:
     """Which, with the right sums, there is one of."""
@@ -45,7 +45,7 @@ def test_the_plan_is_the_scores_with_scaled_rows_and_columns(seed: int, scale: f
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 100_000), scale=st.sampled_from([0.1, 1.0, 5.0]))
 def test_the_sums_are_as_asked(dtype: torch.dtype, seed: int, scale: float) -> None:
     scores, rows, columns = (part.to(dtype) for part in draw(seed, scale, points=75, classes=5))

@@ -41,7 +41,7 @@ def make_tasks(bank: FeatureBank, seed: int, way: int, tasks: int, kept: float) 
     return dataclasses.replace(drawn, query_mask=None if bool(keep.all()) else keep)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 10_000), way=st.integers(1, 4))
 def test_best_permutation_by_trying_all(seed: int, way: int) -> None:
     generator = torch.Generator().manual_seed(seed)
@@ -57,7 +57,7 @@ def test_best_permutation_by_trying_all(seed: int, way: int) -> None:
         assert float(found[i]) == pytest.approx(best)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 10_000), way=st.integers(2, 6), tasks=st.integers(1, 9), kept=st.sampled_from([0.1, 0.6, 1.0])
 )

@@ -38,7 +38,7 @@ def test_nothing_asked_nothing_changed() -> None:
     assert torch.equal(Augmentation()(x, draws()), x.float())
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(
     count=st.integers(1, 5),
     channels=st.sampled_from([1, 3]),

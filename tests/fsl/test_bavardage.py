@@ -16,7 +16,7 @@ from tests.oracles.small_tasks import as_arrays, draw
 from tests.oracles.sweeps import largest_rise
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 100_000),
     transform=st.sampled_from(["UN", "L2N", "CL2N"]),
@@ -38,7 +38,7 @@ def test_it_agrees_with_loops(seed: int, transform: str, way: int, shot: int, **
         torch.testing.assert_close(rows, torch.from_numpy(expected), atol=1e-7, rtol=0)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(
     seed=st.integers(0, 100_000),
     beta=st.sampled_from([1.0, 50.0]),

@@ -18,7 +18,7 @@ from tests.oracles.small_tasks import as_arrays, draw, turned
 seeds = st.integers(0, 100_000)
 
 
-@settings(deadline=None, max_examples=80)
+@settings(deadline=None, max_examples=30)
 @given(
     seed=seeds,
     transform=st.sampled_from(["UN", "L2N", "CL2N"]),
@@ -39,7 +39,7 @@ def test_it_agrees_with_loops(seed: int, transform: str, shot: int, **options: o
         torch.testing.assert_close(rows, torch.from_numpy(expected))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=seeds, support_labels=st.sampled_from(["given", "predicted"]))
 def test_by_distance_it_is_laplacianshot_without_its_graph(seed: int, support_labels: str) -> None:
     """Both take the rectification from one place."""
@@ -50,7 +50,7 @@ def test_by_distance_it_is_laplacianshot_without_its_graph(seed: int, support_la
     torch.testing.assert_close(found.probabilities, other.probabilities)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=seeds)
 def test_with_a_large_factor_over_the_members_one_shot_is_not_rectified(seed: int) -> None:
     episodes = draw(seed, shot=1)

@@ -75,13 +75,13 @@ plain = [
 published_sweeps: dict[str, Any] = {"step": "published", "tolerance": 0.0, "sweep_tolerance": 0.0}
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "members": members}))
 def test_slk_means_agrees_with_loops(seed: int, options: dict[str, Any]) -> None:
     agrees(SLKMeans(**options, **published_sweeps), draw(seed))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "members": members, "sigma_rule": rules}))
 def test_slk_ms_agrees_with_loops(seed: int, options: dict[str, Any]) -> None:
     options["neighbours"] += options["include_self"]  # or there is no neighbour for sigma
@@ -89,14 +89,14 @@ def test_slk_ms_agrees_with_loops(seed: int, options: dict[str, Any]) -> None:
     agrees(SLKMS(**options, **published_sweeps), draw(seed, shot=3))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "sigma_rule": rules}))
 def test_slk_bo_agrees_with_loops(seed: int, options: dict[str, Any]) -> None:
     options["neighbours"] += options["include_self"]
     agrees(SLKBO(**options, **published_sweeps), draw(seed))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 100_000),
     options=st.fixed_dictionaries({**{name: shared[name] for name in plain}, "members": members}),
@@ -110,7 +110,7 @@ def test_kmeans_and_kmodes_agree_with_loops(seed: int, options: dict[str, Any]) 
 SLK = pytest.mark.parametrize("kind", [SLKMeans, SLKMS, SLKBO])
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(
     seed=st.integers(0, 100_000),
     weight=st.floats(0, 20),
@@ -128,7 +128,7 @@ def test_the_objective_never_rises_over_outer_steps(kind: Any, seed: int, symmet
 
 
 @SLK
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(
     seed=st.integers(0, 100_000),
     weight=st.floats(0.1, 20),
@@ -155,7 +155,7 @@ def test_the_objective_never_rises_within_an_assignment_step(
     assert max(map(largest_rise, traces)) <= (1e-5 if single else 1e-12)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 100_000), transform=st.sampled_from(["UN", "L2N", "CL2N"]), kind=st.sampled_from([KMeans]))
 def test_lloyds_energy_never_rises(seed: int, transform: Any, kind: Any) -> None:
     """Clamped hard K-means: the sum of squared distances of all points to the mean of their class."""
@@ -173,7 +173,7 @@ def test_lloyds_energy_never_rises(seed: int, transform: Any, kind: Any) -> None
         before = energy
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 100_000), shift=st.booleans(), members=members)
 def test_one_step_of_kmeans_from_the_support_is_simpleshot(seed: int, shift: bool, members: Any) -> None:
     episodes = draw(seed)
@@ -183,7 +183,7 @@ def test_one_step_of_kmeans_from_the_support_is_simpleshot(seed: int, shift: boo
     torch.testing.assert_close(found.probabilities, SimpleShot(transform="UN").predict(moved).probabilities)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(
     seed=st.integers(0, 100_000), clamp=st.sampled_from(["always", "start"]), transform=st.sampled_from(["UN", "L2N"])
 )
@@ -194,7 +194,7 @@ def test_without_weight_slk_is_kmeans_and_kmodes(seed: int, **options: Any) -> N
         assert torch.equal(first.probabilities, second.probabilities)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 100_000), weight=st.floats(0.1, 1.0))
 def test_slk_means_of_one_step_without_arcs_to_the_support_is_laplacianshot(seed: int, weight: float) -> None:
     """Support far from the queries is nobody's neighbour; with one distance to all of them it changes no decision."""

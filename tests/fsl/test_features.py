@@ -27,7 +27,7 @@ def bank(count: int = 20, size: int = 8, classes: int = 4, seed: int = 0) -> Fea
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(count=st.integers(1, 30), size=st.integers(1, 9), classes=st.integers(1, 40), mean=st.booleans())
 def test_round_trip(tmp_path_factory: pytest.TempPathFactory, count: int, size: int, classes: int, mean: bool) -> None:
     path = tmp_path_factory.mktemp("bank") / "bank.safetensors"

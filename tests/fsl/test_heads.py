@@ -21,7 +21,7 @@ transforms = st.sampled_from(["UN", "L2N", "CL2N"])
 seeds = st.integers(0, 100_000)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=seeds, transform=transforms, metric=st.sampled_from(["euclidean", "cosine"]))
 def test_nearest_agrees_with_loops(seed: int, transform: str, metric: str) -> None:
     episodes = draw(seed)
@@ -31,7 +31,7 @@ def test_nearest_agrees_with_loops(seed: int, transform: str, metric: str) -> No
     assert set(found.probabilities.unique().tolist()) == {0.0, 1.0}
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=seeds, transform=transforms, temperature=st.floats(0.1, 20))
 def test_matchingnet_agrees_with_loops(seed: int, transform: str, temperature: float) -> None:
     episodes = draw(seed)
@@ -41,7 +41,7 @@ def test_matchingnet_agrees_with_loops(seed: int, transform: str, temperature: f
         torch.testing.assert_close(rows, torch.from_numpy(expected))
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=seeds, transform=transforms, temperature=st.floats(0.1, 20))
 def test_protonet_agrees_with_loops(seed: int, transform: str, temperature: float) -> None:
     episodes = draw(seed)
@@ -50,7 +50,7 @@ def test_protonet_agrees_with_loops(seed: int, transform: str, temperature: floa
         torch.testing.assert_close(rows, torch.from_numpy(oracle.protonet(*task, 3, temperature)))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=seeds, transform=transforms)
 def test_protonet_decides_as_simpleshot(seed: int, transform: str) -> None:
     episodes = draw(seed, shot=3)
@@ -58,7 +58,7 @@ def test_protonet_decides_as_simpleshot(seed: int, transform: str) -> None:
     assert torch.equal(protonet.labels, SimpleShot(transform=transform).predict(episodes).labels)  # type: ignore[arg-type]
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=seeds)
 def test_of_one_shot_all_decide_alike(seed: int) -> None:
     """With unit length, the largest cosine is the smallest distance; one example is its class's mean."""

@@ -24,7 +24,7 @@ def resnet():
     beside=st.booleans(),
     counted=st.booleans(),
 )
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 def test_equal_names_are_found_in_any_order_behind_any_prefix(
     resnet, prefix: str, order: random.Random, beside: bool, counted: bool
 ):

@@ -13,7 +13,7 @@ from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw, turned
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 100_000),
     transform=st.sampled_from(["UN", "L2N", "CL2N"]),
@@ -66,7 +66,7 @@ def test_rotations_translations_and_scalings_change_nothing() -> None:
     torch.testing.assert_close(strategy.predict(away).probabilities, strategy.predict(episodes).probabilities)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(
     seed=st.integers(0, 100_000),
     neighbours=st.integers(3, 16),

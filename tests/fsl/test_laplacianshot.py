@@ -40,7 +40,7 @@ def by_loops(episodes: Episodes, strategy: LaplacianShot, iterations: int) -> to
     return torch.from_numpy(np.stack(results))
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(
     seed=st.integers(0, 100_000),
     transform=st.sampled_from(["UN", "L2N", "CL2N"]),
@@ -65,7 +65,7 @@ def test_every_option_agrees_with_loops(seed: int, **options: object) -> None:
     torch.testing.assert_close(found.probabilities[settled], expected[settled], atol=1e-5, rtol=0)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 100_000), weight=st.floats(0.1, 1.0))
 def test_the_default_ends_at_the_fixed_point_of_the_update(seed: int, weight: float) -> None:
     """With weight times largest degree at most 2 the map contracts, so that both steps end at one point."""
@@ -75,7 +75,7 @@ def test_the_default_ends_at_the_fixed_point_of_the_update(seed: int, weight: fl
     torch.testing.assert_close(strategy.predict(episodes).probabilities, expected, atol=2e-2, rtol=0)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 100_000), cosine=st.booleans(), transform=st.sampled_from(["UN", "L2N", "CL2N"]))
 def test_simpleshot_agrees_with_loops(seed: int, cosine: bool, transform: str) -> None:
     episodes = draw(seed)
@@ -91,7 +91,7 @@ def test_simpleshot_agrees_with_loops(seed: int, cosine: bool, transform: str) -
         assert found[i].tolist() == oracle.simpleshot(support, labels, query, 3, cosine)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 100_000), transform=st.sampled_from(["UN", "L2N", "CL2N"]))
 def test_without_weight_shift_and_rectification_it_is_simpleshot(seed: int, transform: str) -> None:
     episodes = draw(seed, queries=20)
@@ -102,7 +102,7 @@ def test_without_weight_shift_and_rectification_it_is_simpleshot(seed: int, tran
     torch.testing.assert_close(found.probabilities, expected.probabilities)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 100_000), weight=st.floats(0.1, 20), rectify=st.booleans())
 def test_the_traced_objective_never_rises(seed: int, weight: float, rectify: bool) -> None:
     trace = LaplacianShot(weight=weight, rectify=rectify).predict(draw(seed, queries=25)).trace

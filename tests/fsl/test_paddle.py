@@ -22,7 +22,7 @@ from tests.oracles.small_tasks import changed, turned
 draw = functools.partial(small_tasks.draw, batch=2, queries=7, dim=4)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 100_000),
     weight=st.sampled_from([0.0, 0.3, 1.0, 2.0]),
@@ -49,7 +49,7 @@ def test_it_agrees_with_loops(seed: int, weight: float, rounds: int, scale: bool
         torch.testing.assert_close(soft.probabilities, found.probabilities)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=12)
 @given(seed=st.integers(0, 100_000), weight=st.floats(0, 5), single=st.booleans(), scaled=st.booleans())
 def test_the_objective_never_rises(seed: int, weight: float, single: bool, scaled: bool) -> None:
     episodes = draw(seed, batch=4, queries=25, way=5)

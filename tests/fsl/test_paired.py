@@ -44,7 +44,7 @@ def test_the_interval_is_that_of_scipys_paired_bootstrap() -> None:
     assert found.high - found.low < apart, "what tasks have in common is no part of it"
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(values=ACCURACIES)
 def test_what_holds_of_any_accuracies(values: paired.Matrix) -> None:
     compared = Paired([values], resamples=199)

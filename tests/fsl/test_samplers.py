@@ -172,7 +172,7 @@ def test_dirichlet_by_loops(
     agree(tasks, oracle.dirichlet(labels.numpy(), seed, way, shot, query, concentration, BLOCK))
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=40)
 @given(st.data())
 def test_apportionment(data: st.DataObject) -> None:
     size = data.draw(st.integers(1, 6))
@@ -246,7 +246,7 @@ def test_every_subset_is_as_likely() -> None:
     assert max(abs(count - 2000) for count in counts.values()) < 5 * 1800**0.5
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=25)
 @given(rows=st.lists(st.tuples(st.integers(3, 9), st.integers(0, 3)), min_size=1, max_size=5), seed=st.integers(0, 999))
 def test_subsets_are_without_replacement(rows: list[tuple[int, int]], seed: int) -> None:
     counts, sizes = np.array(rows).T
@@ -287,7 +287,7 @@ def test_unequal_shots_by_loops(labels: torch.Tensor, seed: int, way: int, low: 
     agree(tasks, oracle.unequal_shots(labels.numpy(), seed, way, low, low + more, query, BLOCK))
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     sizes=st.lists(st.integers(2, 30), min_size=2, max_size=7),
     share=st.floats(0.01, 0.49),

@@ -39,7 +39,7 @@ def loss_of(episodes: Episodes, **options: Any) -> InformationLoss:
     )
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(
     seed=st.integers(0, 100_000),
     alpha=st.sampled_from([0.5, 1.0, 1.001, 2.0, 5.0, 7.0]),
@@ -100,7 +100,7 @@ def test_adam_agrees_with_loops(strategy: TIMGD | AlphaTIM, alpha: float, seed: 
         torch.testing.assert_close(found.probabilities[i], torch.tensor(expected).double(), atol=1e-5, rtol=0)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 100_000), weights=st.tuples(st.floats(0.05, 1), st.floats(0, 2), st.floats(0, 1)))
 def test_tim_adm_agrees_with_loops(seed: int, weights: tuple[float, float, float]) -> None:
     """In inner products, as the paper's formula is in features."""

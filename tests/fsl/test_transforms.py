@@ -12,7 +12,7 @@ from tests.oracles import fewshot_loops as oracle
 NAMES: tuple[Transform, ...] = ("UN", "L2N", "CL2N", "PT")
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=st.integers(0, 10_000), name=st.sampled_from(NAMES))
 def test_transforms_agree_with_loops(seed: int, name: Transform) -> None:
     generator = torch.Generator().manual_seed(seed)

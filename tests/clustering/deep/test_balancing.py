@@ -65,7 +65,7 @@ def test_it_ends_where_the_algorithm_of_the_paper_does(seed: int, labelled: int,
     np.testing.assert_allclose(found.equivalence, expected, atol=1e-6)
 
 
-@settings(max_examples=25)
+@settings(max_examples=12)
 @given(seed=SEEDS, rounds=st.integers(1, 12))
 def test_with_nothing_known_it_is_sinkhorn_and_knopp(seed: int, rounds: int) -> None:
     A, _ = draw(seed)
@@ -78,7 +78,7 @@ def test_with_nothing_known_it_is_sinkhorn_and_knopp(seed: int, rounds: int) -> 
     np.testing.assert_allclose(found.equivalence, plan, rtol=1e-10)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=SEEDS, labelled=st.integers(0, 8), slack=st.sampled_from([0.0, 1.0, 3.0]), rounds=st.integers(1, 60))
 def test_bounds_and_what_is_known(seed: int, labelled: int, slack: float, rounds: int) -> None:
     A, known = draw(seed, labelled=labelled)
@@ -123,7 +123,7 @@ def test_equal_sizes_make_the_reference_and_sums_of_rows_irrelevant(seed: int) -
     torch.testing.assert_close(plain, shifted, atol=1e-9, rtol=0)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(seed=SEEDS, labelled=st.integers(0, 6), slack=st.sampled_from([0.0, 1.0]))
 def test_in_logarithms_it_is_the_same(seed: int, labelled: int, slack: float) -> None:
     A, known = draw(seed, labelled=labelled)
@@ -217,7 +217,7 @@ def test_bounds_that_cannot_be_met() -> None:
             solve(A, known, low, high)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(seed=SEEDS, count=st.integers(1, 9))
 def test_the_temperature_is_the_median(seed: int, count: int) -> None:
     """The lower of two in the middle, the diagonal and what is known included."""

@@ -25,7 +25,7 @@ def some_labels(classes: NDArray[np.int64], share: float) -> NDArray[np.int64]:
     return labels
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(labelled=st.integers(0, 9), others=st.integers(0, 9), size=st.integers(1, 9), seed=st.integers(0, 1000))
 def test_batches_are_full_and_go_round(labelled: int, others: int, size: int, seed: int) -> None:
     known = constraints(labelled + others, labels=np.repeat([0, -1], [labelled, others]))
@@ -75,7 +75,7 @@ def test_of_a_class_with_more_labels_than_it_may_have_there_are_fewer() -> None:
     assert len(set(np.concatenate([batch.known for batch in drawn]).tolist())) == 60
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     labelled=st.integers(0, 40), pairs=st.integers(0, 400), size=st.integers(4, 60), seed=st.integers(0, 1000),
     spread=st.sampled_from([20, 150, 600]),

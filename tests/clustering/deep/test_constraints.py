@@ -38,7 +38,7 @@ def every_conclusion(
     return together, apart
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(
     truth=st.lists(st.integers(0, 2), min_size=2, max_size=9),
     seed=st.integers(0, 100_000),

@@ -32,7 +32,7 @@ SEEDS = st.integers(0, 100_000)
 PENALTIES = st.sampled_from([1e-4, 1e-2, 1.0])
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=SEEDS, penalty=PENALTIES, points=st.integers(3, 14), dimension=st.integers(1, 16))
 def test_it_is_the_value_of_the_regression(seed: int, penalty: float, points: int, dimension: int) -> None:
     features, targets = draw(seed, points, dimension)
@@ -49,7 +49,7 @@ def test_it_is_the_value_of_the_regression(seed: int, penalty: float, points: in
     np.testing.assert_allclose(found.scores(features).sum(1), 1, atol=1e-10)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(seed=SEEDS, penalty=PENALTIES)
 def test_gradients_are_those_of_differences_and_of_the_paper(seed: int, penalty: float) -> None:
     features, targets = draw(seed, points=7, dimension=3)
@@ -85,7 +85,7 @@ def test_gradients_reach_the_weights_of_a_network_and_not_the_equivalence() -> N
     assert M.grad is None
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(seed=SEEDS, penalty=PENALTIES)
 def test_dissimilarities_ignore_shifts_rotations_and_names(seed: int, penalty: float) -> None:
     features, targets = draw(seed)
@@ -103,7 +103,7 @@ def test_dissimilarities_ignore_shifts_rotations_and_names(seed: int, penalty: f
     assert float(ridge_objective(features, targets[:, [2, 0, 1]], penalty)) == pytest.approx(value)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(seed=SEEDS)
 def test_limits_of_the_penalty(seed: int) -> None:
     features, targets = draw(seed)

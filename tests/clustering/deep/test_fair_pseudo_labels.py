@@ -37,7 +37,7 @@ def some_known(points: int, batch: int = 2) -> tuple[Tensor, Tensor]:
 problems = {"seed": st.integers(0, 100_000), "fairness": st.sampled_from([0.1, 1.0, 7.5, 100.0])}
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(**problems)
 def test_a_step_of_em_is_that_of_loops(seed: int, fairness: float) -> None:
     log_p, prior = draw(seed)
@@ -48,7 +48,7 @@ def test_a_step_of_em_is_that_of_loops(seed: int, fairness: float) -> None:
         torch.testing.assert_close(found.labels[i], torch.tensor(expected, dtype=torch.float64), rtol=1e-5, atol=1e-6)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(with_known=st.booleans(), **problems)
 def test_em_never_raises_the_objective_and_ends_above_the_exact_minimum(
     seed: int, fairness: float, with_known: bool
@@ -72,7 +72,7 @@ def test_em_never_raises_the_objective_and_ends_above_the_exact_minimum(
     assert bool((fair_objective(best.labels, log_p, fairness, prior, known) <= values[-1] + 1e-12).all())
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=20)
 @given(with_known=st.booleans(), scale=st.sampled_from([0.0, 0.1, 2.0, 5.0]), **problems)
 def test_the_exact_labels_satisfy_the_conditions_of_the_minimum(
     seed: int, fairness: float, scale: float, with_known: bool
@@ -211,7 +211,7 @@ def test_saturated_predictions(scale: float, fairness: float, dtype: torch.dtype
     assert bool((best <= fair_objective(near.labels, log_p, fairness, prior) + 1e-6 * (1 + fairness)).all())
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(**problems)
 def test_danskin(seed: int, fairness: float) -> None:
     """The slope of the least objective by the logits is that of the cross-entropy with the labels held."""

@@ -23,7 +23,7 @@ def draw(seed: int, shape: tuple[int, ...] = (2, 7, 3), scale: float = 2.0) -> T
 seeds = st.integers(0, 100_000)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=seeds, order=st.sampled_from([0.1, 0.5, 1.0, 2.0, 5.0, math.inf]))
 def test_they_are_those_of_loops(seed: int, order: float) -> None:
     log_p, log_q = draw(seed), draw(seed + 1)
@@ -40,7 +40,7 @@ def test_they_are_those_of_loops(seed: int, order: float) -> None:
         assert float(losses.cross_entropy(log_q, log_p.exp())[i]) == pytest.approx(swapped)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=15)
 @given(seed=seeds)
 def test_information_is_a_mean_divergence_within_its_bounds(seed: int) -> None:
     """E1: -I = mean H(p) - H(pbar) = -mean KL(p || pbar), in -log K..0; with KL to the even prior log K more."""
@@ -56,7 +56,7 @@ def test_information_is_a_mean_divergence_within_its_bounds(seed: int) -> None:
     torch.testing.assert_close(whole, found + math.log(3), rtol=0, atol=1e-12)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=seeds, alpha=st.sampled_from([0.5, 1.0, 2.0, 5.0]))
 def test_information_is_the_loss_of_few_shot_learning(seed: int, alpha: float) -> None:
     """TIM's and alpha-TIM's loss and its hand-written gradient, by autograd of the loss here."""

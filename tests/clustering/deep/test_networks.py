@@ -31,7 +31,7 @@ def images(seed: int, *shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(seed=SEEDS, size=st.integers(1, 8), rank=st.integers(1, 8))
 def test_inverse_square_roots(seed: int, size: int, rank: int) -> None:
     """Of a Gram matrix of directions, few of them independent."""

@@ -19,7 +19,7 @@ def draw(seed: int, points: int = 20, dimension: int = 5) -> tuple[torch.Tensor,
     return torch.from_numpy(5 * np.eye(3, dimension)[classes] + generator.normal(size=(points, dimension))), classes
 
 
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 1000), clusters=st.integers(1, 5))
 def test_eigenvectors_are_those_of_the_dissimilarities(seed: int, clusters: int) -> None:
     """The relaxation's value is that of the dense solution, whatever the penalty, and its constraints hold."""

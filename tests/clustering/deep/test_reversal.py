@@ -153,7 +153,7 @@ def test_spectral_labels_of_planted_blocks(sizes: list[int], seed: int) -> None:
     assert accuracy(classes, spectral_labels(M, len(sizes), generator)) == 1
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(seed=st.integers(0, 1000), labelled=st.floats(0, 0.3), linked=st.floats(0, 0.2), clusters=st.integers(2, 4))
 def test_labels_obey_what_is_known(seed: int, labelled: float, linked: float, clusters: int) -> None:
     generator = np.random.default_rng(seed)
