@@ -62,7 +62,7 @@ def run(points, logs, costs, penalty, **options) -> Settled:
     )
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(
     seed=st.integers(0, 10_000),
     exponent=st.floats(-3, 6),
@@ -87,7 +87,7 @@ def test_it_is_the_step_of_the_one_optimiser(seed, exponent, K, J, block):
     assert found.objective == pytest.approx(float(explicit.objective), rel=1e-9)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), exponent=st.floats(-8, 6), K=st.integers(1, 6), J=st.integers(1, 6))
 def test_the_objective_never_rises(seed, exponent, K, J):
     """At any weight, with groups of one point (every group has one, most have few more)."""
@@ -105,7 +105,7 @@ def _cells(points):
     return np.concatenate([np.full(block.at.stop - block.at.start, block.cell) for block in points.blocks])
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), weight=st.floats(0.1, 100))
 def test_objective_and_sums_are_those_of_a_loop(seed, weight):
     points, logs, groups, costs, penalty = problem(seed, 15, 3, 2, weight)
@@ -126,7 +126,7 @@ def test_it_ends_where_the_jensen_majoriser_ends(weight):
     assert found.objective == pytest.approx(other, rel=1e-3)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), exponent=st.floats(-2, 5))
 def test_prices_are_the_slope_of_the_term(seed, exponent):
     drawn = np.random.default_rng(seed)
@@ -142,7 +142,7 @@ def test_prices_are_the_slope_of_the_term(seed, exponent):
             assert float(slope) == pytest.approx(float(there.prices[c, k]), rel=1e-5, abs=1e-7 * penalty.weight)
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), exponent=st.floats(-2, 3))
 def test_a_small_step_goes_down_and_with_the_sign_that_is_printed_up(seed, exponent):
     """s exp(-(a + price) / tau): the thesis (3.10) prints a plus."""
@@ -163,7 +163,7 @@ def test_a_small_step_goes_down_and_with_the_sign_that_is_printed_up(seed, expon
     assert paid[0] < paid[1] < paid[2]
 
 
-@settings(max_examples=30)
+@settings(max_examples=15)
 @given(seed=st.integers(0, 10_000), split=st.floats(0.1, 0.9))
 def test_splitting_a_group_evenly_changes_nothing(seed, split):
     drawn = np.random.default_rng(seed)

@@ -94,6 +94,7 @@ def test_the_same_as_in_memory(client, method, blocks):
 
 
 @quiet
+@pytest.mark.slow
 def test_a_sample_first_and_a_path_of_weights(client, monkeypatch):
     monkeypatch.setattr("fairness.starts._SAMPLE", 60)
     monkeypatch.setattr("fairness.starts._MEMBERS", 1)
@@ -107,6 +108,7 @@ def test_a_sample_first_and_a_path_of_weights(client, monkeypatch):
 
 
 @quiet
+@pytest.mark.slow
 def test_clusters_that_empty_begin_again(client):
     X, groups = points()
     init = np.r_[X[:3], X[3:5] + 1e6]

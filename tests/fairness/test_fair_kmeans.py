@@ -49,7 +49,7 @@ def test_a_weight_of_nothing_changes_no_label():
 
 
 @quiet
-@settings(max_examples=20)
+@settings(max_examples=10)
 @given(
     seed=st.integers(0, 10_000),
     exponent=st.floats(-6, 6),
