@@ -141,7 +141,7 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
             )
     classes = data.class_names or tuple(sorted({name for _, name in given.values()}))
     numbers = {name: number for number, name in enumerate(classes)}
-    labels = np.full(data.values.shape[0], -1, dtype=np.int64)
+    labels = np.full(_rows(data), -1, dtype=np.int64)
     for place, (row, name) in given.items():
         if name not in numbers:
             raise InputError(
@@ -150,6 +150,10 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
                 "classes out"
             )
         labels[place] = numbers[name]
+    if data.kept is not None:  # a row that is no point needs no label
+        labels = labels[data.kept]
+        if (labels < 0).all():
+            raise InputError(f"{file.path}: has labels only of rows that lack a value; give some of other rows")
     if (labels >= 0).all():
         raise InputError(f"{file.path}: every point has a label, so that none is left to be clustered")
     return KnownLabels(labels, classes)
@@ -157,7 +161,7 @@ def read_labels(path: str | Path, data: Dataset) -> KnownLabels:
 
 def _places(file: RowFile, data: Dataset) -> tuple[list[int], list[str]]:
     """Which point each line is of, and its label, empty where there is none; a blank line is of any."""
-    count, columns = data.values.shape[0], {name.strip().lower(): name for name in file.names}
+    count, columns = _rows(data), {name.strip().lower(): name for name in file.names}
     label = next((columns[name] for name in _LABEL if name in columns), None)
     if len(columns) == 1:
         labels = _texts(file.column(file.names[0]))
@@ -186,10 +190,16 @@ def _places(file: RowFile, data: Dataset) -> tuple[list[int], list[str]]:
     numbers = {found: number for number, found in enumerate(data.names)}
     places = []
     for number, (text, label) in enumerate(zip(_texts(file.column(name)), labels, strict=True)):
+        text = text.removeprefix("./")  # before a name that a spreadsheet would calculate
         if text not in numbers and (text or label):
             raise InputError(f"{file.path}: {file.place(number)}: {unknown('file', text, data.names)}")
         places.append(numbers.get(text, 0))
     return places, labels
+
+
+def _rows(data: Dataset) -> int:
+    """Of the file that the points come from."""
+    return int(data.values.shape[0]) if data.kept is None else len(data.kept)
 
 
 def _place(file: RowFile, row: int, text: str, count: int) -> int:

@@ -44,8 +44,26 @@ class Profile:
     typical: tuple[int, ...]
 
 
+def spreads(values: NDArray[np.floating], column_of: NDArray[np.intp]) -> NDArray[np.float64]:
+    """(D,) standard deviations of features; of those that are categories of one column the root of their variances'
+    sum, so that the column spreads as much as one of numbers.
+
+    Args:
+        values: (N, D), finite.
+        column_of: (D,) which column each feature is of, 0..C-1.
+    """
+    alone: NDArray[np.float64] = values.std(axis=0)
+    several = np.bincount(column_of)[column_of] > 1
+    return np.where(several, np.sqrt(np.bincount(column_of, alone**2))[column_of], alone)
+
+
 def profiles(
-    values: NDArray[np.floating], labels: NDArray[np.integer], columns: Sequence[str], *, typical: int = 3
+    values: NDArray[np.floating],
+    labels: NDArray[np.integer],
+    columns: Sequence[str],
+    *,
+    column_of: NDArray[np.intp] | None = None,
+    typical: int = 3,
 ) -> list[Profile]:
     """The clusters that have rows, the largest first.
 
@@ -53,6 +71,7 @@ def profiles(
         values: (N, D) in the columns' own units, finite.
         labels: (N,) clusters.
         columns: D names.
+        column_of: (D,) as of `spreads`; None: each is a column of its own.
         typical: rows shown of each cluster, at most.
     """
     table = values.astype(np.float64, copy=False)
@@ -60,6 +79,7 @@ def profiles(
     constant = spread <= 1e-12 * np.abs(mean)
     unit = np.where(constant, 1.0, spread)
     total, points = table.sum(axis=0), len(table)
+    together = unit if column_of is None else np.where(constant, 1.0, spreads(table, column_of))
     found = []
     for cluster, count in zip(*np.unique(labels, return_counts=True), strict=True):
         members = np.flatnonzero(labels == cluster)
@@ -70,7 +90,7 @@ def profiles(
             Trait(columns[j], float(inside[j]), float(outside[j]), float(difference[j]))
             for j in np.argsort(-np.abs(difference), kind="stable")
         )
-        near = _nearest(table, members, inside, unit, typical)
+        near = _nearest(table, members, inside, together, typical)
         found.append(Profile(int(cluster), int(count), float(count / points), traits, near))
     return sorted(found, key=lambda profile: -profile.rows)
 
@@ -124,20 +144,28 @@ def called_alike(labels: NDArray[np.integer], other: NDArray[np.integer], cluste
     return found
 
 
-def principal_plane(values: NDArray[np.floating]) -> tuple[NDArray[np.float64], float]:
+def principal_plane(
+    values: NDArray[np.floating], column_of: NDArray[np.intp] | None = None
+) -> tuple[NDArray[np.float64], float]:
     """The rows in the plane that keeps most of their spread, columns in their standard deviations.
 
     Args:
         values: (N, D), finite.
+        column_of: (D,) as of `spreads`; None: each is a column of its own.
 
     Returns:
         (N, 2) coordinates, 0 in a direction that is not there; the share of the spread that they keep, in [0, 1].
     """
     centred = np.asarray(values, dtype=np.float64) - values.mean(axis=0, dtype=np.float64)
-    spread = centred.std(axis=0)
+    spread = centred.std(axis=0) if column_of is None else spreads(centred, column_of)
     centred /= np.where(spread > 0, spread, 1.0)
-    strength, directions = np.linalg.eigh(centred.T @ centred)
-    best = directions[:, ::-1][:, :2]
+    if values.shape[1] <= max(values.shape[0], 2):
+        strength, directions = np.linalg.eigh(centred.T @ centred)
+        best = directions[:, ::-1][:, :2]
+    else:  # products of the rows, of which there are fewer
+        strength, coordinates = np.linalg.eigh(centred @ centred.T)
+        best = centred.T @ coordinates[:, ::-1][:, :2]
+        best /= np.maximum(np.linalg.norm(best, axis=0), np.finfo(np.float64).tiny)
     best = best * np.where(best[np.abs(best).argmax(axis=0), np.arange(best.shape[1])] < 0, -1.0, 1.0)
     plane = centred @ best
     kept = float(strength[::-1][:2].sum() / strength.sum()) if strength.sum() > 0 else 1.0

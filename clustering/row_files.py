@@ -1,36 +1,25 @@
 """A person's own table in a file: CSV, Parquet or NumPy archive, read, and written again with columns added."""
 
 import csv
-import gzip
 import os
-import warnings
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.cells import NO_CATEGORY, Numbers, days, days_of, numbers_of, words_of
 from clustering.errors import InputError, unknown
+from clustering.row_readers import ENDINGS, kind_of, open_text, read_rows, wanted
+from clustering.spreadsheets import as_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-ENDINGS = {
-    "CSV": (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"),
-    "Parquet": (".parquet", ".pq"),
-    "NumPy": (".npz",),
-}
-_HEAD = 1_000  # rows of a column that are looked at first
-_DELIMITERS = ",;\t|"
-_NO_VALUE = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"))
-_NO_CATEGORY = _NO_VALUE - {"none"}  # which says something where others say red or blue
-
-
-_Numbers = tuple[NDArray[np.float64], NDArray[np.bool_]]  # NaN where there is none, and where there is text instead
+_CELLS = 1 << 16  # of a CSV that are made numbers at once, at most: each call has its price
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +37,7 @@ class RowFile:
     rows: "pd.DataFrame"
     delimiter: str = ""
     first_line: int = 0
-    _known: dict[str, _Numbers] = field(default_factory=dict, repr=False)
+    _known: dict[str, Numbers] = field(default_factory=dict, repr=False)
 
     @classmethod
     def read(cls, path: str | Path, *, blank_lines: bool = False) -> "RowFile":
@@ -60,12 +49,12 @@ class RowFile:
 
         Raises:
             InputError: no such file, an ending that says nothing, a file that cannot be read as it says, or one
-                without rows or with two columns of one name.
+                without rows, with two columns of one name or with more than `MOST_COLUMNS`.
         """
         path = Path(path)
-        _kind(path)
+        kind_of(path)
         if not path.is_file():
-            raise InputError(f"no file {path}; give path=FILE, a table in {_wanted()}")
+            raise InputError(f"no file {path}; give path=FILE, a table in {wanted()}")
         state = path.stat()
         return cls._read(path, blank_lines, state.st_mtime_ns, state.st_size)
 
@@ -73,14 +62,9 @@ class RowFile:
     @lru_cache(maxsize=1)
     def _read(cls, path: Path, blank_lines: bool, changed: int, size: int) -> "RowFile":
         """Of a file that has not changed the rows are known: a table is looked at several times."""
-        kind = _kind(path)
+        kind = kind_of(path)
         try:
-            if kind == "CSV":
-                delimiter = _delimiter(path)
-                rows, first_line = _csv(path, delimiter, blank_lines)
-            else:
-                delimiter, first_line = "", 0
-                rows = {"Parquet": _parquet, "NumPy": _npz}[kind](path)
+            rows, delimiter, first_line = read_rows(path, blank_lines=blank_lines)
         except InputError:
             raise
         except UnicodeDecodeError as error:
@@ -124,7 +108,7 @@ class RowFile:
             InputError: no such column, or text in it, with the row.
         """
         column = self.column(name)
-        found, text = self._numbers(name)
+        found, text = self.parsed(name)
         if text.any():
             row = int(text.argmax())
             raise InputError(
@@ -146,19 +130,58 @@ class RowFile:
             texts = pd.Series([f"{value:.15g}" for value in column.to_numpy(dtype=np.float64, na_value=np.nan)])
         else:
             texts = column.astype("str").str.strip()
-        missing = column.isna().to_numpy(dtype=bool) | texts.str.lower().isin(_NO_CATEGORY).to_numpy(dtype=bool)
+        missing = column.isna().to_numpy(dtype=bool) | texts.str.lower().isin(NO_CATEGORY).to_numpy(dtype=bool)
         return np.asarray(texts.tolist(), dtype=np.str_), missing
 
     def numeric(self, name: str) -> bool:
         """Whether a column has numbers, and no text."""
-        found, text = self._numbers(name)
+        found, text = self.parsed(name)
         return not text.any() and not bool(np.isnan(found).all())
 
-    def _numbers(self, name: str) -> _Numbers:
-        """Of a column, read once."""
-        if name not in self._known:
-            self._known[name] = _parsed(self.column(name), comma=self.delimiter not in ("", ","))
+    def parsed(self, name: str) -> Numbers:
+        """A column as numbers, and where it has text; read once, of a CSV beside its neighbours.
+
+        Raises:
+            InputError: no such column.
+        """
+        column = self.column(name)
+        if name not in self._known and self.delimiter:
+            width = max(1, _CELLS // len(self.rows))
+            first = self._places[name] // width * width
+            names = self.names[first : first + width]
+            cells = self.rows.iloc[:, first : first + width].to_numpy(dtype=object).ravel(order="F")
+            found, text = numbers_of(_strings(cells), comma=self.delimiter != ",")
+            shape = (len(names), -1)
+            self._known.update(zip(names, zip(found.reshape(shape), text.reshape(shape), strict=True), strict=True))
+        elif name not in self._known:
+            self._known[name] = numbers_of(column, comma=False)
         return self._known[name]
+
+    def words(self, name: str) -> tuple[NDArray[np.int64], list[str]] | None:
+        """A column as words, see `words_of`.
+
+        Raises:
+            InputError: no such column.
+        """
+        return words_of(self.column(name))
+
+    def days(self, name: str) -> tuple[NDArray[np.float64], str]:
+        """A column as days since 1970-01-01, see `days_of`; all NaN of what is no date at all.
+
+        Raises:
+            InputError: no such column.
+        """
+        import pandas as pd
+
+        column = self.column(name)
+        dates = pd.api.types.is_datetime64_any_dtype(column)
+        if dates or pd.api.types.infer_dtype(column, skipna=True) in ("date", "datetime"):
+            return days(column), ""
+        words = self.words(name)
+        if words is None:
+            return np.full(len(column), np.nan), ""
+        found, unclear = days_of(np.array(words[1], dtype=object))
+        return np.append(found, np.nan)[words[0]], unclear
 
     def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
         """Where `save` may write: to be asked before the work is done.
@@ -168,8 +191,8 @@ class RowFile:
                 is not there or cannot be written to.
         """
         path = Path(path)
-        kind = _kind(self.path)
-        if _kind(path) != kind:
+        kind = kind_of(self.path)
+        if kind_of(path) != kind:
             endings = " or ".join(ENDINGS[kind])
             raise InputError(f"output={path}: the rows come out as they came in; give a name that ends with {endings}")
         if path.exists() and path.samefile(self.path):
@@ -194,147 +217,77 @@ class RowFile:
                 "that it was made from, or call the column otherwise"
             )
 
-    def save(self, path: str | Path, added: Mapping[str, NDArray[Any]]) -> Path:
+    def save(self, path: str | Path, added: Mapping[str, NDArray[Any]], rows: NDArray[np.intp] | None = None) -> Path:
         """Write the rows in the same order and format, with columns added on the right; in one step.
+
+        In a CSV, text that is added is none that a spreadsheet calculates (`as_text`); the cells of the file stay as
+        they are.
 
         Args:
             path: the file; see `check_output`.
-            added: N values by name; NaN is written as no value.
+            added: values by name; NaN is written as no value.
+            rows: that they are of, counted from 0; the others get no value. None: all, in their order.
         """
         path = self.check_output(path, list(added))
+        whole = {name: self._over_all(values, rows) for name, values in added.items()}
         partial = path.with_name(f".{os.getpid()}.partial.{path.name}")  # ends as the file does: writers look at that
         try:
-            if _kind(path) == "NumPy":
+            if kind_of(path) == "NumPy":
                 with np.load(self.path, allow_pickle=False) as arrays:
-                    np.savez_compressed(partial, **dict(arrays), **added)  # type: ignore[arg-type]
-            elif _kind(path) == "Parquet":
-                self.rows.assign(**added).to_parquet(partial)
+                    np.savez_compressed(partial, **dict(arrays), **{k: _array(v) for k, v in whole.items()})  # type: ignore[arg-type]
+            elif kind_of(path) == "Parquet":
+                self.rows.assign(**whole).to_parquet(partial)
             else:
-                self.rows.assign(**added).to_csv(partial, sep=self.delimiter, index=False, lineterminator="\n")
+                self._write_csv(partial, whole)
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
         return path
 
+    def _over_all(self, values: NDArray[Any], rows: NDArray[np.intp] | None) -> Any:
+        """(N,) values of some rows, none of the others: whole numbers stay whole."""
+        import pandas as pd
 
-def _kind(path: Path) -> str:
-    kind = next((kind for kind, ends in ENDINGS.items() if path.name.lower().endswith(ends)), None)
-    if kind is None:
-        raise InputError(f"{path}: must be a table in {_wanted()}; from Excel, save it as CSV UTF-8")
-    return kind
+        if rows is None or len(rows) == len(self.rows):
+            return values
+        found = pd.Series(values, index=rows, dtype="Int64" if values.dtype.kind in "iu" else None)
+        return found.reindex(range(len(self.rows))).array
 
+    def _write_csv(self, path: Path, added: Mapping[str, Any]) -> None:
+        """Row by row: a frame of thousands of columns takes minutes to write itself."""
+        import pandas as pd
 
-def _wanted() -> str:
-    return ", ".join(f"{kind} ({', '.join(ends[:2])})" for kind, ends in ENDINGS.items())
-
-
-def _open(path: Path) -> TextIO:
-    if path.name.lower().endswith(".gz"):
-        return cast(TextIO, gzip.open(path, "rt", encoding="utf-8-sig", newline=""))
-    return path.open(encoding="utf-8-sig", newline="")
-
-
-def _delimiter(path: Path) -> str:
-    """The one that is most frequent in the line of names."""
-    with _open(path) as file:
-        first = next((line for line in file if line.strip()), "")
-    return max(_DELIMITERS, key=first.count)
+        columns = [self.rows.iloc[:, place].to_numpy(dtype=object, na_value="") for place in range(self.rows.shape[1])]
+        for values in added.values():
+            cells = pd.Series(values).astype(object)
+            columns.append(np.array(["" if pd.isna(cell) else as_text(str(cell)) for cell in cells], dtype=object))
+        with open_text(path, "wt") as file:
+            lines = csv.writer(_Lines(file), delimiter=self.delimiter, lineterminator="\r\n")
+            lines.writerow([*self.names, *added])
+            lines.writerows(zip(*columns, strict=True))
 
 
-def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, int]":
-    """The rows, and the number of the line that has the first of them."""
+@dataclass(frozen=True)
+class _Lines:
+    """Lines that end in a line feed, of a writer that quotes cells with a carriage return, too."""
+
+    file: TextIO
+
+    def write(self, line: str) -> int:
+        return self.file.write(line.removesuffix("\r\n") + "\n")
+
+
+def _strings(cells: NDArray[Any]) -> "pd.Series[Any]":
     import pandas as pd
 
-    with _open(path) as file:
-        lines = enumerate(csv.reader(file, delimiter=delimiter))
-        above, names = next(((above, row) for above, row in lines if any(row)), (0, []))
-    _check_names(path, names)
-    if not names:
-        raise InputError(f"{path}: has no rows")
-    if all(_is_number(name) for name in names):
-        raise InputError(f"{path}: the first line has numbers, not names; put a line with the columns' names above it")
-    with _open(path) as file, warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # what it warns of is that values are cut off
-        try:
-            rows = pd.read_csv(
-                file,
-                sep=delimiter,
-                dtype=str,
-                keep_default_na=False,
-                index_col=False,
-                skip_blank_lines=not blank_lines,
-                header=above if blank_lines else 0,
-            )
-        except pd.errors.ParserWarning as error:
-            raise InputError(
-                f"{path}: has more values in a row than names in its first line, which are {len(names)}; "
-                "give every column a name, and put nothing above the names"
-            ) from error
-    rows.columns = pd.Index(names)
-    return rows, above + 2
+    return pd.Series(cells, dtype="str")
 
 
-def _parquet(path: Path) -> "pd.DataFrame":
-    import pandas as pd
-
-    rows = pd.read_parquet(path)
-    _check_names(path, [str(name) for name in rows.columns])
-    return rows
-
-
-def _npz(path: Path) -> "pd.DataFrame":
-    import pandas as pd
-
-    columns: list[tuple[str, NDArray[Any]]] = []
-    with np.load(path, allow_pickle=False) as arrays:
-        for name in arrays:
-            array = arrays[name]
-            if array.ndim == 2:
-                columns += [(f"{name}{i}", array[:, i]) for i in range(array.shape[1])]
-            elif array.ndim == 1:
-                columns.append((name, array))
-    lengths = {len(column) for _, column in columns}
-    if len(lengths) != 1:
-        raise InputError(f"{path}: must have arrays (N,) or (N, D) of one N, and has N = {sorted(lengths) or 'none'}")
-    _check_names(path, [name for name, _ in columns])
-    return pd.DataFrame(dict(columns))
-
-
-def _check_names(path: Path, names: Sequence[str]) -> None:
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
-        raise InputError(f"{path}: two columns are called {twice!r}; give each a name of its own")
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _parsed(column: "pd.Series[Any]", *, comma: bool) -> _Numbers:
-    """Numbers of a column, and where it has text. `comma`: 1,5 is a number too."""
-    import pandas as pd
-
-    if pd.api.types.infer_dtype(column, skipna=True) == "decimal":  # of databases
-        column = pd.to_numeric(column)
-    if pd.api.types.is_complex_dtype(column):
-        return np.full(len(column), np.nan), np.ones(len(column), dtype=bool)
-    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
-        found = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        return found, np.zeros(len(found), dtype=bool)
-    if not pd.api.types.is_string_dtype(column):
-        return np.full(len(column), np.nan), column.notna().to_numpy(dtype=bool)
-    if len(column) > _HEAD and (text := _parsed(column.iloc[:_HEAD], comma=comma)[1]).any():
-        return np.full(len(column), np.nan), np.pad(text, (0, len(column) - _HEAD))  # the first text is all it takes
-    stripped = column.astype("str").str.strip()
-    missing = (column.isna() | stripped.str.lower().isin(_NO_VALUE)).to_numpy(dtype=bool)
-    found = pd.to_numeric(stripped, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-    text = np.isnan(found) & ~missing
-    if comma and text.any():
-        point = pd.to_numeric(stripped[text].str.replace(",", "."), errors="coerce")
-        found[text] = point.to_numpy(dtype=np.float64, na_value=np.nan)
-        text = np.isnan(found) & ~missing
-    return found, text
+def _array(values: Any) -> NDArray[Any]:
+    """Of NumPy's own kinds: what has no value is NaN, or empty text."""
+    if isinstance(values, np.ndarray):
+        return values
+    present = ~np.asarray(values.isna())
+    if not isinstance(values[int(present.argmax())], str):
+        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.array([str(value) if there else "" for value, there in zip(values, present, strict=True)])

@@ -26,8 +26,8 @@ METHODS = Plugins(
     },
     group="transduce.fair_methods",
 )
-DECIDED = (*clustering.methods.DECIDED, "fairness_weight", "max_error", "min_balance")
-"""Parameters that whoever runs a method decides, and that are no part of it."""
+DECIDED = (*clustering.methods.DECIDED, "fairness_weight", "max_error", "min_balance", "missing")
+"""Parameters that whoever runs a method decides, and that are no part of it: a data set knows what it lacks."""
 UNFAIR = {"kmeans": "fair_kmeans", "kmedian": "fair_kmedian", "ncut": "fair_ncut"}
 """Objectives, and the method that lowers each of them without fairness where its weight is 0."""
 

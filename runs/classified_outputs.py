@@ -2,12 +2,12 @@
 
 import csv
 import io
-import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clustering.errors import InputError
+from clustering.spreadsheets import as_text
 from fsl.few_shot_classifier import FORMAT
 from fsl.named_strategies import said_of
 from fsl.tensor_files import read_tensors
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from runs.tracking import Tracker
 
 COLUMNS = ("picture", "class", "confidence")
-FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")  # how begins what a spreadsheet calculates; numbers are none
 
 
 class Written(NamedTuple):
@@ -118,18 +117,13 @@ def predictions(result: Classified) -> str:
     lines = csv.writer(stream, lineterminator="\n")
     lines.writerow([*COLUMNS, *(f"p({name})" for name in result.classes)])
     rows = dict(zip(result.query.kept.tolist(), zip(result.labels, result.probabilities, strict=True), strict=True))
-    for place, name in enumerate(_marked(name, "./") for name in result.all_names):
+    for place, name in enumerate(as_text(name, "./") for name in result.all_names):
         if place not in rows:
             lines.writerow([name, *[""] * (2 + len(result.classes))])
             continue
         label, chances = rows[place]
-        lines.writerow([name, _marked(label, "'"), f"{chances.max():.6f}", *(f"{chance:.6f}" for chance in chances)])
+        lines.writerow([name, as_text(label), f"{chances.max():.6f}", *(f"{chance:.6f}" for chance in chances)])
     return _writable(stream.getvalue())
-
-
-def _marked(name: str, mark: str) -> str:
-    """A name that is no formula to a spreadsheet."""
-    return f"{mark}{name}" if FORMULA.match(name) else name
 
 
 def said(result: Classified) -> list[str]:

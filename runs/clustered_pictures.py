@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from clustering.errors import InputError
+from clustering.spreadsheets import as_text
 from runs.cluster_config import ClusterConfig
 from runs.clustering_results import named_clusters
 from runs.clustering_trials import known_labels
@@ -59,7 +60,7 @@ def write_pictures(result: "Clustered", store: "Store") -> Path:
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
     for file, label, sure in zip(data.names, labels, confidence.tolist(), strict=True):
-        table.writerow([file, label, "" if np.isnan(sure) else f"{sure:.4f}"])
+        table.writerow([as_text(file, "./"), as_text(str(label)), "" if np.isnan(sure) else f"{sure:.4f}"])
     stem = f"{FOLDER}-{short(result.config.method)}-{result.n_clusters}-{result.identity[:6]}.csv"
     path = Path(result.config.output) if result.config.output else store.root / "clusters" / stem
     with store.watched():

@@ -11,6 +11,7 @@ from clustering.errors import InputError
 from runs.fair_config import FairConfig
 from runs.overrides import spell, write
 from runs.store import write_text
+from runs.table_columns import TableColumns
 from runs.table_outputs import (
     Written,
     check_clusters,
@@ -29,15 +30,16 @@ if TYPE_CHECKING:
     from runs.store import Store
 
 ADDED = ("cluster",)
-OURS = {"numeric_bins": "bins=4", "missing": "blanks=own_group"}  # of a method: what does it for a table
+OURS = {"numeric_bins": "bins=4"}  # of a method: what does it for a table
 MORE = 10.0  # times the largest weight is what to try next
 
 Fit = Callable[[FairConfig], "FairResult"]
 """Clusters one config, or takes it from the record."""
 
 
-def check_fair_tables(configs: Sequence[FairConfig]) -> None:
-    """That tables can be clustered and the files written: to be asked before anything is done.
+def check_fair_tables(configs: Sequence[FairConfig]) -> list[TableColumns]:
+    """That tables can be clustered and the files written: to be asked before anything is done. Gives what is done with
+    their columns, each answer once.
 
     Raises:
         InputError: a table that cannot be used, or has a column `cluster` already; no number of clusters, or more than
@@ -45,6 +47,7 @@ def check_fair_tables(configs: Sequence[FairConfig]) -> None:
             cannot be written.
     """
     check_outputs(configs)
+    columns: list[TableColumns] = []
     for config in filter(is_table, configs):
         for name, instead in OURS.items():
             if config.method.options.get(name) not in (None, "error"):
@@ -54,10 +57,13 @@ def check_fair_tables(configs: Sequence[FairConfig]) -> None:
         _check_target(config, attributes)
         contents = table.contents()
         check_files(config, contents.file, ADDED)
+        if (told := TableColumns.of(contents)) not in columns:
+            columns.append(told)
         check_clusters(contents, config.n_clusters)
         if config.n_clusters and config.method.options.get("small_groups") == "error":
             for own in attributes:
                 _check_smallest(str(contents.file.path), own, config.n_clusters)
+    return columns
 
 
 def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str], fit: Fit) -> Written:
@@ -84,10 +90,10 @@ def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str
         unfair = fit(_unfair(result)).found.labels[:1]
         weights, labels, chosen = [0.0, *weights], np.concatenate([unfair, labels]), chosen + 1
         settled = [True, *settled]
-    written = places(config, result.n_clusters, result.identity, contents.file, store)
+    written = places(config, result.n_clusters, result.identity, contents, store)
     with store.watched():
         written.rows.parent.mkdir(parents=True, exist_ok=True)
-        contents.file.save(written.rows, {"cluster": labels[chosen].astype(np.int64)})
+        contents.file.save(written.rows, {"cluster": labels[chosen].astype(np.int64)}, contents.rows)
         page = FairFound(
             contents=contents,
             attributes=_attributes(config, table),

@@ -11,6 +11,7 @@ from runs.clustering_trials import known_labels
 from runs.lineage import short
 from runs.overrides import spell
 from runs.store import write_text
+from runs.table_columns import TableColumns
 from runs.table_outputs import (
     Written,
     check_clusters,
@@ -32,21 +33,26 @@ ADDED = ("cluster", "confidence")
 OTHERS = ("slk_means", "slk_mean_shift")  # methods to try where groups hang on the start: one, or else the other
 
 
-def check_tables(configs: Sequence[ClusterConfig]) -> None:
-    """That tables can be clustered and the files written: to be asked before anything is done.
+def check_tables(configs: Sequence[ClusterConfig]) -> list[TableColumns]:
+    """That tables can be clustered and the files written: to be asked before anything is done. Gives what is done with
+    their columns, each answer once.
 
     Raises:
         InputError: a table that cannot be used, or has the added columns already; no number of clusters, or more than
             there are different rows; an output without a table, for several configs, or that cannot be written.
     """
     check_outputs(configs)
+    columns: list[TableColumns] = []
     for config in filter(is_table, configs):
         table = _table(config)
         contents = table.contents()
         check_files(config, contents.file, ADDED)
+        if (told := TableColumns.of(contents)) not in columns:
+            columns.append(told)
         unnamed = table.label is None and not isinstance(config.asked_labels(), str)  # whose classes say how many
         if config.n_clusters is not None or unnamed:
             check_clusters(contents, config.n_clusters)
+    return columns
 
 
 def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> Written:
@@ -69,11 +75,11 @@ def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> 
         confidence = np.full(len(labels), np.nan, dtype=np.float32)
     known = None if result.config.asked_labels() is None else known_labels(result.config, table.read())
     others = [trials.labels[i].astype(np.int64) for i in np.flatnonzero(trials.given) if i != trials.chosen]
-    written = places(result.config, result.n_clusters, result.identity, contents.file, store)
+    written = places(result.config, result.n_clusters, result.identity, contents, store)
     with store.watched():
         written.rows.parent.mkdir(parents=True, exist_ok=True)
         named = {"cluster": named_clusters(labels, known), "confidence": np.round(confidence, 4)}
-        contents.file.save(written.rows, named)
+        contents.file.save(written.rows, named, contents.rows)
         found = Found(
             contents=contents,
             labels=labels,
@@ -89,7 +95,9 @@ def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> 
                 if 2 <= count <= len(labels)
             },
             output=written.rows.name,
-            classes=None if table.label is None else contents.file.column(table.label).astype("str").to_numpy(),
+            classes=None
+            if table.label is None
+            else contents.file.column(table.label).astype("str").to_numpy()[contents.rows],
             told=_told(result.config, known),
             names=() if known is None else known.class_names,
             facts={

@@ -4,11 +4,12 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from clustering.errors import InputError
 from runs.groups import Choice, comment
 from runs.lineage import short
+from runs.table_columns import TableColumns
 
 if TYPE_CHECKING:
     from clustering.datasets.table import Contents
@@ -42,10 +43,15 @@ class TableConfig(Protocol):
 
 @dataclass(frozen=True)
 class Written:
-    """The two files of a clustered table."""
+    """The two files of a clustered table, and what was done with its columns."""
 
     rows: Path
     page: Path
+    columns: TableColumns
+
+    def record(self) -> dict[str, Any]:
+        """It, for JSON."""
+        return {"rows": str(self.rows), "page": str(self.page), "columns": self.columns.record()}
 
 
 def is_table(config: TableConfig) -> bool:
@@ -88,15 +94,13 @@ def check_clusters(contents: "Contents", clusters: int | None) -> None:
     Raises:
         InputError: it was not said how many, or there are fewer different rows.
     """
-    import pandas as pd
-
     if clusters is None:
         raise InputError(
             f"{contents.file.path}: say how many clusters to find; add n_clusters=3, say, and try others when you "
             "have seen the page about these"
         )
     for values in (contents.values[:1000], contents.values):  # of which the first thousand may do
-        distinct = len(pd.DataFrame(values).drop_duplicates())
+        distinct = len({row.tobytes() for row in values + 0.0})  # -0.0 is 0.0
         if distinct >= clusters:
             return
     raise InputError(
@@ -104,14 +108,16 @@ def check_clusters(contents: "Contents", clusters: int | None) -> None:
     )
 
 
-def places(config: TableConfig, clusters: int, identity: str, file: "RowFile", store: "Store") -> Written:
+def places(config: TableConfig, clusters: int, identity: str, contents: "Contents", store: "Store") -> Written:
     """Where the rows and the page are written: where the config says, or in the results."""
+    columns = TableColumns.of(contents)
     if config.output is not None:
         rows = Path(config.output)
-        return Written(rows, _page_beside(rows))
-    own, ending = stem_and_ending(file.path)
+        return Written(rows, _page_beside(rows), columns)
+    own, ending = stem_and_ending(contents.file.path)
     stem = f"{own}-{short(config.method)}-{clusters}-{identity[:6]}"
-    return Written(store.root / "clusters" / f"{stem}{ending}", store.root / "clusters" / f"{stem}.html")
+    folder = store.root / "clusters"
+    return Written(folder / f"{stem}{ending}", folder / f"{stem}.html", columns)
 
 
 def method_name(config: TableConfig) -> str:

@@ -21,6 +21,7 @@ class Dataset(NamedTuple):
         names: of the points, where they have some: N files, say.
         told: (N,) bool, whether a point's class had a part in its values: nothing is judged by it; None where it is so
             of none.
+        kept: (M,) bool, which rows of the file are points, in their order; None: all.
     """
 
     values: Any
@@ -31,6 +32,7 @@ class Dataset(NamedTuple):
     channels: int = 1
     names: tuple[str, ...] = ()
     told: NDArray[np.bool_] | None = None
+    kept: NDArray[np.bool_] | None = None
 
 
 class Source(Protocol):

@@ -1,6 +1,7 @@
-"""A table of one's own: rows to be clustered by columns of numbers, and fair about others."""
+"""A table of one's own: rows to be clustered by some columns, and fair about others."""
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.datasets.files import fingerprint_of
-from clustering.datasets.table import Contents
+from clustering.datasets.table import Contents, Missing
 from clustering.datasets.table import Table as Rows
 from clustering.errors import InputError
 from clustering.parameters import validate
 from clustering.row_files import RowFile
 from fairness.datasets.dataset import FairDataset
 
-RECIPE = 2  # raised whenever the same file gives other points or groups
+RECIPE = 3  # raised whenever the same file gives other points or groups
 NUMBERS = 20  # different ones of a column that are groups by themselves, at most
 VALUES = 100  # likewise of text
 NOT_GIVEN = "not given"
@@ -41,17 +42,23 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a CSV, Parquet or NumPy file, by columns of numbers, and the groups of people that they belong to.
+    """Rows of a CSV, Parquet or NumPy file, by some of their columns, and the groups of people that they belong to.
 
     Attributes:
         path: the file. No part of a run's identity; what is in it is.
-        columns: names of those to cluster by; empty: all that have numbers, less the sensitive ones, those that are the
-            same in every row, and those that count the rows. A sensitive one is used where it is named.
+        columns: names of those to cluster by; empty: all with numbers, dates or at most 50 categories, less the
+            sensitive ones, those that are the same in every row, and those that count the rows. A sensitive one is used
+            where it is named.
         sensitive: names of the columns with the groups; of several, each counts for itself.
         bins: of sensitive columns with more different numbers than that: one number, so many groups of about
             equally many rows; several, the numbers that groups reach up to. Empty: each value is a group.
-        blanks: rows without a sensitive value are an "error", or a group of their own ("own_group").
-        scale: "standard": columns less their mean, over their standard deviation; None: as they are.
+        missing_sensitive: rows without a sensitive value are an "error", a group of their own ("own_group"), or left
+            out ("drop").
+        spellings: groups that differ in case or blanks alone, as Female and female, are an "error", one group
+            ("merge", by the most frequent spelling), or several ("keep").
+        scale: "standard": columns less their mean, over their standard deviation, which for categories is the root of
+            the variances of their numbers, summed; None: as they are.
+        missing: as of `clustering.datasets.table.Table`.
     """
 
     name: ClassVar[str] = "table"
@@ -60,8 +67,10 @@ class Table:
     columns: tuple[str, ...] = ()
     sensitive: tuple[str, ...] = ()
     bins: tuple[float, ...] = ()
-    blanks: Literal["error", "own_group"] = "error"
+    missing_sensitive: Literal["error", "own_group", "drop"] = "error"
+    spellings: Literal["error", "merge", "keep"] = "error"
     scale: Literal["standard"] | None = "standard"
+    missing: Missing = "error"
 
     def __post_init__(self) -> None:
         for name in ("columns", "sensitive"):
@@ -89,7 +98,7 @@ class Table:
         contents = self.contents()
         return FairDataset(
             self._rows.points(contents),
-            contents.columns,
+            tuple(feature.name for feature in contents.features),
             {own.column: pd.Categorical(own.values, categories=own.names, ordered=True) for own in attributes},
         )
 
@@ -97,37 +106,48 @@ class Table:
         """The rows that are clustered, in their own units.
 
         Raises:
-            InputError: as of `clustering.datasets.table.Table`.
+            InputError: as of `clustering.datasets.table.Table`; a sensitive column that is not there.
         """
-        return self._rows.contents(without=dict.fromkeys(self.sensitive, "the clusters are to be fair about it"))
+        leave = None
+        if self.missing_sensitive == "drop":
+            file = RowFile.read(self._rows.file())
+            leave = np.any([_gaps(file, name) for name in self.sensitive], axis=0)
+        return self._rows.contents(dict.fromkeys(self.sensitive, "the clusters are to be fair about it"), leave)
 
     def attributes(self) -> list[Attribute]:
-        """The sensitive columns.
+        """The sensitive columns, of the rows that are clustered.
 
         Raises:
-            InputError: none, one that is not there, has no value in a row, one value in all, or too many of them.
+            InputError: none, one that is not there, has no value in a row, one value in all, too many of them, or one
+                in several spellings.
         """
         file = RowFile.read(self._rows.file())
         if not self.sensitive:
+            names = ", ".join(file.names[:20]) + ", ..." * (len(file.names) > 20)
             raise InputError(
                 f"{file.path}: say which column has the groups that clusters are to be fair about; add "
-                f"sensitive=COLUMN, one of {', '.join(file.names)}"
+                f"sensitive=COLUMN, one of {names}"
             )
         twice = next((name for name, count in Counter(self.sensitive).items() if count > 1), None)
         if twice is not None:
             raise InputError(f"sensitive: {twice!r} is there twice")
-        return [self._attribute(file, name) for name in self.sensitive]
+        for name in self.sensitive:
+            self._check_gaps(file, name, _gaps(file, name))
+        if "drop" not in (self.missing, self.missing_sensitive):
+            return [self._attribute(file, name, np.arange(len(file.rows))) for name in self.sensitive]
+        rows = self.contents().rows
+        return [self._attribute(file, name, rows) for name in self.sensitive]
 
     @property
     def _rows(self) -> Rows:
-        return Rows(self.path, self.columns, scale=self.scale)
+        return Rows(self.path, self.columns, scale=self.scale, missing=self.missing)
 
-    def _attribute(self, file: RowFile, name: str) -> Attribute:
-        texts, gaps = file.categories(name)
-        numbers = file.numbers(name) if file.numeric(name) else None
-        if numbers is not None:
-            gaps = np.isnan(numbers)
-        self._check_gaps(file, name, gaps)
+    def _attribute(self, file: RowFile, name: str, rows: NDArray[np.intp]) -> Attribute:
+        texts, gaps = file.categories(name)[0][rows], _gaps(file, name)[rows]
+        numbers = file.numbers(name)[rows] if file.numeric(name) else None
+        if numbers is None:
+            texts = texts.copy()
+            texts[~gaps] = self._spelt(file, name, texts[~gaps])
         names, first, codes = np.unique(
             (texts if numbers is None else numbers)[~gaps], return_index=True, return_inverse=True
         )
@@ -148,15 +168,38 @@ class Table:
             )
         return Attribute(name, values.astype(np.str_), tuple(groups))
 
+    def _spelt(self, file: RowFile, name: str, texts: NDArray[np.str_]) -> NDArray[np.str_]:
+        """Texts with one spelling of each group, if that is asked for.
+
+        Raises:
+            InputError: groups that differ in their spelling alone, and nobody said what becomes of them.
+        """
+        if self.spellings == "keep":
+            return texts
+        counts = Counter(texts.tolist())
+        alike: dict[str, list[str]] = {}
+        for text in sorted(counts, key=lambda text: (-counts[text], text)):
+            alike.setdefault(" ".join(unicodedata.normalize("NFKC", text).casefold().split()), []).append(text)
+        several = [spellings for spellings in alike.values() if len(spellings) > 1]
+        if several and self.spellings == "error":
+            named = " and ".join(f"{text!r} ({counts[text]:,})" for text in several[0][:4])
+            raise InputError(
+                f"{file.path}: sensitive column {name!r} has {named}, which differ in case or blanks alone. Say "
+                "whether they are one group: spellings=merge takes them as one, spellings=keep as several"
+            )
+        one = {text: spellings[0] for spellings in alike.values() for text in spellings}
+        return np.array([one[text] for text in texts.tolist()], dtype=texts.dtype)
+
     def _check_gaps(self, file: RowFile, name: str, gaps: NDArray[np.bool_]) -> None:
         if gaps.all():
             raise InputError(f"{file.path}: sensitive column {name!r} has no values")
-        if gaps.any() and self.blanks == "error":
+        if gaps.any() and self.missing_sensitive == "error":
             rows = int(gaps.sum())
             more = f"; {rows:,} of {len(gaps):,} rows are like that" if rows > 1 else ""
             raise InputError(
                 f"{file.path}: sensitive column {name!r} has no value in row {int(gaps.argmax()) + 1}{more}. Fill it "
-                "in, delete such rows, or make them a group of their own with blanks=own_group"
+                "in, make them a group of their own with missing_sensitive=own_group, or leave them out with "
+                "missing_sensitive=drop"
             )
 
     @property
@@ -173,6 +216,13 @@ class Table:
         kept, codes = np.unique(found, return_inverse=True)
         names = _interval_names(edges.tolist(), whole=bool((numbers % 1 == 0).all()))
         return np.array(names)[kept], codes
+
+
+def _gaps(file: RowFile, name: str) -> NDArray[np.bool_]:
+    """(N,) where a column has no value."""
+    if file.numeric(name):
+        return np.isnan(file.numbers(name))
+    return file.categories(name)[1]
 
 
 def _check_few(file: RowFile, name: str, different: int, *, numeric: bool) -> None:

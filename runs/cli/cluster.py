@@ -52,7 +52,8 @@ def run(flags: Flags, console: Console) -> int:
     from runs.own_table import check_tables, write_outputs
     from runs.table_outputs import is_table, typed
 
-    check_tables(configs)
+    for columns in check_tables(configs):
+        columns.say(console.note)
     for config in filter(is_folder, configs):
         check_pictures(config)
     session = Session(configs, console)
@@ -164,5 +165,5 @@ def _record(result: "Clustered", files: "Written | None") -> dict[str, Any]:
         "identity": result.identity,
         "run": result.run_id,
         "reused": result.reused,
-        **({} if files is None else {"rows": str(files.rows), "page": str(files.page)}),
+        **({} if files is None else files.record()),
     }

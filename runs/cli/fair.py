@@ -49,7 +49,8 @@ def run(flags: Flags, console: Console) -> int:
     from runs.own_fair_table import check_fair_tables, write_fair_outputs
     from runs.table_outputs import is_table, typed
 
-    check_fair_tables(configs)
+    for columns in check_fair_tables(configs):
+        columns.say(console.note)
     session = Session(configs, console)
     if flags.dry_run:
         session.show_plan()
@@ -141,5 +142,5 @@ def _record(result: "FairResult", figure: "LoggedFigure", files: "Written | None
         "run": result.run_id,
         "picture": str(figure.files[0]),
         "reused": result.reused,
-        **({} if files is None else {"rows": str(files.rows), "page": str(files.page)}),
+        **({} if files is None else files.record()),
     }

@@ -14,7 +14,7 @@ from fairness.datasets.table import Attribute
 from fairness.groups import groups_of
 from fairness.objectives import distances_to_means
 from runs.report.fair_words import farther
-from runs.report.group_words import described, in_a_line
+from runs.report.group_words import described, in_a_line, kinds
 
 SHOWN = 8  # groups of an attribute that have bars, at most: those that are farthest from what they should be
 NOTICED = 0.01  # of a share: less is no difference to a reader
@@ -215,9 +215,11 @@ class Change:
 
     def clusters(self) -> list[Cluster]:
         """All that have rows, with fairness."""
+        contents = self._found.contents
+        features, names = kinds(contents), [feature.name for feature in contents.features]
         lines = {
-            profile.cluster: in_a_line(described(profile))
-            for profile in profiles(self._found.contents.values, self.after, self._found.contents.columns)
+            profile.cluster: in_a_line(described(profile, features))
+            for profile in profiles(contents.values, self.after, names, column_of=contents.column_of)
         }
         shown = self._shown()
         found = []

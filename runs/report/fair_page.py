@@ -6,6 +6,7 @@ from runs.report.fair_change import NOTICED, Change, FairFound
 from runs.report.fair_words import between, farther, of_hundred, weight_name
 from runs.report.group_words import number, percent
 from runs.report.rendering import environment
+from runs.table_columns import TableColumns
 
 
 def fair_page(found: FairFound) -> str:
@@ -22,6 +23,7 @@ def fair_page(found: FairFound) -> str:
             found=found,
             name=found.contents.file.path.name,
             columns=found.contents.columns,
+            table_columns=TableColumns.of(found.contents),
             rows=change.rows,
             whole=change.whole,
             asked=change.asked,

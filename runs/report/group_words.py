@@ -1,8 +1,11 @@
 """What statistics say of groups of rows, in words for people who do not know statistics."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
+from clustering.cells import date_of
+from clustering.datasets.table import Contents
 from clustering.profiles import Profile, Trait
 
 SMALL, MEDIUM, LARGE = 0.2, 0.5, 0.8  # standard deviations (Cohen 1988)
@@ -17,13 +20,48 @@ APART = (  # by the mean silhouette (Kaufman and Rousseeuw 1990, p. 88)
 
 
 @dataclass(frozen=True)
+class Kind:
+    """What a number of each row is, to a reader: a number, a date, or whether the row has a value of a column.
+
+    Attributes:
+        column: its name.
+        of: "share" of a column that has only 0 and 1, "category" of one with words.
+        value: what a share is the share of.
+    """
+
+    column: str
+    of: Literal["number", "date", "share", "category"] = "number"
+    value: str = "1"
+
+
+def kinds(contents: Contents) -> dict[str, Kind]:
+    """What each number of a table's rows is, by its name."""
+    found = {}
+    for j, feature in enumerate(contents.features):
+        if feature.kind == "categories":
+            found[feature.name] = Kind(feature.column, "category", feature.category)
+        elif feature.kind == "dates":
+            found[feature.name] = Kind(feature.column, "date")
+        else:
+            share = bool(((contents.values[:, j] == 0) | (contents.values[:, j] == 1)).all())
+            found[feature.name] = Kind(feature.column, "share" if share else "number")
+    return found
+
+
+@dataclass(frozen=True)
 class Phrase:
-    """How a group differs in one column: `words` such as "much higher", then the averages."""
+    """How a group differs in one column: `words` such as "much higher", then the averages, or the shares of a value.
+
+    Attributes:
+        heading: the column, and the value that shares are of.
+    """
 
     column: str
     words: str
     inside: str
     outside: str
+    heading: str
+    share: bool
 
 
 def number(value: float) -> str:
@@ -44,39 +82,42 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %"
 
 
-def compared(trait: Trait, *, share: bool = False) -> Phrase:
+def compared(trait: Trait, kind: Kind | None = None) -> Phrase:
     """One column of a group in words.
 
     Args:
-        share: the column has only 0 and 1, so that its average is how many have a 1.
+        kind: None: a number by the trait's name.
     """
+    kind = kind or Kind(trait.column)
     size = abs(trait.difference)
-    show = percent if share else number
+    share = kind.of in ("share", "category")
+    show = percent if share else date_of if kind.of == "date" else number
     if size < SMALL:
         words = "about the same"
     else:
         extent = "slightly " if size < MEDIUM else "" if size < LARGE else "much "
-        high, low = ("more often 1", "less often 1") if share else ("higher", "lower")
-        words = extent + (high if trait.difference > 0 else low)
-    return Phrase(trait.column, words, show(trait.inside), show(trait.outside))
+        more = f"more often {kind.value}" if share else "later" if kind.of == "date" else "higher"
+        less = f"less often {kind.value}" if share else "earlier" if kind.of == "date" else "lower"
+        words = extent + (more if trait.difference > 0 else less)
+    heading = f"{kind.column}: {kind.value}" if kind.of == "category" else kind.column
+    return Phrase(kind.column, words, show(trait.inside), show(trait.outside), heading, share)
 
 
-def described(profile: Profile, shares: Collection[str] = ()) -> list[Phrase]:
+def described(profile: Profile, kinds: Mapping[str, Kind] | None = None) -> list[Phrase]:
     """The columns that mark a group out, the clearest first; none where it is in all of them like the others.
 
     Args:
-        shares: columns that have only 0 and 1.
+        kinds: what each trait is, by its name; None: all are numbers.
     """
     marked = [trait for trait in profile.traits if abs(trait.difference) >= SMALL]
     clear = [trait for trait in marked if abs(trait.difference) >= MEDIUM] or marked
-    return [compared(trait, share=trait.column in shares) for trait in clear[:NAMED]]
+    return [compared(trait, (kinds or {}).get(trait.column)) for trait in clear[:NAMED]]
 
 
 def in_a_line(phrases: Sequence[Phrase]) -> str:
     """Such as "much higher income, lower age"."""
     return ", ".join(
-        f"{phrase.column} {phrase.words}" if "often" in phrase.words else f"{phrase.words} {phrase.column}"
-        for phrase in phrases
+        f"{phrase.column} {phrase.words}" if phrase.share else f"{phrase.words} {phrase.column}" for phrase in phrases
     )
 
 

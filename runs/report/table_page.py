@@ -9,11 +9,23 @@ from markupsafe import Markup
 from numpy.typing import NDArray
 
 from clustering.datasets.table import Contents
-from clustering.profiles import Profile, agreement, principal_plane, profiles
+from clustering.profiles import Profile, agreement, principal_plane, profiles, spreads
 from clustering.streams import stream
-from runs.report.group_words import SETTLED, Phrase, compared, described, in_a_line, percent, separation, stability
+from runs.report.group_words import (
+    SETTLED,
+    Kind,
+    Phrase,
+    compared,
+    described,
+    in_a_line,
+    kinds,
+    percent,
+    separation,
+    stability,
+)
 from runs.report.rendering import environment
 from runs.report.scatter import Mark, scatter
+from runs.table_columns import TableColumns
 
 DOTS = 1_500  # rows in the picture, and in the silhouette, at most
 COMPARED = 12  # columns of a group's table, at most
@@ -27,7 +39,7 @@ class Found:
 
     Attributes:
         contents: the table.
-        labels: (N,) the cluster of each row, -1 of one that is in none.
+        labels: (N,) the cluster of each row of the contents, -1 of one that is in none.
         confidence: (N,) how sure it is, in [0, 1], NaN where the method does not say.
         others: labels from other starts of the same method; empty where there was one.
         clusters: how many were asked for.
@@ -90,13 +102,15 @@ def table_page(found: Found) -> str:
     Args:
         found: at least two rows.
     """
-    values, labels = found.contents.values, found.labels
-    known = [profile for profile in profiles(values, labels, found.contents.columns) if profile.cluster >= 0]
-    shares = [name for j, name in enumerate(found.contents.columns) if np.isin(values[:, j], (0, 1)).all()]
-    groups = [_group(found, place, profile, shares) for place, profile in enumerate(known)]
+    contents, labels = found.contents, found.labels
+    values, column_of = contents.values, contents.column_of
+    names = [feature.name for feature in contents.features]
+    known = [profile for profile in profiles(values, labels, names, column_of=column_of) if profile.cluster >= 0]
+    features = kinds(contents)
+    groups = [_group(found, place, profile, features) for place, profile in enumerate(known)]
     order = {group.cluster: place for place, group in enumerate(groups)}
     sample = _sample(len(labels))
-    plane, kept = principal_plane(values[sample])
+    plane, kept = principal_plane(values[sample], column_of)
     places = np.array([order.get(int(label), len(groups)) for label in labels[sample]])
     same = agreement(labels, found.others) if found.others else None
     sure = found.confidence[~np.isnan(found.confidence)]
@@ -114,7 +128,7 @@ def table_page(found: Found) -> str:
             picture=scatter(plane, places, [*(str(group.cluster) for group in groups), ""], _alt(groups)),
             dots=len(sample),
             kept=percent(kept),
-            separation=_separation(values[sample], labels[sample]),
+            separation=_separation(values[sample], labels[sample], column_of),
             same=None if same is None else percent(float(same.mean())),
             stable=None if same is None else stability(float(same.mean())),
             hangs=same is not None and float(same.mean()) < SETTLED,
@@ -123,21 +137,22 @@ def table_page(found: Found) -> str:
             says=len(sure) > 0,
             doubtful=_doubtful(found),
             crossed=_crossed(found, groups),
-            unused=_unused(found.contents),
+            table_columns=TableColumns.of(contents),
+            width=len(names),
             percent=percent,
             named=dict(enumerate(found.names)),
         )
     )
 
 
-def _group(found: Found, place: int, profile: Profile, shares: Sequence[str]) -> Group:
-    phrases = described(profile, shares)
+def _group(found: Found, place: int, profile: Profile, features: Mapping[str, Kind]) -> Group:
+    phrases = described(profile, features)
     return Group(
         profile,
         Mark.of(place).svg(),
         in_a_line(phrases),
         tuple(phrases),
-        tuple(compared(trait, share=trait.column in shares) for trait in profile.traits[:COMPARED]),
+        tuple(compared(trait, features[trait.column]) for trait in profile.traits[:COMPARED]),
         tuple(_row(found, row) for row in profile.typical),
     )
 
@@ -150,19 +165,11 @@ def _shown(contents: Contents) -> list[str]:
     return [name for name in names if name in kept]
 
 
-def _unused(contents: Contents) -> dict[str, list[str]]:
-    """Columns that were left out, by the reason."""
-    found: dict[str, list[str]] = {}
-    for name, why in contents.left_out.items():
-        found.setdefault(why, []).append(name)
-    return found
-
-
 def _row(found: Found, row: int) -> Row:
-    line = found.contents.file.rows.iloc[row]
-    cells = (str(line.iloc[found.contents.file.names.index(name)]) for name in _shown(found.contents))
+    place = int(found.contents.rows[row])  # in the file
+    cells = (str(found.contents.file.column(name).iloc[place]) for name in _shown(found.contents))
     short = tuple(cell if len(cell) <= 40 else f"{cell[:39]}…" for cell in cells)
-    return Row(row + 1, short, int(found.labels[row]), float(found.confidence[row]))
+    return Row(place + 1, short, int(found.labels[row]), float(found.confidence[row]))
 
 
 def _doubtful(found: Found) -> list[Row]:
@@ -179,13 +186,13 @@ def _sample(rows: int) -> NDArray[np.intp]:
     return np.sort(stream(0, "picture of a table").choice(rows, DOTS, replace=False))
 
 
-def _separation(values: NDArray[np.floating], labels: NDArray[np.integer]) -> str:
+def _separation(values: NDArray[np.floating], labels: NDArray[np.integer], column_of: NDArray[np.intp]) -> str:
     """How far the groups are apart, in words; empty where there is one, or as many as rows."""
     from sklearn.metrics import silhouette_score
 
     if not 2 <= len(np.unique(labels)) < len(labels):
         return ""
-    spread = values.std(axis=0)
+    spread = spreads(values, column_of)
     return separation(float(silhouette_score(values / np.where(spread > 0, spread, 1.0), labels)))
 
 

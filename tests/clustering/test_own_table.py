@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from clustering.cells import numbers_of
 from clustering.datasets.dataset import check
 from clustering.datasets.table import Table
 from clustering.errors import InputError
+from clustering.row_files import RowFile
 
 ROWS = "number,age,income,flag,city,same\n1,30,5e4,1,Rome,7\n2,50,3e4,0,Oslo,7\n3,40,4e4,0,Rome,7\n"
 
@@ -33,7 +35,7 @@ def test_columns_of_numbers_that_tell_something_are_used(table):
     contents = read.contents()
     assert contents.values[:, 0].tolist() == [30, 50, 40]
     assert contents.left_out == {"number": "counts the rows", "same": "the same in every row"}
-    assert Table(path=table()).contents().left_out["city"] == "text, or no values"
+    assert Table(path=table()).contents().columns == ("age", "income", "flag", "city")
 
 
 def test_columns_by_name_and_as_they_are(table):
@@ -63,7 +65,6 @@ def test_identity_is_of_the_content(table, tmp_path):
     ("text", "fields", "words"),
     [
         (ROWS, {"columns": ("incom",)}, "'incom'.*'income'"),
-        (ROWS, {"columns": ("city",)}, r"'city' .*row 1 \('Rome'\)"),
         (ROWS, {"columns": ("age", "same")}, "'same'"),
         (ROWS, {"columns": ("age", "age")}, "'age' .*twice"),
         (ROWS, {"columns": ("age",), "label": "age"}, "'age' .*label"),
@@ -76,6 +77,10 @@ def test_identity_is_of_the_content(table, tmp_path):
         ("a,b\nx,y\nz,w\n", {}, "no column .*'a'"),
         ("a,b\n1,2\n", {}, "one row"),
         ("a\n1\n3\n", {"label": "a"}, "label alone"),
+        (ROWS.replace("3,40", "x,40"), {"columns": ("number",)}, "'number' .* another in every row.*row 3 has 'x'"),
+        ("a,b\n1,2\n3,\n,4\n", {"missing": "drop"}, "2 of 3 rows lack a value"),
+        ("a,b\n1,2\n3,\n,4\n", {}, "missing=median .*missing=drop"),
+        (ROWS, {"missing": "zero"}, "missing must be one of"),
     ],
 )
 def test_what_cannot_be_used_says_why(table, text, fields, words):
@@ -89,3 +94,125 @@ def test_no_file(tmp_path):
             getattr(Table(), ask)()
         with pytest.raises(InputError, match=r"none\.csv"):
             getattr(Table(path=str(tmp_path / "none.csv")), ask)()
+
+
+def column(frame: dict, tmp_path: Path, **fields) -> tuple:
+    """The columns used and the contents of a table with one column of numbers besides."""
+    path = tmp_path / "t.csv"
+    rows = len(next(iter(frame.values())))
+    pd.DataFrame({"n": np.arange(rows) ** 2, **frame}).to_csv(path, index=False)
+    contents = Table(path=str(path), **fields).contents()
+    return contents.columns, contents
+
+
+def test_a_cell_of_text_in_a_column_of_numbers_is_named_by_row_and_value(tmp_path):
+    ages = [str(i % 60) for i in range(40)]
+    ages[16] = "forty"
+    columns, contents = column({"age": ages}, tmp_path)
+    assert columns == ("n",)
+    assert contents.mistakes == ("age",)
+    assert "'forty' in row 17" in contents.left_out["age"]
+    assert "missing=" in contents.left_out["age"]
+    with pytest.raises(InputError, match=r"'age'.*'forty' in row 17"):
+        column({"age": ages}, tmp_path, columns=("age",))
+
+
+@pytest.mark.parametrize(
+    ("cells", "why"),
+    [
+        (["ann", "bob", "cid", "dee"] * 15, None),
+        ([f"id{i}" for i in range(60)], "another in every row"),
+        ([f"w{i % 55}" for i in range(60)], "55 different values, at most 50"),
+        ([""] * 60, "no values"),
+        (["3/4/2020", "5/6/2020"] * 30, "two ways, as '3/4/2020'"),
+        (["2020-02-01", "2020-03-05"] * 29 + ["2020-04-01", "soon"], "'soon' in row 60"),
+        (["a"] * 60, "the same in every row"),
+    ],
+)
+def test_text_is_categories_unless_there_is_a_reason(tmp_path, cells, why):
+    columns, contents = column({"x": cells}, tmp_path)
+    assert ("x" in columns) == (why is None)
+    assert why is None or why in contents.left_out["x"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["1970-01-02", "1971-01-01", "1969-12-31"], [1, 365, -1]),
+        (["1.2.1970", "31.1.1970", "2.1.1970"], [31, 30, 1]),
+        (["31/1/1970", "1/2/1970", "2/1/1970"], [30, 31, 1]),
+        (["1/31/1970", "2/1/1970", "1/2/1970"], [30, 31, 1]),
+        (["1970-01-01 12:00", "1970-01-02 00:00", "1970-01-03 06:00:00"], [0.5, 1, 2.25]),
+    ],
+)
+def test_dates_are_days(tmp_path, cells, expected):
+    _, contents = column({"when": cells}, tmp_path, columns=("when",))
+    assert contents.features[0].kind == "dates"
+    np.testing.assert_allclose(contents.values[:, 0], expected)
+
+
+def test_dates_of_parquet_and_nested_values(tmp_path):
+    frame = pd.DataFrame({"n": [1, 5, 7], "day": pd.to_datetime(["2020-01-01", "2020-01-03", None])})
+    frame["plain"] = [stamp.date() for stamp in pd.to_datetime(["2020-01-01", "2020-01-03", "2020-01-05"])]
+    frame["list"], frame["record"] = [[1], [2, 3], []], [{"a": 1}, {"a": 2}, {"a": 3}]
+    frame["yes"] = pd.array([True, None, False], dtype="object")
+    frame["kind"] = pd.Categorical(["x", "y", "x"])
+    frame.to_parquet(tmp_path / "t.parquet")
+    contents = Table(path=str(tmp_path / "t.parquet"), missing="mean").contents()
+    assert contents.columns == ("n", "day", "plain", "yes", "kind")
+    np.testing.assert_allclose(contents.values[:, 1] - contents.values[0, 1], [0, 2, 1])
+    assert contents.values[:, 3].tolist() == [1, 0.5, 0]
+    assert "nor text" in contents.left_out["list"]
+    assert contents.filled == {"day": 1, "yes": 1}
+
+
+def test_a_column_of_categories_spreads_as_much_as_one_of_numbers(tmp_path):
+    """One-hot columns, each in its own standard deviation, would count a column once for each of its categories."""
+    generator = np.random.default_rng(0)
+    word, other = generator.choice(list("abcde"), 200), generator.choice(["no", "yes"], 200)
+    _, contents = column({"word": word, "other": other}, tmp_path)
+    table = Table(path=str(contents.file.path))
+    points = table.points(contents)
+    np.testing.assert_allclose(np.bincount(contents.column_of, points.var(axis=0)), 1)
+    # two categories are as far apart as the two values of a standardised column of 0 and 1
+    first, second = points[other == "no"][0, -2:], points[other == "yes"][0, -2:]
+    assert np.linalg.norm(first - second) == pytest.approx(1 / (other == "yes").std())
+
+
+def test_missing_values_are_dropped_or_filled(tmp_path):
+    text = "a,b,word\n1,10,x\n2,,y\n,30,x\n9,40,\n5,20,x\n"
+    (tmp_path / "t.csv").write_text(text)
+    build = lambda **fields: Table(path=str(tmp_path / "t.csv"), **fields).contents()  # noqa: E731
+    dropped = build(missing="drop", columns=("a", "b"))
+    assert dropped.rows.tolist() == [0, 3, 4]
+    mean, median, frequent = (build(missing=how) for how in ("mean", "median", "most_frequent"))
+    assert mean.values[2, 0] == 17 / 4
+    assert median.values[2, 0] == 3.5
+    assert frequent.values[2, 0] == 1
+    for found in (mean, median, frequent):
+        assert [feature.name for feature in found.features] == ["a", "b", "word = x", "word = y"]
+        assert found.values[3, 2:].tolist() == [1, 0]  # the most frequent word
+        assert found.filled == {"a": 1, "b": 1, "word": 1}
+        assert len(found.rows) == 5
+
+
+def test_numbers_are_what_they_were_before_there_were_categories(tmp_path):
+    """Mean and standard deviation by numpy, bit by bit."""
+    values = np.random.default_rng(0).normal(3, 5, (30, 4)).round(3)
+    pd.DataFrame(values, columns=list("abcd")).to_csv(tmp_path / "t.csv", index=False)
+    expected = ((values - values.mean(axis=0)) / values.std(axis=0)).astype(np.float32)
+    assert (Table(path=str(tmp_path / "t.csv")).read().values == expected).all()
+
+
+def test_a_block_of_columns_is_read_as_each_alone(tmp_path):
+    """Also where one has text, and where more columns are asked for than a block has."""
+    generator = np.random.default_rng(0)
+    frame = pd.DataFrame({f"c{i}": generator.normal(size=7) for i in range(400)})
+    frame["c9"], frame["c10"] = ["x", *map(str, range(6))], [2**53 + 1] * 6 + [3]
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    file = RowFile.read(tmp_path / "t.csv")
+    for name in frame:
+        numbers, text = numbers_of(file.column(name), comma=False)
+        found, seen = file.parsed(name)
+        np.testing.assert_array_equal(found, numbers)
+        np.testing.assert_array_equal(seen, text)

@@ -1,5 +1,6 @@
 """Tables in files: what is read is what stands there, what is written is what was read, and what cannot be says why."""
 
+import csv
 import gzip
 from decimal import Decimal
 from pathlib import Path
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from clustering.errors import InputError
 from clustering.row_files import RowFile
+from clustering.row_readers import MOST_COLUMNS
+from clustering.spreadsheets import as_text
 
 TEXT = 'id,name,size\n007,"a, b",1.50\n008,c,-2e3\n'
 
@@ -104,6 +107,10 @@ def test_arrays_are_columns(tmp_path):
         ("t.csv", b"a,b\n1,2,3\n", ["names .*2"]),
         ("t.csv", b"# of 2024\na,b\n1,2\n", ["above the names"]),
         ("t.csv", b"a,b\n1,2\n1,2,3\n", ["CSV", "line 3"]),
+        ("t.csv", b"a,,\n1,2,3\n", ["two columns have no name"]),
+        ("t.csv", b"a,b\n1,2\n3,\0\n", ["line 3 has a NUL byte"]),
+        ("t.csv", "a,b\n1,2\n".encode("utf-16"), ["UTF-8"]),
+        ("t.csv", ",".join(f"c{i}" for i in range(100_000)).encode(), ["100,000 columns", "10,000"]),
         ("t.csv", "a,ü\n1,2\n".encode("latin-1"), ["UTF-8"]),
         ("t.parquet", b"junk", ["Parquet"]),
         ("t.npz", b"junk", ["NumPy"]),
@@ -170,3 +177,50 @@ def test_output_is_refused_before_anything_is_lost(csv_file, tmp_path):
     with pytest.raises(InputError, match="'size' already"):
         rows.check_output(tmp_path / "o.csv", ["size"])
     assert csv_file.read_text() == TEXT
+
+
+def test_wide_files_of_other_kinds_are_refused_before_they_are_read(tmp_path):
+    np.savez(tmp_path / "t.npz", x=np.zeros((2, MOST_COLUMNS + 1), dtype=np.int8))
+    with pytest.raises(InputError, match="10,001 columns"):
+        RowFile.read(tmp_path / "t.npz")
+
+
+def test_text_that_is_added_is_no_formula_and_the_file_stays_as_it_is(tmp_path):
+    """The cells of a person's own file are theirs: a formula among them, blanks, a quote, a line end of either kind."""
+    cells = ["=1+1", " 007", 'a "b"', "x\ny", "x\ry", "@me", ""]
+    with (tmp_path / "t.csv").open("w", newline="") as file:
+        csv.writer(file, quoting=csv.QUOTE_ALL).writerows([["own"], *([cell] for cell in cells)])
+    rows = RowFile.read(tmp_path / "t.csv")
+    added = ["=1+1", "+x", "-x", "@x", "-1", "plain", "\tx"]
+    out = rows.save(tmp_path / "o.csv", {"cluster": np.array(added)})
+    with out.open(newline="") as file:
+        lines = list(csv.reader(file))[1:]
+    assert [line[0] for line in lines] == cells
+    assert [line[1] for line in lines] == ["'=1+1", "'+x", "'-x", "'@x", "-1", "plain", "'\tx"]
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+def test_rows_without_a_value_to_add_come_out_empty(tmp_path, ending):
+    path, frame = tmp_path / f"t.{ending}", pd.DataFrame({"a": [5, 6, 7]})
+    if ending == "npz":
+        np.savez(path, a=frame["a"].to_numpy())
+    else:
+        getattr(frame, f"to_{ending}")(path, **({"index": False} if ending == "csv" else {}))
+    rows = np.array([0, 2])
+    added = {"cluster": np.array([1, 0]), "name": np.array(["x", "y"]), "sure": np.array([0.5, 1], dtype=np.float32)}
+    out = RowFile.read(path).save(tmp_path / f"o.{ending}", added, rows)
+    if ending == "csv":
+        assert out.read_text() == "a,cluster,name,sure\n5,1,x,0.5\n6,,,\n7,0,y,1.0\n"
+        return
+    found = np.load(out) if ending == "npz" else pd.read_parquet(out)
+    assert found["a"].tolist() == [5, 6, 7]
+    assert [value for value in found["cluster"].tolist() if not pd.isna(value)] == [1, 0]
+    assert found["name"].tolist()[::2] == ["x", "y"]
+    assert np.isnan(found["sure"][1])
+
+
+@given(st.text(max_size=6))
+def test_what_is_made_text_is_never_a_formula(cell):
+    assert not as_text(cell).startswith(("=", "@", "\t", "\r"))
+    assert as_text(cell) in (cell, f"'{cell}")
+    assert as_text(as_text(cell)) == as_text(cell)

@@ -63,9 +63,9 @@ def test_the_order_of_numbers_is_not_that_of_text(table):
 
 def test_rows_without_a_value(table):
     text = "a,sex,n\n1,f,1\n2,,2\n3, m ,\n4,?,1\n5,none,2\n"
-    with pytest.raises(InputError, match=r"'sex' .*row 2; 2 of 5 rows .*blanks=own_group"):
+    with pytest.raises(InputError, match=r"'sex' .*row 2; 2 of 5 rows .*missing_sensitive=own_group"):
         table(text).read()
-    sex, n = table(text, sensitive=("sex", "n"), blanks="own_group").attributes()
+    sex, n = table(text, sensitive=("sex", "n"), missing_sensitive="own_group").attributes()
     assert sex.names == ("f", "m", "none", NOT_GIVEN)
     assert sex.values.tolist() == ["f", NOT_GIVEN, "m", NOT_GIVEN, "none"]
     assert n.names == ("1", "2", NOT_GIVEN)
@@ -77,7 +77,7 @@ def test_other_kinds_of_file(tmp_path):
         {"a": [1, 2, 3, 4], "kind": pd.Categorical(["x", "y", "x", "y"]), "flag": [True, False, True, True]}
     ).assign(code=[1.0, 2.0, np.nan, 1.0])
     frame.to_parquet(tmp_path / "t.parquet")
-    built = Table(path=str(tmp_path / "t.parquet"), sensitive=("kind", "flag", "code"), blanks="own_group")
+    built = Table(path=str(tmp_path / "t.parquet"), sensitive=("kind", "flag", "code"), missing_sensitive="own_group")
     kind, flag, code = built.attributes()
     assert (kind.names, code.names) == (("x", "y"), ("1", "2", NOT_GIVEN))
     assert flag.values.tolist() == ["True", "False", "True", "True"]
@@ -135,12 +135,12 @@ def test_names_of_intervals_differ(edges, whole):
         (TEXT.replace("m", "f"), {}, "'f' in every row"),
         ("a,g\n1,5\n2,5\n", {"sensitive": ("g",)}, "'5' in every row"),
         ("a,g\n1,\n2,\n", {"sensitive": ("g",)}, "no values"),
-        ("a,g\n1,\n2,\n", {"sensitive": ("g",), "blanks": "own_group"}, "no values"),
+        ("a,g\n1,\n2,\n", {"sensitive": ("g",), "missing_sensitive": "own_group"}, "no values"),
         ("a,g\n" + "".join(f"{i},{i}\n" for i in range(21)), {"sensitive": ("g",)}, "21 different.*bins=4"),
         ("a,g\n" + "".join(f"{i},p{i}\n" for i in range(5000)), {"sensitive": ("g",)}, "5,000"),
         ("a,g\n" + "".join(f"{i},0\n" for i in range(90)) + "".join(f"{i},{i}\n" for i in range(9)),
          {"sensitive": ("g",), "bins": (2,)}, "in every row"),
-        ("a,sex\n1,f\nx,m\n", {"columns": ("a",)}, "row 2"),
+        ("a,sex\n1,f\nx,m\n", {"columns": ("a",)}, "'a' .*row 2 .*'x'"),
         ("a,sex\n1,f\nnan,m\n", {}, "'a' .*row 2"),
         ("sex,old\nf,y\nm,n\n", {}, "no column"),
         ("a,sex\n1,f\n", {}, "in every row"),
@@ -152,7 +152,7 @@ def test_names_of_intervals_differ(edges, whole):
         (TEXT, {"bins": (3, 2)}, "rise"),
         (TEXT, {"bins": (3, float("inf"))}, "bins"),
         (TEXT, {"bins": (float("nan"),)}, "bins"),
-        (TEXT, {"blanks": "drop"}, "blanks"),
+        (TEXT, {"missing_sensitive": "mean"}, "missing_sensitive"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_used_says_why(table, text, fields, words):
@@ -165,3 +165,29 @@ def test_no_file(tmp_path):
         Table(sensitive=("sex",)).source()
     with pytest.raises(InputError, match=r"none\.csv"):
         Table(path=str(tmp_path / "none.csv"), sensitive=("sex",)).source()
+
+
+SPELT = "a,sex\n1,Female\n2,female \n3,Male\n4,Female\n5,FEMALE\n"
+
+
+def test_groups_in_several_spellings_are_asked_about(table):
+    with pytest.raises(
+        InputError, match=r"'sex' has 'Female' \(2\) and 'FEMALE' \(1\).*spellings=merge.*spellings=keep"
+    ):
+        table(SPELT).read()
+    (merged,) = table(SPELT, spellings="merge").attributes()
+    assert merged.names == ("Female", "Male")
+    assert merged.values.tolist() == ["Female", "Female", "Male", "Female", "Female"]
+    (kept,) = table(SPELT, spellings="keep").attributes()
+    assert kept.names == ("FEMALE", "Female", "Male", "female")
+
+
+def test_rows_that_lack_a_value_are_left_out_of_groups_and_points_alike(table):
+    text = "a,b,sex\n3,2,f\n1,,m\n4,4,\n1,1,m\n5,7,f\n"
+    found = table(text, missing="drop", missing_sensitive="drop")
+    assert found.contents().rows.tolist() == [0, 3, 4]
+    assert [own.values.tolist() for own in found.attributes()] == [["f", "m", "f"]]
+    assert found.read().values.shape == (3, 2)
+    assert table(text, missing="mean", missing_sensitive="drop").contents().rows.tolist() == [0, 1, 3, 4]
+    with pytest.raises(InputError, match="'b' has no value in row 2"):
+        table(text, missing_sensitive="drop").read()

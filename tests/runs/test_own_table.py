@@ -75,7 +75,7 @@ def test_clusters_have_the_names_of_known_labels(cluster, people, tmp_path, endi
     page = (tmp_path / "out.html").read_text()
     assert "Group 0 (adult): 30 rows" in page
     assert "Group 1 (zebra): 30 rows" in page
-    assert "The computer was told the groups of 2 rows; of the other rows it saw these numbers" in page
+    assert "The computer was told the groups of 2 rows; of the other rows it saw these columns" in page
     assert "Nobody told the computer" not in page
     code, seen = cluster(*given, "n_clusters=3", path=path)
     assert code == 0, seen.err
@@ -101,7 +101,7 @@ def test_several_methods_write_beside_each_other(cluster, store):
     [
         ((), ["n_clusters=3"]),
         (("n_clusters=2", "columns=hight"), ["hight", "height"]),
-        (("n_clusters=2", "columns=age,kind"), ["kind", "text"]),
+        (("n_clusters=2", "columns=age,kind", "missing=zero"), ["missing", "drop"]),
         (("n_clusters=61",), ["60 different rows for 61 clusters"]),
         (("n_clusters=2", "output=out.parquet"), ["ends with .csv"]),
         (("n_clusters=2,3", "output=out.csv"), ["2 clusterings"]),

@@ -44,11 +44,11 @@ def test_it_says_what_is_so(tmp_path, ages):
     seen = text(table_page(found(tmp_path, ages, [0, 0, 0, 1, 1, 1])))
     assert "The 6 rows were sorted into 2 groups of rows that are like each other in 2 columns (age, member)" in seen
     assert "age is much higher: 62 on average, 22 in the other rows." in seen
-    assert "member is much more often 1: 100 % on average, 33 % in the other rows." in seen
+    assert "member is much more often 1: 100 % of its rows, 33 % of the other rows." in seen
     assert "4 times" in seen
     assert "100 % of the rows ended in the same group" in seen
     assert "1 row is below 50 %" in seen
-    assert "Not used: who (text, or no values)" in seen
+    assert "Not used: who (text that is another in every row, as names are)" in seen
     assert "transduce cluster n_clusters=4" in seen
 
 
@@ -105,6 +105,17 @@ def test_nothing_is_loaded_and_no_cell_is_trusted(tmp_path, ages):
     assert "url(" not in page
     assert "@import" not in page
     assert "default-src 'none'" in page
+
+
+def test_categories_are_described_by_their_shares_and_dates_as_dates(tmp_path, ages):
+    frame = ages.assign(job=["cook"] * 3 + ["clerk"] * 3, since=["2020-01-01", "2020-01-03"] * 3)
+    frame.loc[3:, "since"] = ["2021-05-01", "2021-05-02", "2021-05-03"]
+    seen = text(table_page(found(tmp_path, frame, [0, 0, 0, 1, 1, 1])))
+    assert "in 4 columns (age, member, job, since)" in seen
+    assert "job is much more often clerk: 100 % of its rows, 0 % of the other rows." in seen
+    assert "since is much later: 2021-05-02 on average, 2020-01-01 in the other rows." in seen
+    assert "Used as categories: job ." in seen
+    assert "Used as dates, in days since 1970-01-01: since ." in seen
 
 
 @pytest.mark.parametrize("labels", [[0] * 6, [0, 1, 2, 3, 4, 5], [0, 0, 0, 0, 0, 1]])

@@ -1,0 +1,116 @@
+"""What the cells of a column say: numbers, dates, or words."""
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+NO_VALUE = frozenset(("", "na", "n/a", "#n/a", "nan", "null", "none", "?", "-"))
+NO_CATEGORY = NO_VALUE - {"none"}  # which says something where others say red or blue
+ALMOST = 0.9  # share of a column's values from which the others are taken for mistakes
+_LIKE_A_DATE = re.compile(r"\d{4}-\d|\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}")
+_TIMES = ("", " %H:%M", " %H:%M:%S")
+
+Numbers = tuple[NDArray[np.float64], NDArray[np.bool_]]
+"""(N,) numbers, NaN where there is none; and where there is text instead."""
+
+
+def numbers_of(column: "pd.Series[Any]", *, comma: bool) -> Numbers:
+    """Numbers of a column, and where it has text. True and false are 1 and 0.
+
+    Args:
+        comma: 1,5 is a number, too.
+    """
+    import pandas as pd
+
+    kind = pd.api.types.infer_dtype(column, skipna=True)
+    if kind == "decimal":  # of databases
+        column = pd.to_numeric(column)
+    elif kind == "boolean":
+        column = column.astype("boolean")
+    if pd.api.types.is_complex_dtype(column):
+        return np.full(len(column), np.nan), np.ones(len(column), dtype=bool)
+    if pd.api.types.is_bool_dtype(column) or pd.api.types.is_numeric_dtype(column):
+        found = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        return found, np.zeros(len(found), dtype=bool)
+    if not pd.api.types.is_string_dtype(column):
+        return np.full(len(column), np.nan), column.notna().to_numpy(dtype=bool)
+    stripped = column.astype("str").str.strip()
+    missing = (column.isna() | stripped.str.lower().isin(NO_VALUE)).to_numpy(dtype=bool)
+    found = pd.to_numeric(stripped, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    text = np.isnan(found) & ~missing
+    if comma and text.any():
+        point = pd.to_numeric(stripped[text].str.replace(",", "."), errors="coerce")
+        found[text] = point.to_numpy(dtype=np.float64, na_value=np.nan)
+        text = np.isnan(found) & ~missing
+    return found, text
+
+
+def words_of(column: "pd.Series[Any]") -> tuple[NDArray[np.int64], list[str]] | None:
+    """The words of a column: (N,) the place of each row's among them, -1 where it has none; and the words, in their
+    order, without blanks around them. None of a column of something else, such as lists."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.astype(object)
+    if pd.api.types.infer_dtype(column, skipna=True) not in ("string", "boolean", "integer", "empty", "mixed-integer"):
+        return None
+    codes, cells = pd.factorize(column.to_numpy(dtype=object))
+    stripped = [str(cell).strip() for cell in cells]
+    words = sorted({word for word in stripped if word.lower() not in NO_CATEGORY})
+    place = {word: number for number, word in enumerate(words)}
+    places = np.array([*(place.get(word, -1) for word in stripped), -1], dtype=np.int64)
+    return places[codes], words
+
+
+def days_of(texts: NDArray[Any]) -> tuple[NDArray[np.float64], str]:
+    """Dates as days since 1970-01-01, a time of the day as a part of one: 2024-03-01, 2024-03-01 12:30, 1.3.2024,
+    31/3/2024 or 3/31/2024.
+
+    Args:
+        texts: (M,) without blanks around them.
+
+    Returns:
+        (M,) days, NaN where a text is no date; and a text that is another date where the month is read first, if all
+        can be read in both ways.
+    """
+    import pandas as pd
+
+    nothing = np.full(len(texts), np.nan)
+    like = [bool(_LIKE_A_DATE.match(text)) for text in texts[:1000]]
+    if 2 * sum(like) <= len(like):
+        return nothing, ""
+
+    def read(form: str) -> NDArray[np.float64]:
+        found = pd.to_datetime(pd.Series(texts, dtype="str"), format=form, errors="coerce", utc=True)
+        return days(found)
+
+    forms = {form: read(form) for form in ("ISO8601", *(f"%d.%m.%Y{time}" for time in _TIMES))}
+    for time in _TIMES:
+        of_day, of_month = forms[f"%d/%m/%Y{time}"], forms[f"%m/%d/%Y{time}"] = (
+            read(f"%d/%m/%Y{time}"),
+            read(f"%m/%d/%Y{time}"),
+        )
+        differ = of_day != of_month
+        if differ.any() and not np.isnan([of_day, of_month]).any():
+            return nothing, str(texts[int(differ.argmax())])
+    best = min(forms, key=lambda form: int(np.isnan(forms[form]).sum()))
+    return forms[best], ""
+
+
+def days(dates: "pd.Series[Any]") -> NDArray[np.float64]:
+    """Dates as days since 1970-01-01, NaN where there is none."""
+    import pandas as pd
+
+    found = pd.to_datetime(dates, utc=True, errors="coerce")
+    since = (found - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(days=1)
+    return np.asarray(since, dtype=np.float64)
+
+
+def date_of(day: float) -> str:
+    """2024-03-01 for 19783."""
+    return np.datetime_as_string(np.datetime64(int(np.floor(day)), "D"))

@@ -1,0 +1,97 @@
+"""What each column of a table is clustered as: numbers, dates or categories; or why it is not."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.cells import ALMOST
+from clustering.row_files import RowFile
+
+Kind = Literal["numbers", "dates", "categories"]
+MOST_CATEGORIES = 50  # of a column: each is a number of its own
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column that can be clustered by.
+
+    Attributes:
+        name: in the file.
+        kind: dates are days since 1970-01-01, categories their places in `categories`.
+        values: (N,) NaN where there is none.
+        categories: their names.
+    """
+
+    name: str
+    kind: Kind
+    values: NDArray[np.float64]
+    categories: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Unfit:
+    """Why a column cannot be clustered by.
+
+    Attributes:
+        why: in words that follow its name.
+        mistakes: whether a few cells alone are the reason, which a person would mend.
+    """
+
+    why: str
+    mistakes: bool = False
+
+
+def read_column(file: RowFile, name: str) -> Column | Unfit:
+    """A column of a file, as what it is.
+
+    Raises:
+        InputError: no such column.
+    """
+    numbers, text = file.parsed(name)
+    given = len(numbers) - int((np.isnan(numbers) & ~text).sum())
+    if given == 0:
+        return Unfit("no values")
+    if not text.any():
+        return Column(name, "numbers", numbers)
+    if 1 - text.sum() / given >= ALMOST:
+        return Unfit(_mistakes(file, name, text, given, "a number"), mistakes=True)
+    days, unclear = file.days(name)
+    if unclear:
+        return Unfit(f"dates that can be read in two ways, as {unclear!r}; write them as 2024-03-31")
+    if (~np.isnan(days)).sum() == given:
+        return Column(name, "dates", days)
+    words = file.words(name)
+    if words is None:
+        return Unfit("neither numbers, dates nor text")
+    places, names = words
+    if (~np.isnan(days)).sum() >= ALMOST * given:
+        return Unfit(_mistakes(file, name, np.isnan(days) & (places >= 0), given, "a date"), mistakes=True)
+    row = int(text.argmax())
+    mixed = f"; row {row + 1} has {str(file.column(name).iloc[row])[:40]!r}" if text.sum() < given else ""
+    if len(names) == (places >= 0).sum() > 1:
+        return Unfit(f"text that is another in every row, as names are{mixed}")
+    if len(names) > MOST_CATEGORIES:
+        return Unfit(f"text with {len(names):,} different values, at most {MOST_CATEGORIES} can be categories{mixed}")
+    return Column(name, "categories", np.where(places < 0, np.nan, places), tuple(names))
+
+
+def _mistakes(file: RowFile, name: str, wrong: NDArray[np.bool_], given: int, what: str) -> str:
+    row = int(wrong.argmax())
+    cells = "1 cell is" if wrong.sum() == 1 else f"{wrong.sum():,} cells are"
+    first = str(file.column(name).iloc[row])[:40]
+    return (
+        f"{cells} not {what}, of {given:,}: {first!r} in row {row + 1}. Put {what} there, or empty the cell and say "
+        "with missing= what becomes of it"
+    )
+
+
+def why_needless(column: Column) -> str:
+    """Why a column is not used unless it is asked for; empty where it is."""
+    values = column.values[~np.isnan(column.values)]
+    if len(values) > 1 and (values == values[0]).all():
+        return "the same in every row"
+    if column.kind == "numbers" and len(column.values) > 2 and (np.diff(column.values) == 1).all():
+        return "counts the rows"
+    return ""
