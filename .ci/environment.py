@@ -1,8 +1,8 @@
 """Make the virtual environment `.venv` of this checkout, once. Needs nothing but the standard library.
 
 The stamp inside `.venv` holds a hash of what the environment was made from and is written last: a set-up that
-was interrupted is redone from the start, one whose inputs have changed is brought up to date, and a second
-set-up at the same time waits for the first.
+was interrupted or whose inputs have changed is redone from the start, and a second set-up at the same time waits
+for the first.
 """
 
 import fcntl
@@ -45,10 +45,8 @@ def main() -> int:
         wanted = hashlib.sha256(b"\0".join(path.read_bytes() for path in INPUTS)).hexdigest()
         if STAMP.exists() and STAMP.read_text() == wanted:
             return 0
-        if not STAMP.exists():
-            print("setting up .venv (a few minutes, once)", flush=True)
-            venv.create(VENV, clear=True, with_pip=True)
-        STAMP.unlink(missing_ok=True)
+        print("setting up .venv (a few minutes, once)", flush=True)
+        venv.create(VENV, clear=True, with_pip=True)
         try:
             install()
         except subprocess.CalledProcessError as failure:
