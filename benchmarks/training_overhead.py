@@ -25,6 +25,7 @@ from machine import describe
 from torch.nn import functional
 
 from clustering.streams import stream
+from clustering.tensor_files import read_tensors, write_tensors
 from fsl.augmentation import Augmentation, normalise
 from fsl.backbones import create_backbone
 from fsl.benchmarks.benchmark import Decoded
@@ -32,7 +33,6 @@ from fsl.benchmarks.images import ImageSet
 from fsl.benchmarks.listed import ListedBenchmark
 from fsl.machine import has_fast_bfloat16, keep_freed_memory, resolve_device
 from fsl.progress import Advance
-from fsl.tensor_files import read_tensors, write_tensors
 from fsl.training import Log, Training, train
 from runs.console import Console
 from runs.store import Store

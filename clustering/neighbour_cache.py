@@ -1,15 +1,14 @@
 """Neighbours on disk, by the fingerprint of what they were found from."""
 
-import os
-import tempfile
 import warnings
-import zipfile
 from pathlib import Path
 
 import numpy as np
 from torch import Tensor
 
+from clustering.array_files import read_arrays
 from clustering.fingerprint import fingerprint
+from clustering.replacing import replacing
 from clustering.row_search import Found
 from clustering.sparse_rows import SparseTable
 
@@ -27,16 +26,16 @@ def load(path: Path, shape: tuple[int, int]) -> tuple[Found, float] | None:
     """What `store` wrote, and its seconds; None where there is nothing, or only a damaged file, of which a warning says
     so (the zip format holds a checksum of every array)."""
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
-            indices, squared = kept["indices"], kept["squared_distances"]
-            search, recall, seconds = str(kept["search"]), float(kept["recall"]), float(kept["seconds"])
+        kept = read_arrays(path)
+        indices, squared = kept["indices"], kept["squared_distances"]
+        search, recall, seconds = str(kept["search"]), float(kept["recall"]), float(kept["seconds"])
         if indices.shape != shape or squared.shape != shape or indices.dtype != np.int32:
             raise ValueError(f"neighbours of shape {indices.shape}, not {shape}")
         if not -1 <= indices.min() <= indices.max() < len(indices):
             raise ValueError("places that are none")
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError) as error:
         warnings.warn(f"{path} is damaged ({error}) and is written anew", stacklevel=5)
         return None
     return Found(indices, squared, search, recall), seconds  # type: ignore[arg-type]
@@ -45,11 +44,5 @@ def load(path: Path, shape: tuple[int, int]) -> tuple[Found, float] | None:
 def store(path: Path, found: Found, seconds: float) -> None:
     """Write beside `path`, then rename over it: it never holds half a file, whoever else writes it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".partial")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            np.savez(file, seconds=np.float64(seconds), **found._asdict())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    with replacing(path) as partial, partial.open("wb") as file:
+        np.savez(file, seconds=np.float64(seconds), **found._asdict())

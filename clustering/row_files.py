@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.array_files import array_names, read_arrays
 from clustering.cells import NO_CATEGORY, Numbers, days, days_of, numbers_of, words_of
 from clustering.errors import InputError, unknown
-from clustering.row_readers import ENDINGS, kind_of, open_text, read_rows, wanted
+from clustering.replacing import replacing
+from clustering.row_readers import ENDINGS, column_names, kind_of, open_text, read_rows, wanted
 from clustering.spreadsheets import as_text
 
 if TYPE_CHECKING:
@@ -184,13 +186,28 @@ class RowFile:
         return np.append(found, np.nan)[words[0]], unclear
 
     def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
-        """Where `save` may write: to be asked before the work is done.
+        """Where rows with these columns may be written: to be asked before the work is done.
 
         Raises:
-            InputError: another ending than the file's, a column that is there already, the file itself, a folder that
-                is not there or cannot be written to.
+            InputError: as `save`, or a file that is there and is not this table with columns added.
         """
-        path = Path(path)
+        path = self._check_place(Path(path), added)
+        if os.path.lexists(path) and not self._came_from_here(path, added):
+            raise InputError(
+                f"output={path}: is there, and is not this table with its clusters; give another name, or move it"
+            )
+        return path
+
+    def _came_from_here(self, path: Path, added: Sequence[str]) -> bool:
+        """Whether a file has this table's columns and, beside them, the first of those that are added."""
+        try:
+            names = column_names(path, self.delimiter)
+        except Exception:  # a damaged file raises whatever its reader thinks of
+            return False
+        own = array_names(self.path) if kind_of(self.path) == "NumPy" else self.names
+        return names[: len(own)] == own and added[0] in names[len(own) :]
+
+    def _check_place(self, path: Path, added: Sequence[str]) -> Path:
         kind = kind_of(self.path)
         if kind_of(path) != kind:
             endings = " or ".join(ENDINGS[kind])
@@ -224,24 +241,24 @@ class RowFile:
         they are.
 
         Args:
-            path: the file; see `check_output`.
+            path: the file. One that is there is replaced.
             added: values by name; NaN is written as no value.
             rows: that they are of, counted from 0; the others get no value. None: all, in their order.
+
+        Raises:
+            InputError: another ending than the file's, a column that is there already, the file itself, a folder that
+                is not there or cannot be written to.
         """
-        path = self.check_output(path, list(added))
+        path = self._check_place(Path(path), list(added))
         whole = {name: self._over_all(values, rows) for name, values in added.items()}
-        partial = path.with_name(f".{os.getpid()}.partial.{path.name}")  # ends as the file does: writers look at that
-        try:
+        with replacing(path) as partial:
             if kind_of(path) == "NumPy":
-                with np.load(self.path, allow_pickle=False) as arrays:
-                    np.savez_compressed(partial, **dict(arrays), **{k: _array(v) for k, v in whole.items()})  # type: ignore[arg-type]
+                arrays = read_arrays(self.path) | {name: _array(values) for name, values in whole.items()}
+                np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]
             elif kind_of(path) == "Parquet":
                 self.rows.assign(**whole).to_parquet(partial)
             else:
                 self._write_csv(partial, whole)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
         return path
 
     def _over_all(self, values: NDArray[Any], rows: NDArray[np.intp] | None) -> Any:

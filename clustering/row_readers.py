@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering import memory
+from clustering.array_files import array_names, read_arrays
 from clustering.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +25,7 @@ ENDINGS = {
 }
 MOST_COLUMNS = 10_000  # each of which is looked at; pandas takes minutes to read ten times as many
 _DELIMITERS = ",;\t|"
+_LONGEST = 1 << 24  # characters of a line of names
 
 
 def read_rows(path: Path, *, blank_lines: bool) -> "tuple[pd.DataFrame, str, int]":
@@ -65,8 +68,22 @@ def open_text(path: Path, mode: Literal["rt", "wt"] = "rt") -> TextIO:
     return cast(TextIO, path.open(mode, encoding=encoding, newline=""))
 
 
+def column_names(path: Path, delimiter: str) -> list[str]:
+    """Names of the columns of a file, or of its arrays. Quick: no row is read."""
+    kind = kind_of(path)
+    if kind == "NumPy":
+        return array_names(path)
+    if kind == "Parquet":
+        from pyarrow import parquet
+
+        return [str(name) for name in parquet.read_schema(path).names]
+    with open_text(path) as file:
+        return next(csv.reader([file.readline(_LONGEST)], delimiter=delimiter), [])
+
+
 def _delimiter(path: Path) -> str:
     """The one that is most frequent in the line of names; a file with the bytes of something else is refused."""
+    memory.require("reading it", {"rows": 2 * _size(path)}, "give a smaller file")
     with open_text(path) as file:
         line = 1
         while block := file.read(1 << 20):
@@ -74,9 +91,24 @@ def _delimiter(path: Path) -> str:
                 line += block.count("\n", 0, place)
                 raise InputError(f"{path}: line {line} has a NUL byte, which no text has; save the file as CSV UTF-8")
             line += block.count("\n")
+    first = "\n"
     with open_text(path) as file:
-        first = next((line for line in file if line.strip()), "")
+        while first and not first.strip():
+            first = file.readline(_LONGEST)
+    if len(first) == _LONGEST:
+        raise InputError(f"{path}: its first line has no end in {_LONGEST:,} characters; give a table of rows")
     return max(_DELIMITERS, key=first.count)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a CSV; where it is packed, those that come out, until they are more than what is free of memory."""
+    if not path.name.lower().endswith(".gz"):
+        return path.stat().st_size
+    size, most = 0, memory.free() or 1 << 62
+    with gzip.open(path) as file:
+        while size <= most and (piece := file.read(1 << 20)):
+            size += len(piece)
+    return size
 
 
 def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, int]":
@@ -126,14 +158,12 @@ def _npz(path: Path) -> "pd.DataFrame":
     import pandas as pd
 
     columns: list[tuple[str, NDArray[Any]]] = []
-    with np.load(path, allow_pickle=False) as arrays:
-        for name in arrays:
-            array = arrays[name]
-            if array.ndim == 2:
-                _check_width(path, array.shape[1])
-                columns += [(f"{name}{i}", array[:, i]) for i in range(array.shape[1])]
-            elif array.ndim == 1:
-                columns.append((name, array))
+    for name, array in read_arrays(path).items():
+        if array.ndim == 2:
+            _check_width(path, array.shape[1])
+            columns += [(f"{name}{i}", array[:, i]) for i in range(array.shape[1])]
+        elif array.ndim == 1:
+            columns.append((name, array))
     lengths = {len(column) for _, column in columns}
     if len(lengths) != 1:
         raise InputError(f"{path}: must have arrays (N,) or (N, D) of one N, and has N = {sorted(lengths) or 'none'}")

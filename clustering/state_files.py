@@ -1,6 +1,5 @@
 """The state from which a training goes on, on disk."""
 
-import os
 import pickle
 import zipfile
 from collections.abc import Callable, Mapping
@@ -10,19 +9,13 @@ from typing import Any
 import torch
 
 from clustering.errors import InputError
+from clustering.replacing import replacing
 
 
 def save_state(path: Path, state: Mapping[str, Any]) -> None:
     """Write tensors and plain values beside `path`, then rename over it."""
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        with partial.open("wb") as file:
-            torch.save(dict(state), file)
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with replacing(path) as partial, partial.open("wb") as file:
+        torch.save(dict(state), file)
 
 
 def load_state(path: Path) -> dict[str, Any] | None:

@@ -6,14 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import safetensors
 import torch
 from torch import nn
 
 from clustering.errors import InputError
-from clustering.seals import check_seal, sealed
+from clustering.tensor_files import read_header, read_tensors, write_tensors
 from fsl.backbones import create_backbone
-from fsl.tensor_files import read_tensors, write_tensors
 
 FORMAT = "transduce backbone 1"
 _REMEDY = "train again, or name a checkpoint that `transduce train` or `transduce import checkpoint` wrote"
@@ -34,7 +32,7 @@ def save_backbone(
     header = {"format": FORMAT, "backbone": name, "channels": str(channels), "size": str(size)}
     header["about"] = json.dumps(dict(about), sort_keys=True)
     weights = backbone.state_dict()
-    write_tensors(path, weights, sealed(weights, header))
+    write_tensors(path, weights, header)
 
 
 def load_backbone(path: Path) -> nn.Module:
@@ -47,7 +45,6 @@ def load_backbone(path: Path) -> nn.Module:
     """
     path = Path(path)
     weights, header = read_tensors(path, FORMAT, _REMEDY)
-    check_seal(path, weights, header, _REMEDY)
     try:
         name, channels, size = header["backbone"], int(header["channels"]), int(header["size"])
         about = json.loads(header["about"])
@@ -58,7 +55,7 @@ def load_backbone(path: Path) -> nn.Module:
         backbone.load_state_dict(weights)
     except InputError:
         raise
-    except (KeyError, ValueError, RuntimeError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = str(error).strip().splitlines()[0]
         raise InputError(f"{path}: its weights do not fit what its header says ({reason}); {_REMEDY}") from error
     bad = [key for key, value in weights.items() if value.is_floating_point() and not value.isfinite().all()]
@@ -104,7 +101,6 @@ def normalisation(path: Path, header: Mapping[str, str] | None = None) -> tuple[
 def _header(path: Path) -> dict[str, str]:
     """Empty where there is none."""
     try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            return dict(file.metadata() or {})
-    except (safetensors.SafetensorError, OSError, ValueError):
+        return read_header(path, "")
+    except InputError:
         return {}

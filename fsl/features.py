@@ -12,13 +12,12 @@ from torch import Tensor, nn
 
 from clustering.cores import on_each_core
 from clustering.errors import InputError
-from clustering.seals import sealed
+from clustering.tensor_files import read_tensors, write_tensors
 from fsl.augmentation import normalise
 from fsl.closed_splits import check_open
 from fsl.conforming import Interpolation, conform
 from fsl.machine import resolve_device
 from fsl.progress import Progress, quiet
-from fsl.tensor_files import read_tensors, write_tensors
 
 if TYPE_CHECKING:
     from fsl.benchmarks.images import ImageSet
@@ -77,7 +76,7 @@ class FeatureBank:
             "class_names": json.dumps(self.class_names),
             "provenance": json.dumps(dict(self.provenance), sort_keys=True),
         }
-        write_tensors(path, tensors, sealed(tensors, header))
+        write_tensors(path, tensors, header)
 
     @classmethod
     def load(cls, path: Path, remedy: str = "remove it, so that the features are extracted again") -> "FeatureBank":
@@ -98,7 +97,7 @@ class FeatureBank:
             provenance = json.loads(header["provenance"])
             features, labels = tensors["features"], tensors["labels"]
             bank = cls(features, labels, names, tensors.get("base_mean"), provenance, tensors.get("told"))
-        except (KeyError, TypeError, json.JSONDecodeError) as error:
+        except (KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
             raise InputError(f"{path}: lacks {error}, so it is no feature bank; {remedy}") from error
         except InputError as error:
             raise InputError(f"{path}: {error}; {remedy}") from error

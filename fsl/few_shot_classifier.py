@@ -18,12 +18,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from clustering.errors import InputError
-from clustering.seals import check_seal, sealed
+from clustering.tensor_files import read_tensors, write_tensors
 from fsl.episodes import Episodes, Strategy
 from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures
-from fsl.tensor_files import read_tensors, write_tensors
 from fsl.transforms import transform_features
 
 if TYPE_CHECKING:
@@ -199,7 +198,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "base_mean": torch.from_numpy(self.base_mean_),
             "prototypes": torch.from_numpy(self.prototypes_),
         }
-        write_tensors(path, tensors, sealed(tensors, {"format": FORMAT, "classifier": json.dumps(about)}))
+        write_tensors(path, tensors, {"format": FORMAT, "classifier": json.dumps(about)})
 
     @classmethod
     def load(
@@ -222,7 +221,6 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         path = Path(path)
         tensors, header = read_tensors(path, FORMAT, _REMEDY)
-        check_seal(path, tensors, header, _REMEDY)
         about = _about(path, header)
         chosen = strategy or stored(path, about["strategy"], about["fields"])
         made = cls(chosen, backbone=backbone or about["backbone"], weights=weights or about["weights"], device=device)

@@ -9,16 +9,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from clustering.array_files import read_arrays
+from clustering.array_files import array_names, read_arrays
 from clustering.errors import InputError
 from clustering.fingerprint import fingerprint
-from fsl.benchmarks.archives import check_zip
 from fsl.benchmarks.benchmark import Split
 from fsl.features import FeatureBank
 from fsl.pickles import PICKLES, read_pickle
 
 FEATURES = ("features", "feats", "feature", "embeddings", "x", "X", "data")
 LABELS = ("labels", "label", "targets", "target", "y", "Y")
+KNOWN = frozenset((*FEATURES, *LABELS, "class_names", "base_mean"))
 WANTED = (
     "SimpleShot's output.plk (a list with a dict of features by class), a pickle of such a dict (S2M2, PT-MAP), or an "
     ".npz of features (N, D) and labels (N,)"
@@ -59,7 +59,7 @@ def import_features(path: Path, split: Split = "novel") -> FeatureBank:
     if path.suffix not in (*PICKLES, ".npz"):
         raise InputError(f"{path}: features are read from {', '.join(PICKLES)} and .npz: {WANTED}")
     try:
-        found = _of_arrays(_arrays(path), split) if path.suffix == ".npz" else _of_pickle(read_pickle(path))
+        found = _of_arrays(*_arrays(path, split), split) if path.suffix == ".npz" else _of_pickle(read_pickle(path))
         labels, names = _numbered(found)
         mean = found.base_mean
         return FeatureBank(
@@ -71,26 +71,25 @@ def import_features(path: Path, split: Split = "novel") -> FeatureBank:
         )
     except InputError as error:
         raise error if str(error).startswith(str(path)) else InputError(f"{path}: {error}") from error
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, MemoryError) as error:
         raise InputError(f"{path}: its features cannot be told ({error}); it should be {WANTED}") from error
 
 
-def _arrays(path: Path) -> Mapping[str, NDArray[Any]]:
+def _arrays(path: Path, split: Split) -> tuple[Mapping[str, NDArray[Any]], Sequence[str]]:
+    """Those that features may be in, and the names of all: what else there is may be larger than the memory."""
     try:
-        check_zip(path)
-        return read_arrays(path)
+        return read_arrays(path, lambda name: name.removesuffix(f"_{split}") in KNOWN), array_names(path)
     except Exception as error:  # what a damaged archive raises cannot be listed
-        reason = "it holds pickled objects" if "allow_pickle" in str(error) else str(error)
-        raise InputError(f"{path}: damaged, or no archive of arrays ({reason}); fetch it again") from error
+        raise InputError(f"{path}: damaged, or no archive of arrays ({error}); fetch it again") from error
 
 
-def _of_arrays(arrays: Mapping[str, NDArray[Any]], split: Split) -> _Found:
+def _of_arrays(arrays: Mapping[str, NDArray[Any]], held: Sequence[str], split: Split) -> _Found:
     def first(names: Sequence[str], what: str) -> NDArray[Any]:
         for name in (*(f"{name}_{split}" for name in names), *names):
             if name in arrays:
                 return arrays[name]
         raise InputError(
-            f"has {', '.join(map(str, arrays)) or 'nothing'}, and no {what}; call it {names[0]} or {names[0]}_{split}"
+            f"has {', '.join(map(str, held)) or 'nothing'}, and no {what}; call it {names[0]} or {names[0]}_{split}"
         )
 
     names = arrays.get("class_names")
@@ -108,7 +107,7 @@ def _of_pickle(content: Any) -> _Found:
         return _by_class("SimpleShot", content[2], np.asarray(content[0]))
     if isinstance(content, Mapping) and content:
         if any(name in content for name in FEATURES) and not _has_classes_only(content):
-            return _of_arrays({key: np.asarray(value) for key, value in content.items()}, "novel")
+            return _of_arrays({key: np.asarray(value) for key, value in content.items()}, list(content), "novel")
         return _by_class("features by class", content, None)
     raise ValueError(f"it holds a {type(content).__name__}")
 

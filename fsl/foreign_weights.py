@@ -4,19 +4,19 @@ import pickle
 import re
 import sys
 import textwrap
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import safetensors
 import torch
 from torch import Tensor, nn
 
+from clustering import memory
+from clustering.array_files import read_arrays
 from clustering.errors import InputError
-from clustering.seals import check_seal
+from clustering.tensor_files import read_any_tensors
 from fsl.backbones import create_backbone
-from fsl.benchmarks.archives import check_zip
 from fsl.key_matching import Matched, Unmatched, classifier_keys, match_keys
 
 RECIPE = 1  # raised whenever the same file gives other weights, so that no imported checkpoint is taken for new
@@ -87,14 +87,11 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         raise InputError(f"{path}: weights are read from .safetensors, .npz, {', '.join(TORCH)}; convert the file")
     try:
         if path.suffix == ".safetensors":
-            with safetensors.safe_open(path, framework="pt") as file:
-                found = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-                check_seal(path, found, file.metadata() or {}, "fetch it again")
+            found = read_any_tensors(path, "fetch it again")
         elif path.suffix == ".npz":
-            check_zip(path)
-            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as arrays:
-                found = {key: torch.from_numpy(arrays[key]) for key in arrays.files}
+            found = {key: torch.from_numpy(array) for key, array in read_arrays(path).items()}
         else:
+            _check_packed(path)
             found = _state_dict(torch.load(path, map_location="cpu", weights_only=True), path)
     except InputError:
         raise
@@ -106,7 +103,17 @@ def read_weights(path: Path) -> dict[str, Tensor]:
                 "save its weights alone, with torch.save(model.state_dict(), FILE)"
             ) from error
         raise InputError(f"{path}: damaged, or no file of weights ({_reason(error)}); fetch it again") from error
+    sizes = {key: 4 * tensor.numel() for key, tensor in found.items() if tensor.dtype != torch.float32}
+    memory.require(f"{path}: its weights", sizes, "give another file")  # a tensor can be one number, repeated
     return {key: tensor.float() if tensor.is_floating_point() else tensor for key, tensor in found.items()}
+
+
+def _check_packed(path: Path) -> None:
+    """That there is memory for what is packed in a file, which PyTorch unpacks whole."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            sizes = {member.filename: member.file_size for member in archive.infolist()}
+        memory.require("unpacking it", sizes, "give another file")
 
 
 def _reason(error: Exception) -> str:

@@ -1,6 +1,8 @@
 """Pickles that other programs wrote: arrays, text and numbers in lists and dicts, read without running anything."""
 
+import mmap
 import pickle
+import pickletools
 import re
 import textwrap
 from collections.abc import Callable, Mapping
@@ -10,7 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering import memory
 from clustering.errors import InputError
+from clustering.regular_files import open_regular
 
 PICKLES = (".pkl", ".pickle", ".plk")  # how their names end
 KIND = re.compile(r"[?]|[biuf]\d{1,2}|[SU]\d{1,6}|O8?")
@@ -29,8 +33,11 @@ def read_pickle(path: Path) -> Any:
     """
     path = Path(path)
     try:
-        with path.open("rb") as file:
-            return _Plain()(_Reader(file, encoding="bytes").load())
+        with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            _check_codes(content)
+            found = _Plain()(_Reader(file, encoding="bytes").load())
+            _extent(found, (1 << 20) + 16 * len(content), {})
+            return found
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file") from error
     except _ForbiddenError as error:
@@ -45,6 +52,74 @@ def read_pickle(path: Path) -> Any:
 
 class _ForbiddenError(Exception):
     """A name that is none of those that data are written with."""
+
+
+def _check_codes(content: mmap.mmap) -> None:
+    """That what a pickle asks for is in proportion to its size, before any of it is done.
+
+    A text or a number that is put by under a far number has all numbers below it kept free: five bytes are gigabytes.
+    """
+    place, codes, size = 0, 0, len(content)
+    while place < size:
+        code = content[place]
+        codes, place = codes + 1, place + 1
+        if code not in _WIDTHS:
+            raise ValueError("a code that no pickle has")
+        width = _WIDTHS[code]
+        if width >= 0:
+            argument = content[place : place + width] if code == _LONG_BINPUT else b""
+            index = int.from_bytes(argument, "little")
+            place += width
+        elif width == pickletools.UP_TO_NEWLINE:
+            end = content.find(b"\n", place)
+            if code in _TWO_LINES:
+                end = content.find(b"\n", end + 1) if end >= 0 else end
+            if end < 0:
+                raise ValueError("it is cut short")
+            index = int(content[place:end]) if code == _PUT else 0
+            place = end + 1
+        else:
+            prefix = _PREFIXES[width]
+            index, place = 0, place + prefix + int.from_bytes(content[place : place + prefix], "little")
+        if index > codes:
+            raise ValueError("it counts what it holds wrongly")
+        if code == _STOP:
+            break
+    if place > size:
+        raise ValueError("it is cut short")
+    memory.require("reading it", {"objects": 64.0 * codes, "numbers": float(size)}, "give a smaller file")
+
+
+_WIDTHS = {ord(code.code): 0 if code.arg is None else code.arg.n for code in pickletools.opcodes}
+_PREFIXES = {
+    pickletools.TAKEN_FROM_ARGUMENT1: 1,
+    pickletools.TAKEN_FROM_ARGUMENT4: 4,
+    pickletools.TAKEN_FROM_ARGUMENT4U: 4,
+    pickletools.TAKEN_FROM_ARGUMENT8U: 8,
+}
+_STOP, _PUT, _LONG_BINPUT = pickle.STOP[0], pickle.PUT[0], pickle.LONG_BINPUT[0]
+_TWO_LINES = (pickle.GLOBAL[0], pickle.INST[0])
+
+
+def _extent(value: Any, most: int, known: dict[int, int]) -> int:
+    """Bytes of a value as one array, where what stands in several places counts each time.
+
+    Raises:
+        ValueError: more than `most`: thirty lists, each twice in the next, are a thousand million numbers as an array.
+    """
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, (str, bytes)):
+        return 4 * len(value)
+    if not isinstance(value, (list, tuple, dict)):
+        return 8
+    if id(value) not in known:
+        known[id(value)] = most + 1  # of a list that stands in itself there is no end
+        items = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 8 + sum(_extent(item, most, known) for item in items)
+    if known[id(value)] > most:
+        raise ValueError("its lists stand in each other too often")
+    return known[id(value)]
 
 
 class _Reader(pickle.Unpickler):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from clustering.cores import on_each_core
 from clustering.errors import InputError
+from clustering.regular_files import open_regular
 from fsl.benchmarks.split_lists import HIDDEN, SUFFIXES, pictures_under
 
 FEWEST = 2  # classes
@@ -112,7 +113,7 @@ def copies(digests: Mapping[str, str]) -> list[tuple[str, str]]:
 
 def _digest(file: str) -> str:
     try:
-        with open(file, "rb") as stream:
+        with open_regular(file) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()[:32]
     except OSError as error:
         raise InputError(f"{file}: cannot be read ({error.strerror}); put it there again") from error

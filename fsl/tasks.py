@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from clustering.errors import InputError
-from fsl.tensor_files import read_tensors, write_tensors
+from clustering.tensor_files import read_tensors, write_tensors
 
 FORMAT = "transduce tasks 1"
 BLOCK = 256

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from clustering.errors import InputError
-from fsl.tensor_files import read_tensors, write_tensors
+from clustering.tensor_files import read_tensors, write_tensors
 
 FORMAT = "transduce unfinished evaluation 1"
 EVERY = 30.0  # seconds between writings

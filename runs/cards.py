@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from clustering.regular_files import head_of
+
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark
     from fsl.benchmarks.images import ImageSet
@@ -59,9 +61,8 @@ HEAD = f"---\nlibrary_name: {LIBRARY}\n"
 def is_card(path: Path) -> bool:
     """Whether a file is a card that this program wrote."""
     try:
-        with path.open(encoding="utf-8") as file:
-            return file.read(len(HEAD)) == HEAD
-    except (OSError, UnicodeDecodeError):
+        return head_of(path).startswith(HEAD.encode())
+    except OSError:
         return False
 
 

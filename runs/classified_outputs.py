@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from clustering.errors import InputError
+from clustering.regular_files import head_of
 from clustering.spreadsheets import as_text
+from clustering.tensor_files import read_header
 from fsl.few_shot_classifier import FORMAT
 from fsl.named_strategies import said_of
-from fsl.tensor_files import read_tensors
 from runs.classification import STAGE, Classified
 from runs.classify_config import ClassifyConfig
 from runs.groups import comment
@@ -43,11 +44,11 @@ def check_outputs(config: ClassifyConfig) -> None:
     if config.output is not None:
         rows = Path(config.output).expanduser()
         _check_place("output", rows, ".csv")
-        if rows.exists() and not rows.read_bytes().startswith(",".join(COLUMNS).encode()):
+        if rows.exists() and not head_of(rows).startswith(",".join(COLUMNS).encode()):
             raise InputError(f"output={rows}: is there already and holds no predictions; give another name")
         page = rows.with_suffix(".html")
         _check_place("output", page, ".html")
-        if page.exists() and PAGE_MARK not in page.read_bytes():
+        if page.exists() and PAGE_MARK not in head_of(page):
             raise InputError(
                 f"output={rows}: its page would take the place of {page}, which is another; give another name"
             )
@@ -55,7 +56,9 @@ def check_outputs(config: ClassifyConfig) -> None:
         place = Path(config.save).expanduser()
         _check_place("save", place, ".safetensors")
         if place.exists():
-            read_tensors(place, FORMAT, "only an older classifier is replaced; give another place with --save FILE")
+            remedy = "only an older classifier is replaced; give another place with --save FILE"
+            if "classifier" not in read_header(place, remedy, FORMAT):  # networks were once of this format, too
+                raise InputError(f"save={place}: holds another thing than a classifier; {remedy}")
 
 
 def write_outputs(result: Classified, store: Store, command: str, progress: "Progress") -> Written:

@@ -2,12 +2,14 @@
 
 import csv
 import io
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from clustering.errors import InputError
+from clustering.regular_files import head_of
 from clustering.spreadsheets import as_text
 from runs.cluster_config import ClusterConfig
 from runs.clustering_results import named_clusters
@@ -42,7 +44,7 @@ def check_pictures(config: ClusterConfig) -> None:
         raise InputError(f"output={config.output}: pictures and clusters are written as CSV; end its name in .csv")
     if not path.parent.is_dir():
         raise InputError(f"output={config.output}: there is no folder {path.parent}; make it, or give another")
-    if path.exists() and not path.read_bytes().startswith(",".join(COLUMNS).encode()):
+    if os.path.lexists(path) and not head_of(path).startswith(",".join(COLUMNS).encode()):
         raise InputError(f"output={config.output}: is there, and is no such table; give another name, or move it")
 
 

@@ -3,13 +3,14 @@
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from clustering.deep import NETWORKS
 from clustering.deep.training import DeepTraining
+from clustering.errors import InputError
 from clustering.parameters import AtLeast, validate
 from fsl.augmentation import Augmentation
 from fsl.backbones import create_backbone
@@ -81,10 +82,31 @@ class DeepNetwork:
         build = NETWORKS.load(self.architecture) if own else None
 
         def make() -> nn.Module:
-            made = build(channels) if build else create_backbone(self.architecture, channels=channels, size=size)
-            return cast(nn.Module, made.to(memory_format=torch.channels_last))  # type: ignore[call-overload]
+            if build is None:
+                made: object = create_backbone(self.architecture, channels=channels, size=size)
+            else:
+                made = _made(build, self.architecture, channels)
+            return cast(nn.Module, made.to(memory_format=torch.channels_last))  # type: ignore[attr-defined]
 
         return make
+
+
+def _made(build: Any, architecture: str, channels: int) -> nn.Module:
+    """What a function of that name makes.
+
+    Raises:
+        InputError: it makes no network, or cannot be called so.
+    """
+    wanted = "it must be a function of the number of channels that gives a torch.nn.Module"
+    try:
+        made = build(channels)
+    except InputError:
+        raise
+    except Exception as error:  # a function of one's own raises what it likes
+        raise InputError(f"network.architecture={architecture}: {type(error).__name__}: {error}; {wanted}") from error
+    if not isinstance(made, nn.Module):
+        raise InputError(f"network.architecture={architecture}: gave a {type(made).__name__}; {wanted}")
+    return made
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from clustering.errors import InputError
 
 FAILED, MISTAKE = 1, 2
+PLACES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR)
+"""Errors about a path that a person has named, wherever it is met."""
 
 
 def explain(error: BaseException) -> tuple[str, int]:
@@ -25,6 +27,10 @@ def explain(error: BaseException) -> tuple[str, int]:
                 "command again, which goes on from there, or choose another folder with results=FOLDER",
                 MISTAKE,
             )
+    if isinstance(error, OSError) and error.errno in PLACES and error.filename is not None:
+        return f"{error.filename}: {error.strerror}; give another path, or mend that one", MISTAKE
+    if isinstance(error, RuntimeError) and str(error).startswith(("Symlink loop", "Could not determine home")):
+        return f"{error}; give another path", MISTAKE
     first = next(iter(str(error).strip().splitlines()), "")
     return f"{type(error).__name__}: {first}" if first else type(error).__name__, FAILED
 

@@ -4,7 +4,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 
 from fsl.progress import Progress
@@ -12,6 +12,7 @@ from runs.config import EvaluateConfig
 from runs.console import Console
 from runs.crews import Crew, crew
 from runs.jobs import Failure, Job, Report, perform
+from runs.locks import locked, try_locked
 from runs.missing import Missing, plan_missing
 from runs.store import Store
 from runs.tracking import Tracker
@@ -91,12 +92,16 @@ def _ignore(count: int) -> None:
 def _token(store: Store, name: str) -> Iterator[None]:
     """A file by which a worker knows the results folder of this command."""
     store.prepare()
-    with store.watched():
-        (store.root / name).touch()
-    try:
+    token = store.root / name
+    with ExitStack() as held:
+        with store.watched(), locked(store.locks / "tokens.lock", "the tokens of commands"):
+            for other in store.root.glob(".token-*"):
+                with suppress(OSError), try_locked(other) as abandoned:
+                    if abandoned:  # whoever made it was killed: the system has freed its lock
+                        other.unlink(missing_ok=True)
+            held.callback(token.unlink, missing_ok=True)
+            held.enter_context(try_locked(token))
         yield
-    finally:
-        (store.root / name).unlink(missing_ok=True)
 
 
 @dataclass

@@ -82,8 +82,7 @@ def _by_split(files: Sequence[str]) -> dict[str, str]:
 
 def _split_of(file: str) -> str:
     """Whose features a file has, found without reading them."""
-    import safetensors
-
+    from clustering.tensor_files import read_header
     from fsl.benchmarks.benchmark import SPLITS
     from fsl.benchmarks.split_lists import FILES
 
@@ -91,12 +90,9 @@ def _split_of(file: str) -> str:
     _state(file)
     if path.suffix == ".safetensors":
         try:
-            with safetensors.safe_open(path, framework="np") as opened:
-                provenance = json.loads((opened.metadata() or {}).get("provenance", "{}"))
-        except (safetensors.SafetensorError, OSError, ValueError) as error:
-            raise InputError(
-                f"features={file}: truncated or not a safetensors file ({error}); make it again"
-            ) from error
+            provenance = json.loads(read_header(path, "make it again").get("provenance", "{}"))
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"features={file}: {error}") from error
         said = provenance.get("split") if isinstance(provenance, dict) else None
         return said if said in SPLITS else "novel"
     words = re.findall(r"[a-z]+", path.stem.lower())

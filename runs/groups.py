@@ -23,6 +23,7 @@ from clustering.datasets import DATASETS
 from clustering.errors import InputError, unknown
 from clustering.methods import DECIDED, METHODS, configured, parameters
 from clustering.plugins import Plugins
+from clustering.regular_files import open_regular
 from fairness.datasets import DATASETS as FAIR_DATASETS
 from fairness.methods import DECIDED as FAIR_DECIDED
 from fairness.methods import METHODS as FAIR_METHODS
@@ -329,7 +330,8 @@ def _content(path: pathlib.Path, changed: int, size: int) -> dict[str, Any]:
     from runs.yaml_files import parse_yaml
 
     try:
-        content = parse_yaml(path.read_text(encoding="utf-8"))
+        with open_regular(path) as file:
+            content = parse_yaml(file.read().decode("utf-8"))
     except ValueError as error:
         raise InputError(f"{path}: not a readable YAML file: {error}") from error
     if content is None:

@@ -12,7 +12,7 @@ from typing import Any
 
 from clustering.errors import InputError
 from clustering.methods import METHODS
-from fsl.tensor_files import read_tensors, write_tensors
+from clustering.tensor_files import read_tensors, write_tensors
 
 FORMAT = "transduce representation 2"
 
@@ -32,7 +32,9 @@ def learned_method(path: str | Path) -> Any:
     remedy = "give the network.safetensors of a run that learned features in steps, or run it again"
     weights, header = read_tensors(Path(path), FORMAT, remedy)
     try:
+        if header["method"] not in METHODS.names():  # a file must not choose which module is imported
+            raise InputError(f"its method {header['method']!r} is not known here")
         model = METHODS.load(header["method"])(**json.loads(header["settings"]))
         return model.with_weights(weights)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError, RecursionError) as error:
         raise InputError(f"{path}: {error}; {remedy}") from error

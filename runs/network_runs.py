@@ -15,9 +15,9 @@ from clustering.deep.networks import Classifier
 from clustering.deep.training import checked_prior, features, predictions, train
 from clustering.errors import InputError
 from clustering.protocol import random_state
+from clustering.tensor_files import read_tensors, write_tensors
 from fsl.machine import resolve_device
 from fsl.progress import Progress
-from fsl.tensor_files import read_tensors, write_tensors
 from runs.cluster_config import ClusterConfig
 from runs.clustering_results import Trials
 from runs.clustering_trials import judged, told, told_points
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from clustering.known_labels import KnownLabels
     from runs.clusterings import Job
 
-FORMAT = "transduce classifier 1"
+FORMAT = "transduce network 1"
 LOST = "clusters have no points"  # warned of by the training, and said of the run when all of it is kept
 BALANCED = "balanced"  # a prior that takes all clusters to be alike
 UNSURE = 0.5  # of the way from chance to certainty: below it a network has hardly begun to decide

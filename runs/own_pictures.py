@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.errors import InputError
+from clustering.tensor_files import read_tensors, write_tensors
 from fsl.picture_folders import digests
-from fsl.tensor_files import read_tensors, write_tensors
 from runs.run_config import identity
 from runs.store import Store
 
@@ -63,9 +63,13 @@ def encode(
     with store.lock("features", key, "the features of these pictures", progress.note):
         entry = store.find("features", key, progress.note)
         if entry is not None:
-            tensors, _ = read_tensors(entry.path / FILE, FORMAT, "remove its folder")
-            progress.note(f"features of {len(files):,} pictures: reused")
-            return Pictures(tuple(files), contents, np.arange(len(files)), tensors["features"])
+            try:
+                tensors, _ = read_tensors(entry.path / FILE, FORMAT, "they are made again")
+                progress.note(f"features of {len(files):,} pictures: reused")
+                return Pictures(tuple(files), contents, np.arange(len(files)), tensors["features"])
+            except InputError as error:
+                progress.note(str(error))
+                store.put_aside(entry.path, progress.note)
         found = encoder.encode(files, broken="skip" if skip else "raise", progress=progress)
         broken = tuple(found.broken.values())
         for problem in broken:

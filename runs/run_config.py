@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from clustering.errors import InputError
 from clustering.parameters import AtLeast, mismatch
+from clustering.regular_files import open_regular
 from runs.groups import Choice
 from runs.overrides import Grid, write
 
@@ -164,5 +165,5 @@ def content(key: str, path: str, wanted: str) -> str:
 @functools.lru_cache(maxsize=64)
 def _digest(path: str, changed: int, size: int) -> str:
     """Hash of a file's content; of a file that has not changed it is known."""
-    with open(path, "rb") as file:
+    with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]

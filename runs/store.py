@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from clustering.errors import InputError
+from clustering.replacing import replacing
 from runs.locks import Say, locked, silent, try_locked
 
 Kind = Literal["checkpoints", "features", "evaluations"]
@@ -60,7 +61,11 @@ class Store:
     """
 
     def __init__(self, root: str | Path | None = None) -> None:
-        self.root = Path(root or os.environ.get(ENVIRONMENT) or "results").expanduser().resolve()
+        given = root or os.environ.get(ENVIRONMENT) or "results"
+        try:
+            self.root = Path(given).expanduser().resolve()
+        except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or no such user
+            raise InputError(f"results={given}: no folder can be there ({error}); give another one") from error
         self._prepared = False
 
     def __repr__(self) -> str:
@@ -249,6 +254,8 @@ class Store:
             errno.ENOTDIR,
             errno.EEXIST,
             errno.ENXIO,
+            errno.ELOOP,
+            errno.ENAMETOOLONG,
         ):
             return False
         place = Path(str(error.filename or self.root))
@@ -268,25 +275,8 @@ def put_in_place(partial: Path, folder: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file in one step: whoever reads it sees the old one or the new one."""
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, prefix=f".{path.name}-", delete=False, encoding="utf-8"
-    ) as file:
-        try:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-            os.chmod(file.name, 0o666 & ~_umask())  # a temporary file is its owner's alone; a store may be shared
-            os.replace(file.name, path)
-        except BaseException:
-            Path(file.name).unlink(missing_ok=True)
-            raise
-
-
-def _umask() -> int:
-    """The process's mask of file permissions, which can only be read by setting it."""
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def _says_full(error: BaseException) -> bool:

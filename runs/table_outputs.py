@@ -1,5 +1,6 @@
 """What verbs share that cluster a person's own table: where its rows and the page go, and what is checked before."""
 
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from clustering.errors import InputError
+from clustering.regular_files import head_of
 from runs.groups import Choice, comment
 from runs.lineage import short
 from runs.table_columns import TableColumns
@@ -80,7 +82,7 @@ def check_files(config: TableConfig, file: "RowFile", added: Sequence[str]) -> N
     """
     if config.output is not None:
         page = _page_beside(file.check_output(config.output, added))
-        if page.exists() and PAGE_MARK not in page.read_bytes():
+        if os.path.lexists(page) and PAGE_MARK not in head_of(page):
             raise InputError(
                 f"output={config.output}: the page about it would take the place of {page}, which is another; give "
                 "another name, or move that file"

@@ -1,11 +1,12 @@
 """Files that belong together: none of them takes its place before all are written."""
 
-import os
+import contextlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from clustering.errors import InputError
+from clustering.replacing import replacing
 
 
 class Output(NamedTuple):
@@ -28,19 +29,12 @@ def write_together(outputs: Sequence[Output]) -> None:
     Raises:
         InputError: a disk that is full, or cannot be written to; names the file and the key.
     """
-    partials: list[Path] = []
-    try:
+    with contextlib.ExitStack() as places:
         for place, key, write in outputs:
-            partials.append(place.with_name(f".{place.stem}.{os.getpid()}{place.suffix}"))
             try:
-                write(partials[-1])
+                write(places.enter_context(replacing(place)))
             except OSError as error:
                 raise InputError(
                     f"{place}: cannot be written ({error.strerror}); what was there is untouched: make room, or give "
                     f"another place with {key}"
                 ) from error
-        for partial, output in zip(partials, outputs, strict=True):
-            os.replace(partial, output.place)
-    finally:
-        for partial in partials:
-            partial.unlink(missing_ok=True)

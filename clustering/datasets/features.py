@@ -6,13 +6,11 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
-import torch
 
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.files import fingerprint_of
 from clustering.errors import InputError
 from clustering.parameters import validate
-from clustering.seals import check_seal
 
 RECIPE = 1  # raised whenever the same file gives other points
 FORMAT = "transduce features 1"  # of `fsl.features.FeatureBank`
@@ -38,33 +36,22 @@ class Features:
         return fingerprint_of("features", RECIPE, [self._file()])
 
     def read(self) -> Dataset:
-        import safetensors
+        from clustering.tensor_files import read_tensors
 
         path = self._file()
+        remedy = "make it again with --force, or fetch it again"
+        tensors, header = read_tensors(path, FORMAT, remedy)
         try:
-            with safetensors.safe_open(path, framework="numpy") as file:
-                header = dict(file.metadata() or {})
-                if header.get("format") != FORMAT:
-                    raise InputError(
-                        f"dataset features: {path} holds {header.get('format', 'other tensors')!r}, and no feature bank"
-                    )
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            values, labels = tensors["features"], tensors["labels"]
-            check_seal(
-                path,
-                {name: torch.from_numpy(one) for name, one in tensors.items()},
-                header,
-                "train again with --force, or fetch it again",
-            )
-            names, provenance = json.loads(header["class_names"]), json.loads(header["provenance"])
-        except InputError:
-            raise
-        except Exception as error:  # what safetensors raises for a damaged file cannot be listed
-            raise InputError(f"dataset features: {path} cannot be read ({error}); make it again") from error
+            values, labels = tensors["features"].numpy(), tensors["labels"].numpy()
+            told = tensors["told"].numpy() if "told" in tensors else None
+            names, provenance = json.loads(header["class_names"]), dict(json.loads(header["provenance"]))
+            present, of_class = np.unique(labels, return_inverse=True)
+            classes = tuple(names[k] for k in present)
+        except (KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
+            raise InputError(f"{path}: is no whole feature bank ({error}); {remedy}") from error
         if provenance.get("labels") == FOUND:
             return Dataset(values)
-        present, of_class = np.unique(labels, return_inverse=True)
-        return Dataset(values, of_class.astype(np.int64), tuple(names[k] for k in present), told=tensors.get("told"))
+        return Dataset(values, of_class.astype(np.int64), classes, told=told)
 
     def _file(self) -> Path:
         """Where it is.

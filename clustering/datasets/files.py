@@ -1,6 +1,8 @@
 """Files of a data set in the forms in which people have them."""
 
+import bz2
 import gzip
+import math
 import zipfile
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -10,8 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering import memory
+from clustering.array_files import read_arrays
 from clustering.errors import InputError
 from clustering.fingerprint import Fingerprint
+from clustering.regular_files import open_regular
 
 UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, zlib.error)
 Arrays = Mapping[str, NDArray[Any]]
@@ -63,8 +68,6 @@ def missing(name: str, folder: Path, wanted: str) -> InputError:
 def damaged(name: str, path: Path, error: BaseException) -> InputError:
     """A file is not what its name says."""
     why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-    if "allow_pickle" in why:
-        why = "no NumPy archive, or one of pickled objects"  # which are never loaded: numpy's advice is to do so
     return InputError(f"dataset {name}: {path} cannot be read ({why}); fetch it again")
 
 
@@ -73,34 +76,42 @@ def fingerprint_of(name: str, recipe: int, paths: Sequence[Path]) -> str:
     found = Fingerprint(name, recipe)
     for path in paths:
         found.begin(path.stat().st_size)
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             while piece := file.read(1 << 22):
                 found.go_on(piece)
     return str(found)
 
 
 def open_bytes(path: Path) -> bytes:
-    """Its bytes, unpacked where it ends in .gz."""
-    if path.suffix != ".gz":
-        return path.read_bytes()
-    with gzip.open(path) as file:
-        return file.read()
+    """Its bytes, unpacked where it ends in .gz or .bz2."""
+    if path.suffix not in (".gz", ".bz2"):
+        with open_regular(path) as file:
+            return file.read()
+    parts, size = [], 0
+    with open_regular(path) as file, gzip.open(file) if path.suffix == ".gz" else bz2.open(file) as packed:
+        while piece := packed.read(1 << 22):
+            size += len(piece)
+            memory.require("unpacking it", {"contents": size}, "give a smaller file")  # a few bytes can be many zeros
+            parts.append(piece)
+    return b"".join(parts)
 
 
 def arrays_of(path: Path) -> Arrays:
     """The arrays of a .npz or .mat file."""
     if path.suffix == ".mat":
-        from scipy.io import loadmat
+        from scipy.io import loadmat, whosmat
         from scipy.io.matlab import MatReadError
 
         try:
+            with open_regular(path) as file:
+                sizes = {name: 8 * math.prod(shape) for name, shape, _ in whosmat(file)}
+            memory.require("unpacking it", sizes, "give a smaller file")
             return {key: value for key, value in loadmat(path).items() if not key.startswith("__")}
         except MatReadError as error:
             raise ValueError(error) from error
         except NotImplementedError as error:
             raise ValueError("it is of MATLAB 7.3; save it with -v7, or as .npz") from error
-    with np.load(path, allow_pickle=False) as arrays:
-        return {key: arrays[key] for key in arrays.files}
+    return read_arrays(path)
 
 
 def rows_and_classes(name: str, paths: Sequence[Path], part: Callable[[Path], Part]) -> Part:

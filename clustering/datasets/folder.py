@@ -15,6 +15,7 @@ from clustering.errors import InputError
 from clustering.fingerprint import Fingerprint, fingerprint
 from clustering.memory import require
 from clustering.parameters import Within, validate
+from clustering.regular_files import open_regular
 
 RECIPE = 1  # raised whenever the same files give other points
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
@@ -115,7 +116,7 @@ class Folder:
 
         mode, square = ("RGB" if self.colour == "rgb" else "L"), (self.size, self.size)
         try:
-            with Image.open(path) as file:
+            with open_regular(path) as stream, Image.open(stream) as file:
                 file.draft(mode, (3 * self.size, 3 * self.size))  # a JPEG is decoded smaller where that will do
                 upright = ImageOps.exif_transpose(file)
                 if upright.mode.startswith("I"):  # of 16 bits, of which Pillow's conversion cuts off all above 255
@@ -143,10 +144,18 @@ def _stamp(path: Path) -> tuple[int, ...]:
 def _content(folder: Path, stamps: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
     found = Fingerprint("folder of points", RECIPE)
     names = [name for name, _ in stamps]
-    for name, digest in on_each_core(lambda name: fingerprint((folder / name).read_bytes()), names):
+    for name, digest in on_each_core(lambda name: _digest(folder / name), names):
         found.add(name)
         found.add(digest)
     return str(found)
+
+
+def _digest(path: Path) -> str:
+    try:
+        with open_regular(path) as file:
+            return fingerprint(file.read())
+    except OSError as error:
+        raise InputError(f"dataset folder: {path} cannot be read ({error.strerror}); mend it or take it out") from error
 
 
 def _is_picture(name: str) -> bool:

@@ -1,6 +1,5 @@
 """USPS: 9,298 hand-written digits of postal codes, 16 x 16 grey (Hull 1994)."""
 
-import bz2
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,6 +70,6 @@ def _libsvm(path: Path) -> Part:
     """Lines of a digit plus one and column:value."""
     from sklearn.datasets import load_svmlight_file
 
-    with bz2.open(path) if path.suffix == ".bz2" else io.BytesIO(open_bytes(path)) as file:
+    with io.BytesIO(open_bytes(path)) as file:
         values, classes = load_svmlight_file(file, n_features=256)
     return values.toarray(), classes - 1

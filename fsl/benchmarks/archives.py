@@ -8,6 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.array_files import read_arrays
+from clustering.regular_files import open_regular
+
 LOCAL_HEADER = struct.Struct("<26xHH")  # of a member: the lengths of its name and of its extra field come last
 
 
@@ -19,16 +22,14 @@ def open_archive(path: Path) -> dict[str, NDArray[Any]]:
         OSError, ValueError, zipfile.BadZipFile: damaged, no archive, or arrays of objects, which are not loaded.
     """
     found: dict[str, NDArray[Any]] = {}
-    with path.open("rb") as stream, zipfile.ZipFile(stream) as archive:  # by itself np.load leaves a bad file open
-        loaded = None
+    with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:  # by itself np.load leaves a bad file open
         for member in archive.infolist():
-            name = member.filename.removesuffix(".npy")
             mapped = _mapped(path, member) if member.compress_type == zipfile.ZIP_STORED else None
-            if mapped is None:
-                loaded = loaded or np.load(stream)
-                mapped = loaded[name]
-            found[name] = mapped
-    return found
+            if mapped is not None:
+                found[member.filename.removesuffix(".npy")] = mapped
+        names = [member.filename.removesuffix(".npy") for member in archive.infolist()]
+    found |= read_arrays(path, lambda name: name not in found)
+    return {name: found[name] for name in names}
 
 
 def _mapped(path: Path, member: zipfile.ZipInfo) -> NDArray[Any] | None:
@@ -44,13 +45,3 @@ def _mapped(path: Path, member: zipfile.ZipInfo) -> NDArray[Any] | None:
         if dtype.hasobject or 0 in shape or shape == ():
             return None
         return np.memmap(path, dtype, "r", stream.tell(), shape, "F" if fortran else "C")
-
-
-def check_zip(path: Path) -> None:
-    """That a file is an archive at all: of any other numpy says that it holds pickled objects.
-
-    Raises:
-        ValueError: it is none.
-    """
-    if not zipfile.is_zipfile(path):
-        raise ValueError("it is no zip archive")

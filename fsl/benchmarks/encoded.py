@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from clustering.errors import InputError
+from clustering.regular_files import open_regular
 
 Fit = Literal["squeeze", "crop"]
 _DRAFT = 3  # a JPEG is decoded at a half, a quarter or an eighth of its size that is at least so many times the square
@@ -133,5 +134,5 @@ def _rgb(picture: Image.Image) -> Image.Image:
 
 def read_bytes(file: str) -> bytes:
     """What is in a file."""
-    with open(file, "rb") as stream:
+    with open_regular(file) as stream:
         return stream.read()

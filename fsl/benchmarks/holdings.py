@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.array_files import read_arrays
 from clustering.errors import InputError
 from fsl.benchmarks.archives import open_archive
 from fsl.benchmarks.benchmark import SPLITS, Split
@@ -114,10 +115,10 @@ def _shard(path: Path) -> Holding:
     """An archive of `blob`, files one after the other, `offset` (n + 1), where each begins, `label` (n) into `classes`,
     and `image_id` (n), the number in a picture's name."""
     try:
-        with path.open("rb") as stream, np.load(stream) as file:  # np.load leaves a bad file open
-            blob, offset = file["blob"], file["offset"].astype(np.int64)
-            classes = file["classes"][file["label"]].tolist()
-            ids = file["image_id"].tolist()
+        file = read_arrays(path)
+        blob, offset = file["blob"], file["offset"].astype(np.int64)
+        classes = file["classes"][file["label"]].tolist()
+        ids = file["image_id"].tolist()
     except UNREADABLE as error:
         raise _damaged(path, error) from error
     if len(offset) != len(ids) + 1 or len(classes) != len(ids) or (np.diff(offset, append=len(blob)) < 0).any():

@@ -20,11 +20,11 @@ from torch import Tensor
 from clustering.code import code_fingerprint
 from clustering.cores import on_each_core
 from clustering.errors import InputError, unknown
+from clustering.tensor_files import read_tensors
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Split, fingerprint
 from fsl.block_files import write_blocks
 from fsl.closed_splits import check_open
 from fsl.progress import Progress, quiet
-from fsl.tensor_files import read_tensors
 
 FORMAT = "transduce images 1"
 UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from clustering.errors import InputError
 from clustering.fingerprint import Fingerprint
 from clustering.parameters import validate
+from clustering.regular_files import open_regular
 from fsl.augmentation import Augmentation
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
 from fsl.benchmarks.catalogue import Catalogue
@@ -198,7 +199,7 @@ def size_of(file: str) -> int:
 def _add_content(found: Fingerprint, file: Path) -> None:
     try:
         size = file.stat().st_size
-        with file.open("rb") as stream:
+        with open_regular(file) as stream:
             if size <= HASHED:
                 found.add(stream.read())
                 return
@@ -206,8 +207,8 @@ def _add_content(found: Fingerprint, file: Path) -> None:
             for block in range(SAMPLES):
                 stream.seek(block * (size - (1 << 20)) // (SAMPLES - 1))
                 found.add(stream.read(1 << 20))
-    except FileNotFoundError as error:
-        raise InputError(f"{file}: no such file; put it beside the others") from error
+    except OSError as error:
+        raise InputError(f"{file}: cannot be read ({error.strerror}); put it beside the others") from error
 
 
 def listing_of(catalogue: Catalogue, places: Iterable[Place], split: Split, size: int, fit: Fit) -> Listing:

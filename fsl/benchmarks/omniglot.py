@@ -16,14 +16,17 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.nn import functional
 
+from clustering.array_files import read_arrays
 from clustering.errors import InputError
 from clustering.parameters import validate
+from clustering.regular_files import open_regular
 from fsl.augmentation import Augmentation
 from fsl.benchmarks.benchmark import Decoded, Split, fingerprint
 
 RECIPE = 1  # raised whenever the same files give other images
 PARTS = ("images_background", "images_evaluation")
 SIDE, DRAWERS, CHARACTERS = 105, 20, 1623
+_LARGEST = 1 << 20  # bytes of a drawing
 UNREADABLE = (
     OSError,
     EOFError,
@@ -33,6 +36,7 @@ UNREADABLE = (
     zipfile.BadZipFile,
     zlib.error,
     lzma.LZMAError,
+    Image.DecompressionBombError,
 )
 
 # Both splits validate on the same five background alphabets. Vinyals' list is made of whole alphabets, but
@@ -201,11 +205,9 @@ def load(paths: list[Path]) -> Drawings:
 
 
 def _archive(path: Path) -> Drawings:
-    with path.open("rb") as stream, np.load(stream) as file:  # np.load leaves a bad file open
-        alphabets = file["alphabet_names"][file["alphabet"]]
-        return Drawings(
-            file["ink_bits"], alphabets, file["character"].astype(np.int64), file["drawer"].astype(np.int64)
-        )
+    file = read_arrays(path)
+    alphabets = file["alphabet_names"][file["alphabet"]]
+    return Drawings(file["ink_bits"], alphabets, file["character"].astype(np.int64), file["drawer"].astype(np.int64))
 
 
 def _pictures(path: Path) -> Drawings:
@@ -214,9 +216,9 @@ def _pictures(path: Path) -> Drawings:
     for name, data in _files(path):
         alphabet, character, file = PurePath(name).parts[-3:]
         with Image.open(io.BytesIO(data)) as picture:
+            if picture.size != (SIDE, SIDE):
+                raise ValueError(f"{name} has {picture.width} x {picture.height} pixels, not {SIDE} x {SIDE}")
             pixels = np.asarray(picture.convert("L"))
-        if pixels.shape != (SIDE, SIDE):
-            raise ValueError(f"{name} has {pixels.shape[1]} x {pixels.shape[0]} pixels, not {SIDE} x {SIDE}")
         ink.append(np.packbits(pixels < 128))  # the pictures have black ink on white
         alphabets.append(alphabet)
         characters.append(int(character.removeprefix("character")))
@@ -229,12 +231,14 @@ def _pictures(path: Path) -> Drawings:
 def _files(path: Path) -> Iterator[tuple[str, bytes]]:
     if path.is_dir():
         for file in sorted(path.glob("*/character*/*.png")):
-            yield os.fspath(file), file.read_bytes()
+            with open_regular(file) as stream:
+                yield os.fspath(file), stream.read(_LARGEST)
         return
     with zipfile.ZipFile(path) as archive:
         for name in archive.namelist():
             if name.endswith(".png") and not name.startswith("__MACOSX"):
-                yield name, archive.read(name)
+                with archive.open(name) as stream:
+                    yield name, stream.read(_LARGEST)
 
 
 def shrink(ink: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:

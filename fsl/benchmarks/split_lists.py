@@ -1,13 +1,14 @@
 """Lists of pictures by split in CSV files, as Ravi and Larochelle, SimpleShot and TIM write them."""
 
 import csv
-import gzip
 import io
 import os
+import zlib
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from clustering.datasets.files import open_bytes
 from clustering.errors import InputError
 from fsl.benchmarks.benchmark import Split
 
@@ -104,10 +105,9 @@ def read_list(path: Path) -> list[Row]:
         InputError: names the file and the line: not text, no name of a picture, no class, or a picture listed twice.
     """
     try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-        text = data.decode("utf-8-sig")
+        text = open_bytes(path).decode("utf-8-sig")
         lines = [line for line in csv.reader(io.StringIO(text)) if any(cell.strip() for cell in line)]
-    except (OSError, EOFError, UnicodeDecodeError, csv.Error) as error:
+    except (OSError, EOFError, ValueError, csv.Error, zlib.error) as error:
         raise InputError(f"{path}: no readable list ({error}); fetch it again") from error
     if lines and not any(is_picture(cell.strip()) for cell in lines[0]):
         del lines[0]  # the names of the columns

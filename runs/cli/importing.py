@@ -127,7 +127,7 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
     """Where to write the file and its model card: never over a file that is none of that kind."""
-    from fsl.tensor_files import read_tensors
+    from clustering.tensor_files import read_header
 
     stem = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
     place = Path(output).expanduser() if output else Path(f"{stem}.safetensors")
@@ -140,7 +140,10 @@ def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
             raise InputError(f"output={place} is no file; give another place")
         if path.exists() and place.samefile(path):
             raise InputError(f"output={place} is the file to be imported; give another place with output=FILE")
-        read_tensors(place, kind, "only what was imported before is replaced; give another place with output=FILE")
+        remedy = "only what was imported before is replaced; give another place with output=FILE"
+        header = read_header(place, remedy, kind)
+        if '"imported":' not in header.get("about", header.get("provenance", "")):  # but trained or extracted here
+            raise InputError(f"output={place}: was not imported; {remedy}")
     card = place.with_suffix(".md")
     if os.path.lexists(card) and not cards.is_card(card):
         raise InputError(f"{card} is no model card, which belongs there; give another place with output=FILE")

@@ -58,9 +58,9 @@ def _check_place(path: Path) -> None:
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: its folder does not exist; make it, or give another place")
     if os.path.lexists(path):
+        from clustering.tensor_files import read_header
         from fsl.tasks import FORMAT
-        from fsl.tensor_files import read_tensors
 
         if not path.is_file():
             raise InputError(f"{path} is no file; give another place")
-        read_tensors(path, FORMAT, "only an older task list is replaced; give another name")
+        read_header(path, "only an older task list is replaced; give another name", FORMAT)

@@ -5,10 +5,11 @@ letters have 7 to 8 points there.
 """
 
 import functools
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
+
+from clustering.replacing import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -103,12 +104,8 @@ def save(figure: "Figure", path: Path, *, title: str = "", about: str = "") -> P
     """
     kind = path.suffix.removeprefix(".")
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
+    with replacing(path) as partial:
         figure.savefig(partial, format=kind, metadata=_metadata(kind, title, about))
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
     return path
 
 

@@ -14,6 +14,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from clustering.errors import InputError
 from clustering.seals import sealed
+from clustering.tensor_files import read_tensors, write_tensors
 from fsl.backbones import create_backbone
 from fsl.checkpoints import save_backbone
 from fsl.episodes import Episodes
@@ -22,7 +23,6 @@ from fsl.strategies import STRATEGIES
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.tim_adm import TIMADM
-from fsl.tensor_files import read_tensors, write_tensors
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 

@@ -170,8 +170,14 @@ def test_what_is_no_data_is_refused(tmp_path, monkeypatch, what):
 def test_tuples_of_one_tuple_are_gone_through_once(tmp_path):
     path = tmp_path / "pairs.pkl"
     path.write_bytes(of(b"\x80\x02", SHARED))
+    with pytest.raises(InputError, match=r"pairs\.pkl"):  # sixty deep they would be more numbers than any memory has
+        read_pickle(path)
+    pairs: object = 7
+    for _ in range(12):
+        pairs = (pairs, pairs)
+    path.write_bytes(pickle.dumps(pairs))
     found = read_pickle(path)
-    for _ in range(60):
+    for _ in range(12):
         first, second = found
         assert first is second
         found = first

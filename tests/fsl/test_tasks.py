@@ -102,8 +102,8 @@ def test_padding_is_in_neither_support_nor_query(padded: Tasks, tmp_path: Path) 
 
 
 def test_a_strange_tensor_in_a_task_list_is_named(tmp_path: Path) -> None:
+    from clustering.tensor_files import write_tensors
     from fsl.tasks import FORMAT
-    from fsl.tensor_files import write_tensors
 
     tasks = Balanced().tasks(labels_of([20] * 6)).first(3)
     write_tensors(tmp_path / "tasks.safetensors", {**tasks._present(), "weights": torch.ones(3)}, {"format": FORMAT})

@@ -9,8 +9,8 @@ import safetensors
 
 from clustering.errors import InputError
 from clustering.protocol import scores
+from clustering.tensor_files import write_tensors
 from fsl.features import FeatureBank
-from fsl.tensor_files import write_tensors
 from runs.cli import main
 from runs.clustering_trials import known_coarse, known_labels, known_to_method, told_points
 from runs.clusterings import clustering, points_of

@@ -1,0 +1,113 @@
+"""Archives of arrays: nothing is unpacked before it is known how large it is; what is damaged is refused."""
+
+import io
+import os
+import struct
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from clustering import memory
+from clustering.array_files import array_names, read_arrays
+from clustering.regular_files import open_regular
+
+
+def archive(path: Path, **members: bytes) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in members.items():
+            file.writestr(f"{name}.npy", content)
+    return path
+
+
+def header(shape: str, kind: str = "<f4") -> bytes:
+    text = f"{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}".encode()
+    text += b" " * (-(len(text) + 11) % 64) + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+def test_arrays_come_back(tmp_path: Path) -> None:
+    arrays = {"x": np.eye(3), "names": np.array(["a", "bc"]), "one": np.float64(2), "none": np.empty((0, 4))}
+    np.savez_compressed(tmp_path / "a.npz", **arrays)
+    found = read_arrays(tmp_path / "a.npz")
+    assert list(found) == array_names(tmp_path / "a.npz") == list(arrays)
+    assert all(np.array_equal(found[name], array) for name, array in arrays.items())
+    assert list(read_arrays(tmp_path / "a.npz", "x".__eq__)) == ["x"]
+
+
+def test_packed_zeros_are_not_unpacked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What nobody asked for may be of any size; what is asked for is held against the memory first."""
+    np.savez_compressed(tmp_path / "bomb.npz", x=np.ones(3), zeros=np.zeros(200_000, np.uint64))
+    monkeypatch.setattr(memory, "_UNNOTICED", 1000)
+    monkeypatch.setattr(memory, "free", lambda: 10**6)
+    read = np.lib.format.read_array
+    monkeypatch.setattr("numpy.lib.format.read_array", lambda stream, **given: _small(read(stream, **given)))
+    assert read_arrays(tmp_path / "bomb.npz", "x".__eq__)["x"].sum() == 3
+    with pytest.raises(ValueError, match="memory"):
+        read_arrays(tmp_path / "bomb.npz")
+
+
+def _small(array: np.ndarray) -> np.ndarray:
+    assert array.size < 10
+    return array
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x93NUMPY",
+        b"no array",
+        header("(1099511627776,)"),
+        header("(-1,)"),
+        header("(4,)"),
+        header("(" * 4000),
+        header("(4,)", "|O") + bytes(32),
+        header("(2,)", "|V9999999999999"),
+        header("(4, True)") + bytes(16),
+        b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1) + b"{",
+    ],
+)
+def test_what_an_array_promises_is_held_against_what_there_is(tmp_path: Path, content: bytes) -> None:
+    path = archive(tmp_path / "bad.npz", x=content)
+    with pytest.raises(ValueError, match=r"."):
+        read_arrays(path)
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_a_flipped_bit_is_refused_or_changes_nothing(tmp_path: Path, save) -> None:
+    path, x = tmp_path / "a.npz", np.arange(40)
+    save(path, x=x)
+    whole = path.read_bytes()
+    for place in range(len(whole)):
+        data = bytearray(whole)
+        data[place] ^= 1 << place % 8
+        path.write_bytes(data)
+        try:
+            found = read_arrays(path)
+        except (OSError, ValueError):
+            continue
+        assert all(np.array_equal(array, x) for array in found.values())
+
+
+def test_what_is_no_archive_is_refused(tmp_path: Path) -> None:
+    npy = io.BytesIO()
+    np.save(npy, np.eye(2))
+    for number, content in enumerate((b"", b"PK\x03\x04", npy.getvalue(), b"\x80\x04N.")):
+        path = tmp_path / f"{number}.npz"
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match=r"."):
+            read_arrays(path)
+        with pytest.raises(ValueError, match=r"."):
+            array_names(path)
+
+
+def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for path in (tmp_path, tmp_path / "pipe", tmp_path / "loop", tmp_path / "none", Path("/dev/zero")):
+        with pytest.raises(OSError, match=r"."):
+            open_regular(path)
+        with pytest.raises(OSError, match=r"."):
+            read_arrays(path)

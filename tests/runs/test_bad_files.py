@@ -1,0 +1,291 @@
+"""Files that are no files, that are damaged, or that ask for more than they hold: exit code 2."""
+
+import gzip
+import os
+import pickle
+import struct
+import subprocess
+import sys
+import zipfile
+import zlib
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from clustering import memory
+from clustering.array_files import read_arrays
+from clustering.datasets.files import arrays_of, open_bytes
+from clustering.errors import InputError
+from clustering.row_files import RowFile
+from fsl.benchmarks.encoded import open_rgb, read_bytes
+from fsl.features import FeatureBank
+from fsl.foreign_features import import_features
+from fsl.foreign_weights import read_weights
+from fsl.pickles import read_pickle
+from runs.cli import main
+from runs.deep_network import DeepNetwork, Shaken
+from runs.endings import MISTAKE, explain
+from runs.learned_methods import FORMAT, learned_method
+from runs.network_inputs import Inputs, check_fits
+from runs.run_config import content
+
+
+def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
+    assert main([*map(str, words)]) == 2
+    return capsys.readouterr().err
+
+
+@pytest.fixture
+def bank(tmp_path: Path) -> Path:
+    generator = torch.Generator().manual_seed(0)
+    features, labels = torch.randn(120, 4, generator=generator), torch.arange(120) % 5
+    bank = FeatureBank(features, labels, tuple("abcde"), torch.zeros(4), {"split": "novel"})
+    bank.save(tmp_path / "bank.safetensors")
+    return tmp_path / "bank.safetensors"
+
+
+def test_a_changed_bank_is_refused_by_evaluate_and_by_cluster(bank, tmp_path, capsys):
+    data = bytearray(bank.read_bytes())
+    data[-1] ^= 1
+    bank.write_bytes(data)
+    said = refused(capsys, "evaluate", "strategy=simpleshot", f"features={bank}", "tasks=1", f"results={tmp_path}/r")
+    assert str(bank) in said
+    said = refused(capsys, "cluster", "dataset=features", f"path={bank}", "method=kmeans", f"results={tmp_path}/r")
+    assert str(bank) in said
+
+
+@pytest.mark.parametrize("key", ["checkpoint", "features"])
+def test_what_is_no_file_is_refused(key, tmp_path, capsys):
+    os.mkfifo(tmp_path / "pipe.pth")
+    (tmp_path / "loop.pth").symlink_to(tmp_path / "loop.pth")
+    for path in ("/dev/zero", tmp_path / "pipe.pth", tmp_path / "loop.pth", tmp_path):
+        said = refused(capsys, "evaluate", "strategy=simpleshot", f"{key}={path}", f"results={tmp_path}/r")
+        assert str(path) in said
+
+
+def test_contents_of_devices_and_pipes_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", str(tmp_path / "pipe"), str(tmp_path)):
+        with pytest.raises(InputError, match=path):
+            content("checkpoint", path, "a file")
+        with pytest.raises(OSError, match=r"."):
+            read_bytes(path)
+
+
+def test_an_output_over_a_pipe_is_refused(tmp_path, capsys):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    os.mkfifo(tmp_path / "out.html")
+    words = ("cluster", "dataset=table", f"path={tmp_path}/t.csv", "method=kmeans", "n_clusters=2")
+    assert "out.html" in refused(capsys, *words, f"output={tmp_path}/out.csv", f"results={tmp_path}/r")
+
+
+def test_only_what_was_imported_is_replaced_by_an_import(bank, tmp_path, capsys):
+    np.savez(tmp_path / "f.npz", features=np.eye(4), labels=np.arange(4))
+    before = bank.read_bytes()
+    assert str(bank) in refused(capsys, "import", "features", tmp_path / "f.npz", f"output={bank}")
+    assert bank.read_bytes() == before
+    for _ in range(2):
+        assert main(["import", "features", str(tmp_path / "f.npz"), f"output={tmp_path}/f.safetensors"]) == 0
+
+
+def test_a_results_folder_on_a_loop_of_links_is_refused(tmp_path, capsys):
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    for place in (tmp_path / "loop", tmp_path / "loop" / "r", tmp_path / ("x" * 300), "~nobody-of-that-name/r"):
+        said = refused(capsys, "evaluate", "strategy=simpleshot", "benchmark=glyphs", f"results={place}")
+        assert "results" in said
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PermissionError(13, "Permission denied", "a.csv"),
+        OSError(40, "Too many levels", "a"),
+        RuntimeError("Symlink loop from 'a'"),
+    ],
+)
+def test_errors_about_a_path_are_mistakes_that_can_be_mended(error):
+    text, code = explain(error)
+    assert code == MISTAKE
+    assert "a" in text
+
+
+@pytest.mark.parametrize("name", ["os:system", "builtins:range", "os:sep", "json:dumps", "no_such_module:name"])
+def test_an_architecture_that_is_no_network_is_refused(name):
+    with pytest.raises(InputError, match=name):
+        check_fits(DeepNetwork(architecture=name), Inputs(torch.zeros(2, 1, 8, 8), 1, 8, Shaken(0.0), torch.clone))
+
+
+def test_a_file_does_not_choose_which_module_is_imported(tmp_path):
+    from clustering.tensor_files import write_tensors
+
+    (tmp_path / "made_here.py").write_text("raise SystemExit('imported')")
+    header = {"format": FORMAT, "method": "made_here:Class", "settings": "{}"}
+    write_tensors(tmp_path / "network.safetensors", {"a": torch.zeros(1)}, header)
+    sys.path.insert(0, str(tmp_path))
+    try:
+        with pytest.raises(InputError, match="made_here"):
+            learned_method(tmp_path / "network.safetensors")
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+PICKLES = {
+    "far memo": b"\x80\x02Nr\xff\xff\xff\x7f.",
+    "far memo in text": b"N" + b"p2000000000\n.",
+    "long text": b"\x80\x04\x8d" + struct.pack("<Q", 2**60) + b".",
+    "long bytes": b"\x80\x03B" + struct.pack("<I", 2**32 - 1) + b".",
+    "deep": b"\x80\x02" + b"(" * 200_000 + b"N" + b"t" * 200_000 + b".",
+    "in itself": b"\x80\x02]q\x00h\x00a.",
+    "empty": b"",
+    "no end": b"\x80\x02N",
+}
+
+
+def doubled(times: int) -> list:
+    found: list = [0.0, 1.0]
+    for _ in range(times):
+        found = [found, found]
+    return found
+
+
+@pytest.mark.parametrize("name", PICKLES)
+def test_a_pickle_that_asks_for_more_than_it_holds_is_refused(name, tmp_path):
+    (tmp_path / "bad.plk").write_bytes(PICKLES[name])
+    with pytest.raises(InputError, match=r"bad\.plk"):
+        read_pickle(tmp_path / "bad.plk")
+
+
+def test_lists_that_stand_in_each_other_are_not_written_out(tmp_path):
+    (tmp_path / "bad.plk").write_bytes(pickle.dumps({"features": doubled(28), "labels": [0, 1]}))
+    with pytest.raises(InputError, match=r"bad\.plk"):
+        import_features(tmp_path / "bad.plk")
+
+
+@pytest.mark.parametrize("protocol", range(6))
+def test_pickles_of_every_protocol_are_read(protocol, tmp_path):
+    rows = [[0.5, 1.5]] * 3
+    value = {"a": [1, 2**70, "text" * 100, None, True, b"x" * 300], "b": rows, "c": [*range(400)]}
+    (tmp_path / "good.plk").write_bytes(pickle.dumps(value, protocol))
+    assert read_pickle(tmp_path / "good.plk") == value
+
+
+@pytest.fixture
+def little_memory(monkeypatch):
+    monkeypatch.setattr(memory, "_UNNOTICED", 1000)
+    monkeypatch.setattr(memory, "free", lambda: 10**6)
+
+
+def test_features_beside_packed_zeros_are_read(tmp_path, little_memory):
+    path = tmp_path / "f.npz"
+    np.savez_compressed(path, features=np.eye(4), labels=np.arange(4), other=np.zeros(10**6))
+    assert import_features(path).dimension == 4
+    np.savez_compressed(path, features=np.zeros((10**6, 1)), labels=np.arange(4))
+    with pytest.raises(InputError, match="memory"):
+        import_features(path)
+    np.savez_compressed(path, other=np.zeros(10**6))
+    with pytest.raises(InputError, match="other"):
+        import_features(path)
+
+
+def test_packed_zeros_are_refused(tmp_path, little_memory):
+    from scipy.io import savemat
+
+    (tmp_path / "a.gz").write_bytes(gzip.compress(bytes(10**7)))
+    savemat(tmp_path / "a.mat", {"x": np.zeros((1000, 1000))}, do_compression=True)
+    np.savez_compressed(tmp_path / "a.npz", x=np.zeros(10**6))
+    with zipfile.ZipFile(tmp_path / "a.pth", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("archive/data.pkl", bytes(10**7))
+    torch.save({"w": torch.zeros(1, dtype=torch.float64).expand(10**9)}, tmp_path / "b.pth")
+    with gzip.open(tmp_path / "t.csv.gz", "wb") as file:
+        file.write(b"a,b\n" + b"1,2\n" * 10**6)
+    for read, name in (
+        (open_bytes, "a.gz"),
+        (arrays_of, "a.mat"),
+        (read_arrays, "a.npz"),
+        (read_weights, "a.pth"),
+        (read_weights, "b.pth"),
+        (RowFile.read, "t.csv.gz"),
+    ):
+        with pytest.raises(InputError, match="memory"):
+            read(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\x00" * 1000, b"a\x00,b\n1,2\n", b"a" * (1 << 24), b'"' + b"a,\n" * 10**5, b"\xff\xfe"]
+)
+def test_a_table_that_is_none_is_refused_or_read(content, tmp_path):
+    (tmp_path / "t.csv").write_bytes(content)
+    if content.startswith(b"a\x00"):
+        assert len(RowFile.read(tmp_path / "t.csv").rows) == 1
+        return
+    with pytest.raises(InputError, match=r"t\.csv"):
+        RowFile.read(tmp_path / "t.csv")
+
+
+def test_a_picture_that_claims_to_be_huge_is_not_decoded():
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    claims = chunk(b"IHDR", struct.pack(">IIBBBBB", 100_000, 100_000, 8, 2, 0, 0, 0))
+    png = b"\x89PNG\r\n\x1a\n" + claims + chunk(b"IDAT", zlib.compress(bytes(1000))) + chunk(b"IEND", b"")
+    with pytest.raises(InputError, match=r"huge\.png"):
+        open_rgb(png, "huge.png", least=84, upright=True)
+
+
+def test_rows_do_not_replace_another_file(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n3,4\n")
+    rows = RowFile.read(tmp_path / "t.csv")
+    for text in ("a,c\n1,2\n", "a,b\n1,2\n", "", "\x00", "a,b,other\n"):
+        (tmp_path / "o.csv").write_text(text)
+        with pytest.raises(InputError, match=r"o\.csv"):
+            rows.check_output(tmp_path / "o.csv", ["cluster"])
+    rows.save(tmp_path / "o.csv", {"cluster": np.array([0, 1])})
+    assert rows.check_output(tmp_path / "o.csv", ["cluster", "confidence"])
+    for kind, write in (("npz", lambda path: np.savez(path, x=np.eye(2))), ("parquet", rows.rows.to_parquet)):
+        write(tmp_path / f"t.{kind}")
+        other, output = RowFile.read(tmp_path / f"t.{kind}"), tmp_path / f"o.{kind}"
+        write(output)
+        with pytest.raises(InputError, match=f"o.{kind}"):
+            other.check_output(output, ["cluster"])
+        other.save(output, {"cluster": np.array([0, 1])})
+        assert other.check_output(output, ["cluster"]) == output
+
+
+def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
+    from clustering.tensor_files import write_tensors
+    from runs.classified_outputs import check_outputs
+    from runs.classify_config import ClassifyConfig
+    from runs.cli.classify import DEFAULTS
+    from runs.config import parse
+    from runs.network_runs import FORMAT as NETWORK
+
+    path = tmp_path / "kept.safetensors"
+    (config,) = parse(
+        ClassifyConfig, [f"support={tmp_path}", f"query={tmp_path}", f"save={path}", "backbone=timm:resnet18"], DEFAULTS
+    )
+    for kind in (NETWORK, "transduce classifier 1"):  # as networks were called once
+        write_tensors(path, {"a": torch.zeros(1)}, {"format": kind, "architecture": "small_cnn"})
+        with pytest.raises(InputError, match="save"):
+            check_outputs(config)
+    write_tensors(path, {"a": torch.zeros(1)}, {"format": "transduce classifier 1", "classifier": "{}"})
+    check_outputs(config)
+
+
+def test_tokens_of_killed_commands_are_removed_and_those_of_others_kept(tmp_path):
+    from runs.execution import _token
+    from runs.store import Store
+
+    code = "import sys, os\nfrom runs.execution import _token\nfrom runs.store import Store\n"
+    code += "with _token(Store(sys.argv[1]), '.token-killed'):\n    print('there', flush=True)\n    sys.stdin.read()\n"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout.readline() == b"there\n"
+        with _token(Store(tmp_path), ".token-mine"):
+            assert {path.name for path in tmp_path.glob(".token-*")} == {".token-killed", ".token-mine"}
+        child.kill()
+    assert (tmp_path / ".token-killed").exists()
+    with _token(Store(tmp_path), ".token-next"):
+        assert {path.name for path in tmp_path.glob(".token-*")} == {".token-next"}
+    assert not list(tmp_path.glob(".token-*"))
