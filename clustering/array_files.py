@@ -70,7 +70,7 @@ def _size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
         shape, _, dtype = _HEADERS[version](stream)
     if dtype.hasobject:
         raise ValueError(f"{member.filename} holds pickled objects, which are not loaded")
-    size = math.prod(shape) * dtype.itemsize
+    size: int = math.prod(shape) * dtype.itemsize
     if size > member.file_size or min(shape, default=0) < 0:
         raise ValueError(f"{member.filename} is cut short: of {size:,} bytes there are {member.file_size:,}")
     return size

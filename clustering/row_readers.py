@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
-import numpy as np
 from numpy.typing import NDArray
 
 from clustering import memory
@@ -74,7 +73,7 @@ def column_names(path: Path, delimiter: str) -> list[str]:
     if kind == "NumPy":
         return array_names(path)
     if kind == "Parquet":
-        from pyarrow import parquet
+        from pyarrow import parquet  # type: ignore[import-untyped]
 
         return [str(name) for name in parquet.read_schema(path).names]
     with open_text(path) as file:
@@ -146,7 +145,7 @@ def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, 
 
 def _parquet(path: Path) -> "pd.DataFrame":
     import pandas as pd
-    from pyarrow import parquet  # type: ignore[import-untyped]
+    from pyarrow import parquet
 
     _check_names(path, parquet.read_schema(path).names)  # before what may be large is read
     rows = pd.read_parquet(path)
