@@ -73,7 +73,7 @@ def column_names(path: Path, delimiter: str) -> list[str]:
     if kind == "NumPy":
         return array_names(path)
     if kind == "Parquet":
-        from pyarrow import parquet  # type: ignore[import-untyped]
+        from pyarrow import parquet
 
         return [str(name) for name in parquet.read_schema(path).names]
     with open_text(path) as file:
