@@ -1,11 +1,9 @@
 """Clustering as a stage: methods on data sets, each config a run of its own."""
 
 import dataclasses
-import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clustering.code import code_fingerprint
@@ -25,6 +23,7 @@ from runs.selections import selection_of
 from runs.stage_jobs import JobStage, plan_jobs, run_jobs
 from runs.store import Store
 from runs.tracking import Tracker
+from runs.unrecorded import Unrecorded
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset, Source
@@ -211,15 +210,21 @@ def _run(
         run_id, trials = learn_in_steps(job, data, known, clusters, graphs, store, tracker, progress, force=force)
         return Clustered(job.config, job.identity, run_id, False, shape, clusters, trials)
     tried = "" if job.selection is None else write(tuple(map(str, map(dict, job.selection.settings))))
+    unrecorded = Unrecorded(store, STAGE, job.identity)
+    kept = unrecorded.find(TRIALS, Trials.load, tracker, force=force)
     with job.start(shape, clusters, tracker, selected_from=tried).guarded() as run:
         since = time.perf_counter()
-        trials = fit_all(job.config, job.selection, data, known, graphs, clusters, progress, job.name)
+        if kept is None:
+            trials = fit_all(job.config, job.selection, data, known, graphs, clusters, progress, job.name)
+            seconds = time.perf_counter() - since
+        else:
+            progress.note(f"{job.name} was clustered before and not recorded: recording it")
+            trials, seconds, force = kept.result, float(kept.facts["seconds"]), bool(kept.facts["forced"])
         result = Clustered(job.config, job.identity, run.run_id, False, shape, clusters, trials)
-        with store.watched(), tempfile.TemporaryDirectory() as folder:
-            trials.save(Path(folder) / TRIALS)
-            run.artifact(Path(folder) / TRIALS)
-        run.log(metrics=trials.metrics() | {"seconds": time.perf_counter() - since, "trials": len(trials.setting)})
+        run.artifact(unrecorded.keep(TRIALS, trials.save, run.run_id, seconds=seconds, forced=force))
+        run.log(metrics=trials.metrics() | {"seconds": seconds, "trials": len(trials.setting)})
         run.finish()
+    unrecorded.drop()
     lost = clusters - int(trials.clusters[trials.chosen])
     if lost > 0 and "n_clusters" in job.config.method.build().get_params():
         progress.note(f"{job.name}: {lost} of {clusters} clusters have no points; {LOST} may mend it")

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from runs.passwords import without_passwords
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.text import Text
@@ -63,7 +65,7 @@ class Console:
         self._write(text)
 
     def _write(self, text: str) -> None:
-        self._bars.write(text)
+        self._bars.write(without_passwords(text))
 
     def write(self, text: str) -> None:
         """Text that is the result itself."""

@@ -4,6 +4,7 @@ import errno
 from collections.abc import Iterator
 
 from clustering.errors import InputError
+from runs.passwords import without_passwords
 
 FAILED, MISTAKE = 1, 2
 PLACES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR)
@@ -12,6 +13,11 @@ PLACES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLON
 
 def explain(error: BaseException) -> tuple[str, int]:
     """One line or more on an error, and the exit code: 2 for a mistake that the user can mend, else 1."""
+    text, code = _explained(error)
+    return without_passwords(text), code
+
+
+def _explained(error: BaseException) -> tuple[str, int]:
     if isinstance(error, InputError):
         return str(error), MISTAKE
     for cause in _causes(error):

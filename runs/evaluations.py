@@ -4,8 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import shutil
-import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +21,7 @@ from runs.results import PER_TASK, Result, Scores, Tuned, recorded_scores
 from runs.store import Store
 from runs.tracked_run import TrackedRun
 from runs.tracking import PARENT, Tracker
+from runs.unrecorded import Unrecorded
 
 if TYPE_CHECKING:
     from fsl.evaluation import Evaluation
@@ -138,7 +138,9 @@ def evaluation(
     results: dict[str, Result] = {}
     if not force:
         for job in jobs:
-            if job.identity not in results and (found := _finished(job, store, tracker, progress)):
+            if job.identity in results or _unrecorded(job, store).pending(tracker):
+                continue
+            if found := _finished(job, store, tracker, progress):
                 results[job.identity] = found
     waiting = {job.identity: job for job in jobs if job.identity not in results}
     if results:
@@ -215,7 +217,9 @@ def _evaluate(
         results: dict[str, Result] = {}
         for job in group:
             tracker.bury(job.experiment, job.identity)
-            if not force and (found := _finished(job, store, tracker, progress)):
+            if kept := _record_kept(job, bank, store, tracker, progress, force):
+                results[job.identity] = kept
+            elif not force and (found := _finished(job, store, tracker, progress)):
                 results[job.identity] = found  # another process was at it
         todo = [job for job in group if job.identity not in results]
         return results | (_run(todo, bank, shown, store, tracker, progress, failures, force) if todo else {})
@@ -255,7 +259,8 @@ def _run(
             pictures=shown,
             unfinished=_unfinished(jobs[0], features_tag, store, progress, force) if shown else None,
         )
-        results = {}
+        results: dict[str, Result] = {}
+        made = []
         for label, job, run in zip(labels, jobs, runs, strict=True):
             if label in failed:
                 run.stop("FAILED", f"{type(failed[label]).__name__}: {failed[label]}")
@@ -264,10 +269,39 @@ def _run(
                 continue
             scores, seconds = _scores(found[label], bank), found[label].seconds_per_task
             results[job.identity] = _result(job, scores, run.run_id, seconds, reused=False)
-            _record(run, results[job.identity], store)
-            if shown:
-                shutil.rmtree(store.partial("evaluations", job.identity))
+            made.append((job, run, _keep(job, results[job.identity], features_tag, store, force)))
+        for job, run, file in made:  # when all of them are kept: the record may be out of reach
+            _record(job, run, results[job.identity], file, store)
     return results
+
+
+def _unrecorded(job: _Job, store: Store) -> Unrecorded:
+    return Unrecorded(store, "evaluation", job.identity)
+
+
+def _keep(job: _Job, result: Result, features_tag: str, store: Store, force: bool) -> Path:
+    """Write a result where it waits for its record."""
+    about = {"features": features_tag, "chosen": _texts(job.chosen), "seconds_per_task": result.seconds_per_task}
+    return _unrecorded(job, store).keep(PER_TASK, result.save, result.run_id, forced=force, **about)
+
+
+def _record_kept(
+    job: _Job, bank: "FeatureBank", store: Store, tracker: Tracker, progress: Progress, force: bool
+) -> Result | None:
+    """Record what was computed before and could not be recorded; None where there is none of these features."""
+    kept = _unrecorded(job, store).find(PER_TASK, Scores.load, tracker, force=force)
+    features_tag = bank.fingerprint()
+    if kept is None or (kept.facts["features"], kept.facts["chosen"]) != (features_tag, _texts(job.chosen)):
+        return None
+    progress.note(f"{job.name} was evaluated before and not recorded: recording it")
+    with _start(job, bank, features_tag, tracker).guarded() as run:
+        result = _result(job, kept.result, run.run_id, float(kept.facts["seconds_per_task"]), reused=False)
+        _record(job, run, result, _keep(job, result, features_tag, store, bool(kept.facts["forced"])), store)
+    return result
+
+
+def _texts(values: Mapping[str, Any]) -> dict[str, str]:
+    return {key: str(value) for key, value in values.items()}
 
 
 def _unfinished(job: _Job, features_tag: str, store: Store, progress: Progress, force: bool) -> "Unfinished":
@@ -332,18 +366,17 @@ def _start(job: _Job, bank: "FeatureBank", fingerprint: str, tracker: Tracker) -
     )
 
 
-def _record(run: TrackedRun, result: Result, store: Store) -> None:
-    """Everything of an evaluation, then the mark."""
-    with store.watched(), tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / PER_TASK
-        result.save(path)
-        run.artifact(path)
+def _record(job: _Job, run: TrackedRun, result: Result, file: Path, store: Store) -> None:
+    """Everything of an evaluation, then the mark; then away with what was kept for it."""
+    run.artifact(file)
     tasks = len(result.accuracies)
     run.log(
         metrics=result.metrics() | {"seconds": result.seconds_per_task * tasks, "tasks": tasks},
         tags={"interval": f"over {result.units}"},
     )
     run.finish()
+    _unrecorded(job, store).drop()
+    shutil.rmtree(store.cache("evaluations") / f"{job.identity}.partial", ignore_errors=True)
 
 
 def _finished(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> Result | None:
@@ -356,7 +389,7 @@ def _finished(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> 
     if trained and run.data.tags.get("checkpoint") != trained.fingerprint:
         progress.note(f"{job.name} was evaluated with an earlier checkpoint: evaluating it again")
         return None
-    if any(run.data.params.get(key) != str(value) for key, value in job.chosen.items()):
+    if any(run.data.params.get(key) != value for key, value in _texts(job.chosen).items()):
         progress.note(f"{job.name} was evaluated with values of an earlier tuning: evaluating it again")
         return None
     try:

@@ -28,7 +28,7 @@ class Outcome:
         made: evaluations that were made.
         reused: evaluations that were there already, or that another process made meanwhile.
         failures: what failed or could not be begun, in that order.
-        not_started: jobs for which the time did not suffice.
+        not_started: jobs for which the time did not suffice, or whose record could not be reached.
     """
 
     made: int = 0
@@ -145,7 +145,9 @@ class _Schedule:
             self._begin()
 
     def _begin(self) -> None:
-        """Hand out as many jobs as there is room for."""
+        """Hand out as many jobs as there is room for; none where the record cannot be reached."""
+        if any(failure.ends_all for failure in self.failures):
+            return
         room = max(1, self.crew.slots()) - len(self._under_way)
         fitting = [job for job in self._ready if self._fits(job)][: max(0, room)]
         at_once = len(self._under_way) + len(fitting)

@@ -4,13 +4,11 @@ import copy
 import dataclasses
 import inspect
 import math
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clustering.code import code_fingerprint
@@ -31,6 +29,7 @@ from runs.run_config import identity
 from runs.stage_jobs import JobStage, plan_jobs, run_jobs
 from runs.store import Store
 from runs.tracking import Tracker
+from runs.unrecorded import Unrecorded
 
 if TYPE_CHECKING:
     from clustering.neighbours import NeighbourGraph
@@ -132,7 +131,7 @@ def fair_clustering(
         lambda job, say: _finished(job, tracker, say),
         lambda job: (job.config.dataset, job.data),
         read,
-        lambda job, shared: _run(job, *shared, store, tracker, progress),
+        lambda job, shared: _run(job, *shared, store, tracker, progress, force),
     )
     found, failed = run_jobs(jobs, stage, store, tracker, progress, force=force)
     there = {job.identity: job for job in jobs if job.identity in found}
@@ -190,25 +189,37 @@ def _shares(target: Any) -> Any:
 
 
 def _run(
-    job: Job, data: "FairDataset", graphs: "SharedGraphs", store: Store, tracker: Tracker, progress: Progress
+    job: Job,
+    data: "FairDataset",
+    graphs: "SharedGraphs",
+    store: Store,
+    tracker: Tracker,
+    progress: Progress,
+    force: bool,
 ) -> FairResult:
     points, dimensions = data.values.shape
     shape, sensitive = (points, dimensions), ", ".join(data.sensitive)
+    unrecorded = Unrecorded(store, STAGE, job.identity)
+    kept = unrecorded.find(PATH, TradeOff.load, tracker, force=force)
     with job.start(shape, job.clusters, tracker, sensitive=sensitive).guarded() as run:
         since = time.perf_counter()
-        with warnings.catch_warnings(record=True) as said:
-            warnings.simplefilter("always")
-            found = _trade_off(job, data, graphs, progress)
-        _pass_on(said, job, progress)
+        if kept is None:
+            with warnings.catch_warnings(record=True) as said:
+                warnings.simplefilter("always")
+                found = _trade_off(job, data, graphs, progress)
+            _pass_on(said, job, progress)
+            seconds = time.perf_counter() - since
+        else:
+            progress.note(f"{job.name} was clustered before and not recorded: recording it")
+            found, seconds, force = kept.result, float(kept.facts["seconds"]), bool(kept.facts["forced"])
         kind, clusters = kind_of(job.method), found.group_counts.shape[2]
         result = FairResult(job.config, job.identity, run.run_id, False, shape, clusters, kind, found)
-        with store.watched(), tempfile.TemporaryDirectory() as folder:
-            found.save(Path(folder) / PATH)
-            run.artifact(Path(folder) / PATH)
+        run.artifact(unrecorded.keep(PATH, found.save, run.run_id, seconds=seconds, forced=force))
         for step in range(len(found.weights)):
             run.metrics(found.metrics(step), step)
-        run.log(metrics=found.best() | {"seconds": time.perf_counter() - since})
+        run.log(metrics=found.best() | {"seconds": seconds})
         run.finish()
+    unrecorded.drop()
     return result
 
 

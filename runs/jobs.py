@@ -14,6 +14,8 @@ from fsl.progress import Advance, quiet
 from runs import relay
 from runs.config import EvaluateConfig, parse
 from runs.endings import explain
+from runs.passwords import without_passwords
+from runs.patient_client import RecordUnreachable
 from runs.store import Store
 from runs.tracking import ENVIRONMENT, Tracker
 
@@ -63,16 +65,18 @@ class Failure:
         why: what is wrong, and what to do where the user can mend it.
         code: the exit code it stands for.
         evaluations: how many were not made for it.
+        ends_all: nothing else could be done either.
     """
 
     name: str
     why: str
     code: int
     evaluations: int = 1
+    ends_all: bool = False
 
     @classmethod
     def of(cls, name: str, error: BaseException, evaluations: int = 1) -> "Failure":
-        return cls(name, *explain(error), evaluations)
+        return cls(name, *explain(error), evaluations, isinstance(error, RecordUnreachable))
 
     def __str__(self) -> str:
         more = f" ({self.evaluations} evaluations)" if self.evaluations > 1 else ""
@@ -151,9 +155,8 @@ def check_place(results: str, token: str, uri: str | None) -> None:
             "put it where all workers see it under the same path, and name it with results=FOLDER"
         )
     if uri is None and os.environ.get(ENVIRONMENT):
-        raise InputError(
-            f"{where} has {ENVIRONMENT}={os.environ[ENVIRONMENT]}, and the command has none; set it for both or neither"
-        )
+        given = without_passwords(os.environ[ENVIRONMENT])
+        raise InputError(f"{where} has {ENVIRONMENT}={given}, and the command has none; set it for both or neither")
 
 
 @contextlib.contextmanager

@@ -117,12 +117,13 @@ def opened(tracker: "Tracker") -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)) as connection:
             connection.execute("pragma query_only = on")
             connection.execute("select version_num from alembic_version").fetchone()
+            assert tracker.settled
             yield connection
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
             raise InputError(f"{database}: another process keeps writing ({error}); give the command again") from error
         is_other = str(error).startswith("no such") and "alembic_version" not in str(error)
-        remedy = f"bring it up to date with `mlflow db upgrade {tracker.uri}`" if is_other else "move it away"
+        remedy = f"bring it up to date with `mlflow db upgrade {tracker.place}`" if is_other else "move it away"
         raise InputError(f"{database}: no usable MLflow record ({error}); {remedy}, or give {other}") from error
 
 

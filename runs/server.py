@@ -8,18 +8,22 @@ import subprocess
 import sys
 import time
 import urllib.request
+import webbrowser
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from clustering.errors import InputError
+from runs import leash
 from runs.locks import Say, silent
 from runs.store import Store
 from runs.tracking import Tracker, quiet_mlflow
+from runs.ui_views import first_page, set_views
 
 PORT = 5000
 START_LIMIT = 120.0  # seconds; a loaded machine was seen to need 40
 STOP_LIMIT = 10.0
+LEAN = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # it judges language models, and starts six more processes
 
 
 @contextmanager
@@ -40,35 +44,66 @@ def served(
     _check_free(host, port)
     _ = tracker.client  # makes the record where there is none, and says when it cannot be used
     quiet_mlflow()
-    command = [sys.executable, "-m", "mlflow", "ui", "--backend-store-uri", tracker.uri]
-    command += ["--host", host, "--port", str(port), "--workers", "1"]
+    command = [sys.executable, "-m", "mlflow", "ui", "--host", host, "--port", str(port), "--workers", "1"]
     if tracker.own:
         command += ["--default-artifact-root", tracker.store.artifacts.as_uri()]
+    # By the environment: everybody on the machine sees a command line, and the address may have a password in it.
+    environment = {**os.environ, "MLFLOW_BACKEND_STORE_URI": tracker.uri, **LEAN}
     log = log_file(tracker)
-    with tracker.store.watched(), log.open("wb") as output:
+    with tracker.store.watched(), log.open("wb") as output, _leash() as (pipe, begin):
         process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True
+            [*begin, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env=environment,
+            pass_fds=(pipe,),
         )
+        try:
+            say(f"starting the MLflow UI on {tracker.place}")
+            _wait_until_healthy(process, address(host, port), log)
+            yield process
+        finally:
+            _end(process)
+
+
+@contextmanager
+def _leash() -> Iterator[tuple[int, list[str]]]:
+    """A pipe, and the beginning of a command that ends with this process (see `runs/leash.py`)."""
+    ours, theirs = os.pipe()
     try:
-        say(f"starting the MLflow UI on {tracker.store.database if tracker.own else tracker.uri}")
-        _wait_until_healthy(process, address(host, port), log)
-        yield process
+        yield ours, [sys.executable, "-I", "-S", str(Path(leash.__file__)), str(ours)]
     finally:
-        _end(process)
+        os.close(ours)
+        os.close(theirs)
 
 
-def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, say: Say = silent) -> None:
-    """Run the UI until Ctrl-C, and say its address. Where the record is on a server, only say where."""
+def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bool = False, say: Say = silent) -> None:
+    """Run the UI until Ctrl-C, and say its address. Where the record is on a server, only say where.
+
+    Args:
+        browse: open the address in a browser, where there is a screen.
+    """
     tracker = Tracker(store, say=say)
     if tracker.is_server:
-        say(f"the runs are on {tracker.uri} (MLFLOW_TRACKING_URI): open that address")
+        say(f"the runs are on {tracker.place} (MLFLOW_TRACKING_URI): open that address")
         return
     with contextlib.suppress(KeyboardInterrupt), served(tracker, host=host, port=port, say=say) as process:
-        say(f"MLflow UI: {address(host, port)} (Ctrl-C ends it)")
+        set_views(tracker)
+        page = first_page(tracker, address(host, port))
+        say(f"MLflow UI: {page} (Ctrl-C ends it)")
         if host not in ("127.0.0.1", "localhost", "::1"):
             say(f"warning: host={host} lets other machines read and change runs; there is no password")
+        if browse and _has_screen():
+            webbrowser.open(page)
         if process.wait() != 0:
             raise _ended(process, log_file(tracker))
+
+
+def _has_screen() -> bool:
+    """Elsewhere a browser would be one of text, in this terminal."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def log_file(tracker: Tracker) -> Path:

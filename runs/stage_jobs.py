@@ -9,9 +9,11 @@ from typing import Generic, Protocol, TypeVar
 from fsl.progress import Progress
 from runs.endings import explain
 from runs.locks import Say
+from runs.patient_client import RecordUnreachable
 from runs.planning import Plan, State, Step
 from runs.store import Store
 from runs.tracking import Tracker
+from runs.unrecorded import Unrecorded
 
 
 class StageJob(Protocol):
@@ -67,7 +69,9 @@ def run_jobs(
     by_identity = {job.identity: job for job in jobs}
     found: dict[str, R] = {}
     for identity, job in by_identity.items():
-        if not force and (known := stage.recorded(job, progress.note)) is not None:
+        if force or Unrecorded(store, stage.name, identity).pending(tracker):
+            continue
+        if (known := stage.recorded(job, progress.note)) is not None:
             found[identity] = known
     waiting = {identity: job for identity, job in by_identity.items() if identity not in found}
     if found:
@@ -81,11 +85,14 @@ def run_jobs(
         for identity, job in there:
             with store.lock(stage.name, identity, f"{stage.noun} of {job.name}", progress.note):
                 tracker.bury(job.experiment, identity)
-                if not force and (known := stage.recorded(job, progress.note)) is not None:
+                pending = force or Unrecorded(store, stage.name, identity).pending(tracker)
+                if not pending and (known := stage.recorded(job, progress.note)) is not None:
                     found[identity] = known  # another process was at it
                     continue
                 try:
                     found[identity] = stage.run(job, data)
+                except RecordUnreachable:
+                    raise  # nor could any other be recorded
                 except Exception as error:
                     if len(by_identity) > 1:
                         progress.note(f"failed: {job.name}: {explain(error)[0]}; the others are kept")

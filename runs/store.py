@@ -8,6 +8,7 @@
         cache/graphs/           neighbours of data sets, by fingerprint
         cache/features/         <identity>/features.safetensors, README.md
         cache/evaluations/      <identity>.partial/, of those that take long while they are under way
+        cache/unrecorded/       <stage>-<identity>/, results whose runs are not finished yet (runs/unrecorded.py)
         tables/                 comparisons as Markdown and CSV, pictures
         figures/                figures for print
         locks/                  one file an identity
@@ -25,13 +26,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from clustering.errors import InputError
 from clustering.replacing import replacing
 from runs.locks import Say, locked, silent, try_locked
 
-Kind = Literal["checkpoints", "features", "evaluations"]
+Kind = Literal["checkpoints", "features", "evaluations", "unrecorded"]
 ENVIRONMENT = "TRANSDUCE_RESULTS"
 COMPLETE = "complete.json"
 CARD = "README.md"
@@ -117,6 +118,11 @@ class Store:
                     if _says_full(error):
                         raise
                     raise self._unwritable(error) from error
+        for kind in get_args(Kind):
+            for old in self.cache(kind).glob("*.old-*"):  # of a process that was killed while it deleted it
+                name = old.name.rpartition(".old-")[0]
+                if (old / name).exists() and (old.parent / name).exists():
+                    shutil.rmtree(old, ignore_errors=True)
         self._prepared = True
 
     def cache(self, kind: Kind) -> Path:
@@ -160,11 +166,23 @@ class Store:
 
     def find(self, kind: Kind, identity: str, say: Say = silent) -> Entry | None:
         """As `peek`, but a damaged folder is put aside, and said so. Only for the owner of the lock."""
-        entry = self.peek(kind, identity)
         folder = self.cache(kind) / identity
+        if not folder.exists():
+            self._settle(folder)
+        entry = self.peek(kind, identity)
         if entry is None and folder.exists():
             self.put_aside(folder, say)
         return entry
+
+    def _settle(self, folder: Path) -> None:
+        """What a kill left between the two renames of `put_in_place`: the new folder is whole, and the old one."""
+        partial = folder.with_name(f"{folder.name}.partial")
+        if (partial / COMPLETE).exists():
+            os.replace(partial, folder)
+        for old in folder.parent.glob(f"{folder.name}.old-*"):
+            if not folder.exists() and (old / folder.name).exists():
+                os.replace(old / folder.name, folder)
+            shutil.rmtree(old)
 
     def put_aside(self, folder: Path, say: Say = silent) -> None:
         """Rename a damaged folder to `<name>.damaged-N`, so that it can be made again."""
@@ -270,7 +288,7 @@ def put_in_place(partial: Path, folder: Path) -> None:
     old = Path(tempfile.mkdtemp(prefix=f"{folder.name}.old-", dir=folder.parent))
     os.replace(folder, old / folder.name)
     os.replace(partial, folder)
-    shutil.rmtree(old)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from clustering.errors import InputError
+from runs.passwords import without_passwords
 
 if TYPE_CHECKING:
     from runs.tracking import Tracker
@@ -93,7 +94,7 @@ class TrackedRun:
         if self._finished:
             return
         with suppress(Exception):
-            self.log(tags={"ended": reason})
+            self.log(tags={"ended": without_passwords(reason)})
         with suppress(Exception):
             self.tracker.client.set_terminated(self.run_id, status)
 

@@ -4,10 +4,13 @@ Only `MlflowClient` is used, by run id: there is no active run that tests or thr
 FINISHED only when everything is in it, so a reader may trust FINISHED runs and no others.
 """
 
+import base64
 import functools
+import http.client
 import logging
 import os
 import socket
+import ssl
 import subprocess
 import tempfile
 import urllib.error
@@ -17,17 +20,21 @@ from contextlib import contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from clustering.errors import InputError
 from runs.locks import Say, locked, silent
+from runs.passwords import without_passwords
+from runs.patient_client import PatientClient, RecordUnreachable, bound_retries
 from runs.record import opened
+from runs.relocation import relocate
 from runs.store import Store
 from runs.tracked_run import TrackedRun
 
 T = TypeVar("T")
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
+DRIVERS = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}  # by module
 PARENT = "mlflow.parentRunId"  # the tag by which MLflow's interface nests a run below another
 
 
@@ -49,13 +56,13 @@ class Tracker:
         self._experiments: dict[str, str] = {}
         if given and (given.startswith("file:") or "://" not in given) and not given.startswith("databricks"):
             raise InputError(
-                f"{ENVIRONMENT}={given}: MLflow keeps no runs in a plain folder any more; "
+                f"{ENVIRONMENT}={self.place}: MLflow keeps no runs in a plain folder any more; "
                 "give sqlite:////absolute/path.db or the address of a server, or unset it"
             )
 
         if self.database and not self.own and not self.database.parent.is_dir():
             raise InputError(
-                f"{ENVIRONMENT}={self.uri}: there is no folder {self.database.parent}; make it, or mend the path"
+                f"{ENVIRONMENT}={self.place}: there is no folder {self.database.parent}; make it, or mend the path"
             )
 
     @functools.cached_property
@@ -68,6 +75,11 @@ class Tracker:
         return Path(self.uri.removeprefix("sqlite:///").partition("?")[0]).absolute()
 
     @property
+    def place(self) -> str:
+        """Where the record is, as anybody may see it."""
+        return str(self.store.database) if self.own else without_passwords(self.uri)
+
+    @property
     def is_server(self) -> bool:
         return self.uri.startswith(("http://", "https://"))
 
@@ -76,41 +88,57 @@ class Tracker:
         """Whose locks tell whether a run of this store is alive: the machine and the folder."""
         return f"{socket.gethostname()}:{self.store.root}"
 
+    @functools.cached_property
+    def settled(self) -> bool:
+        """True once the record knows that it is in this folder, which may have been moved."""
+        if self.own:
+            relocate(self)
+        return True
+
     def exists(self) -> bool:
         """Whether there is a record to read. False means that no run was ever made; nothing is created."""
         return self.database is None or self.database.exists()
 
     @functools.cached_property
     def client(self) -> Any:
-        """The open `MlflowClient`.
+        """The open `MlflowClient`; of a record that is not a file here, with bounded patience.
 
         Raises:
-            InputError: the server does not answer, or the database cannot be written or read.
+            InputError: the server does not answer, the database cannot be written or read, or its driver is missing.
         """
         quiet_mlflow()
         if self.is_server:
-            _answers(self.uri)
+            _answers(self.uri, self.place)
         from mlflow.exceptions import MlflowException
         from mlflow.tracking import MlflowClient
-        from sqlalchemy.exc import DatabaseError
+        from sqlalchemy.exc import ArgumentError, DatabaseError
 
         logging.getLogger("mlflow").setLevel(logging.ERROR)  # after the import, which sets it to INFO
         logging.getLogger("alembic").setLevel(logging.ERROR)
         logging.getLogger("mlflow.store.db.utils").setLevel(logging.CRITICAL)  # its tracebacks of what it raises
+        logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)  # its lines on every retry
         self._check_database()
         try:
             with self.watched(), self._creation_lock():
-                if self.database and not self.database.exists():
+                if self.database is None:
+                    return PatientClient(lambda: MlflowClient(tracking_uri=self.uri), self.place, self.say)
+                if not self.database.exists():
                     self._create(MlflowClient, self.database)
                 return MlflowClient(tracking_uri=self.uri)
-        except (MlflowException, DatabaseError) as error:
-            place = self.store.database if self.own else self.uri
+        except ModuleNotFoundError as error:
+            package = DRIVERS.get(error.name or "", error.name)
+            raise InputError(
+                f"{ENVIRONMENT}={self.place}: the driver of this database is not installed; pip install {package}"
+            ) from error
+        except (MlflowException, DatabaseError, ArgumentError) as error:
             remedy = (
-                f"bring it up to date with `mlflow db upgrade {self.uri}`"
+                f"bring it up to date with `mlflow db upgrade {self.place}`"
                 if "schema" in str(error)
                 else "move it away, or give another results folder with results=FOLDER"
+                if self.own
+                else f"mend {ENVIRONMENT}, or unset it"
             )
-            raise InputError(f"{place}: no usable MLflow record ({_first_line(error)}); {remedy}") from error
+            raise InputError(f"{self.place}: no usable MLflow record ({_first_line(error)}); {remedy}") from error
 
     @contextmanager
     def _creation_lock(self) -> Iterator[None]:
@@ -159,7 +187,7 @@ class Tracker:
                 self.client.create_experiment(name, artifact_location=place)
             found = self.client.get_experiment_by_name(name)
             if found is None:
-                raise InputError(f"{self.uri}: cannot make the experiment {name!r}")
+                raise InputError(f"{self.place}: cannot make the experiment {name!r}")
         if found.lifecycle_stage == "deleted":
             self.client.restore_experiment(found.experiment_id)
             self.say(f"the experiment {name} had been deleted: restored")
@@ -168,12 +196,11 @@ class Tracker:
         return str(found.experiment_id)
 
     def _check_place(self, name: str, location: str) -> None:
-        """Artefact folders are recorded as absolute paths: a moved store would write into the old place."""
-        expected = self.store.artifacts / name
-        if self.own and location.removesuffix("/") != expected.as_uri():
+        """A database that was copied without its artefacts would have new ones beside the old ones."""
+        if self.own and location.removesuffix("/") != (self.store.artifacts / name).as_uri():
             raise InputError(
-                f"{self.store.database}: its artefacts belong in {location}, so this results folder was "
-                "moved or copied; move it back, or give another one with results=FOLDER"
+                f"{self.store.database}: the artefacts of {name} are in {location} and not in {self.store.artifacts}; "
+                "copy that folder here, too, or give another results folder with results=FOLDER"
             )
 
     def find(
@@ -281,6 +308,8 @@ class Tracker:
             return path if path.is_file() else None
         try:
             return Path(self.client.download_artifacts(run_id, name, str(folder)))
+        except RecordUnreachable:
+            raise
         except Exception:  # each kind of artefact store raises its own
             return None
 
@@ -306,17 +335,18 @@ class Tracker:
         """Where a person finds the run: its page on a server, else its artefact folder."""
         info = self.client.get_run(run_id).info
         if self.is_server:
-            return f"{self.uri.rstrip('/')}/#/experiments/{info.experiment_id}/runs/{run_id}"
+            return f"{self.place.rstrip('/')}/#/experiments/{info.experiment_id}/runs/{run_id}"
         return str(info.artifact_uri)
 
 
 def quiet_mlflow() -> None:
-    """No telemetry, no progress bars and no addresses on standard output. Before the first import of mlflow."""
+    """No telemetry, bounded retries, nothing on standard output. Before the first import of mlflow."""
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     os.environ.setdefault("DO_NOT_TRACK", "true")
     os.environ.setdefault("MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR", "false")
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
+    bound_retries()
 
 
 @functools.cache
@@ -344,17 +374,27 @@ def _git(project: Path, *arguments: str) -> str:
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
 
 
-def _answers(uri: str) -> None:
-    """MLflow itself would try for minutes before it gives up."""
+def _answers(uri: str, place: str) -> None:
+    """A quick look, before anything is imported, whether a server is there at all."""
+    parts = urlsplit(uri)
+    user, _, host = parts.netloc.rpartition("@")
+    if host != urlsplit(place).netloc:
+        raise InputError(f"{ENVIRONMENT}={place}: write a / ? or # of a user or password as %2F, %3F or %23")
+    request = urllib.request.Request(parts._replace(netloc=host, fragment="").geturl())
+    if user:
+        secret = base64.b64encode(unquote(user).encode()).decode()
+        request.add_header("Authorization", f"Basic {secret}")
     try:
-        urllib.request.urlopen(uri, timeout=10).close()
+        urllib.request.urlopen(request, timeout=10).close()
     except urllib.error.HTTPError:
         pass  # it answers
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{ENVIRONMENT}={uri}: the server does not answer ({error}); start it, or unset {ENVIRONMENT}"
+    except (OSError, ValueError, http.client.HTTPException) as error:
+        if isinstance(getattr(error, "reason", error), ssl.SSLCertVerificationError):
+            return  # MLflow has settings of its own for certificates
+        raise RecordUnreachable(
+            f"{ENVIRONMENT}={place}: the server does not answer ({error}); start it, or unset {ENVIRONMENT}"
         ) from error
 
 
 def _first_line(error: BaseException) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
+    return without_passwords((str(error).strip().splitlines() or [type(error).__name__])[0])[:200]

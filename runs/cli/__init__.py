@@ -20,6 +20,7 @@ from clustering.errors import InputError, unknown
 from runs.cli.flags import parse_flags
 from runs.console import Console
 from runs.endings import FAILED, explain
+from runs.passwords import without_passwords
 
 VERBS = {
     "quickstart": ("runs.cli.quickstart", "the main job on the embedded benchmark, in a few minutes"),
@@ -87,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return FAILED
         except Exception as error:
             if debug:
-                traceback.print_exc()
+                sys.stderr.write(without_passwords(traceback.format_exc()))
             text, code = explain(error)
             console.error(f"transduce: {text}")
             if code == FAILED and not debug:

@@ -111,9 +111,11 @@ def _cluster_missing(
             failure = Failure.of(job.name, error)
             console.error(f"failed: {failure}")
             code = code or failure.code
+            if failure.ends_all:
+                break
     if left:
         names = ", ".join(job.name for job in left[:SHOWN])
-        console.note(f"not begun within --limit-minutes {flags.limit_minutes:g}: {names}; give the same command again")
+        console.note(f"not begun{_within(flags.limit_minutes)}: {names}; give the same command again")
     return code
 
 
@@ -155,7 +157,11 @@ def _show_outcome(outcome: "Outcome", console: Console, limit: float | None) -> 
         names = ", ".join(job.name for job in outcome.not_started[:SHOWN])
         rest = len(outcome.not_started) - SHOWN
         more = f" and {rest} more" if rest > 0 else ""
-        console.note(f"not begun within --limit-minutes {limit:g}: {names}{more}; give the same command again")
+        console.note(f"not begun{_within(limit)}: {names}{more}; give the same command again")
+
+
+def _within(limit: float | None) -> str:
+    return "" if limit is None else f" within --limit-minutes {limit:g}"
 
 
 def _count(number: int, what: str) -> str:

@@ -140,5 +140,5 @@ class Session:
 
     def close(self) -> None:
         """Say where the results are."""
-        place = self.store.root if self.tracker.own else self.tracker.uri
+        place = self.store.root if self.tracker.own else self.tracker.place
         self.console.note(f"runs: {place} (transduce ui opens them)")

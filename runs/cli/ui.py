@@ -8,15 +8,16 @@ from runs.cli.keys import read_keys
 from runs.console import Console
 
 FLAGS: tuple[str, ...] = ()
-KEYS: dict[str, Any] = {"host": "127.0.0.1", "port": 5000, "results": None}
+KEYS: dict[str, Any] = {"host": "127.0.0.1", "port": 5000, "browse": True, "results": None}
 ABOUT = """\
 usage: transduce ui [key=value ...] [--flag ...]
 
-Open the MLflow UI on the runs that were made here. Ctrl-C ends it.
+Open the MLflow UI on the runs that were made here, at the experiment with the newest result. Ctrl-C ends it.
 
 keys:
   host=127.0.0.1  the address it listens on; 0.0.0.0 lets other machines in, and there is no password
   port=5000       the port
+  browse=true     open the address in a browser, where there is a screen; false only prints it
   results=null    folder of results; null: $TRANSDUCE_RESULTS, else results/ here
 
 flags:
@@ -40,5 +41,5 @@ def run(flags: Flags, console: Console) -> int:
     from runs.store import Store
 
     store = Store(given["results"])
-    serve(store, host=given["host"], port=given["port"], say=console.error)
+    serve(store, host=given["host"], port=given["port"], browse=given["browse"], say=console.error)
     return 0

@@ -1,4 +1,4 @@
-"""Where pages stand in the site, and how one leads to another; where the record stands."""
+"""Where pages stand in the site, and how one leads to another."""
 
 import posixpath
 import re
@@ -48,10 +48,3 @@ def link_from(path: str) -> To:
         return mark + anchor if page == path and anchor else posixpath.relpath(page, here) + mark + anchor
 
     return to
-
-
-def without_password(uri: str) -> str:
-    """An address as whoever reads the site may see it: `postgresql://user:password@host/runs` less what is before @."""
-    scheme, mark, rest = uri.partition("://")
-    place, slash, path = rest.partition("/")
-    return scheme + mark + place.rpartition("@")[2] + slash + path

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from runs.config import EvaluateConfig
 from runs.locks import Say, silent
 from runs.record import RunRow, read_runs
-from runs.report.addresses import link_from, numbered, slug, without_password
+from runs.report.addresses import link_from, numbered, slug
 from runs.report.convergence import convergence
 from runs.report.figures import Figure, read_figures, split
 from runs.report.methods import Method, methods
@@ -96,7 +96,7 @@ def _pages(
     rows: Sequence[RunRow], tracker: Tracker, asked: Mapping[str, Sequence[EvaluateConfig]]
 ) -> Iterator[tuple[str, str]]:
     """(path, text) of every page."""
-    provenance = Provenance(rows, without_password(tracker.uri) if tracker.is_server else None)
+    provenance = Provenance(rows, tracker.place if tracker.is_server else None)
     results = ("evaluate/", "cluster/", "fair/")
     evaluations = [row for row in rows if row.status == "FINISHED" and row.experiment.startswith(results)]
     reader = Reader(evaluations, tracker)
@@ -105,7 +105,7 @@ def _pages(
         navigation=(OVERVIEW, *((paper.work, paper.path) for paper in papers), METHODS, RUNS),
         made=datetime.now(UTC).strftime("%Y-%m-%d %H:%M"),
         code=code_version()[:12],
-        record=str(tracker.store.root) if tracker.own else without_password(tracker.uri),
+        record=str(tracker.store.root) if tracker.own else tracker.place,
         run=provenance.href,
     )
     renderer = Renderer(site, {method.name: method.path for method in known})

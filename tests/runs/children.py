@@ -15,7 +15,7 @@ def started(arguments, environment, *, output=subprocess.PIPE, **more):
         [sys.executable, "-W", "ignore", *arguments],
         env=environment,
         stdout=output,
-        stderr=output,
+        stderr=more.pop("stderr", output),
         text=True,
         start_new_session=True,
         preexec_fn=_heed_control_c,

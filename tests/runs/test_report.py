@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from runs.cli import main
 from runs.config import EvaluateConfig, parse
+from runs.passwords import without_passwords
 from runs.record import RunRow, read_runs
-from runs.report.addresses import without_password
 from runs.report.provenance import RUNS_A_PAGE, Entry, Provenance, config_yaml
 from runs.report.site import build_report
 from runs.store import Store
@@ -201,9 +201,9 @@ WORD = st.from_regex(r"[\w.%-]{1,9}", fullmatch=True)
 @given(WORD, WORD, WORD, st.sampled_from(["", "/", "/runs", "//folder/a@b.db", ":8080/x@y:z"]))
 def test_the_site_shows_no_password_of_the_record(user, password, host, path):
     shown = f"postgresql://{host}{path}"
-    assert without_password(f"postgresql://{user}:{password}@{host}{path}") == shown
-    assert without_password(shown) == shown
-    assert without_password("sqlite:////folder/a@b.db") == "sqlite:////folder/a@b.db"
+    assert without_passwords(f"postgresql://{user}:{password}@{host}{path}") == shown
+    assert without_passwords(shown) == shown
+    assert without_passwords("sqlite:////folder/a@b.db") == "sqlite:////folder/a@b.db"
 
 
 def test_on_a_server_an_entry_leads_to_its_page(recorded, tracker):

@@ -1,10 +1,8 @@
 """The MLflow UI as users start it, and the quick path against a real MLflow server."""
 
-import contextlib
 import signal
 import socket
 import time
-import urllib.request
 
 import numpy as np
 import pytest
@@ -18,42 +16,16 @@ from runs.server import address, serve, served
 from runs.stages import evaluation
 from runs.store import Store
 from runs.tracking import Tracker
-from tests.runs.children import started
+from tests.runs.children import until
 from tests.runs.records import STATUSES, alike, fill
-
-LIMIT = 120  # seconds until a server must answer; it takes 10 to 40
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def wait_for(child, port):
-    for _ in range(LIMIT * 5):
-        assert child.poll() is None, "the server ended"
-        place = f"http://127.0.0.1:{port}/health"
-        with contextlib.suppress(OSError), urllib.request.urlopen(place, timeout=5) as answer:
-            return answer.status
-        time.sleep(0.2)
-    raise AssertionError(f"no answer in {LIMIT} s")
-
-
-@contextlib.contextmanager
-def in_background(arguments, environment, log):
-    with log.open("wb") as output, started(arguments, environment, output=output, cwd=log.parent) as child:
-        yield child
+from tests.runs.servers import free_port, in_background, mlflow_server, wait_for
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory, child_environment):
     """A real server with artefacts behind it; started before the other tests, so that it is up when it is needed."""
     folder, port = tmp_path_factory.mktemp("server"), free_port()
-    command = ["-m", "mlflow", "server", "--backend-store-uri", f"sqlite:///{folder}/server.db"]
-    command += ["--artifacts-destination", str(folder / "files"), "--host", "127.0.0.1"]
-    command += ["--port", str(port), "--workers", "1"]
-    with in_background(command, child_environment, folder / "log") as child:
+    with mlflow_server(folder, port, child_environment) as child:
         yield child, port, folder
 
 
@@ -77,6 +49,22 @@ def test_transduce_ui_until_it_is_ended(server, store, child_environment, tmp_pa
         assert "Traceback" not in log.read_text()
     with socket.socket() as probe, pytest.raises(ConnectionRefusedError):
         probe.connect(("127.0.0.1", port))
+
+
+@pytest.mark.slow
+def test_the_server_ends_with_a_killed_ui(server, store, child_environment, tmp_path):
+    port = free_port()
+    command = ["-m", "runs.cli", "ui", f"port={port}", f"results={store.root}"]
+    with in_background(command, child_environment, tmp_path / "log") as child:
+        wait_for(child, port)
+        child.send_signal(signal.SIGKILL)
+        child.wait(60)
+        until(lambda: _is_closed(port))
+
+
+def _is_closed(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) != 0
 
 
 @pytest.mark.slow

@@ -8,6 +8,7 @@ import pytest
 
 from clustering.errors import InputError
 from runs import locks
+from runs import store as store_module
 from runs.store import Store, write_text
 from tests.runs.children import started
 
@@ -193,3 +194,33 @@ def test_a_killed_owner_frees_its_lock(store, child_environment):
             assert not free
     with store.try_lock("checkpoint", "a") as free:
         assert free
+
+
+@pytest.mark.parametrize("after", ["the old one is away", "the new one is there"])
+def test_a_kill_while_a_finished_folder_is_replaced(store, monkeypatch, after):
+    """The new folder was whole before: it is what is found, and nothing is left beside it."""
+
+    def made(content):
+        (store.partial("features", "a") / "file").write_text(content)
+        return store.publish("features", "a", ["file"], {"content": content})
+
+    made("old")
+    real = store_module.os.replace
+
+    def replace(source, target):
+        if after == "the old one is away" and str(source).endswith("a.partial"):
+            raise SystemExit
+        real(source, target)
+
+    def deleting(*_, **__):
+        raise SystemExit
+
+    monkeypatch.setattr(store_module.os, "replace", replace)
+    monkeypatch.setattr(store_module.shutil, "rmtree", deleting)
+    with pytest.raises(SystemExit):
+        made("new")
+    monkeypatch.undo()
+    again = Store(store.root)
+    again.prepare()
+    assert again.find("features", "a").facts == {"content": "new"}
+    assert [path.name for path in again.cache("features").iterdir()] == ["a"]

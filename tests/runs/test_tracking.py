@@ -1,15 +1,24 @@
 """The record of runs, with the real MLflow on a database of its own."""
 
+import base64
+import contextlib
 import math
 import shutil
+import sys
+from urllib.parse import quote
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from clustering.errors import InputError
+from runs.cli import main
+from runs.passwords import without_passwords
 from runs.record import read_runs
 from runs.store import Store
 from runs.tracking import Tracker, code_version
 from tests.runs.children import together
+from tests.runs.unsteady import Unsteady
 
 
 def start(tracker, identity="a" * 16, name="laplacianshot 5w1s tiny/conv4 s0", experiment="evaluate/tiny", **more):
@@ -165,14 +174,6 @@ def test_an_experiment_made_by_another_process_meanwhile(tracker, store, monkeyp
     assert tracker.experiment("train/x") == other.experiment("train/x")
 
 
-def test_a_moved_store_is_noticed(tracker, store, tmp_path):
-    start(tracker).finish()
-    moved = store.root.rename(tmp_path / "moved")
-    with pytest.raises(InputError, match="moved or copied") as caught:
-        start(Tracker(Store(moved)))
-    assert str(store.root) in str(caught.value)
-
-
 def test_nothing_is_made_before_it_is_needed(tmp_path):
     tracker = Tracker(Store(tmp_path / "results"))
     assert not tracker.exists()
@@ -274,3 +275,71 @@ def test_a_database_in_a_folder_that_is_not_there_is_refused(tmp_path, monkeypat
     with pytest.raises(InputError, match="no folder"):
         Tracker(Store(tmp_path))
     assert not (tmp_path / "no").exists()
+
+
+SECRET = "s3cr3t-pa55"
+
+
+@pytest.mark.usefixtures("empty_record")  # MLflow warns while it is imported
+@pytest.mark.parametrize(
+    "uri",
+    [
+        f"http://user:{SECRET}@127.0.0.1:9",
+        f"http://user:{SECRET}@127.0.0.1:port",
+        f"http://user:x/{SECRET}@127.0.0.1:9",
+        f"postgresql+nowhere://user:{SECRET}@127.0.0.1/runs",
+        f"mongodb://user:{SECRET}@127.0.0.1/runs",
+        f"postgresql://user:{SECRET}@127.0.0.1:x/runs",
+        f"sqlite:////no/such/folder/x.db?password={SECRET}",
+    ],
+)
+def test_no_password_is_printed(tmp_path, monkeypatch, capsys, uri):
+    """Nor is what MLflow and SQLAlchemy make of it an error of ours."""
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", uri)
+    assert main(["report", f"results={tmp_path}", "--debug"]) == 2
+    out, err = capsys.readouterr()
+    assert SECRET not in out + err
+    assert "127.0.0.1" in err or "/no/such/folder" in err
+    assert SECRET not in "".join(path.read_text() for path in tmp_path.rglob("*") if path.is_file())
+
+
+@pytest.mark.usefixtures("empty_record")
+@pytest.mark.parametrize(
+    ("uri", "module", "package"),
+    [
+        ("postgresql+psycopg://u:x@127.0.0.1/r", "psycopg", r"'psycopg\[binary\]'"),
+        ("postgresql+psycopg2://u:x@127.0.0.1/r", "psycopg2", "psycopg2-binary"),
+        ("mysql+pymysql://u:x@127.0.0.1/r", "pymysql", "pymysql"),
+    ],
+)
+def test_a_missing_driver_is_named(tmp_path, monkeypatch, uri, module, package):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=f"pip install {package}"):
+        Tracker(Store(tmp_path), uri=uri).client  # noqa: B018
+
+
+@pytest.mark.usefixtures("empty_record")
+def test_user_and_password_of_an_address_are_sent_to_the_server(tmp_path):
+    with contextlib.closing(Unsteady(9, "error", b"/")) as server:
+        address = server.address.replace("://", "://me:a%40b@")
+        tracker = Tracker(Store(tmp_path), uri=address)
+        assert tracker.client is not None
+        assert tracker.place == server.address
+        ((_, _, header),) = server.seen
+        assert base64.b64decode(header.removeprefix("Basic ")) == b"me:a@b"
+
+
+@given(st.text(st.characters(codec="ascii", exclude_characters=" \t\r\n\v\f\x1c\x1d\x1e\x1f'\"<>"), min_size=1))
+def test_no_part_of_a_password_is_left(password):
+    quoted = quote(password, safe="")
+    assert (
+        without_passwords(f"at postgresql://user:{quoted}@host/runs, says it") == "at postgresql://host/runs, says it"
+    )
+    if "/" not in password and "?" not in password and "#" not in password:
+        assert without_passwords(f"x mysql+pymysql://user:{password}@host/runs") == "x mysql+pymysql://host/runs"
+
+
+def test_the_error_that_ended_a_run_is_recorded_without_a_password(tracker):
+    run = start(tracker)
+    run.stop("FAILED", f"OSError: http://user:{SECRET}@host does not answer")
+    assert tracker.get(run.run_id).data.tags["ended"] == "OSError: http://host does not answer"

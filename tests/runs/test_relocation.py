@@ -1,0 +1,81 @@
+"""Results folders that were moved or copied: what is finished is used again, and its files are found."""
+
+import json
+import shutil
+
+import pytest
+
+from clustering.errors import InputError
+from runs.cli import main
+from runs.record import read_runs
+from runs.store import Store
+from runs.tracking import Tracker
+from tests.runs.test_tracking import start
+
+SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=2", "method=kmeans"]
+
+
+@pytest.mark.parametrize("way", ["moved", "copied"])
+def test_going_on_in_another_place(trained_results, tmp_path, tiny_arguments, capsys, way):
+    """Real commands: a training with its evaluation, and a clustering; then the same ones in the other place."""
+    old, new = tmp_path / "first très long", tmp_path / "second"
+    shutil.copytree(trained_results, old)
+    lines = [item.replace("=", ": ", 1) for item in [*tiny_arguments, "strategy=simpleshot"]]
+    (tmp_path / "tiny.yaml").write_text("\n".join(lines) + "\n")
+    evaluate, cluster = ["evaluate", *tiny_arguments, "strategy=simpleshot"], ["cluster", *SMALL]
+    assert main([*evaluate, f"results={old}"]) == 0
+    assert "reused 1" in capsys.readouterr().err
+    assert main([*cluster, f"results={old}"]) == 0
+    (old.rename if way == "moved" else lambda to: shutil.copytree(old, to))(new)
+    before = {path: path.stat().st_mtime_ns for path in old.rglob("*")}
+    capsys.readouterr()
+    for verb in (evaluate, cluster):
+        assert main([*verb, f"results={new}"]) == 0
+        assert "reused 1" in capsys.readouterr().err
+    assert main(["table", str(tmp_path / "tiny.yaml"), f"results={new}", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["cells"]
+    assert main(["report", f"results={new}"]) == 0
+    tracker = Tracker(Store(new))
+    for row in read_runs(tracker, ""):
+        assert row.artifact_uri.startswith((new / "artifacts").as_uri() + "/")
+        assert tracker.read(row.run_id, "config.yaml", lambda path: path.read_text()), "as the UI reads them"
+    assert {path: path.stat().st_mtime_ns for path in old.rglob("*")} == before, "a copy leaves what it is of alone"
+
+    assert main(["evaluate", *tiny_arguments, "strategy=laplacianshot", f"results={new}"]) == 0
+    files = (new / "artifacts").glob("evaluate/Tiny/*/artifacts/per_task.npz")
+    assert len(list(files)) == 2, "new files go to the new place"
+    assert old.exists() == (way == "copied")
+
+
+def test_what_was_under_way_is_marked_in_a_copy_and_goes_on_in_the_original(tracker, store, tmp_path, notes):
+    start(tracker)
+    with store.lock("evaluation", "a" * 16, "x"):
+        copy = Tracker(Store(shutil.copytree(store.root, tmp_path / "copy")), say=notes.note)
+        assert copy.bury() == 1
+        assert tracker.bury() == 0
+    assert str(store.root) in "".join(notes.notes)
+
+
+def test_a_folder_in_use_under_another_name_is_left_alone(tracker, store, tmp_path):
+    """As where two machines see it under two paths."""
+    run = start(tracker)
+    other = tmp_path / "elsewhere"
+    shutil.copytree(store.root, other)
+    shutil.rmtree(other / "locks")
+    (other / "locks").symlink_to(store.root / "locks")
+    before = (other / "mlflow.db").read_bytes()
+    with store.lock("evaluation", "a" * 16, "x"), pytest.raises(InputError, match="used by another process"):
+        Tracker(Store(other)).get(run.run_id)
+    assert (other / "mlflow.db").read_bytes() == before
+
+
+def test_a_database_without_its_files_is_read_and_not_written(tracker, store, tmp_path):
+    start(tracker).finish()
+    other = Store(tmp_path / "other")
+    other.prepare()
+    shutil.copy(store.database, other.database)
+    (row,) = read_runs(Tracker(other), "")
+    assert row.artifact_uri.startswith(store.artifacts.as_uri())
+    with pytest.raises(InputError, match="artefacts") as caught:
+        start(Tracker(other))
+    assert str(store.artifacts) in str(caught.value)
