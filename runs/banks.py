@@ -141,6 +141,9 @@ def _extract(
         size=enlarged(look.size, lineage.crop_pct),
         interpolation=look.interpolation,
         device=config.device,
+        what="extracting features"
+        if base is not None
+        else "extracting features of base classes, whose mean is subtracted from others",
         progress=progress,
     )
     cut = "" if lineage.crop_pct is None else f", the middle {lineage.crop_pct:g} of each side, enlarged"

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.errors import InputError
+from clustering.heif import HEIF_REMEDY, is_heif, read_heif
 from fsl.picture_folders import digests
 from fsl.tensor_files import read_tensors, write_tensors
 from runs.run_config import identity
@@ -66,10 +67,13 @@ def encode(
             tensors, _ = read_tensors(entry.path / FILE, FORMAT, "remove its folder")
             progress.note(f"features of {len(files):,} pictures: reused")
             return Pictures(tuple(files), contents, np.arange(len(files)), tensors["features"])
+        _check_heif(files, skip)
         found = encoder.encode(files, broken="skip" if skip else "raise", progress=progress)
         broken = tuple(found.broken.values())
         for problem in broken:
             progress.note(f"skipped: {problem}")
+        if broken:
+            progress.note(f"{len(broken):,} of {len(files):,} pictures were skipped")
         if len(broken) == len(files):
             raise InputError(f"none of {len(files):,} pictures can be read; the first: {broken[0]}")
         if not broken:  # else they are looked at again each time, to say what is wrong with them
@@ -78,3 +82,17 @@ def encode(
                 write_tensors(partial / FILE, {"features": found.features}, {"format": FORMAT})
             store.publish("features", key, [FILE], {"pictures": len(files)})
     return Pictures(tuple(files), contents, found.kept.numpy(), found.features, broken)
+
+
+def _check_heif(files: Sequence[str], skip: bool) -> None:
+    """That all can be read that telephones write; else how many cannot.
+
+    Raises:
+        InputError: counts them, and names the first.
+    """
+    closed = [file for file in files if is_heif(file)]
+    if closed and not skip and not read_heif():
+        raise InputError(
+            f"{len(closed):,} of {len(files):,} pictures, such as {closed[0]}: {HEIF_REMEDY}; broken=skip leaves "
+            "them out"
+        )

@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from clustering.errors import InputError
+from clustering.heif import HEIF
 from fsl.benchmarks.benchmark import Split
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", *HEIF)
 FILES: dict[Split, tuple[str, ...]] = {
     "base": ("train", "base"),
     "validation": ("val", "valid", "validation"),
