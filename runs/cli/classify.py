@@ -98,12 +98,13 @@ def _configs(settings: Sequence[str]) -> list[ClassifyConfig]:
     """What was asked for: one config, or one for each strategy.
 
     Raises:
-        InputError: several values of another key, or one file for the results of several strategies.
+        InputError: several values of another key or of a field, or one file for the results of several strategies.
     """
     configs = [_unshifted(config, settings) for config in parse(ClassifyConfig, settings, DEFAULTS)]
     first = configs[0]
-    if any(config.replace(strategy=first.strategy) != first for config in configs):
-        raise InputError("classify takes several values of strategy= and its fields, and one of each other key")
+    alike = all(config.replace(strategy=first.strategy) == first for config in configs)
+    if not alike or len({config.strategy.name for config in configs}) < len(configs):
+        raise InputError("classify takes several strategies, and one value of each other key")
     for name in ("save", "output"):
         if len(configs) > 1 and getattr(first, name) is not None:
             raise InputError(f"{name}= is one file, and there are {len(configs)} strategies; give one, or leave it out")
