@@ -142,7 +142,6 @@ def extract(
     interpolation: Interpolation = "bilinear",
     batch_size: int | None = None,
     device: str = "auto",
-    what: str = "extracting features",
     progress: Progress = quiet,
 ) -> Tensor:
     """Features of all images under the test-time transform: scaled and normalised, nothing random.
@@ -175,7 +174,7 @@ def extract(
     batches = torch.split(images.images, batch_size)
     features, done = torch.empty(0), 0
     try:
-        with progress.track(what, len(images.labels)) as advance:
+        with progress.track("extracting features", len(images.labels)) as advance:
             parts = ((batch, work(batch)) for batch in batches)
             for _, found in parts if place.type != "cpu" else on_each_core(work, batches):
                 if not done:
