@@ -1,10 +1,14 @@
-"""Names of plug-ins: one explicit table, then installed packages' entry points, then `package.module:Class`."""
+"""Names of plug-ins: one explicit table, then installed packages' entry points, then `package.module:Class` or
+`FILE.py:Class`, whose code is run."""
 
 import functools
 import importlib
+import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from clustering.errors import InputError, unknown
@@ -49,9 +53,10 @@ class Plugins:
         Raises:
             InputError: for an unknown name, or where what it names cannot be imported.
         """
-        module, _, attribute = self.locate(name).partition(":")
+        module, _, attribute = self.locate(name).rpartition(":")
         try:
-            return getattr(importlib.import_module(module), attribute)
+            found = importlib.import_module(module) if not module.endswith(".py") else _from_file(Path(module))
+            return getattr(found, attribute)
         except (ImportError, AttributeError, ValueError) as error:
             raise InputError(f"{self.kind} {name!r}: cannot import {attribute!r} from {module!r}: {error}") from error
 
@@ -62,6 +67,8 @@ class Plugins:
             key: what the name was given to, where that is not `kind`.
         """
         kind = key or self.kind
+        if name.endswith(".py"):
+            return InputError(f"unknown {kind} {name!r}; a class of a file is {kind}={name}:CLASS")
         module, _, attribute = name.rpartition(".")
         if module:
             return InputError(f"unknown {kind} {name!r}; a class of a module is {kind}={module}:{attribute}")
@@ -69,6 +76,31 @@ class Plugins:
 
     def _entry_points(self) -> dict[str, str]:
         return _installed(self.group)
+
+
+def dotted(name: str) -> str:
+    """One name for what is given as a file or as a module: `folder/mine.py:Class` is `mine:Class`."""
+    module, _, attribute = name.rpartition(":")
+    return f"{Path(module).stem}:{attribute}" if module.endswith(".py") else name
+
+
+def _from_file(path: Path) -> ModuleType:
+    """The module of a file. Its folder becomes one where modules are looked for, after everything installed, so that it
+    is found again by its name.
+
+    Raises:
+        InputError: no such file, or another module has its name.
+    """
+    place = path.expanduser().resolve()
+    if not place.is_file():
+        raise InputError(f"{path}: no such file; give FILE.py:CLASS, or package.module:CLASS")
+    if str(place.parent) not in sys.path:
+        sys.path.append(str(place.parent))
+        importlib.invalidate_caches()
+    found = importlib.import_module(place.stem)
+    if Path(getattr(found, "__file__", None) or "").resolve() != place:
+        raise InputError(f"{path}: another module is called {place.stem}, too; give the file a name of its own")
+    return found
 
 
 @functools.cache

@@ -121,6 +121,7 @@ def _extract(
     look = lineage.look  # of the images that it was trained on, whatever it is shown now
     base = None
     if part.split != "base":
+        progress.note(f"the mean of the base classes' features is kept with those of {part.split} classes")
         base = _bank(config, lineage, lineage.part("base"), store, tracker, progress)
     images = images_of(part.benchmark, part.split, store, progress)
     known = set(images.class_names) & set(base.class_names if base and part.split == "novel" else ())

@@ -20,6 +20,7 @@ from runs.groups import Choice, freeze
 from runs.own_pictures import Pictures, encode
 from runs.run_config import content, identity
 from runs.store import Store
+from runs.trained_networks import networks_here
 
 if TYPE_CHECKING:
     from fsl.progress import Progress
@@ -150,7 +151,11 @@ def _classifier(
     check_apart(config.support, config.query)
     given = labelled_pictures(config.support)
     classifier = FewShotClassifier(config.strategy.build(), **where)
-    support = encode(given.files, classifier.encoder(), store, progress, skip=config.broken == "skip")
+    try:
+        encoder = classifier.encoder()
+    except InputError as error:
+        raise InputError(f"{error}. {networks_here(store)}") from error
+    support = encode(given.files, encoder, store, progress, skip=config.broken == "skip")
     labels = [given.labels[place] for place in support.kept]
     lost = sorted(set(given.labels) - set(labels))
     if lost:

@@ -69,7 +69,13 @@ class ClassifyConfig(RunConfig):
         if self.classifier is not None and not Path(self.classifier).expanduser().is_file():
             raise InputError(f"classifier: {self.classifier}: no such file; classify --save FILE writes one")
         if self.backbone is None and self.classifier is None:
-            raise InputError("say which network is to look at the pictures: --backbone timm:NAME, or a checkpoint")
+            from runs.store import Store
+            from runs.trained_networks import networks_here
+
+            raise InputError(
+                "say which network is to look at the pictures: --backbone timm:NAME, or a checkpoint; "
+                f"{networks_here(Store(self.results))}"
+            )
 
     def result_keys(self) -> dict[str, Any]:
         """As for every run; what is in folders and files counts, and that is apart."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from clustering.errors import InputError
 from clustering.methods import with_known
-from clustering.protocol import ACCURACY, SCORES, Selection, Trial, chooses, random_state, schedule, scores
+from clustering.protocol import ACCURACY, SCORES, Selection, Trial, chooses, lowest, random_state, schedule, scores
 from fsl.progress import Progress
 from runs.cluster_config import ClusterConfig
 from runs.clustering_results import Trials
@@ -178,8 +178,7 @@ def fit_all(
                     take(model)
                 rows.append(_facts(model, graph.seconds if graph else 0.0, each))
                 said += [_said(model)] if trial.given else []
-            lowered = rows[-1]["objective"]
-            advance(len(some), **({} if np.isnan(lowered) else {"objective": lowered}))
+            advance(len(some), **_lowest(rows, planned))
     labels = np.stack([row.pop("labels") for row in rows])
     arrays: dict[str, Any] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
     trials = Trials(
@@ -197,6 +196,19 @@ def fit_all(
         **judged(labels, data, known, selection, config.seed, coarse=coarse),
     )
     return dataclasses.replace(trials, **said[int(trials.given[: trials.chosen].sum())])
+
+
+def _lowest(rows: Sequence[Mapping[str, Any]], planned: Sequence[Trial]) -> dict[str, float]:
+    """The objective of the start at the given setting that would be chosen now, which is what tables show in the end;
+    nothing before there is one."""
+    given = [row for row, trial in zip(rows, planned, strict=False) if trial.given]
+    if not given:
+        return {}
+    criterion, objective, clusters = (
+        np.array([row[name] for row in given]) for name in ("criterion", "objective", "clusters")
+    )
+    found = float(objective[lowest(criterion, objective, clusters, len(given[0]["labels"]))])
+    return {} if np.isnan(found) else {"lowest_objective": found}
 
 
 def judged(

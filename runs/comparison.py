@@ -149,7 +149,7 @@ def _about_tasks(config: EvaluateConfig) -> tuple[str, ...]:
     """Keys and groups that say, with the seed, which tasks are drawn: from the benchmark, or from another one that
     networks of several benchmarks may be tried on."""
     images = "target" if config.crosses else "benchmark" if config.features is None else "features"
-    return (images, "sampler", "tasks", "split")
+    return (images, "sampler", "tasks", "task_seed", "split")
 
 
 def _parts(config: EvaluateConfig) -> tuple[str, str]:

@@ -157,6 +157,9 @@ class EvaluateConfig(TrainConfig):
     tuning: str | None = key(
         None, "how the strategy's values are chosen first: papers, or FILE.yaml; null: they are taken as given"
     )
+    task_seed: Annotated[int, AtLeast(0)] | None = key(
+        None, "seed of the tasks, which trains no other network; null: seed, which does"
+    )
     audit: tuple[Literal["best_permutation", "per_true_class", "directed_with_self"], ...] = key(
         (), "ways to measure too much, beside the accuracy: best_permutation, per_true_class, directed_with_self"
     )
@@ -167,6 +170,8 @@ class EvaluateConfig(TrainConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "audit", tuple(sorted(set(self.audit))))  # they are a set
+        if self.task_seed == self.seed:
+            object.__setattr__(self, "task_seed", None)
         if self.features is not None and self.target.name != SAME:
             raise InputError(
                 f"target={self.target.name} is for images, and with features= there are none; leave one of the two out"
@@ -190,6 +195,8 @@ class EvaluateConfig(TrainConfig):
                 kept[f"sampler.{field}"] = content(f"sampler.{field}", self.sampler.options[field], "a file of tasks")
         kept["tasks"] = self.count()
         del kept["tuning"]
+        if self.task_seed is None:
+            del kept["task_seed"]
         if self.crop_pct is None:
             del kept["crop_pct"]  # of whole pictures, as before there was a choice
         if not self.crosses:
@@ -219,6 +226,11 @@ class EvaluateConfig(TrainConfig):
     def crosses(self) -> bool:
         """Whether the tasks are of another benchmark than the network."""
         return self.target.name != SAME and self.split == "novel"
+
+    @property
+    def seed_of_tasks(self) -> int:
+        """By which the tasks are drawn."""
+        return self.seed if self.task_seed is None else self.task_seed
 
     def count(self, limit: int | None = None) -> int:
         """How many tasks, where there are no more than `limit`."""

@@ -3,7 +3,9 @@
 import functools
 import io
 import json
+import os
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from fsl.progress import Advance
 
 PATIENCE = 20  # seconds without a word, where no bar moves; then twice as many, and so on
+READABLE = 20  # columns of the screen that a longer text gets at least
 WIDE = 160  # columns of a table that goes to a file or a pipe, which no window cuts
 
 
@@ -82,7 +85,8 @@ class Console:
     def width(self) -> int:
         """Columns that a table may fill."""
         if not sys.stdout.isatty():
-            return WIDE
+            asked = os.environ.get("COLUMNS", "")
+            return int(asked) if asked.isdigit() and int(asked) > 0 else WIDE
         from rich.console import Console as RichConsole
 
         return RichConsole(file=sys.stdout).width
@@ -107,10 +111,13 @@ class Console:
             table.add_row(*(value if isinstance(value, Text) else Text(value) for value in values))
         if title:
             self.write(title)
+        if _needed(rows, columns) > self.width:
+            self.write(_as_blocks(rows, columns, self.width))
+            return
         if sys.stdout.isatty():
             RichConsole(file=sys.stdout, highlight=False).print(table)
             return
-        plain = RichConsole(file=io.StringIO(), width=WIDE, highlight=False, no_color=True)
+        plain = RichConsole(file=io.StringIO(), width=self.width, highlight=False, no_color=True)
         with plain.capture() as captured:
             plain.print(table)
         self.write("\n".join(line.rstrip() for line in captured.get().splitlines()))
@@ -158,7 +165,8 @@ class Console:
             while not ended.wait(gap):
                 done, numbers = latest
                 seconds = time.monotonic() - start
-                self._write(f"{description}: {done:,} of {total:,} after {seconds:.0f} s  {numbers}".rstrip())
+                after = _after(done, total, seconds)
+                self._write(f"{description}: {done:,} of {total:,} after {after}  {numbers}".rstrip())
                 gap *= 2
 
         def show(done: int, seconds: float, numbers: str) -> None:
@@ -225,12 +233,52 @@ def _start() -> "RichProgress":
     return bars
 
 
+def _needed(rows: "Sequence[Mapping[str, str | Text]]", columns: Sequence[str]) -> int:
+    """Columns of the screen below which a table would cut words, or squeeze a text into a few letters."""
+    needed = 2
+    for name in columns:
+        cells = [str(row.get(name, "")) for row in rows]
+        widest = max(map(len, [*name.split("\n"), *cells]))
+        if name != columns[0]:  # which is not wrapped
+            words = [len(word) for text in (name, *cells) for word in text.split()]
+            widest = min(widest, max([*words, READABLE]))
+        needed += widest + 2
+    return needed
+
+
+def _as_blocks(rows: "Sequence[Mapping[str, str | Text]]", columns: Sequence[str], width: int) -> str:
+    """Rows below each other, for a narrow screen: the first column, then a line for each of the others."""
+    first, *others = columns
+    lines: list[str] = []
+    for row in rows:
+        lines.append(str(row.get(first, "")))
+        for name in others:
+            if text := " ".join(str(row.get(name, "")).split()):
+                lines += textwrap.wrap(
+                    f"{' '.join(name.split())}: {text}" if name else text,
+                    width,
+                    initial_indent="  ",
+                    subsequent_indent="    ",
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+    return "\n".join(lines) + "\n"
+
+
 def _spell(numbers: Mapping[str, float]) -> str:
     return "  ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in numbers.items())
 
 
 def _rate(done: float, seconds: float) -> str:
     return f"{done / seconds:,.3g}/s" if seconds > 0.5 and done else ""
+
+
+def _after(done: int, total: int, seconds: float) -> str:
+    """Seconds, and the time left at the speed so far."""
+    from runs.durations import duration
+
+    left = f", about {duration(seconds * (total - done) / done)} left" if 0 < done < total else ""
+    return f"{seconds:.0f} s{left}"
 
 
 def _ignore(n: int = 1, **numbers: float) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runs.config import EvaluateConfig, TrainConfig, TuneConfig
+from runs.lineage import short
 from runs.record import RunRow, read_runs
 from runs.store import Store
 from runs.tracking import Tracker
@@ -42,7 +43,7 @@ class Durations:
         """Of so many tasks: like those of the same strategy, on tasks as similar as there are."""
         asked = config.flat()
         alike = max(
-            self._evaluations(config.strategy.name),
+            self._evaluations(short(config.strategy)),
             key=lambda run: sum(run.params.get(key) == str(asked.get(key)) for key in ALIKE),
             default=None,  # of equals the first, which is the newest
         )
@@ -73,3 +74,11 @@ def _cores(device: str) -> int:
     from fsl.machine import resolve_device
 
     return torch.get_num_threads() if resolve_device(device).type == "cpu" else 1
+
+
+def duration(seconds: float) -> str:
+    """A time for a person, such as "3 min" and "2 h 10 min"."""
+    if seconds < 90:
+        return f"{max(1, round(seconds))} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

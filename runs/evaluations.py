@@ -71,7 +71,7 @@ class _Job:
         """The strategy, or what tells it from the other children."""
         strategy = self.config.strategy
         if self.parent is None:
-            return strategy.name
+            return short(strategy)
         return spell({field: strategy.options[field] for field in self.parent.fields})
 
     @property
@@ -102,7 +102,7 @@ def shape(config: EvaluateConfig, lineage: Lineage) -> tuple[Any, ...]:
     """Configs of equal shape have the same features and the same tasks, and are evaluated together. One that trains a
     network on each task is evaluated alone, task by task."""
     sampler = (config.sampler.plugin, *config.sampler.options.items())
-    tasks = (sampler, config.count(), config.seed, config.base_mean, config.audit)
+    tasks = (sampler, config.count(), config.seed_of_tasks, config.base_mean, config.audit)
     alone = lineage.evaluation(config) if config.needs_images else ""
     return (lineage.bank(config.split), *tasks, config.batch, config.device, alone)
 
@@ -354,7 +354,7 @@ def _start(job: _Job, bank: "FeatureBank", fingerprint: str, tracker: Tracker) -
         | job.tags
         | {
             "recipe": recipe(job.asked, job.lineage.source, job.lineage.target[1] if job.lineage.target else ""),
-            "strategy": config.strategy.name,
+            "strategy": short(config.strategy),
             "sampler": config.sampler.name,
             **{name: config.sampler.options[name] for name in TASK_TAGS if name in config.sampler.options},
             "split": config.split,

@@ -209,7 +209,7 @@ class Lineages:
 def recipe(config: EvaluateConfig, source: str, target_source: str = "") -> str:
     """What evaluations on these images have in common that differ by their seed, their machine or their audits alone:
     the identity of the one of seed 0, of no machine, so that what a GPU has made counts on a computer without one."""
-    first = config.replace(seed=0, audit=())
+    first = config.replace(seed=0, task_seed=None, audit=())
     return Lineage.on(first, source, target_source, anywhere=True).evaluation(first)
 
 
@@ -312,4 +312,5 @@ def evaluate_name(config: EvaluateConfig | TuneConfig) -> str:
     network, _, seed = train_name(config).rpartition(" ")
     if isinstance(config, EvaluateConfig) and config.crosses:
         network += f" on {short(config.target)}"
-    return f"{short(config.strategy)} {config.sampler.build().label} {network} {seed}"
+    tasks = f" t{config.task_seed}" if isinstance(config, EvaluateConfig) and config.task_seed is not None else ""
+    return f"{short(config.strategy)} {config.sampler.build().label} {network} {seed}{tasks}"

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.errors import InputError
+from clustering.heif import HEIF_REMEDY, is_heif, read_heif
 from clustering.tensor_files import read_tensors, write_tensors
 from fsl.picture_folders import digests
 from runs.run_config import identity
@@ -70,10 +71,13 @@ def encode(
             except InputError as error:
                 progress.note(str(error))
                 store.put_aside(entry.path, progress.note)
+        _check_heif(files, skip)
         found = encoder.encode(files, broken="skip" if skip else "raise", progress=progress)
         broken = tuple(found.broken.values())
         for problem in broken:
             progress.note(f"skipped: {problem}")
+        if broken:
+            progress.note(f"{len(broken):,} of {len(files):,} pictures were skipped")
         if len(broken) == len(files):
             raise InputError(f"none of {len(files):,} pictures can be read; the first: {broken[0]}")
         if not broken:  # else they are looked at again each time, to say what is wrong with them
@@ -82,3 +86,17 @@ def encode(
                 write_tensors(partial / FILE, {"features": found.features}, {"format": FORMAT})
             store.publish("features", key, [FILE], {"pictures": len(files)})
     return Pictures(tuple(files), contents, found.kept.numpy(), found.features, broken)
+
+
+def _check_heif(files: Sequence[str], skip: bool) -> None:
+    """That all can be read that telephones write; else how many cannot.
+
+    Raises:
+        InputError: counts them, and names the first.
+    """
+    closed = [file for file in files if is_heif(file)]
+    if closed and not skip and not read_heif():
+        raise InputError(
+            f"{len(closed):,} of {len(files):,} pictures, such as {closed[0]}: {HEIF_REMEDY}; broken=skip leaves "
+            "them out"
+        )

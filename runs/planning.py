@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 from clustering.errors import InputError
 from runs.config import EvaluateConfig, TrainConfig, TuneConfig
-from runs.durations import Durations
+from runs.durations import Durations, duration
 from runs.lineage import Lineage, Lineages, Part, evaluate_name, short, train_name
 from runs.record import RunRow, finished
 from runs.store import Kind, Store
@@ -175,7 +175,8 @@ class Planner:
             return
         name = train_name(config)
         given = config.given
-        extracted = _extracted(config, lineage, results)
+        asked = _splits(config, results)
+        extracted = _extracted(config, lineage, asked)
         parameters, dimension = _network(config.backbone.build(), lineage.look.channels, lineage.look.size)
         # While it trains: the best weights, and the last ones with their momentum.
         state, needed = self._state("checkpoints", lineage.checkpoint, (1 if given else 3) * parameters * 4)
@@ -194,6 +195,8 @@ class Planner:
             count = None if size is None else size // (pixels + 8)
             needed = None if count is None else count * (4 * dimension + 8)
             shown = part.split if part.benchmark is lineage.benchmark else _images(part)
+            if part.split == "base" and "base" not in asked:
+                shown += ", for their mean"
             state, needed = self._state("features", key, needed)
             seconds = self._durations.extraction(config, lineage.look.size, count)
             yield Step("features", f"{name} {shown}", key, state, needed, 0, seconds)
@@ -244,8 +247,8 @@ def splits_of(config: EvaluateConfig) -> list[str]:
     return list(dict.fromkeys([*tuned, config.split]))
 
 
-def _extracted(config: TrainConfig, lineage: Lineage, results: Sequence[Step]) -> list[Part]:
-    """The images whose features are needed."""
+def _splits(config: TrainConfig, results: Sequence[Step]) -> list[str]:
+    """The splits that tasks are made of."""
     splits: list[str] = []
     tunes = any(step.stage == "tuning" and not step.is_cached for step in results)
     if tunes and isinstance(config, (EvaluateConfig, TuneConfig)) and config.tuning:
@@ -254,6 +257,11 @@ def _extracted(config: TrainConfig, lineage: Lineage, results: Sequence[Step]) -
         splits.append(config.split)
     if isinstance(config, TuneConfig) and config.novel_tasks:
         splits.append("novel")
+    return splits
+
+
+def _extracted(config: TrainConfig, lineage: Lineage, splits: Sequence[str]) -> list[Part]:
+    """The images whose features are needed: of these splits, and of the base classes, whose mean CL2N subtracts."""
     parts = [lineage.part(split) for split in (["base", *splits] if splits else [])]
     if lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
         parts.insert(1, lineage.target_base)
@@ -285,11 +293,3 @@ def _size(count: int | None) -> str:
     while value >= 1000 and unit != "TB":
         value, unit = value / 1000, next(units)
     return f"{value:.0f} {unit}"
-
-
-def duration(seconds: float) -> str:
-    """A time for a person, such as "3 min" and "2 h 10 min"."""
-    if seconds < 90:
-        return f"{max(1, round(seconds))} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

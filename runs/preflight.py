@@ -73,8 +73,15 @@ def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") 
 
     sampler = cast("Sampler", config.sampler.build())
     try:
-        tasks = sampler.tasks(torch.as_tensor(split.labels), config.seed, split.class_names)
+        tasks = sampler.tasks(torch.as_tensor(split.labels), config.seed_of_tasks, split.class_names)
         tasks.blocks(config.count(tasks.limit))
     except InputError as error:
-        raise InputError(f"sampler={config.sampler.name} on the {config.split} classes: {error}") from error
+        division = None if config.features is not None else getattr(_benchmark(config), "division", None)
+        more = "" if division is None else f". {division()}"
+        raise InputError(f"sampler={config.sampler.name} on the {config.split} classes: {error}{more}") from error
     return tasks
+
+
+def _benchmark(config: EvaluateConfig) -> object:
+    """The benchmark that the tasks are of."""
+    return (config.target if config.crosses else config.benchmark).build()

@@ -13,6 +13,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from clustering.errors import InputError
 from clustering.parameters import AtLeast, mismatch
+from clustering.plugins import dotted
 from clustering.regular_files import open_regular
 from runs.groups import Choice
 from runs.overrides import Grid, write
@@ -64,6 +65,10 @@ class RunConfig:
         """
         return {name: write(value) if isinstance(value, tuple) else value for name, value in self._items()}
 
+    def as_json(self) -> dict[str, Any]:
+        """`flat()` with lists as lists."""
+        return dict(self._items())
+
     def shown(self) -> dict[str, str]:
         """`flat()` for a person's eyes: what tuning chooses is called `tuned`."""
         chosen = {f"{group}.{field}": "tuned" for group, choice in self.choices().items() for field in choice.grids}
@@ -81,7 +86,7 @@ class RunConfig:
             for name, value in self.flat().items()
             if name not in execution and name.partition(".")[2] not in (*PLACES, "name")
         }
-        return kept | {group: choice.plugin for group, choice in self.choices().items()}
+        return kept | {group: dotted(choice.plugin) for group, choice in self.choices().items()}
 
     def arguments(self) -> list[str]:
         """What to type for this very config; `parse` reads it back."""

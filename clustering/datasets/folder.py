@@ -13,12 +13,13 @@ from clustering.cores import on_each_core
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.errors import InputError
 from clustering.fingerprint import Fingerprint, fingerprint
+from clustering.heif import HEIF, HEIF_REMEDY, is_heif, read_heif
 from clustering.memory import require
 from clustering.parameters import Within, validate
 from clustering.regular_files import open_regular
 
 RECIPE = 1  # raised whenever the same files give other points
-ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", *HEIF)
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,7 @@ class Folder:
         """
         from PIL import Image, ImageOps
 
+        readable = read_heif()
         mode, square = ("RGB" if self.colour == "rgb" else "L"), (self.size, self.size)
         try:
             with open_regular(path) as stream, Image.open(stream) as file:
@@ -126,6 +128,8 @@ class Folder:
                     upright = Image.alpha_composite(below, upright.convert("RGBA"))
                 picture = upright.convert(mode)
         except Exception as error:  # what Pillow raises for a damaged picture cannot be listed
+            if is_heif(path.name) and not readable:
+                raise InputError(f"dataset folder: {path}: {HEIF_REMEDY}") from error
             raise InputError(f"dataset folder: {path} cannot be decoded ({error}); mend it or take it out") from error
         if picture.size != square:
             fitted = ImageOps.fit if self.fit == "crop" else Image.Image.resize

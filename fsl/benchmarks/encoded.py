@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 from clustering.errors import InputError
+from clustering.heif import HEIF_REMEDY, is_heif, read_heif
 from clustering.regular_files import open_regular
 
 Fit = Literal["squeeze", "crop"]
@@ -101,6 +102,8 @@ def open_rgb(stored: bytes | NDArray[np.uint8] | Image.Image, name: str, *, leas
     except (MemoryError, InputError):
         raise
     except Exception as error:  # what Pillow raises for a damaged picture cannot be listed
+        if is_heif(name) and not read_heif():
+            raise InputError(f"{name}: {HEIF_REMEDY}") from error
         reason = str(error) if not isinstance(error, UnidentifiedImageError) else "no picture"
         raise InputError(f"{name}: cannot be decoded ({reason}); fetch it again") from error
 
@@ -116,6 +119,7 @@ def squared(colour: Image.Image, size: int, fit: Fit) -> Image.Image:
 
 
 def _opened(stored: bytes | NDArray[np.uint8] | Image.Image) -> contextlib.AbstractContextManager[Image.Image]:
+    read_heif()
     if isinstance(stored, Image.Image):
         return contextlib.nullcontext(stored)  # whose it is, closes it
     return Image.fromarray(stored) if isinstance(stored, np.ndarray) else Image.open(io.BytesIO(stored))

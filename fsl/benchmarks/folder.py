@@ -89,6 +89,23 @@ class Folder:
         labels = np.repeat(np.arange(len(classes)), [len(classes[name]) for name in classes])
         return Decoded(pictures, labels, tuple(classes))
 
+    def division(self) -> str:
+        """How many classes are base, validation and novel, and what changes it, for messages.
+
+        Raises:
+            InputError: as `read`.
+        """
+        counts = {split: len(classes) for split, classes in self._classes().items()}
+        total = sum(counts.values())
+        said = ", ".join(f"{counts[split]} {split}" for split in SPLITS)
+        if self.split == "given":
+            return f"of the {total} classes of benchmark folder {said} are given; move folders, or use split=drawn"
+        return (
+            f"of the {total} classes of benchmark folder {said} (novel={self.novel:g} validation={self.validation:g}); "
+            "a task's classes are of one of these: set way to at most that, or another share of novel classes, such as "
+            "novel=0.5"
+        )
+
     def _folder(self) -> Path:
         if not self.root:
             raise InputError(f"benchmark folder: no folder given; pass root=FOLDER with {LAYOUT}")
@@ -118,7 +135,8 @@ class Folder:
             raise InputError(
                 f"benchmark folder: {folder} has {len(names)} classes, of which {shares[0]} would be novel and "
                 f"{shares[1]} validation, and at least {FEWEST} base classes must be left; add classes, or lower "
-                f"novel= and validation=. It should hold {LAYOUT}"
+                f"novel= and validation=. It should hold {LAYOUT}. With few classes rather label pictures: transduce "
+                "classify, which trains nothing"
             )
         order = stream(self.seed, "split of a folder").permutation(len(names))
         novel, validation, base = np.split(order, np.cumsum(shares))

@@ -10,9 +10,10 @@ from typing import Literal, NamedTuple
 
 from clustering.datasets.files import open_bytes
 from clustering.errors import InputError
+from clustering.heif import HEIF
 from fsl.benchmarks.benchmark import Split
 
-SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm")
+SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", *HEIF)
 FILES: dict[Split, tuple[str, ...]] = {
     "base": ("train", "base"),
     "validation": ("val", "valid", "validation"),

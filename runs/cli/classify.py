@@ -10,6 +10,7 @@ from runs.classify_config import ClassifyConfig
 from runs.cli.flags import Flags
 from runs.config import parse
 from runs.console import Console
+from runs.lineage import short
 from runs.overrides import split
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ Predictions with all probabilities are written as a table (CSV) and as a page of
 These keys may be written as flags, as the examples do: support, query, backbone, pretrained, strategy, classifier,
 save, output.
 
+Several strategies (--strategy a,b,c) are shown side by side, each with a table and a page of its own.
+
 Whatever the strategy's defaults are, shift is false unless it is set: the pictures may be mixed in another way than
 the labelled ones. A transductive strategy labels the pictures of the query together, so what one gets may depend on the
 others. Saved with --save FILE, a classifier labels later pictures each by itself (--classifier FILE): by the nearest
@@ -34,6 +37,7 @@ support and the new pictures together instead."""
 EXAMPLES = (
     "--support labelled --query rest --backbone timm:vit_small_patch14_dinov2",
     "--support labelled --query rest --backbone best.safetensors --strategy slk_means weight=0.5",
+    "--support labelled --query rest --backbone best.safetensors --strategy simpleshot,laplacianshot,tim_adm",
     "--support labelled --query rest --backbone timm:resnet50 pretrained=resnet50.pth broken=skip",
     "--support labelled --query rest --backbone best.safetensors --save animals.safetensors",
     "--classifier animals.safetensors --query new",
@@ -50,44 +54,61 @@ def usage(settings: Sequence[str]) -> str:
 
 def run(flags: Flags, console: Console) -> int:
     """Classify the pictures, write what came out, and show how many there are of each class."""
-    since = time.perf_counter()
-    config = _config(flags.settings)
-    config.check_places()
-    other = _other_strategy(config, flags.settings)
+    configs = _configs(flags.settings)
+    for config in configs:
+        config.check_places()
+    other = _other_strategy(configs[0], flags.settings)
 
     from runs.classification import classify
     from runs.classified_outputs import check_outputs, record, said, write_outputs
     from runs.cli.session import Session
 
-    session = Session([config], console)
-    check_outputs(config)
-    result = classify(config, session.store, console, other=other)
+    session = Session(configs, console)
+    for config in configs:
+        check_outputs(config)
     command = shlex.join(["transduce", "classify", *flags.settings])
-    written = write_outputs(result, session.store, command, console)
-    run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
-    for words in result.warnings:
-        console.error(f"warning: {words}")
-    if console.as_json:
+    results, facts = [], []
+    for config in configs:
+        since = time.perf_counter()
+        result = classify(config, session.store, console, other=other)
+        written = write_outputs(result, session.store, command, console)
+        run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
+        for words in result.warnings:
+            console.error(f"warning: {words}")
         about = {"identity": result.identity, "run": run_id, "reused": reused}
-        console.json({**_facts(result), **about, "rows": str(written.rows), "page": str(written.page)})
+        facts.append({**_facts(result), **about, "rows": str(written.rows), "page": str(written.page)})
+        results.append(result)
+        for words in said(result):
+            console.note(words)
+        console.note(f"predictions: {written.rows}")
+        console.note(f"thumbnails by class: {written.page.resolve().as_uri()}")
+        if config.save is not None:
+            console.note(f"classifier: {config.save}")
+    if console.as_json:
+        console.json(facts if len(facts) > 1 else facts[0])
+    elif len(results) > 1:
+        _compare(results, console)
     else:
-        _show(result, console)
-    for words in said(result):
-        console.note(words)
-    console.note(f"predictions: {written.rows}")
-    console.note(f"thumbnails by class: {written.page.resolve().as_uri()}")
-    if config.save is not None:
-        console.note(f"classifier: {config.save}")
+        _show(results[0], console)
     session.close()
     return 0
 
 
-def _config(settings: Sequence[str]) -> ClassifyConfig:
-    """The one config that was asked for."""
-    configs = parse(ClassifyConfig, settings, DEFAULTS)
-    if len(configs) > 1:
-        raise InputError("classify takes one value of each key")
-    return _unshifted(configs[0], settings)
+def _configs(settings: Sequence[str]) -> list[ClassifyConfig]:
+    """What was asked for: one config, or one for each strategy.
+
+    Raises:
+        InputError: several values of another key or of a field, or one file for the results of several strategies.
+    """
+    configs = [_unshifted(config, settings) for config in parse(ClassifyConfig, settings, DEFAULTS)]
+    first = configs[0]
+    alike = all(config.replace(strategy=first.strategy) == first for config in configs)
+    if not alike or len({config.strategy.name for config in configs}) < len(configs):
+        raise InputError("classify takes several strategies, and one value of each other key")
+    for name in ("save", "output"):
+        if len(configs) > 1 and getattr(first, name) is not None:
+            raise InputError(f"{name}= is one file, and there are {len(configs)} strategies; give one, or leave it out")
+    return configs
 
 
 def _unshifted(config: ClassifyConfig, settings: Sequence[str]) -> ClassifyConfig:
@@ -108,7 +129,7 @@ def _other_strategy(config: ClassifyConfig, settings: Sequence[str]) -> bool:
         return False
     if any(split(setting)[0] == "strategy" for setting in settings):
         return True
-    if config.strategy != _config([]).strategy:
+    if config.strategy != _configs([])[0].strategy:
         raise InputError("a saved classifier has its strategy's values in it; name the strategy, too, for other values")
     return False
 
@@ -138,9 +159,29 @@ def _show(result: "Classified", console: Console) -> None:
     console.table(rows, title=title, right=("labelled", "put here", "of them right", "in its folder", "confidence"))
 
 
+def _compare(results: "Sequence[Classified]", console: Console) -> None:
+    """Strategies side by side: how many pictures each puts into a class, and how often it agrees with the first."""
+    first = results[0]
+    rows = []
+    for result in results:
+        same = sum(mine == other for mine, other in zip(result.labels, first.labels, strict=True))
+        right = {} if result.accuracy is None else {"right": f"{100 * result.accuracy:.1f} %"}
+        rows.append(
+            {
+                "strategy": short(result.config.strategy),
+                **{name: f"{result.labels.count(name):,}" for name in first.classes},
+                **right,
+                "confidence": f"{float(result.probabilities.max(axis=1).mean()):.2f}",
+                "as the first": f"{same:,} of {len(first.labels):,}",
+            }
+        )
+    title = f"{len(first.names):,} pictures in {len(first.classes)} classes, by strategy"
+    console.table(rows, title=title, right=list(rows[0])[1:])
+
+
 def _facts(result: "Classified") -> dict[str, Any]:
     return {
-        "config": result.config.flat(),
+        "config": result.config.as_json(),
         "pictures": len(result.names),
         "classes": list(result.classes),
         "predictions": dict(zip(result.names, result.labels, strict=True)),

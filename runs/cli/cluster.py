@@ -157,7 +157,7 @@ def _record(result: "Clustered", files: "Written | None") -> dict[str, Any]:
     found = {name: value for name, value in result.trials.metrics().items() if math.isfinite(value)}
     selected = result.trials.selected
     return {
-        "config": result.config.flat(),
+        "config": result.config.as_json(),
         **found,
         "selected": None if selected is None else dict(result.trials.settings[result.trials.setting[selected]]),
         "n_clusters": result.n_clusters,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from runs.cli.flags import Flags
 from runs.config import EvaluateConfig, parse
 from runs.console import Console
+from runs.lineage import short
 from runs.overrides import spell
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def run(flags: Flags, console: Console) -> int:
         console.json(
             [
                 {
-                    "config": result.settled.flat(),
+                    "config": result.settled.as_json(),
                     **_tuning(result.tuned),
                     **result.metrics(),
                     "interval": f"over {result.units}",
@@ -69,7 +70,7 @@ def run(flags: Flags, console: Console) -> int:
         console.table(
             [
                 {
-                    "strategy": result.config.strategy.name,
+                    "strategy": short(result.config.strategy),
                     **session.varying(result.config, leave_out=("strategy",)),
                     **({} if result.tuned is None else {"tuned": spell(result.tuned.values)}),
                     **_scores(result),

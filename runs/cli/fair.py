@@ -129,7 +129,7 @@ def _record(result: "FairResult", figure: "LoggedFigure", files: "Written | None
         for step in range(len(found.weights))
     ]
     return {
-        "config": result.config.flat(),
+        "config": result.config.as_json(),
         "weights": finite,
         "best": found.fairest,
         "groups": dict(zip(found.group_names.tolist(), found.group_sizes.tolist(), strict=True)),

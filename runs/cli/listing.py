@@ -19,7 +19,8 @@ usage: transduce list [KIND ...] [--flag ...]
 Show the names that may be given to a group, and what each is. KIND is one or several of
 {kinds}; without one, all are shown.
 Tables, which are those of the papers, and experiments are what transduce table takes. A model of
-timm that is not listed here may be given to backbone= as well.
+timm that is not listed here may be given to backbone= as well. Trained are the networks of the
+results folder here.
 
 {works}
 
@@ -137,6 +138,17 @@ def _objectives() -> list[dict[str, Any]]:
     return rows
 
 
+def _trained() -> list[dict[str, Any]]:
+    """Networks of the results folder, for `classify --backbone FILE` and `checkpoint=FILE`."""
+    from runs.store import Store
+    from runs.trained_networks import trained_networks
+
+    return [
+        {"name": str(found.path), "about": f"{found.backbone}, trained on {found.benchmark}"}
+        for found in trained_networks(Store())
+    ]
+
+
 def _first_line(text: str | None) -> str:
     return (text or "").strip().partition("\n")[0]
 
@@ -154,6 +166,7 @@ KINDS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "fair_methods": _plugins("fair_method"),
     "networks": _files("network"),
     "objectives": _objectives,
+    "trained": _trained,
     "selections": _files("selection"),
     "experiments": _files("experiment"),
     "tables": _tables,
@@ -172,6 +185,7 @@ ALSO = {  # what else a kind may be called
     "fair_methods": ("fair_method",),
     "networks": ("network",),
     "objectives": ("objective",),
+    "trained": ("checkpoints", "checkpoint"),
     "selections": ("selection",),
     "experiments": ("experiment",),
     "tables": ("table",),

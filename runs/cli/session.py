@@ -62,7 +62,7 @@ class Session:
         """The resolved configs, and what would be done for them."""
         found = self.plan(self.configs)
         if self.console.as_json:
-            self.console.json({"configs": [config.flat() for config in self.configs], **found.as_dict()})
+            self.console.json({"configs": [config.as_json() for config in self.configs], **found.as_dict()})
             return
         for i, config in enumerate(self.configs):
             self.console.write(f"# config {i + 1} of {len(self.configs)}\n{config.to_yaml()}")

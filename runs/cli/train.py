@@ -47,7 +47,7 @@ def run(flags: Flags, console: Console) -> int:
         made = session.checkpoint(config, force=flags.force)
         rows.append(
             {
-                "config": config.flat(),
+                "config": config.as_json(),
                 "checkpoint": str(made.path),
                 "identity": made.identity,
                 "run": made.run_id,

@@ -50,7 +50,7 @@ def run(flags: Flags, console: Console) -> int:
     else:
         rows = [
             {
-                "strategy": tuning.config.strategy.name,
+                "strategy": short(tuning.config.strategy),
                 **session.varying(tuning.config, leave_out=("strategy",)),
                 **_row(tuning, curve),
             }
@@ -121,7 +121,7 @@ def _statement(tuning: "Tuning", novel: "Curve") -> str:
 def _record(tuning: "Tuning") -> dict[str, Any]:
     """A tuning, for JSON."""
     return {
-        "config": tuning.config.flat(),
+        "config": tuning.config.as_json(),
         "identity": tuning.tuned.identity,
         "run": tuning.tuned.run_id,
         "reused": tuning.reused,

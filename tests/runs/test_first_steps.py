@@ -1,0 +1,235 @@
+"""What a new user meets first: lists on narrow screens, files as plug-ins, pictures of telephones, seeds of tasks."""
+
+import json
+import re
+import sys
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from clustering import heif
+from clustering.datasets.folder import Folder as Points
+from clustering.errors import InputError
+from clustering.plugins import dotted
+from fsl.backbones import create_backbone
+from fsl.benchmarks.encoded import open_rgb
+from fsl.checkpoints import save_backbone
+from fsl.strategies import STRATEGIES
+from runs import clustering_trials
+from runs.classify_config import ClassifyConfig
+from runs.cli import main
+from runs.config import EvaluateConfig, parse
+from runs.console import Console, _after
+from runs.lineage import Lineage, evaluate_name
+from runs.preflight import tasks_of
+from runs.store import Store
+from runs.trained_networks import FILE, trained_networks
+
+OWN = """
+import dataclasses
+import torch
+from fsl.episodes import Predictions
+
+@dataclasses.dataclass(frozen=True)
+class SoftMeans:
+    '''Soft means.'''
+    transductive = False
+    assumes_balance = False
+    transform: str = "UN"
+
+    def predict(self, episodes):
+        logits = -torch.cdist(episodes.query, torch.bmm(episodes.class_means, episodes.features))
+        return Predictions(logits.softmax(-1), torch.zeros(len(logits), dtype=torch.int64))
+"""
+ROWS = [
+    {"name": f"strategy_{i}", "needs": "images", "n": "1,000", "about": "a long text about an extraordinary thing " * 3}
+    for i in range(3)
+]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 120, 200])
+def test_no_table_cuts_a_word(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    Console().table(ROWS, right=("n",))
+    said = capsys.readouterr().out
+    assert max(map(len, said.splitlines())) <= columns
+    words = {word for row in ROWS for text in row.values() for word in text.split()}
+    assert set(re.findall(r"[\w,]+", said)) >= words
+    assert set(re.findall(r"[a-z_]{2,}\d?", said)) <= words | {"name", "needs", "about"}
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_lists_on_a_narrow_screen(columns, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main(["list", "samplers", "objectives", "networks", "backbones"]) == 0
+    narrow = capsys.readouterr().out
+    monkeypatch.setenv("COLUMNS", "1000")
+    main(["list", "samplers", "objectives", "networks", "backbones"])
+    assert set(re.findall(r"\w+", narrow)) >= set(re.findall(r"\w+", capsys.readouterr().out)) - {"name", "about"}
+    assert max(map(len, narrow.splitlines())) <= columns
+
+
+@pytest.fixture
+def own(tmp_path, monkeypatch):
+    """A strategy in a file of a folder that is not the working one."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code" / "mystrat.py").write_text(OWN)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    yield "./code/mystrat.py:SoftMeans"
+    sys.modules.pop("mystrat", None)
+
+
+def test_a_file_is_a_plugin_of_one_name(own, tmp_path, monkeypatch):
+    (config,) = parse(EvaluateConfig, [f"strategy={own}"])
+    assert evaluate_name(config).startswith("SoftMeans 5w1s")
+    assert config.strategy.build().transform == "UN"
+    monkeypatch.syspath_prepend(tmp_path / "code")
+    (other,) = parse(EvaluateConfig, ["strategy=mystrat:SoftMeans"])
+    assert config.result_keys() == other.result_keys()
+    assert Lineage.of(config).evaluation(config) == Lineage.of(other).evaluation(other)
+    assert dotted("/a/b.c/mine.py:Own") == "mine:Own"
+
+
+@pytest.mark.parametrize("kind", ["strategy", "benchmark", "sampler"])
+def test_a_file_that_is_none(own, kind, tmp_path):
+    with pytest.raises(InputError, match=r"nowhere\.py"):
+        parse(EvaluateConfig, [f"{kind}=./nowhere.py:Thing"])
+    with pytest.raises(InputError, match=r"mystrat\.py:CLASS"):
+        parse(EvaluateConfig, [f"{kind}=code/mystrat.py"])
+    (tmp_path / "json.py").write_text(OWN)
+    with pytest.raises(InputError, match="json"):
+        STRATEGIES.load("json.py:SoftMeans")
+
+
+def test_a_seed_of_the_tasks_alone():
+    parsed = {
+        key: parse(EvaluateConfig, ["strategy=simpleshot", *key.split()])[0]
+        for key in ("seed=3", "seed=3 task_seed=3", "seed=3 task_seed=4", "seed=4")
+    }
+    same, explicit, others, network = parsed.values()
+    assert same == explicit
+    assert "task_seed" not in same.result_keys()
+    first, second, third = (Lineage.of(config) for config in (same, others, network))
+    assert first.checkpoint == second.checkpoint != third.checkpoint
+    assert first.evaluation(same) != second.evaluation(others)
+    labels = torch.arange(8).repeat_interleave(20)
+    split = type("Split", (), {"labels": labels, "class_names": tuple("abcdefgh")})()
+    drawn = [tasks_of(config, split).first(20).query for config in (same, others, network)]
+    assert not torch.equal(drawn[0], drawn[1])
+    assert torch.equal(drawn[1], drawn[2])
+
+
+def picture(path):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(np.zeros((12, 12, 3), np.uint8)).save(path)
+
+
+def test_ten_folders_say_how_they_are_divided(tmp_path):
+    for i in range(10):
+        picture(tmp_path / f"class {i}" / "0.png")
+    (config,) = parse(EvaluateConfig, ["benchmark=folder", f"root={tmp_path}", "strategy=simpleshot"])
+    labels = torch.arange(2).repeat_interleave(20)
+    split = type("Split", (), {"labels": labels, "class_names": ("a", "b")})()
+    with pytest.raises(InputError, match=r"10 classes .* 6 base, 2 validation, 2 novel .*novel=0\.5"):
+        tasks_of(config, split)
+
+
+@pytest.fixture
+def no_heif(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pillow_heif", None)
+    heif.read_heif.cache_clear()
+    yield
+    heif.read_heif.cache_clear()
+
+
+def test_pictures_of_telephones_are_named(no_heif, tmp_path):
+    for name in ("a.heic", "b.HEIF", "c.heic"):
+        (tmp_path / name).write_bytes(b"\0\0\0\x18ftypheic" + bytes(40))
+    with pytest.raises(InputError, match=r"a\.heic.*transduce\[heif\]"):
+        Points(root=str(tmp_path)).read()
+    with pytest.raises(InputError, match=r"x\.heic.*transduce\[heif\]"):
+        open_rgb(b"\0\0\0\x18ftypheic", "x.heic", least=8, upright=True)
+
+
+@pytest.fixture
+def pictures(tmp_path, monkeypatch):
+    """Two labelled classes, four pictures, and a network of the results folder."""
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(1)
+    for place in ("support/red/0", "support/red/1", "support/blue/0", "query/0", "query/1", "query/2"):
+        path = tmp_path / f"{place}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(generator.integers(0, 255, (32, 32, 3), np.uint8)).save(path)
+    return ["classify", f"results={tmp_path / 'results'}", "--support", "support", "--query", "query"]
+
+
+def add_network(store):
+    folder = store.partial("checkpoints", "0123456789abcdef", fresh=True)
+    about = {"benchmark": "mini", "mean": [0.5] * 3, "std": [0.25] * 3}
+    save_backbone(
+        folder / FILE, create_backbone("conv4", channels=3, size=32), "conv4", channels=3, size=32, about=about
+    )
+    return store.publish("checkpoints", "0123456789abcdef", [FILE], {}).path / FILE
+
+
+def test_networks_that_are_here(pictures, tmp_path, store, monkeypatch, capsys):
+    assert main(pictures) == 2
+    assert "transduce train" in capsys.readouterr().err
+    path = add_network(store)
+    assert [(found.path, found.backbone, found.benchmark) for found in trained_networks(store)] == [
+        (path, "conv4", "mini")
+    ]
+    assert main(pictures) == 2
+    assert str(path) in capsys.readouterr().err
+    monkeypatch.setenv("TRANSDUCE_RESULTS", str(store.root))
+    assert main(["list", "trained", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["trained"][0]["name"] == str(path)
+
+
+def test_strategies_side_by_side(pictures, store, no_heif, tmp_path, capsys):
+    path = add_network(store)
+    words = [*pictures, "--backbone", str(path)]
+    assert main([*words, "--strategy", "simpleshot,laplacianshot", "--json"]) == 0
+    both = json.loads(capsys.readouterr().out)
+    assert [one["config"]["strategy"] for one in both] == ["simpleshot", "laplacianshot"]
+    assert main([*words, "strategy=simpleshot,laplacianshot"]) == 0
+    assert {"simpleshot", "laplacianshot"} <= set(re.findall(r"\w+", capsys.readouterr().out))
+    assert main([*words, "--strategy", "simpleshot,laplacianshot", "--save", "a.safetensors"]) == 2
+    assert "save=" in capsys.readouterr().err
+    for i in range(2):
+        (tmp_path / "query" / f"{i}.heic").write_bytes(b"\0\0\0\x18ftypheic")
+    assert main([*words, "--strategy", "simpleshot"]) == 2
+    assert re.search(r"2 of 5 pictures.*0\.heic.*transduce\[heif\]", capsys.readouterr().err)
+    assert main([*words, "--strategy", "simpleshot", "broken=skip"]) == 0
+    assert "2 of 5 pictures were skipped" in capsys.readouterr().err
+
+
+def test_lists_are_lists_in_json():
+    (config,) = parse(EvaluateConfig, ["strategy=simpleshot", "audit=best_permutation"])
+    assert config.as_json()["audit"] == ("best_permutation",)
+    (config,) = parse(EvaluateConfig, ["strategy=simpleshot"])
+    assert json.loads(json.dumps(config.as_json()))["audit"] == []
+    assert ClassifyConfig.as_json is EvaluateConfig.as_json
+
+
+def test_the_bar_and_the_table_have_one_objective():
+    planned = [type("Trial", (), {"given": given})() for given in (False, True, True, True)]
+    rows = [
+        {"criterion": value, "objective": value, "clusters": 2, "labels": [0, 1, 1]} for value in (1.0, 7.0, 3.0, 5.0)
+    ]
+    shown = [clustering_trials._lowest(rows[:n], planned) for n in range(1, 5)]
+    assert shown == [{}, {"lowest_objective": 7.0}, {"lowest_objective": 3.0}, {"lowest_objective": 3.0}]
+
+
+def test_time_left_without_a_terminal():
+    assert _after(0, 10, 30) == "30 s"
+    assert _after(5, 10, 30) == "30 s, about 30 s left"
+    assert _after(10, 10, 30) == "30 s"
+
+
+def test_an_unfinished_results_folder_has_no_networks(tmp_path):
+    assert trained_networks(Store(tmp_path / "nowhere")) == []
+    assert not (tmp_path / "nowhere").exists()
