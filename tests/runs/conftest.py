@@ -2,14 +2,14 @@
 
 import os
 import shutil
-import sqlite3
 import sys
 import warnings
 from concurrent.futures import Executor, Future
-from contextlib import closing
 from pathlib import Path
 
 import pytest
+
+from tests.runs.records import copy_results
 
 os.environ["MLFLOW_DISABLE_TELEMETRY"] = "true"
 os.environ.pop("MLFLOW_TRACKING_URI", None)
@@ -110,27 +110,33 @@ def configs(tiny_arguments):
 
 
 @pytest.fixture(scope="session")
-def trained_results(tmp_path_factory, empty_record, tiny_arguments):
-    """A results folder in which simpleshot was evaluated: with checkpoint, features, runs. Copy it, do not touch it."""
-    from runs.config import EvaluateConfig, parse
-    from runs.stages import evaluation
+def results_of(tmp_path_factory, empty_record):
+    """Makes a results folder by a function of store and tracker, in a copy of a cache; gives it and what that gave.
+
+    It is for all tests of the session: copy it by `copy_results`, do not touch it.
+    """
     from runs.store import Store
     from runs.tracking import Tracker
 
-    store = Store(tmp_path_factory.mktemp("trained"))
-    store.prepare()
-    shutil.copy(empty_record, store.database)
-    evaluation(parse(EvaluateConfig, [*tiny_arguments, "strategy=simpleshot"]), store, Tracker(store))
-    return store.root
+    def make(name, work, cache=None):
+        store = Store(tmp_path_factory.mktemp(name))
+        store.prepare()
+        shutil.copy(empty_record, store.database)
+        if cache:
+            shutil.copytree(cache, store.root / "cache", dirs_exist_ok=True)
+        return store.root, work(store, Tracker(store))
+
+    return make
 
 
-def copy_results(results, store):
-    """A copy of a results folder with its record, whose runs keep their artefacts in the copy."""
-    shutil.copytree(results, store.root, dirs_exist_ok=True)
-    moved = (str(results), str(store.root))
-    with closing(sqlite3.connect(store.database)) as record, record:
-        record.execute("update runs set artifact_uri = replace(artifact_uri, ?, ?)", moved)
-        record.execute("update experiments set artifact_location = replace(artifact_location, ?, ?)", moved)
+@pytest.fixture(scope="session")
+def trained_results(results_of, tiny_arguments):
+    """A results folder in which simpleshot was evaluated: with checkpoint, features, runs. Copy it, do not touch it."""
+    from runs.config import EvaluateConfig, parse
+    from runs.stages import evaluation
+
+    configs = parse(EvaluateConfig, [*tiny_arguments, "strategy=simpleshot"])
+    return results_of("trained", lambda store, tracker: evaluation(configs, store, tracker))[0]
 
 
 @pytest.fixture
@@ -190,19 +196,13 @@ def grid(tiny_arguments):
 
 
 @pytest.fixture(scope="session")
-def recorded_results(tmp_path_factory, trained_results, empty_record, tiny_arguments):
+def recorded_results(results_of, trained_results, tiny_arguments):
     """A results folder with the runs of two strategies at two shots, and what they gave. Copy it, do not touch it."""
     from runs.config import EvaluateConfig, parse
     from runs.stages import evaluation
-    from runs.store import Store
-    from runs.tracking import Tracker
 
-    store = Store(tmp_path_factory.mktemp("recorded"))
-    store.prepare()
-    shutil.copy(empty_record, store.database)
-    shutil.copytree(trained_results / "cache", store.root / "cache", dirs_exist_ok=True)
     configs = parse(EvaluateConfig, ["strategy=simpleshot,laplacianshot", "shot=1,3", *tiny_arguments])
-    return store.root, evaluation(configs, store, Tracker(store))
+    return results_of("recorded", lambda *where: evaluation(configs, *where), trained_results / "cache")
 
 
 @pytest.fixture

@@ -26,10 +26,13 @@ def config() -> EvaluateConfig:
     return parse(EvaluateConfig, ["strategy=simpleshot"])[0]
 
 
+paper = functools.cache(paper_table)
+
+
 @functools.cache
 def filled(name: str, share: float, seeds: int = 1) -> Table:
     """A paper's table whose cells have a run with that probability, else in half of the cases one that is near."""
-    table = paper_table(name)
+    table = paper(name)
     draw = stream(0, "made up", name)
     cells = {}
     for (row, column), cell in table.cells.items():

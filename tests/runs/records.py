@@ -1,6 +1,9 @@
 """What a record holds, whatever became of it, and a record that holds runs of every kind."""
 
 import math
+import shutil
+import sqlite3
+from contextlib import closing
 
 from runs.record import RunRow
 
@@ -9,6 +12,15 @@ def runs_of(tracker, experiment):
     """All runs of an experiment that were not deleted."""
     found = tracker.client.get_experiment_by_name(experiment)
     return tracker.client.search_runs([found.experiment_id]) if found else []
+
+
+def copy_results(results, store):
+    """A copy of a results folder with its record, whose runs keep their artefacts in the copy."""
+    shutil.copytree(results, store.root, dirs_exist_ok=True)
+    moved = (str(results), str(store.root))
+    with closing(sqlite3.connect(store.database)) as record, record:
+        record.execute("update runs set artifact_uri = replace(artifact_uri, ?, ?)", moved)
+        record.execute("update experiments set artifact_location = replace(artifact_location, ?, ?)", moved)
 
 
 BENCHMARKS = ("glyphs", "omniglot", "it's")

@@ -1,7 +1,8 @@
-"""Progress that interrupts, as a person does in the middle of a training."""
+"""Interruptions: of a progress, as a person does in the middle of a training, and at a place of the program."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NoReturn
 
 
 class Stopping:
@@ -21,3 +22,8 @@ class Stopping:
 
     def note(self, text: str) -> None:
         pass
+
+
+def interrupt(*_: object, **__: object) -> NoReturn:
+    """What a function becomes at which a person presses Ctrl-C."""
+    raise KeyboardInterrupt

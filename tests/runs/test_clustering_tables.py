@@ -18,30 +18,40 @@ from runs.tables.paper import judged, paper_table
 from runs.tables.published import published_names
 from runs.tables.recipe import recipe_of
 from runs.tables.table import SeedResult
+from tests.runs.records import copy_results
 
 TABLES = [name for name in published_names() if recipe_of(name).schema is ClusterConfig]
 LINEAR = ["max_iter=3000", "batch_size=250", "starts=6", "selection=null"]
 ENTROPY = ["entropy/I", "entropy/II", "entropy/III", "entropy/IV", "entropy/VI"]
 
 
-@pytest.fixture
-def codes(tmp_path):
+@pytest.fixture(scope="session")
+def codes(tmp_path_factory):
     """A file as of Reuters (code), small: four heaps that lie near each other."""
+    folder = tmp_path_factory.mktemp("codes")
     labels = np.arange(120) % 4
     values = stream(0, "codes").normal(size=(120, 10)) + 3 * np.eye(10)[labels]
-    np.savez(tmp_path / "reuters_code.npz", x=values, y=labels)
-    return f"reuters_code.root={tmp_path}"
+    np.savez(folder / "reuters_code.npz", x=values, y=labels)
+    return f"reuters_code.root={folder}"
 
 
-@pytest.fixture
-def filled(store, tracker, codes):
-    """The table, once SLK-MS was run for it."""
+@pytest.fixture(scope="session")
+def table_results(results_of, codes):
+    """A results folder with the run of SLK-MS for the table, and its result. Copy it, do not touch it."""
     (config,) = {
         cell.config.to_yaml(): cell.config
         for (row, column), cell in paper_table("thesis/2.2", [codes, "starts=10"]).cells.items()
         if row.name == "SLK-MS" and column.name == "Reuters"
     }.values()
-    return clustering([config], store, tracker)[0]
+    return results_of("table", lambda *where: clustering([config], *where))
+
+
+@pytest.fixture
+def filled(store, table_results):
+    """The table, once SLK-MS was run for it."""
+    root, (result,) = table_results
+    copy_results(root, store)
+    return result
 
 
 def test_there_are_tables_of_clusterings():
@@ -127,8 +137,8 @@ def test_the_print_is_held_against_what_labels_select(filled, tracker, codes):
 
 
 def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store, tracker, codes, tmp_path):
-    def count(*settings):
-        table, _ = look_up(paper_table("thesis/2.2", [codes, *settings]), tracker)
+    def count(*settings, root=codes):
+        table, _ = look_up(paper_table("thesis/2.2", [root, *settings]), tracker)
         return sum(bool(cell.results) for cell in table.cells.values())
 
     assert count() == 3
@@ -139,8 +149,7 @@ def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store
     table, _ = look_up(paper_table("thesis/2.2", [codes]), tracker)
     assert {tuple(r.seed for r in cell.results) for cell in table.cells.values()} == {(), (0, 5)}
     # Without the file that the runs stand on, they are still found: the data need not be here.
-    (tmp_path / "reuters_code.npz").unlink()
-    assert count() == 3
+    assert count(root=f"reuters_code.root={tmp_path}") == 3
 
 
 def test_a_run_of_other_code_is_left_aside_and_named(filled, tracker, codes):

@@ -12,15 +12,18 @@ from runs.clustering_results import TRIALS, Trials
 from runs.clusterings import Job, clustering, plan
 from runs.config import ClusterConfig, parse
 from tests.runs.children import interrupted
-from tests.runs.records import runs_of
+from tests.runs.records import copy_results, runs_of
+from tests.runs.stopping import interrupt
 
 SMALL = ["method=slk_mean_shift", "dataset=spirals", "arms=3", "points=30", "starts=3"]
+QUICK = "method=tiny_points:Halves"
+SELECTION = "trials: 4\nshare: 0.2\nslk: {weight: [0.5, 0.65]}\n"
 
 
 @pytest.fixture
 def selection(tmp_path):
     path = tmp_path / "few.yaml"
-    path.write_text("trials: 4\nshare: 0.2\nslk: {weight: [0.5, 0.65]}\n")
+    path.write_text(SELECTION)
     return f"selection={path}"
 
 
@@ -33,8 +36,25 @@ def asked(selection):
     return make
 
 
-def test_three_answers_from_trials_that_are_made_once(asked, store, tracker):
-    (result,) = clustering(asked(), store, tracker)
+@pytest.fixture(scope="session")
+def clustered_results(results_of, tmp_path_factory):
+    """A results folder with the run of `asked()`, and its result. Copy it, do not touch it."""
+    path = tmp_path_factory.mktemp("selection") / "few.yaml"
+    path.write_text(SELECTION)
+    configs = parse(ClusterConfig, [*SMALL, f"selection={path}"])
+    return results_of("clustered", lambda *where: clustering(configs, *where))
+
+
+@pytest.fixture
+def clustered(store, clustered_results):
+    """The result of `asked()`, which is in the store."""
+    root, (result,) = clustered_results
+    copy_results(root, store)
+    return result
+
+
+def test_three_answers_from_trials_that_are_made_once(clustered, tracker):
+    result = clustered
     trials = result.trials
     assert trials.labels.shape == (5, 90)
     assert trials.given.sum() == 3
@@ -56,8 +76,8 @@ def test_three_answers_from_trials_that_are_made_once(asked, store, tracker):
     assert logged["trials"] == 5
 
 
-def test_a_trial_is_what_the_estimator_gives_alone(asked, store, tracker):
-    (result,) = clustering(asked(), store, tracker)
+def test_a_trial_is_what_the_estimator_gives_alone(clustered_results):
+    _, (result,) = clustered_results
     trials, data = result.trials, result.config.dataset.build().read()
     for i in (0, 4):
         model = result.config.method.build()
@@ -68,18 +88,19 @@ def test_a_trial_is_what_the_estimator_gives_alone(asked, store, tracker):
 
 
 def test_methods_share_a_graph_that_is_kept(asked, store, tracker, notes):
-    clustering(asked("method=slk_mean_shift,slk_byproduct", "starts=2"), store, tracker, progress=notes)
+    alone = ("selection=null", "starts=1")
+    clustering(asked("method=slk_mean_shift,slk_byproduct", *alone), store, tracker, progress=notes)
     assert notes.bars.count("neighbours, k = 5") == 1
     kept = list(store.graphs.iterdir())
-    clustering(asked("starts=1"), store, tracker, progress=notes)
+    clustering(asked(*alone, "seed=1"), store, tracker, progress=notes)
     assert list(store.graphs.iterdir()) == kept
-    clustering(asked("starts=1", "n_neighbors=4,5", "normalize=null,l2"), store, tracker, progress=notes)
+    clustering(asked(*alone, "n_neighbors=4,5", "normalize=null,l2"), store, tracker, progress=notes)
     assert notes.bars.count("neighbours, k = 5") == 3
     assert notes.bars.count("neighbours, k = 4") == 2
 
 
-def test_what_is_finished_is_used_again(asked, store, tracker, notes):
-    (first,) = clustering(asked(), store, tracker)
+def test_what_is_finished_is_used_again(clustered, asked, store, tracker, notes):
+    first = clustered
     (again,) = clustering(asked("device=cpu"), store, tracker, progress=notes)
     assert again.reused
     assert again.run_id == first.run_id
@@ -109,8 +130,8 @@ def test_identity_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_p
 
 
 @pytest.mark.parametrize("damage", ["cut", "gone", "other"])
-def test_a_damaged_result_is_made_again(asked, store, tracker, notes, damage):
-    (first,) = clustering(asked(), store, tracker)
+def test_a_damaged_result_is_made_again(clustered, asked, store, tracker, notes, damage):
+    first = clustered
     path = store.artifacts / "cluster" / "spirals" / first.run_id / "artifacts" / TRIALS
     if damage == "cut":
         path.write_bytes(path.read_bytes()[:1000])
@@ -125,17 +146,17 @@ def test_a_damaged_result_is_made_again(asked, store, tracker, notes, damage):
 
 
 def test_where_one_method_fails_the_others_are_kept(asked, store, tracker, notes):
-    configs = [*asked("method=tiny_points:Halves", "trouble=on purpose"), *asked()]
+    configs = [*asked(QUICK, "trouble=on purpose"), *asked(QUICK)]
     with pytest.raises(ZeroDivisionError, match="on purpose"):
         clustering(configs, store, tracker, progress=notes)
     assert "the others are kept" in notes
-    assert clustering(asked(), store, tracker)[0].reused
+    assert clustering(asked(QUICK), store, tracker)[0].reused
     assert [run.info.status for run in runs_of(tracker, "cluster/spirals")].count("FAILED") == 1
 
 
 def test_a_method_without_a_seed_is_tried_once(asked, store, tracker, tmp_path, monkeypatch):
     monkeypatch.setenv("TINY_MARKS", str(tmp_path))
-    (result,) = clustering(asked("method=tiny_points:Halves"), store, tracker)
+    (result,) = clustering(asked(QUICK), store, tracker)
     assert (tmp_path / "fits").read_text() == "x"
     assert result.trials.given.tolist() == result.trials.tried.tolist() == [True]
     assert result.trials.confidence is None
@@ -202,7 +223,7 @@ def test_mistakes_are_told_in_words(typed, words, store, capsys):
         ("share: 2\n", "share"),
         ("trials: 1\nslk: {weight: [1.0, 2.0]}\n", "2 settings"),
         ("slk: {wieght: [1.0]}\n", "weight"),
-        ("slk: {weight: 1.0}\n", "lists of values"),
+        ("slk: {weight: 1.0}\n", "weight"),
         ("slk: {weight: [-1.0]}\n", "weight"),
     ],
 )
@@ -230,9 +251,18 @@ sys.exit(main(["cluster", *sys.argv[1:]]))
 """
 
 
+def test_what_was_interrupted_is_redone(asked, selection, store, tracker, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("runs.clustering_results.np.savez_compressed", interrupt)
+        assert main(["cluster", *SMALL[1:], QUICK, selection, f"results={store.root}"]) == 130
+    (result,) = clustering(asked(QUICK), store, tracker)
+    assert not result.reused
+    assert sorted(run.info.status for run in runs_of(tracker, "cluster/spirals")) == ["FINISHED", "KILLED"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
-def test_what_was_interrupted_is_redone(number, asked, selection, store, tracker, child_environment, notes):
+def test_what_was_killed_is_redone(number, asked, selection, store, tracker, child_environment, notes):
     typed = [*SMALL, selection, f"results={store.root}"]
     code, _ = interrupted(["-c", CHILD, *typed], child_environment, number)
     assert code == (-number if number == signal.SIGKILL else 130)

@@ -133,6 +133,7 @@ def test_results_are_those_of_this_process(trained, tracker, configs, tmp_path):
         np.testing.assert_array_equal(one.accuracies, other.accuracies)
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_what_needs_a_failed_training_is_not_begun(store, tracker, configs):
     asked = configs("learning_rate=1e30", "strategy=simpleshot,nearest", "shot=1,3")
     outcome = run_all(asked, store, tracker, Console(quiet=True))
@@ -143,6 +144,7 @@ def test_what_needs_a_failed_training_is_not_begun(store, tracker, configs):
     assert not runs_of(tracker, "evaluate/Tiny")
 
 
+@pytest.mark.usefixtures("jobs_here")
 def test_nothing_is_trained_for_tasks_that_cannot_be_drawn(store, tracker, configs):
     outcome = run_all(configs("way=50"), store, tracker, Console(quiet=True))
     assert outcome.code == 2

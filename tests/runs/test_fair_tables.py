@@ -22,6 +22,7 @@ from runs.tables.formats.wording import legend
 from runs.tables.paper import paper_table
 from runs.tables.printed import Value
 from runs.tables.table import SeedResult
+from tests.runs.records import copy_results
 
 ROW = "Synthetic-unequal"
 SETS = ("synthetic", "synthetic_unequal")
@@ -31,13 +32,21 @@ def cells_of(table, row, columns):
     return {column.metric: cell for (r, column), cell in table.cells.items() if (r.name, column.name) == (row, columns)}
 
 
-@pytest.fixture
-def filled(store, tracker):
-    """The row of a synthetic set of Table 3.2, run: by method."""
+@pytest.fixture(scope="session")
+def row_results(results_of):
+    """A results folder with the row of a synthetic set of Table 3.2, and its results. Copy it, do not touch it."""
     table = paper_table("thesis/3.2")
     configs = [cell.fair for (row, _), cell in table.cells.items() if row.name == ROW]
-    results, failed = fair_clustering(configs, store, tracker)
+    root, (results, failed) = results_of("row", lambda *where: fair_clustering(configs, *where))
     assert not failed
+    return root, results
+
+
+@pytest.fixture
+def filled(store, row_results):
+    """The row of a synthetic set of Table 3.2, run: by method."""
+    root, results = row_results
+    copy_results(root, store)
     return {result.config.method.name: result for result in results}
 
 

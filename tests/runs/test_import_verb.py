@@ -66,7 +66,7 @@ def test_checkpoint(here, capsys):
     assert main(["import", "checkpoint", "model_best.pth.tar", "backbone=7", "benchmark=glyphs"]) == 2
     assert capsys.readouterr().err.strip().endswith("'7'; see transduce list backbones")
     (here / "model_best.safetensors").write_bytes(written[:-3] + bytes([written[-3] ^ 4]) + written[-2:])
-    with pytest.raises(InputError, match="has changed since it was written"):
+    with pytest.raises(InputError, match="model_best"):
         load_backbone(here / "model_best.safetensors")
     assert main(["import", "checkpoint", "model_best.pth.tar", "backbone=conv6", "benchmark=glyphs"]) == 2
     error = capsys.readouterr().err

@@ -1,58 +1,71 @@
-"""Killed in the middle of training, extraction, evaluation: the same command goes on, and the dead run is marked."""
+"""Interrupted and killed in the middle of training, extraction, evaluation: the same command goes on."""
 
 import signal
 
 import pytest
 
+from runs.cli import main
 from runs.config import EvaluateConfig, parse
 from runs.lineage import Lineage
 from runs.stages import evaluation, plan
 from tests.runs.children import interrupted
 from tests.runs.records import runs_of
+from tests.runs.stopping import interrupt
 
 # A real `transduce evaluate` that stands still at the place asked for, and says so.
 CHILD = """
 import sys, time
+from tests.runs.test_interruption import stop_at
 
 def stand(*_, **__):
     print("reached", flush=True)
     time.sleep(120)
 
-where = sys.argv[1]
-if where == "training":
-    from runs.tracked_run import TrackedRun
-    record = TrackedRun.metrics
-    def metrics(self, values, step):
-        record(self, values, step)
-        if "train_loss" in values and step == 2:
-            stand()  # logged, but the state of this epoch is not saved yet
-    TrackedRun.metrics = metrics
-elif where == "publishing":
-    from runs.tracked_run import TrackedRun
-    TrackedRun.finish = stand  # the checkpoint is in its place, its run is not marked yet
-elif where == "extraction":
-    import fsl.features
-    fsl.features.extract = stand
-elif where == "recording":
-    import runs.results
-    runs.results.np.savez_compressed = stand
-elif where == "evaluation":
-    import fsl.evaluation
-    fsl.evaluation.evaluate = stand
-
+stop_at(sys.argv[1], stand, setattr)
 from runs.cli import main
 
 sys.exit(main(["evaluate", *sys.argv[2:]]))
 """
+HERE = 0  # by Ctrl-C, in the process of the tests
+KILLED, ENDED = (pytest.param(number, marks=pytest.mark.slow) for number in (signal.SIGKILL, signal.SIGTERM))
+CONTROL_C = pytest.param(signal.SIGINT, marks=pytest.mark.slow)
+
+
+def stop_at(where, stop, change):
+    """The program calls `stop` at that place."""
+    import fsl.evaluation
+    import fsl.features
+    import runs.results
+    from runs.tracked_run import TrackedRun
+
+    record = TrackedRun.metrics
+
+    def metrics(self, values, step):
+        record(self, values, step)
+        if "train_loss" in values and step == 2:
+            stop()  # logged, but the state of this epoch is not saved yet
+
+    owner, name, value = {
+        "training": (TrackedRun, "metrics", metrics),
+        "publishing": (TrackedRun, "finish", stop),  # the checkpoint is in its place, its run is not marked yet
+        "extraction": (fsl.features, "extract", stop),
+        "recording": (runs.results.np, "savez_compressed", stop),
+        "evaluation": (fsl.evaluation, "evaluate", stop),
+    }[where]
+    change(owner, name, value)
 
 
 @pytest.fixture
-def interrupt(store, child_environment, tiny_arguments):
-    """Runs the command until it stands at a place, then sends it a signal; gives its exit code and messages."""
+def interrupt_at(store, child_environment, tiny_arguments, monkeypatch, capsys):
+    """Runs the command until it is at a place, then interrupts or kills it; gives its exit code and messages."""
 
-    def run(where, number=signal.SIGKILL):
+    def run(where, number):
         typed = [f"results={store.root}", *tiny_arguments, "strategy=simpleshot"]
-        return interrupted(["-c", CHILD, where, *typed], child_environment, number)
+        if number != HERE:
+            return interrupted(["-c", CHILD, where, *typed], child_environment, number)
+        with monkeypatch.context() as patch:
+            stop_at(where, interrupt, patch.setattr)
+            return main(["evaluate", *typed]), capsys.readouterr().err
 
     return run
 
@@ -63,11 +76,9 @@ def config(tiny_arguments):
     return found
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, *(pytest.param(n, marks=pytest.mark.slow) for n in (signal.SIGKILL, signal.SIGTERM))]
-)
-def test_training(interrupt, store, tracker, config, notes, number):
-    code, messages = interrupt("training", number)
+@pytest.mark.parametrize("number", [HERE, KILLED, CONTROL_C, ENDED])
+def test_training(interrupt_at, store, tracker, config, notes, number):
+    code, messages = interrupt_at("training", number)
     assert code == (-number if number == signal.SIGKILL else 130)
     (dead,) = runs_of(tracker, "train/Tiny")
     assert dead.info.status == ("RUNNING" if number == signal.SIGKILL else "KILLED")
@@ -90,10 +101,11 @@ def test_training(interrupt, store, tracker, config, notes, number):
     assert len(steps) == len(set(steps))
 
 
-@pytest.mark.slow
-def test_between_the_checkpoint_and_its_mark(interrupt, store, tracker, config, notes):
-    interrupt("publishing")
-    assert [run.info.status for run in runs_of(tracker, "train/Tiny")] == ["RUNNING"]
+@pytest.mark.parametrize("number", [HERE, KILLED])
+def test_between_the_checkpoint_and_its_mark(interrupt_at, store, tracker, config, notes, number):
+    interrupt_at("publishing", number)
+    expected = "KILLED" if number == HERE else "RUNNING"
+    assert [run.info.status for run in runs_of(tracker, "train/Tiny")] == [expected]
     evaluation([config], store, tracker, progress=notes)
     assert [run.info.status for run in runs_of(tracker, "train/Tiny")] == ["FINISHED"]
     assert not any(bar.startswith("training") for bar in notes.bars)
@@ -101,27 +113,28 @@ def test_between_the_checkpoint_and_its_mark(interrupt, store, tracker, config, 
     assert sorted(path.name for path in folder.iterdir()) == ["README.md", "best.safetensors", "complete.json"]
 
 
-@pytest.mark.slow
-def test_extraction(interrupt, trained, tracker, config, notes):
+@pytest.mark.parametrize("number", [HERE, KILLED])
+def test_extraction(interrupt_at, trained, tracker, config, notes, number):
     key = Lineage.of(config).bank("novel")
     (trained.cache("features") / key / "features.safetensors").unlink()
-    interrupt("extraction")
+    interrupt_at("extraction", number)
     assert trained.peek("features", key) is None
     (result,) = evaluation([config], trained, tracker, progress=notes)
     assert not result.reused
     assert trained.peek("features", key) is not None
 
 
-@pytest.mark.parametrize("where", ["recording", pytest.param("evaluation", marks=pytest.mark.slow)])
-def test_evaluation(interrupt, trained, tracker, config, notes, where):
-    interrupt(where)
+@pytest.mark.parametrize("number", [HERE, KILLED])
+@pytest.mark.parametrize("where", ["evaluation", "recording"])
+def test_evaluation(interrupt_at, trained, tracker, config, notes, where, number):
+    interrupt_at(where, number)
     (dead,) = runs_of(tracker, "evaluate/Tiny")
-    assert dead.info.status == "RUNNING"
+    assert dead.info.status == ("KILLED" if number == HERE else "RUNNING")
     (result,) = evaluation([config], trained, tracker, progress=notes)
     assert not result.reused
     states = {run.info.run_id: run.info.status for run in runs_of(tracker, "evaluate/Tiny")}
     assert states == {dead.info.run_id: "KILLED", result.run_id: "FINISHED"}
-    assert "marked as KILLED" in notes
+    assert number == HERE or "marked as KILLED" in notes
     (again,) = evaluation([config], trained, tracker, progress=notes)
     assert again.reused
     assert again.run_id == result.run_id

@@ -216,7 +216,7 @@ def test_a_process_that_writes_is_waited_for(copied, monkeypatch):
         writer.execute("begin exclusive")
         with monkeypatch.context() as patch:
             patch.setattr(record, "PATIENCE", 0.05)
-            with pytest.raises(InputError, match="another process keeps writing"):
+            with pytest.raises(InputError, match=r"mlflow\.db"):
                 read_runs(Tracker(copied), "")
         waiting = threading.Timer(0.5, lambda: writer.execute("commit"))
         waiting.start()
@@ -228,7 +228,7 @@ def test_a_process_that_writes_is_waited_for(copied, monkeypatch):
     ("change", "message"),
     [
         ("drop table params", "params.*mlflow db upgrade sqlite:///"),
-        ("alter table runs rename column status to state", r"no such column: status\); bring it up to date"),
+        ("alter table runs rename column status to state", "status.*mlflow db upgrade"),
         ("drop table alembic_version", "alembic_version"),
     ],
 )
@@ -253,5 +253,5 @@ def test_a_damaged_database_is_named(copied, monkeypatch):
 
 def test_a_server_that_does_not_answer(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://127.0.0.1:9")
-    with pytest.raises(InputError, match="does not answer"):
+    with pytest.raises(InputError, match=r"http://127\.0\.0\.1:9"):
         read_runs(Tracker(Store(tmp_path)), "")

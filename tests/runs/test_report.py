@@ -20,6 +20,7 @@ from runs.report.provenance import RUNS_A_PAGE, Entry, Provenance, config_yaml
 from runs.report.site import build_report
 from runs.store import Store
 from runs.tracking import PARENT, Tracker
+from tests.runs.records import copy_results
 
 PAGE_BYTES, INDEX_BYTES = 300_000, 50_000
 NUMBER = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?", flags=re.ASCII)
@@ -74,10 +75,22 @@ def recorded(recorded):
     return list(recorded.values())
 
 
+@pytest.fixture(scope="session")
+def report(recorded_results, tmp_path_factory):
+    """The site of these results, the experiment `tiny` among its tables; no test changes it."""
+    root, results = recorded_results
+    store = Store(tmp_path_factory.mktemp("site"))
+    copy_results(root, store)
+    return build_report(store, Tracker(store), experiments={"tiny": [result.config for result in results]})
+
+
 @pytest.fixture
-def report(store, tracker, recorded):
-    """The site of these results, the experiment `tiny` among its tables."""
-    return build_report(store, tracker, experiments={"tiny": [result.config for result in recorded]})
+def few_tables(monkeypatch):
+    """Two of the papers' tables instead of all: a site of a moment."""
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/4.1", "thesis/4.4"])
+
+
+with_few_tables = pytest.mark.usefixtures("few_tables")
 
 
 def test_without_any_record(tmp_path, capsys):
@@ -137,6 +150,7 @@ def test_any_path_survives_in_a_config(tmp_path_factory, text):
     assert parse(EvaluateConfig, [f"experiment={path}"]) == [config]
 
 
+@with_few_tables
 def test_failed_interrupted_and_deleted_runs(store, tracker, recorded):
     def made(name, status, reason):
         tags = {"strategy": "simpleshot"}
@@ -160,6 +174,7 @@ def test_failed_interrupted_and_deleted_runs(store, tracker, recorded):
     assert "3 finished, 1 failed and 1 killed runs" in pages["index.html"].text
 
 
+@with_few_tables
 @pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_bytes(b"PK\3\4 half of it")])
 def test_artefacts_that_are_gone_or_damaged_are_said(store, tracker, recorded, damage):
     for path in store.artifacts.rglob("per_task.npz"):
@@ -214,6 +229,7 @@ def test_on_a_server_an_entry_leads_to_its_page(recorded, tracker):
     assert entry.link == f"http://127.0.0.1:5000/#/runs/{runs[0].run_id}"
 
 
+@with_few_tables
 def test_thousands_of_runs_are_cut_into_pages(store, tracker, recorded, monkeypatch):
     """The rows of the record many times over, as the database would give them."""
     rows = read_runs(tracker, "")
@@ -231,6 +247,7 @@ def test_thousands_of_runs_are_cut_into_pages(store, tracker, recorded, monkeypa
     assert len({link for link in linked if "#run-" in link}) == len(copies)
 
 
+@with_few_tables
 def test_what_is_not_finished_fills_no_cell(store, tracker, recorded):
     """A newer run of the same config that failed after it had logged its accuracy; and a tuning's trial."""
     (row,) = [row for row in read_runs(tracker, "evaluate/") if row.run_id == recorded[0].run_id]
@@ -256,6 +273,7 @@ def test_what_is_not_finished_fills_no_cell(store, tracker, recorded):
         assert "12.34" not in pages[name].text
 
 
+@with_few_tables
 def test_the_record_is_read_once(store, tracker, recorded, monkeypatch):
     """After that the database is not there any more, and nobody asks for it."""
 
@@ -272,6 +290,7 @@ def test_the_record_is_read_once(store, tracker, recorded, monkeypatch):
     assert "client" not in vars(fresh), "MLflow was loaded"
 
 
+@with_few_tables
 def test_names_that_a_browser_would_run_are_text(store, tracker, recorded):
     name = '<script>document.title = "run"</script>'
     tracker.client.update_run(recorded[0].run_id, name=name)
@@ -281,7 +300,9 @@ def test_names_that_a_browser_would_run_are_text(store, tracker, recorded):
     assert "&lt;script&gt;document" in pages["index.html"].text
 
 
-def test_the_old_site_stands_until_the_new_one_is_whole(store, tracker, report, monkeypatch):
+@with_few_tables
+def test_the_old_site_stands_until_the_new_one_is_whole(store, tracker, monkeypatch):
+    report = build_report(store, tracker)
     before = report.read_bytes()
 
     def interrupted(*_):

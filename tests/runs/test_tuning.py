@@ -19,7 +19,7 @@ from runs.tables.filling import filled
 from runs.tables.grid import table_of
 from runs.tracking import PARENT
 from runs.tuning_protocol import Step
-from tests.runs.records import runs_of
+from tests.runs.records import copy_results, runs_of
 
 PROTOCOL = """\
 tasks: 30
@@ -48,6 +48,23 @@ def config(typed):
     return found
 
 
+@pytest.fixture(scope="session")
+def tuned_results(results_of, trained_results, tiny_arguments, tmp_path_factory):
+    """A results folder with the tuning of `config`. Copy it, do not touch it."""
+    path = tmp_path_factory.mktemp("protocol") / "short.yaml"
+    path.write_text(PROTOCOL)
+    keys = [item for item in tiny_arguments if not item.startswith("tasks=")]
+    (config,) = parse(TuneConfig, [*keys, f"tuning={path}", "strategy=laplacianshot"])
+    return results_of("tuned", lambda *where: tune(config, *where), trained_results / "cache")[0]
+
+
+@pytest.fixture
+def tuned(store, tuned_results):
+    """A store in which `config` was tuned."""
+    copy_results(tuned_results, store)
+    return store
+
+
 @pytest.fixture
 def evaluated(typed):
     def make(*more):
@@ -67,8 +84,8 @@ def accuracies_by_hand(config, split, tracker, **options):
     return result.accuracies
 
 
-def test_the_best_of_every_step_is_chosen_with_what_steps_before_chose(trained, tracker, config):
-    found = tune(config, trained, tracker)
+def test_the_best_of_every_step_is_chosen_with_what_steps_before_chose(tuned, tracker, config):
+    found = tune(config, tuned, tracker)
     first = {k: accuracies_by_hand(config, "base", tracker, weight=1.0, neighbours=k) for k in (2, 5)}
     k = max(first, key=lambda k: first[k].mean())
     second = {w: accuracies_by_hand(config, "validation", tracker, weight=w, neighbours=k) for w in (0.01, 0.7, 3.0)}
@@ -110,39 +127,39 @@ def test_the_record_has_a_parent_with_a_child_for_every_value(trained, tracker, 
     assert parse(TuneConfig, [f"experiment={text}"]) == [config]
 
 
-def test_a_finished_tuning_is_used_again(trained, tracker, config, notes):
-    first = tune(config, trained, tracker)
+def test_a_finished_tuning_is_used_again(tuned, tracker, config, notes):
+    first = tune(config, tuned, tracker)
     count = len(runs_of(tracker, "tune/Tiny"))
-    second = tune(config, trained, tracker, progress=notes)
+    second = tune(config, tuned, tracker, progress=notes)
     assert second.reused
     assert second.tuned == first.tuned
     assert notes.bars == [], "nothing is computed"
     assert len(runs_of(tracker, "tune/Tiny")) == count
     for one, other in zip(first.curves, second.curves, strict=True):
         assert [trial.result.run_id for trial in one.trials] == [trial.result.run_id for trial in other.trials]
-    third = tune(config, trained, tracker, force=True)
+    third = tune(config, tuned, tracker, force=True)
     assert third.tuned.run_id != first.tuned.run_id
     assert len(children(tracker, third.tuned.run_id)) == 5, "by force, every value is tried again"
     assert third.tuned.values == first.tuned.values
 
 
-def test_another_checkpoint_is_tuned_anew(trained, tracker, config, notes):
-    first = tune(config, trained, tracker)
-    checkpoint(config, trained, tracker, force=True)
-    folder = trained.cache("checkpoints") / Lineage.of(config).checkpoint
+def test_another_checkpoint_is_tuned_anew(tuned, tracker, config, notes):
+    first = tune(config, tuned, tracker)
+    checkpoint(config, tuned, tracker, force=True)
+    folder = tuned.cache("checkpoints") / Lineage.of(config).checkpoint
     record = json.loads((folder / "complete.json").read_text())
     record["files"]["best.safetensors"]["content"] = "other weights"  # as training on another machine would give
     (folder / "complete.json").write_text(json.dumps(record))
-    second = tune(config, trained, tracker, progress=notes)
+    second = tune(config, tuned, tracker, progress=notes)
     assert second.tuned.run_id != first.tuned.run_id
     assert "was tuned with an earlier checkpoint" in notes
 
 
 @pytest.mark.parametrize("tag", ["", "[3]", "{}", '{"weight": 0.2, "neighbours": 2}'])
-def test_a_choice_that_was_tampered_with_is_made_again(trained, tracker, config, tag):
-    first = tune(config, trained, tracker)
+def test_a_choice_that_was_tampered_with_is_made_again(tuned, tracker, config, tag):
+    first = tune(config, tuned, tracker)
     tracker.client.set_tag(first.tuned.run_id, "chosen", tag)
-    second = tune(config, trained, tracker)
+    second = tune(config, tuned, tracker)
     assert second.tuned.run_id != first.tuned.run_id
     assert second.tuned.values == first.tuned.values
 
@@ -174,10 +191,10 @@ def test_an_interrupted_tuning_goes_on_in_its_run(trained, tracker, config, note
     assert "ended" not in tracker.get(parent.info.run_id).data.tags
 
 
-def test_a_child_that_is_gone_is_made_again(trained, tracker, config):
-    first = tune(config, trained, tracker)
+def test_a_child_that_is_gone_is_made_again(tuned, tracker, config):
+    first = tune(config, tuned, tracker)
     tracker.client.delete_run(first.curves[0].trials[0].result.run_id)
-    second = tune(config, trained, tracker)
+    second = tune(config, tuned, tracker)
     assert second.reused
     assert second.curves[0].trials[0].result.run_id != first.curves[0].trials[0].result.run_id
     np.testing.assert_array_equal(
@@ -268,18 +285,18 @@ def test_evaluate_takes_what_was_chosen_by_reference(trained, tracker, config, e
     assert forced.tuned == found.tuned, "what was tuned stays"
 
 
-def test_config_yaml_of_a_tuned_evaluation_finds_it_again(trained, tracker, evaluated, tmp_path):
-    (result,) = evaluation(evaluated(), trained, tracker)
+def test_config_yaml_of_a_tuned_evaluation_finds_it_again(tuned, tracker, evaluated, tmp_path):
+    (result,) = evaluation(evaluated(), tuned, tracker)
     text = tracker.download(result.run_id, "config.yaml", tmp_path)
-    (again,) = evaluation(parse(EvaluateConfig, [f"experiment={text}"]), trained, tracker)
+    (again,) = evaluation(parse(EvaluateConfig, [f"experiment={text}"]), tuned, tracker)
     assert again.run_id == result.run_id
 
 
-def test_an_evaluation_with_values_of_an_earlier_tuning_is_not_used(trained, tracker, evaluated, notes):
-    (result,) = evaluation(evaluated(), trained, tracker)
+def test_an_evaluation_with_values_of_an_earlier_tuning_is_not_used(tuned, tracker, evaluated, notes):
+    (result,) = evaluation(evaluated(), tuned, tracker)
     other = {**result.tuned.values, "weight": 3.0 if result.tuned.values["weight"] != 3.0 else 0.01}
     tracker.client.set_tag(result.tuned.run_id, "chosen", json.dumps(other))
-    (again,) = evaluation(evaluated(), trained, tracker, progress=notes)
+    (again,) = evaluation(evaluated(), tuned, tracker, progress=notes)
     assert not again.reused
     assert again.tuned.values == other
     assert "values of an earlier tuning" in notes
