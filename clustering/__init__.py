@@ -1,9 +1,15 @@
 """The objective, its one optimiser, graphs, and the estimators on top of them: `from clustering import SLK`."""
 
 import importlib
+import os
 from typing import Any
 
 import clustering.torchvision_without_cuda  # noqa: F401 - before anything imports torchvision
+
+# Threads of OpenMP that wait for each other sleep, unless the user says otherwise: where other programs use the cores,
+# too, waiting in a loop takes the time of those that are waited for. It is read when torch is loaded.
+if not os.environ.keys() & {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}:
+    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 
 _ESTIMATORS = {
     "GaussianKModes": "clustering.kmodes",

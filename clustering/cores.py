@@ -1,18 +1,31 @@
-"""Work that every core does by itself, on items too small to be shared between cores."""
+"""Which work the cores share, and which each core does by itself.
 
+Threads that share a step wait for each other at its end. Where other programs use the cores, too, one of them may have
+to wait for its turn first, so that a step must be long enough for that (`benchmarks/busy_cores.py`).
+"""
+
+import functools
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from typing import TypeVar
+from contextlib import nullcontext
+from numbers import Integral
+from typing import Any, TypeVar
 
 import torch
 
+from clustering.one_core import keep_this_thread_to_one_core, one_core
+
 T = TypeVar("T")
 R = TypeVar("R")
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+WORTH_SHARING = 1 << 22
+"""Elementary operations of a step, from which on the cores share it: a few milliseconds of one core."""
 
 
 def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T, R]]:
-    """Every item with what `work` makes of it, in order.
+    """Every item with what `work` makes of it, in order; for items that are too small for the cores to share.
 
     As many threads as torch may use each take an item and keep to one core; a few items are under way at once,
     whatever their number. With one thread, nothing is made ahead of being asked for.
@@ -22,16 +35,38 @@ def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T
         for item in items:
             yield item, work(item)
         return
-    torch.set_num_threads(1)
-    try:
-        with ThreadPoolExecutor(cores, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-            waiting: deque[tuple[T, Future[R]]] = deque()
-            for item in items:
-                waiting.append((item, pool.submit(work, item)))
-                if len(waiting) > 2 * cores:
-                    item, future = waiting.popleft()
-                    yield item, future.result()
-            for item, future in waiting:
+    with one_core(), ThreadPoolExecutor(cores, initializer=keep_this_thread_to_one_core) as pool:
+        waiting: deque[tuple[T, Future[R]]] = deque()
+        for item in items:
+            waiting.append((item, pool.submit(work, item)))
+            if len(waiting) > 2 * cores:
+                item, future = waiting.popleft()
                 yield item, future.result()
-    finally:
-        torch.set_num_threads(cores)
+        for item, future in waiting:
+            yield item, future.result()
+
+
+def shared_if_large(method: Method) -> Method:
+    """A method of an estimator with `n_clusters`, given X (N, D), that keeps to one core where X is small.
+
+    A step of these methods looks at every value for every cluster: N D K operations, or those of a batch, where the
+    estimator has a `batch_size`. The result is the same but for rounding.
+    """
+
+    @functools.wraps(method)
+    def run(self: Any, X: Any, *arguments: Any, **options: Any) -> Any:
+        with nullcontext() if _operations(self, X) >= WORTH_SHARING else one_core():
+            return method(self, X, *arguments, **options)
+
+    return run  # type: ignore[return-value]
+
+
+def _operations(estimator: Any, X: Any) -> float:
+    """Of a step; 0 for what is no array, which is read as a list, or refused."""
+    shape, clusters = getattr(X, "shape", ()), getattr(estimator, "n_clusters", None)
+    if not isinstance(shape, tuple) or len(shape) != 2 or not isinstance(clusters, Integral):
+        return 0.0
+    rows, columns = shape
+    stored, batch = getattr(X, "nnz", rows * columns), getattr(estimator, "batch_size", None)
+    share = min(1.0, batch / rows) if isinstance(batch, Integral) and rows else 1.0
+    return float(stored * share * int(clusters))

@@ -141,7 +141,7 @@ def warn_of_y(y: Any, known: Any, instead: str) -> None:
         instead: what y may have been meant as, and how that is given.
     """
     if y is not None and known is None:
-        warnings.warn(f"y is ignored; {instead}", stacklevel=4)
+        warnings.warn(f"y is ignored; {instead}", stacklevel=5)
 
 
 def warn_if_labels_are_y(y: Any, partial_labels: Any) -> None:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from torch import Tensor
 
+from clustering.cores import shared_if_large
 from clustering.estimator_input import Device, checked_rows
 from clustering.numbering import numbered
 from clustering.parameters import AtLeast, validate_signature
@@ -78,6 +79,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.random_state = random_state
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "KernelKMeans":
         """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 

@@ -14,6 +14,7 @@ from torch import Tensor
 from clustering.alternation import Alternation, Outcome, alternate
 from clustering.blocks import is_dask_array
 from clustering.centres import Modes, Rows
+from clustering.cores import shared_if_large
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
 from clustering.graph import Symmetry
@@ -91,6 +92,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.random_state = random_state
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "GaussianKModes":
         """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn. Of a dask
         array labels_ is one, see docs/many-machines.md.

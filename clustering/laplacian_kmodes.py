@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from clustering.centres import Modes, mean_shift
+from clustering.cores import shared_if_large
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
 from clustering.numbering import numbered
@@ -99,6 +100,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.random_state = random_state
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "LaplacianKModes":
         """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 

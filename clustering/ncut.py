@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 
 from clustering.centres import Rows
+from clustering.cores import shared_if_large
 from clustering.errors import InputError
 from clustering.estimator_input import checked_rows
 from clustering.metrics import graph_objectives
@@ -87,6 +88,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "Ncut":
         """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 
@@ -137,7 +139,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 warnings.warn(
                     f"the graph has {components} components, more than {self.n_clusters} clusters: they are joined as "
                     "they are; a larger n_neighbors or some regularization, such as 0.1, gives clusters of more use",
-                    stacklevel=3,
+                    stacklevel=4,
                 )
             labels = joined(np.bincount(of, graph.sum(axis=1)).astype(np.float64), self.n_clusters)[of]
             return labels[None], np.eye(self.n_clusters)[labels], [1]

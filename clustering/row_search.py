@@ -228,11 +228,10 @@ def _empty(values: Any, k: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
 
 @contextmanager
 def _threads(count: int, faiss: Any) -> Iterator[None]:
-    """So many threads of faiss, which are torch's as well: both get theirs back."""
+    """So many threads of faiss, which are torch's as well where both have one OpenMP; then as many as torch had."""
     before = torch.get_num_threads()
     faiss.omp_set_num_threads(count)
     try:
         yield
     finally:
         faiss.omp_set_num_threads(before)
-        torch.set_num_threads(before)

@@ -12,6 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from clustering.cores import shared_if_large
 from clustering.estimator_input import checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.numbering import numbered
 from clustering.parameters import AtLeast, validate_signature
@@ -63,6 +64,7 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> "SeededKMeans":
         """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `partial_labels` are given.
 

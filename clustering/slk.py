@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from clustering.alternation import Members, Outcome
 from clustering.blocks import is_dask_array
 from clustering.centres import Rows
+from clustering.cores import shared_if_large
 from clustering.descent import Step
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
@@ -204,6 +205,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"unknown preset {name!r}; known: {', '.join(_PRESETS)}")
         return cls(**{**_PUBLISHED, **_PRESETS[name], **changes})
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None, graph: Any = None) -> "SLK":
         """Cluster the rows of X.
 
@@ -241,6 +243,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self._keep(found, int(found.standing.order(rows.values.dtype)[0]), None, partial_labels)
         return self
 
+    @shared_if_large
     def trials(
         self, X: ArrayLike, *, seeds: Sequence[int], grid: Sequence[Mapping[str, Any]] = ({},), graph: Any = None
     ) -> list["SLK"]:
@@ -386,7 +389,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _warn_of_empty(self) -> None:
         if self.on_empty != "drop":
             remedy = "a smaller weight, fewer clusters or more starts"
-            warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=5, remedy=remedy)
+            warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=6, remedy=remedy)
 
 
 def _alike(models: Sequence[SLK]) -> list[list[SLK]]:

@@ -104,7 +104,7 @@ def best_start(objectives: Tensor, sizes: Tensor, dtype: torch.dtype) -> int:
 def empty_clusters(labels: Tensor, clusters: int) -> int:
     """How many of K clusters have none of the labels (N,); some are worth a warning."""
     empty = int((cluster_sizes(labels[None], clusters) == 0).sum())
-    warn_of_empty(empty, clusters, stacklevel=4)
+    warn_of_empty(empty, clusters, stacklevel=5)
     return empty
 
 

@@ -6,6 +6,8 @@
 import importlib
 from typing import Any
 
+import clustering  # noqa: F401 - sets how threads wait, before torch is loaded
+
 _ESTIMATORS = {
     "FairKMeans": "fairness.fair_kmeans",
     "FairKMedian": "fairness.fair_kmedian",

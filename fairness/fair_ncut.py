@@ -17,6 +17,7 @@ from sklearn.utils.validation import validate_data
 from torch import Tensor
 
 from clustering.centres import Rows
+from clustering.cores import shared_if_large
 from clustering.descent import Status, descend
 from clustering.errors import InputError
 from clustering.estimator_input import Device
@@ -146,6 +147,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.random_state = random_state
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None, graph: Any = None) -> Self:
         """Cluster the rows of X.
 
@@ -172,6 +174,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._keep(end, problem, problem.seconds(watch.lap(), 1))
         return self
 
+    @shared_if_large
     def path(
         self,
         X: ArrayLike,
@@ -340,7 +343,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.n_isolated_:
             warnings.warn(
                 f"{self.n_isolated_} points have no arcs and belong to no part of the graph; give a graph with more",
-                stacklevel=4,
+                stacklevel=5,
             )
 
 

@@ -300,7 +300,7 @@ def _target(given: Any, groups: Groups, points: int) -> NDArray[np.float64]:
             warnings.warn(
                 f"the target of {attribute!r} is not the data's: whatever the clusters, the mean of their fairness "
                 f"errors, weighted by their sizes, is {bound:.4g} or more",
-                stacklevel=4,
+                stacklevel=5,
             )
     return target
 

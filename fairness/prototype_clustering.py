@@ -14,6 +14,7 @@ from torch import Tensor
 
 from clustering.blocks import is_dask_array
 from clustering.centres import Rows
+from clustering.cores import shared_if_large
 from clustering.estimator_input import Device, checked_rows
 from clustering.numbering import order_of
 from clustering.parameters import Above, AtLeast, Within
@@ -117,6 +118,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
         self.random_state = random_state
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> Self:
         """Cluster the rows of X.
 
@@ -143,6 +145,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self._keep(stage, problem, Seconds(0.0, problem.seconds, watch.lap() - problem.seconds))
         return self
 
+    @shared_if_large
     def path(
         self,
         X: ArrayLike,

@@ -42,7 +42,7 @@ def keep_fairness(
         warnings.warn(
             f"{found.empty} of {clusters} clusters have no points; try fewer clusters, another weight or more starts",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
     return found
 
@@ -84,5 +84,5 @@ def warn_if_parted(found: Fairness, soft_error: float, rounding: str) -> None:
             f"the labels' fairness error {found.error:.4g}{lacking} is above the assignments' {soft_error:.4g}: "
             f"{_REMEDIES[rounding]}",
             ConvergenceWarning,
-            stacklevel=4,
+            stacklevel=5,
         )

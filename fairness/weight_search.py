@@ -172,7 +172,7 @@ class Goal:
                 f"no weight reached {asked}: the nearest labels have an error of {found.trial.fairness_error:.4g} and "
                 f"a least balance of {found.trial.balance_min:.4g}; ask for less, or set fewer n_clusters{others}",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
 
 

@@ -87,7 +87,7 @@ def evaluate(
 ) -> dict[str, Evaluation]:
     """Evaluate strategies on the same tasks. Memory does not grow with the number of tasks, but for their results.
 
-    Not to be called from two threads at once: it sets torch's number of threads, and sets it back.
+    Not to be called from two threads at once: of large tasks it sets how memory is freed, and sets it back.
 
     Args:
         strategies: by name. Those of one transform share what their episodes hold, such as the inner products.

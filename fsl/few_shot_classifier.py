@@ -5,6 +5,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence, Set
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,8 +19,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from clustering.errors import InputError
+from clustering.one_core import one_core
 from clustering.tensor_files import read_tensors, write_tensors
-from fsl.episodes import Episodes, Strategy
+from fsl.episodes import LARGEST_GRAM, Episodes, Strategy
 from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures
@@ -313,7 +315,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             way=len(self.classes_),
             base_mean=torch.from_numpy(self.base_mean_).to(place),
         )
-        with torch.inference_mode(False):  # some strategies take gradients
+        small = len(self.support_) + len(X) <= LARGEST_GRAM
+        with one_core() if small else nullcontext(), torch.inference_mode(False):  # some strategies take gradients
             return self.strategy_.predict(episodes).probabilities[0].detach().cpu().numpy()
 
     def _nearest(self, X: NDArray[np.floating]) -> NDArray[np.floating]:

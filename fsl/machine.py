@@ -1,7 +1,6 @@
 """What the machine at hand offers: its device, its fast number formats, its allocator."""
 
 import ctypes
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -9,6 +8,7 @@ from contextlib import contextmanager, suppress
 import torch
 
 from clustering.errors import InputError
+from clustering.usable_cores import usable_cores
 
 
 def resolve_device(name: str) -> torch.device:
@@ -41,10 +41,10 @@ def resolve_devices(name: str, count: int) -> tuple[torch.device, ...]:
     if count == 1:
         return (first,)
     if first.type == "cpu":
-        cores = os.cpu_count() or count
+        cores = usable_cores()
         if count > cores:
             raise InputError(
-                f"devices={count} with device={name}: more processes than this machine has cores; "
+                f"devices={count} with device={name}: more processes than this program may use cores; "
                 f"use devices={cores} at most"
             )
         return (first,) * count

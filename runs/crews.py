@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from clustering.errors import InputError
+from clustering.usable_cores import usable_cores
 from runs.console import Console
 from runs.jobs import Job, check_place
 from runs.local_pool import LocalPool
@@ -59,7 +60,7 @@ def crew(where: str, jobs: Sequence[Job], console: Console, *, on_gpu: bool) -> 
         with _dask(where, jobs[0]) as found:
             yield found
         return
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = usable_cores()
     gpus = _gpus() if on_gpu else []
     slots = min(len(jobs), len(gpus) or max(1, cores // 2))
     relay = Relay(console)

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
+from clustering.cores import shared_if_large
 from clustering.deep.fair_pseudo_labels import (
     FLOOR,
     PseudoLabels,
@@ -63,6 +64,7 @@ class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.tolerance = tolerance
         self.max_iter = max_iter
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Assign the rows of X, (N, K) scores whose softmax are the predictions; `y` is ignored, as in scikit-learn.
 

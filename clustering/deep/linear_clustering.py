@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from clustering.alternation import Clamp
+from clustering.cores import shared_if_large
 from clustering.deep.linear_heads import Relabel, fit_heads, log_probabilities
 from clustering.deep.objectives import Objective
 from clustering.deep.training import checked_prior
@@ -58,6 +59,7 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     def _check_learns(self, known: bool) -> None:
         """That there is what the objective learns from."""
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> Self:
         """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `partial_labels` are given.
 
@@ -108,7 +110,7 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         self.coef_, self.intercept_ = self.coef_[order], self.intercept_[order]
         self.cluster_sizes_ = np.bincount(self.labels_, minlength=self.n_clusters)
         self.n_empty_ = int((self.cluster_sizes_ == 0).sum())
-        warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=2)
+        warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=3)
         self._n_features_out = self.n_clusters
         return self
 
@@ -162,5 +164,5 @@ def _warn_of_prior(known: Clamp, prior: Tensor) -> None:
         warnings.warn(
             f"known labels have class sizes {sizes.tolist()}, which the prior {np.round(expected, 3).tolist()} does "
             "not expect; give prior, unless labels were chosen by class",
-            stacklevel=4,
+            stacklevel=5,
         )

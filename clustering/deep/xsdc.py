@@ -15,6 +15,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
+from clustering.cores import shared_if_large
 from clustering.deep.constraints import Constraints, broken_links, check_room, constraints
 from clustering.deep.copies import Copies
 from clustering.deep.discriminative import (
@@ -143,6 +144,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.device = device
         self.random_state = random_state
 
+    @shared_if_large
     def fit(
         self,
         X: ArrayLike,
@@ -231,7 +233,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 f"cluster: more of them are apart from each other than {K} clusters allow, or labels were not found "
                 "that do",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         empty = int((self.cluster_sizes_ == 0).sum())
         if empty:
@@ -239,7 +241,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 f"XSDC: {empty} of {K} clusters have no point (sizes {self.cluster_sizes_.tolist()}); try another "
                 "penalty, more labels, or bounds nearer to the sizes that you expect",
                 ConvergenceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
         return self
 

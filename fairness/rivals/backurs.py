@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 
+from clustering.cores import shared_if_large
 from clustering.parameters import AtLeast
 from clustering.streams import stream
 from clustering.timing import Stopwatch
@@ -76,6 +77,7 @@ class Backurs(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "Backurs":
         """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
         given.

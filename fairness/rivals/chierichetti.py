@@ -9,6 +9,7 @@ from scipy.sparse import coo_array, eye_array, hstack, vstack
 from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
 
+from clustering.cores import shared_if_large
 from clustering.errors import InputError
 from clustering.parameters import AtLeast
 from clustering.streams import stream
@@ -94,6 +95,7 @@ class Chierichetti(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.max_iter = max_iter
         self.random_state = random_state
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "Chierichetti":
         """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
         given.

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClusterMixin
 
+from clustering.cores import shared_if_large
 from clustering.parameters import AtLeast, Within
 from clustering.starts import first_lowest
 from clustering.streams import stream
@@ -91,6 +92,7 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.tol = tol
         self.random_state = random_state
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "FairLloyd":
         """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
         given.

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from clustering.centres import Rows
+from clustering.cores import shared_if_large
 from clustering.metrics import graph_objectives
 from clustering.parameters import AtLeast
 from clustering.row_graph import graph_and_variance, scipy_graph
@@ -77,6 +78,7 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.small_groups = small_groups
         self.random_state = random_state
 
+    @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None, graph: Any = None) -> "Kleindessner":
         """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
         given.
@@ -103,7 +105,7 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(
                 f"the graph has so many components that more than {K} vectors cost nothing: which are taken is "
                 "arbitrary; set a larger n_neighbors",
-                stacklevel=2,
+                stacklevel=3,
             )
         labels = embedded_labels(self.embedding_, affinities, rows.values, K, self.n_init, generator)
         cut = graph_objectives(labels, affinities).normalised_cut

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from importlib import metadata
 
 from clustering.errors import InputError, unknown
+from clustering.usable_cores import start_no_more_threads
 from runs.cli.flags import parse_flags
 from runs.console import Console
 from runs.endings import FAILED, explain
@@ -71,6 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     debug = "--debug" in given
     _mend_streams()
     _end_as_by_ctrl_c()
+    start_no_more_threads()
     console = Console()
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())  # where strategy=mymodule:MyStrategy is looked for, after everything installed

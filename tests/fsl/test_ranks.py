@@ -151,7 +151,7 @@ def test_shares_are_a_batch(batch: int, ranks: int) -> None:
 
 
 def test_too_many_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("os.cpu_count", lambda: 4)
+    monkeypatch.setattr("fsl.machine.usable_cores", lambda: 4)
     with pytest.raises(InputError, match=r"devices=3: .*5 images .*devices=2"):
         run(tmp_path / "new", Shown(), 3, replace(SHORT, batch_size=5))
     assert not (tmp_path / "new").exists()

@@ -1,0 +1,54 @@
+"""How many cores this process may use: of those of the machine, those that it may run on and those that are granted."""
+
+import math
+import os
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+
+_OWN = Path("/proc/self/cgroup")
+_GROUPS = Path("/sys/fs/cgroup")
+_OPENMP = "OMP_NUM_THREADS"
+
+
+def usable_cores() -> int:
+    """At least 1: the affinity of this process, or less where a control group (of a container, say) grants less time;
+    a part of a core counts as one."""
+    return max(1, min([_allowed(), *map(math.ceil, _granted())]))
+
+
+def start_no_more_threads() -> None:
+    """OpenMP and BLAS, so torch and numpy, will start a thread for each usable core, not for each that there is.
+
+    To be called before they are loaded. OMP_NUM_THREADS goes first, where it is set.
+    """
+    cores = usable_cores()
+    if cores < _allowed():
+        os.environ.setdefault(_OPENMP, str(cores))
+
+
+def _allowed() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _granted() -> Iterator[float]:
+    """Cores' worth of time that this process's control groups have, and those around them, where they are limited."""
+    for line in _text(_OWN).splitlines():
+        _, controllers, path = line.split(":", 2)
+        if controllers and "cpu" not in controllers.split(","):
+            continue
+        inner = PurePosixPath(path.lstrip("/"))
+        for around in (inner, *inner.parents):
+            if not controllers:  # version 2
+                quota, _, period = _text(_GROUPS / around / "cpu.max").partition(" ")
+            else:
+                folder = _GROUPS / "cpu" / around
+                quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
+            if quota.isdigit() and period.isdigit() and int(period):  # not "max", not -1
+                yield int(quota) / int(period)
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text().strip()
+    except OSError:  # another system, or another kind of control group
+        return ""

@@ -1,0 +1,163 @@
+"""Small work keeps to one core, large work does not; numbers of threads are afterwards what they were."""
+
+import os
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+from threadpoolctl import ThreadpoolController
+
+from clustering import KMeans, cores
+from clustering.cores import on_each_core, shared_if_large
+from clustering.one_core import one_core
+
+
+def numbers() -> list[int]:
+    """Of torch, and of every pool of OpenMP and BLAS, as this thread of Python sees them."""
+    return [torch.get_num_threads(), *(one.get_num_threads() for one in ThreadpoolController().lib_controllers)]
+
+
+@pytest.fixture(autouse=True)
+def three_threads():
+    with ThreadpoolController().limit(limits=3):
+        before = torch.get_num_threads()
+        torch.set_num_threads(3)
+        yield
+        assert numbers() == [3] * len(numbers())
+        torch.set_num_threads(before)
+
+
+def test_every_pool_keeps_to_one_and_is_set_back():
+    with one_core():
+        assert set(numbers()) == {1}
+        with one_core():
+            assert set(numbers()) == {1}
+        assert set(numbers()) == {1}
+    with pytest.raises(ZeroDivisionError), one_core():
+        _ = 1 // 0
+
+
+def test_what_the_user_set_is_an_upper_bound():
+    torch.set_num_threads(2)
+    with one_core():
+        assert torch.get_num_threads() == 1
+    assert torch.get_num_threads() == 2
+    torch.set_num_threads(3)
+
+
+def test_products_of_torch_are_of_one_thread_though_a_number_was_set():
+    """MKL has a number of its own, which torch sets."""
+    x = torch.randn(500, 500)
+    with one_core():
+        before = threads_of_this_process()
+        for _ in range(3):
+            x = x @ x.softmax(1)
+        assert threads_of_this_process() == before
+
+
+def threads_of_this_process() -> dict[str, str]:
+    """The processor time of every thread but this one, where the system tells."""
+    folder, own = "/proc/self/task", str(threading.get_native_id())
+    if not os.path.isdir(folder):
+        return {}
+    times = {}
+    for name in sorted(os.listdir(folder)):
+        with open(f"{folder}/{name}/schedstat") as file:
+            times[name] = file.read().split()[0]
+    times.pop(own)
+    return times
+
+
+def test_threads_of_python_do_not_disturb_each_other():
+    """One is in a block, while another begins with torch, enters one and leaves it last."""
+    inside, may_leave = threading.Event(), threading.Event()
+
+    def first():
+        with one_core():
+            inside.set()
+            assert may_leave.wait(30)
+        return torch.get_num_threads()
+
+    def second():
+        assert inside.wait(30)
+        outside = torch.get_num_threads()
+        with one_core():
+            within = torch.get_num_threads()
+            may_leave.set()
+        return outside, within, torch.get_num_threads()
+
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.submit(first), pool.submit(second)
+        assert other.result(30) == (3, 1, 3)
+        assert one.result(30) == 3
+
+
+def test_work_on_each_core_is_of_one_thread_in_every_pool():
+    before = numbers()
+    assert all(set(seen) == {1} for _, seen in on_each_core(lambda _: numbers(), range(4)))
+    assert numbers() == before
+
+
+class Clusterer:
+    def __init__(self, n_clusters, batch_size=None):
+        self.n_clusters, self.batch_size = n_clusters, batch_size
+
+    @shared_if_large
+    def fit(self, X, y=None, *, what="fitted"):
+        """How many threads it may use."""
+        return what, torch.get_num_threads()
+
+
+LARGE = np.broadcast_to(np.float32(0), (cores.WORTH_SHARING // 8, 4))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "X", "threads"),
+    [
+        (Clusterer(2), LARGE, 3),
+        (Clusterer(np.int64(2)), LARGE, 3),
+        (Clusterer(1), LARGE, 1),
+        (Clusterer(2, batch_size=len(LARGE) // 2), LARGE, 1),  # of a step
+        (Clusterer(2, batch_size=2 * len(LARGE)), LARGE, 3),
+        (Clusterer(2), sparse.csr_array((len(LARGE), 4), dtype=np.float32), 1),  # by what is stored
+        (Clusterer(2), [[0.0, 1.0], [1.0, 0.0]], 1),
+        (Clusterer("two"), LARGE, 1),  # what cannot be is refused by the fit, not here
+        (Clusterer(2), "no table", 1),
+    ],
+)
+def test_the_size_of_a_step_decides(estimator, X, threads):
+    assert estimator.fit(X, what="done") == ("done", threads)
+
+
+def test_results_do_not_depend_on_it(monkeypatch):
+    X = np.random.default_rng(0).standard_normal((300, 5)) + 8 * np.arange(3).repeat(100)[:, None]
+    small = KMeans(3, random_state=0).fit(X)
+    monkeypatch.setattr(cores, "WORTH_SHARING", 0)
+    shared = KMeans(3, random_state=0).fit(X)
+    np.testing.assert_array_equal(small.labels_, shared.labels_)
+    np.testing.assert_allclose(small.objective_, shared.objective_)
+
+
+@pytest.mark.parametrize(
+    ("package", "own"),
+    [
+        ("clustering", {}),
+        ("fairness", {}),
+        ("fsl", {}),
+        ("runs.cli", {}),
+        ("clustering", {"OMP_WAIT_POLICY": "active"}),
+        ("clustering", {"GOMP_SPINCOUNT": "1000"}),
+    ],
+)
+def test_threads_that_wait_sleep_unless_the_user_says_otherwise(package, own):
+    names = {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}
+    script = f"import os, sys, {package}; print({{n: os.environ[n] for n in {names} & os.environ.keys()}}, end='')"
+    script += "; sys.exit('torch' in sys.modules)"
+    environment = {name: value for name, value in os.environ.items() if name not in names} | own
+    shown = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert shown.stdout == str(own or {"OMP_WAIT_POLICY": "PASSIVE"})
