@@ -69,7 +69,7 @@ def strategies(queries: int, way: int, tasks: int) -> Callable[[], object]:
     from fsl.strategies import STRATEGIES
 
     bank = make_bank(classes=max(20, way), each=600)
-    chosen = {name: STRATEGIES.get(name)() for name in (["laplacianshot"] if queries > 1000 else _SOME)}
+    chosen = {name: STRATEGIES.load(name)() for name in (["laplacianshot"] if queries > 1000 else _SOME)}
     drawn = Balanced(way=way, shot=1, query=queries).tasks(bank.labels)
     return lambda: evaluate(chosen, bank, drawn, tasks)
 
