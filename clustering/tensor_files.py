@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,8 @@ def _opened(path: Path, remedy: str) -> Iterator[Any]:
     except (safetensors.SafetensorError, OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
-        raise InputError(f"{path}: truncated or not a safetensors file ({error}); {remedy}") from error
+        reason = textwrap.shorten(str(error), 80)
+        raise InputError(f"{path}: truncated or not a safetensors file ({reason}); {remedy}") from error
 
 
 def _tensors(file: Any, path: Path, header: Mapping[str, str], remedy: str) -> dict[str, Tensor]:

@@ -23,17 +23,22 @@ def keep_method(path: Path, model: Any, method: str) -> None:
     write_tensors(path, model.weights(), {"format": FORMAT, "method": method, "settings": json.dumps(settings)})
 
 
-def learned_method(path: str | Path) -> Any:
+def learned_method(path: str | Path, method: str | None = None) -> Any:
     """The method whose weights a run kept, on the CPU: it predicts clusters of new rows and transforms them.
 
+    Args:
+        path: the file.
+        method: name of the method, "module:Class", where it is one of your own. The file cannot name it: a file must
+            not choose which module is imported.
+
     Raises:
-        InputError: no such file, or none that this version reads.
+        InputError: no such file, none that this version reads, or one of another method.
     """
     remedy = "give the network.safetensors of a run that learned features in steps, or run it again"
     weights, header = read_tensors(Path(path), FORMAT, remedy)
     try:
-        if header["method"] not in METHODS.names():  # a file must not choose which module is imported
-            raise InputError(f"its method {header['method']!r} is not known here")
+        if header["method"] not in (method, *METHODS.names()):
+            raise InputError(f"its method is {header['method']!r}, which is read with method={header['method']!r} only")
         model = METHODS.load(header["method"])(**json.loads(header["settings"]))
         return model.with_weights(weights)
     except (KeyError, TypeError, ValueError, RuntimeError, RecursionError) as error:

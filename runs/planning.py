@@ -177,6 +177,7 @@ class Planner:
         given = config.given
         asked = _splits(config, results)
         extracted = _extracted(config, lineage, asked)
+        averaged = next((part for part in reversed(extracted) if part.split == "base"), None)  # the target's, if any
         parameters, dimension = _network(config.backbone.build(), lineage.look.channels, lineage.look.size)
         # While it trains: the best weights, and the last ones with their momentum.
         state, needed = self._state("checkpoints", lineage.checkpoint, (1 if given else 3) * parameters * 4)
@@ -195,7 +196,7 @@ class Planner:
             count = None if size is None else size // (pixels + 8)
             needed = None if count is None else count * (4 * dimension + 8)
             shown = part.split if part.benchmark is lineage.benchmark else _images(part)
-            if part.split == "base" and "base" not in asked:
+            if part.split == "base" and "base" not in asked and part is averaged:
                 shown += ", for their mean"
             state, needed = self._state("features", key, needed)
             seconds = self._durations.extraction(config, lineage.look.size, count)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from clustering.errors import InputError
+from runs.passwords import without_passwords
 
 if TYPE_CHECKING:
     from runs.tracking import Tracker
@@ -123,7 +124,11 @@ def opened(tracker: "Tracker") -> Iterator[sqlite3.Connection]:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
             raise InputError(f"{database}: another process keeps writing ({error}); give the command again") from error
         is_other = str(error).startswith("no such") and "alembic_version" not in str(error)
-        remedy = f"bring it up to date with `mlflow db upgrade {tracker.place}`" if is_other else "move it away"
+        remedy = (
+            f"bring it up to date with `mlflow db upgrade {without_passwords(tracker.uri)}`"
+            if is_other
+            else "move it away"
+        )
         raise InputError(f"{database}: no usable MLflow record ({error}); {remedy}, or give {other}") from error
 
 

@@ -125,14 +125,16 @@ class Tracker:
                 if not self.database.exists():
                     self._create(MlflowClient, self.database)
                 return MlflowClient(tracking_uri=self.uri)
+        except InputError:
+            raise
         except ModuleNotFoundError as error:
             package = DRIVERS.get(error.name or "", error.name)
             raise InputError(
                 f"{ENVIRONMENT}={self.place}: the driver of this database is not installed; pip install {package}"
             ) from error
-        except (MlflowException, DatabaseError, ArgumentError) as error:
+        except (MlflowException, DatabaseError, ArgumentError, ValueError) as error:
             remedy = (
-                f"bring it up to date with `mlflow db upgrade {self.place}`"
+                f"bring it up to date with `mlflow db upgrade {without_passwords(self.uri)}`"
                 if "schema" in str(error)
                 else "move it away, or give another results folder with results=FOLDER"
                 if self.own

@@ -13,6 +13,8 @@ from hypothesis import HealthCheck, settings
 
 import clustering  # noqa: F401 - before a test imports timm or torchvision itself
 
+os.environ.pop("COLUMNS", None)  # pytest-xdist sets it in its workers, and tables on a pipe would be as narrow as that
+
 NO_CLOCK = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("repeatable", NO_CLOCK, derandomize=True)
 settings.register_profile("explore", NO_CLOCK, derandomize=False)

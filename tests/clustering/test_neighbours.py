@@ -218,7 +218,7 @@ def test_several_writers_keep_in_one_folder(tmp_path: Path) -> None:
         return all((dense(neighbours(draw(), 4, cache=tmp_path)) == expected).all() for _ in range(20) if not clear())
 
     def clear() -> None:
-        for path in tmp_path.glob("*.npz"):
+        for path in tmp_path.glob("[!.]*.npz"):
             path.unlink(missing_ok=True)
 
     with ThreadPoolExecutor(4) as pool:

@@ -3,12 +3,12 @@
 import csv
 import gzip
 import pickle
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from clustering.errors import InputError
+from clustering.regular_files import open_regular
 from fsl.benchmarks import BENCHMARKS
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.catalogue import class_lists
@@ -167,13 +167,12 @@ class TestCaches:
         for word in WORDS.values():
             (tmp_path / f"FC100_{word}.pickle").write_bytes(word.encode())
         opened = []
-        read = Path.open
 
-        def noted(path, mode, **options):
-            opened.extend([path.name] * (mode == "rb"))
-            return read(path, mode, **options)
+        def noted(path):
+            opened.append(path.name)
+            return open_regular(path)
 
-        monkeypatch.setattr(Path, "open", noted)
+        monkeypatch.setattr("fsl.benchmarks.listed.open_regular", noted)
         sources = [Fc100(str(tmp_path)).source() for _ in range(2)]
         assert len(opened) == 6  # they are too new: another writing might leave the same times
         monkeypatch.setattr("fsl.benchmarks.listed.SETTLED", 0)

@@ -281,7 +281,7 @@ def test_trials_that_are_saved_are_loaded(asked, store, tracker, tmp_path):
 
 def test_what_does_not_fit_into_memory_is_refused_before_its_graph_is_built(asked, store, tracker, notes, monkeypatch):
     monkeypatch.setattr("clustering.memory._UNNOTICED", 0)
-    monkeypatch.setattr("clustering.memory.free", lambda: 1000)
+    monkeypatch.setattr("clustering.memory.free", lambda: 10_000)  # enough for the points
     with pytest.raises(InputError, match="SLK of 90 x 2"):
         clustering(asked(), store, tracker, progress=notes)
     assert not any(bar.startswith("neighbours") for bar in notes.bars)

@@ -319,7 +319,8 @@ def test_the_old_site_stands_until_the_new_one_is_whole(store, tracker, monkeypa
     assert [path.name for path in store.root.glob("report*")] == ["report"]
 
 
-def test_what_a_process_left_that_was_killed_between_two_renames(store, tracker, report, monkeypatch):
+def test_what_a_process_left_that_was_killed_between_two_renames(store, tracker, few_tables, monkeypatch):
+    report = build_report(store, tracker)
     before = report.read_bytes()
     aside = store.root / "report.old-x"
     aside.mkdir()
@@ -347,7 +348,8 @@ def test_it_is_opened_in_a_browser(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "asked").read_text() == capsys.readouterr().out
 
 
-def test_a_record_that_is_none(store, tracker, report):
+def test_a_record_that_is_none(store, tracker, few_tables):
+    report = build_report(store, tracker)
     before = report.read_bytes()
     store.database.write_bytes(b"no database")
     assert main(["report", f"results={store.root}"]) == 2

@@ -163,7 +163,9 @@ def test_a_method_of_ones_own_is_one_if_it_has_all_that_is_needed(store, tracker
     assert [point.step for point in steps] == [1, 2, 3]
     weights = store.cache("checkpoints") / found.identity / "network.safetensors"
     points = points_of(found.config).values
-    model = learned_method(weights)
+    with pytest.raises(InputError, match="method='tiny_steps:Signs'"):
+        learned_method(weights)
+    model = learned_method(weights, "tiny_steps:Signs")
     np.testing.assert_array_equal(model.transform(points)[:, 0] > 0, found.trials.labels[0] == 1)
     (plain,) = clustering(parse(ClusterConfig, [*given, "method=tiny_steps:Counting"]), store, tracker)
     assert not (store.cache("checkpoints") / plain.identity).exists()

@@ -37,11 +37,16 @@ def network() -> nn.Module:
     return nn.Sequential(nn.Linear(6, 16), nn.BatchNorm1d(16), nn.ReLU(), nn.Dropout(0.1))
 
 
+def deeper() -> nn.Module:
+    """Two layers behind the normalisation: their product may leave the range of float32 where no weight does."""
+    return nn.Sequential(network(), nn.Linear(16, 16), nn.Linear(16, 16))
+
+
 def run(points: Tensor, epochs: int = 3, objective: Any = None, **options: Any) -> DeepTrained:
     fields = options.pop("training", {})
     training = DeepTraining(**{"epochs": epochs, "batch_size": 60, "learning_rate": 1e-2, **fields})
     options = {"prior": np.ones(CLUSTERS), "augment": shaken, **options}
-    return train(network, points, CLUSTERS, objective or Entropy(), training, **options)
+    return train(options.pop("network", network), points, CLUSTERS, objective or Entropy(), training, **options)
 
 
 class Kept:
@@ -174,9 +179,9 @@ def test_it_stops_where_the_loss_is_no_number_and_keeps_the_last_state(tmp_path:
 
 def test_what_the_last_step_of_an_epoch_makes_is_looked_at(tmp_path: Path) -> None:
     points, _ = blobs()
-    huge = {"learning_rate": 1e30, "batch_size": len(points)}
+    huge = {"learning_rate": 1e15, "batch_size": len(points)}
     with pytest.raises(InputError, match=r"step 1, .*epoch 1 \(nothing is kept\).*learning_rate"):
-        run(points, epochs=1, folder=tmp_path, training=huge)
+        run(points, epochs=1, folder=tmp_path, training=huge, network=deeper)
     assert not list(tmp_path.iterdir())
 
 
