@@ -21,11 +21,11 @@ def main() -> None:
     import matplotlib.figure  # noqa: F401
     import mlflow.store.tracking.sqlalchemy_store
     import mlflow.tracking  # noqa: F401
-    import pytorch_lightning  # noqa: F401
     import scipy.sparse.linalg  # noqa: F401
     import sklearn.cluster  # noqa: F401
     import torch
 
+    import clustering.quiet_lightning  # noqa: F401
     import fsl.training  # noqa: F401
     import runs.cli
     import runs.clusterings
