@@ -213,7 +213,7 @@ def train(
     )
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    for rest in folder.glob("*.partial"):  # of a process that was killed while it wrote
+    for rest in folder.glob(".*.partial.*"):  # of a process that was killed while it wrote
         rest.unlink()
     state = _resumable(folder, identity, progress)
     bfloat16 = precision == "bfloat16"

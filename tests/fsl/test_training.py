@@ -232,6 +232,14 @@ def test_interrupt_is_an_interrupt(tmp_path: Path) -> None:
     assert run(tmp_path).resumed_at == 1
 
 
+def test_what_a_killed_writer_left_is_removed(whole: tuple[Path, Trained, Curves]) -> None:
+    folder, _, _ = whole
+    rest = folder / ".0a1b2c3d.partial.last.ckpt"
+    rest.touch()
+    run(folder)
+    assert not rest.exists()
+
+
 def test_a_finished_training_is_not_repeated(whole: tuple[Path, Trained, Curves]) -> None:
     before = (whole[0] / "last.ckpt").stat().st_mtime_ns
     again = run(whole[0])
