@@ -58,10 +58,10 @@ def checkpoint(
     """
     lineage = Lineage.of(config)
     name, key = train_name(config), lineage.checkpoint
+    if not config.given:
+        tracker.bury()  # also where nothing is to be trained: a forced training may have been killed
     if not force and (entry := store.peek("checkpoints", key)):
         return _reused(entry, key, tracker)
-    if not config.given:
-        tracker.bury()
     with store.lock("checkpoint", key, f"the training of {name}", progress.note):
         entry = None if force else store.find("checkpoints", key, progress.note)
         if entry:

@@ -135,6 +135,7 @@ def evaluation(
             classes cannot give.
     """
     jobs = _jobs(configs, tuned or [None] * len(configs), parent)
+    tracker.bury()  # also where all is reused: what was killed may have been forced
     results: dict[str, Result] = {}
     if not force:
         for job in jobs:
@@ -145,8 +146,6 @@ def evaluation(
     waiting = {job.identity: job for job in jobs if job.identity not in results}
     if results:
         progress.note(f"reused {len(results)}, running {len(waiting)}")
-    if waiting:
-        tracker.bury()
     groups = _by_shape(waiting.values())
     _preflight(groups, store, tracker, progress)
     failed: list[tuple[str, Exception]] = []

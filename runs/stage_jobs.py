@@ -66,6 +66,7 @@ def run_jobs(
     Args:
         force: run again, even what is in the record.
     """
+    tracker.bury()  # also where all is reused: what was killed may have been forced
     by_identity = {job.identity: job for job in jobs}
     found: dict[str, R] = {}
     for identity, job in by_identity.items():
@@ -76,8 +77,6 @@ def run_jobs(
     waiting = {identity: job for identity, job in by_identity.items() if identity not in found}
     if found:
         progress.note(f"reused {len(found)}, running {len(waiting)}")
-    if waiting:
-        tracker.bury()
     failed: list[Exception] = []
     for _, same in groupby(waiting.items(), key=lambda item: stage.data(item[1])):
         there = list(same)

@@ -77,6 +77,7 @@ def tune(
     Raises:
         InputError: wrong values, and tasks that the classes cannot give, before anything is trained.
     """
+    tracker.bury()  # also where it is only looked up: what was killed may have been forced
     tuner = _Tuner(config, Lineage.of(config), store, tracker, progress)
     found = None if force else tuner.finished()
     chosen = found or tuner.choose(force=force)

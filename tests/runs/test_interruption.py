@@ -7,9 +7,11 @@ import pytest
 from runs.cli import main
 from runs.config import EvaluateConfig, parse
 from runs.lineage import Lineage
+from runs.record import read_runs
 from runs.stages import evaluation, plan
+from runs.tracking import Tracker
 from tests.runs.children import interrupted
-from tests.runs.records import runs_of
+from tests.runs.records import copy_results, runs_of
 from tests.runs.stopping import interrupt
 
 # A real `transduce evaluate` that stands still at the place asked for, and says so.
@@ -138,3 +140,26 @@ def test_evaluation(interrupt_at, trained, tracker, config, notes, where, number
     (again,) = evaluation([config], trained, tracker, progress=notes)
     assert again.reused
     assert again.run_id == result.run_id
+
+
+@pytest.mark.parametrize("verb", ["train", "evaluate", "tune", "cluster", "fair"])
+def test_a_killed_forced_run_is_marked_by_a_command_that_reuses(verb, trained_results, store, tiny_arguments, tmp_path):
+    copy_results(trained_results, store)
+    tracker = Tracker(store)
+    (tmp_path / "short.yaml").write_text("tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n")
+    rest = [item for item in tiny_arguments if not item.startswith("tasks=")]
+    typed = {
+        "train": [item for item in rest if not item.startswith("query=")],
+        "evaluate": [*tiny_arguments, "strategy=simpleshot"],
+        "tune": [*rest, f"tuning={tmp_path}/short.yaml", "strategy=laplacianshot"],
+        "cluster": ["method=kmeans", "dataset=spirals", "arms=3", "points=30", "starts=2"],
+        "fair": ["dataset=synthetic", "method=fair_kmeans", "fairness_weight=0", "n_init=1"],
+    }
+    command = [verb, *typed[verb], f"results={store.root}"]
+    assert main(command) == 0
+    finished = read_runs(tracker, "")
+    values = {"stage": "evaluation", "identity": "f" * 16, "params": {}, "config": "", "tags": {}}
+    killed = tracker.start("evaluate/Tiny", "killed", **values)
+    assert main(command) == 0
+    assert tracker.get(killed.run_id).info.status == "KILLED"
+    assert read_runs(tracker, "") == finished
