@@ -65,7 +65,7 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
         network: nn.Module = timm.create_model(name, pretrained=pretrained, num_classes=0, in_chans=channels, **options)
         training = network.training
         with torch.inference_mode():
-            features = network.eval()(torch.zeros(2, channels, size, size))
+            features = network.eval()(torch.zeros(1, channels, size, size))
         network.train(training)
     except (RuntimeError, ValueError, AssertionError, TypeError) as error:
         reason = str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__

@@ -45,8 +45,8 @@ def register() -> None:
         register_model(plain_divided)
 
 
-def add_up(rank: int, log: Any, progress: Any) -> float:
-    """The sum of what each rank has, reported on the way."""
+def add_up_and_fail_at_one(rank: int, log: Any, progress: Any) -> None:
+    """The sum of what each rank has, reported by rank 0; then rank 1 fails, and rank 0 waits for it."""
     number = torch.tensor(float(rank + 1))
     torch.distributed.all_reduce(number)
     with progress.track("adding", 10) as advance:
@@ -55,11 +55,7 @@ def add_up(rank: int, log: Any, progress: Any) -> float:
     progress.note(f"rank {rank}")
     if log is not None:
         log.metrics({"sum": float(number)}, step=1)
-    return float(number) + 100 * rank
-
-
-def fail_at_one(rank: int, log: Any, progress: Any) -> None:
-    """Rank 1 fails, rank 0 waits for it."""
+    torch.distributed.barrier()
     if rank == 1:
         raise InputError("rank 1 does not like it")
     torch.distributed.barrier()

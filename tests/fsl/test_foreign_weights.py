@@ -66,11 +66,11 @@ def test_weights_of_the_papers_networks_give_the_features_of_their_code(tmp_path
     """As their authors' files are: under `module.`, with the classifier, beside the epoch."""
     forward, head = PUBLIC[name]
     weights = papers.Drawn(seed=6)
-    images = torch.randn(2, 3, 20, 20).double()
+    images = torch.randn(2, 3, 16, 16).double()
     features = forward(weights, images)
     state = weights | {f"{head}.weight": torch.zeros(64, features.shape[1]), f"{head}.bias": torch.zeros(64)}
     torch.save({"epoch": 90, "state_dict": prefixed(state, "module.")}, tmp_path / "best.pth.tar")
-    found = import_backbone(tmp_path / "best.pth.tar", name, channels=3, size=20)
+    found = import_backbone(tmp_path / "best.pth.tar", name, channels=3, size=16)
     assert sum(weight.numel() for weight in found.parameters()) == sum(
         tensor.numel() for key, tensor in weights.items() if "running" not in key
     )

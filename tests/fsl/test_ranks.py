@@ -188,20 +188,21 @@ def test_images_in_memory_travel_themselves() -> None:
 # What `in_ranks` does, with work of moments.
 
 
-def test_rank_0_reports_and_gives_the_result() -> None:
+def test_rank_0_reports_and_one_that_fails_ends_all() -> None:
     shown = Shown()
-    assert in_ranks(divided.add_up, 2, "gloo", shown, shown) == 3
+    with pytest.raises(InputError, match="rank 1 does not like it"):
+        in_ranks(divided.add_up_and_fail_at_one, 2, "gloo", shown, shown)
     assert shown.curves == {"sum": {1: 3.0}}
     assert (shown.bars, shown.counts, shown.notes) == ([("adding", 10)], [4, 6], ["rank 0"])
     assert multiprocessing.active_children() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("work", "error", "words"),
     [
-        (divided.fail_at_one, InputError, "rank 1 does not like it"),
-        pytest.param(divided.die_at_one, ChildProcessError, "process 2 of 2 .*signal 9", marks=pytest.mark.slow),
-        pytest.param(divided.fail_strangely, RuntimeError, "Unpicklable: 1 and 2", marks=pytest.mark.slow),
+        (divided.die_at_one, ChildProcessError, "process 2 of 2 .*signal 9"),
+        (divided.fail_strangely, RuntimeError, "Unpicklable: 1 and 2"),
     ],
 )
 def test_one_in_trouble_ends_all(work: Any, error: type[Exception], words: str) -> None:

@@ -37,7 +37,7 @@ def test_it_is_a_frozen_dataclass_that_declares_itself(strategy: Strategy) -> No
 
 
 @every_strategy
-@settings(deadline=None, max_examples=4)
+@settings(max_examples=3)
 @given(seed=st.integers(0, 10_000), way=st.integers(1, 6), shot=st.integers(1, 3), queries=st.integers(1, 12))
 def test_probabilities(strategy: Strategy, seed: int, way: int, shot: int, queries: int) -> None:
     found = strategy.predict(draw(seed, way=way, shot=shot, queries=queries))
@@ -50,7 +50,7 @@ def test_probabilities(strategy: Strategy, seed: int, way: int, shot: int, queri
 
 
 @every_strategy
-@settings(deadline=None, max_examples=4)
+@settings(max_examples=2)
 @given(seed=st.integers(0, 10_000))
 def test_permuted_queries_permute_predictions(strategy: Strategy, seed: int) -> None:
     episodes = draw(seed)
@@ -60,7 +60,7 @@ def test_permuted_queries_permute_predictions(strategy: Strategy, seed: int) -> 
 
 
 @every_strategy
-@settings(deadline=None, max_examples=4)
+@settings(max_examples=2)
 @given(seed=st.integers(0, 10_000))
 def test_relabelled_classes_and_reordered_support(strategy: Strategy, seed: int) -> None:
     episodes = draw(seed)
@@ -74,11 +74,10 @@ def test_relabelled_classes_and_reordered_support(strategy: Strategy, seed: int)
 
 
 @every_strategy
-@settings(deadline=None, max_examples=2)
-@given(seed=st.integers(0, 10_000))
-def test_a_task_alone_equals_the_same_task_in_a_batch(strategy: Strategy, seed: int) -> None:
-    episodes = draw(seed)
-    together = strategy.predict(episodes).probabilities
+def test_a_task_alone_equals_the_same_task_in_a_batch(strategy: Strategy) -> None:
+    episodes = draw(2)
+    some = (0, 2, 5)
+    together = strategy.predict(episodes).probabilities[list(some)]
     alone = [
         strategy.predict(
             Episodes(
@@ -89,7 +88,7 @@ def test_a_task_alone_equals_the_same_task_in_a_batch(strategy: Strategy, seed: 
                 base_mean=episodes.base_mean,
             )
         ).probabilities
-        for i in range(6)
+        for i in some
     ]
     torch.testing.assert_close(torch.cat(alone), together, atol=1e-4, rtol=0)
 

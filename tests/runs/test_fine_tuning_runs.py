@@ -43,7 +43,7 @@ def test_it_stands_beside_strategies_on_features(tuned, store, tracker, notes):
 @pytest.fixture(params=["as it is", "crop_pct=0.5", "pretrained", "pretrained crop_pct=1"])
 def shown(request, tuned, tmp_path):
     """Ways to show pictures to a network."""
-    changed = {"tasks": 20, "strategy": tuned[0].strategy.at({"iterations": 0})}
+    changed = {"tasks": 5, "strategy": tuned[0].strategy.at({"iterations": 0})}
     if "pretrained" in request.param:
         torch.manual_seed(0)
         weights = tmp_path / "test_resnet.pth"
@@ -56,10 +56,10 @@ def shown(request, tuned, tmp_path):
 
 def test_it_sees_the_pictures_that_features_are_made_of(shown, tuned, store, tracker):
     bank, seen = features(shown, "novel", store, tracker), pictures(shown, store, tracker)
-    rows = torch.arange(len(bank.features))
+    rows = torch.arange(0, len(bank.features), 7)
     with torch.inference_mode():
         found = seen.network(seen.shown(rows, torch.device("cpu")))
-    torch.testing.assert_close(found, bank.features, rtol=1e-3, atol=1e-4)
+    torch.testing.assert_close(found, bank.features[rows], rtol=1e-3, atol=1e-4)
     prototypes = shown.replace(strategy=tuned[1].strategy.at({"transform": "L2N"}))
     untuned, nearest = evaluation([shown, prototypes], store, tracker)
     np.testing.assert_allclose(untuned.accuracies, nearest.accuracies)
