@@ -68,6 +68,9 @@ def run_all(
     """
     missing = missing or plan_missing(configs, store, tracker)
     if not missing.jobs:
+        if any(store.root.glob(_TOKENS)):  # a command was killed when all was done
+            with _tokens(store):
+                pass
         return Outcome(0, missing.finished, missing.blocked)
     deadline = None if limit_minutes is None else time.monotonic() + 60 * limit_minutes
     on_gpu = any(config.device != "cpu" for config in configs)
@@ -84,6 +87,9 @@ def run_all(
     )
 
 
+_TOKENS = ".token-*"
+
+
 def _ignore(count: int) -> None:
     """One job needs no bar."""
 
@@ -94,13 +100,20 @@ def _token(store: Store, name: str) -> Iterator[None]:
     store.prepare()
     token = store.root / name
     with ExitStack() as held:
-        with store.watched(), locked(store.locks / "tokens.lock", "the tokens of commands"):
-            for other in store.root.glob(".token-*"):
-                with suppress(OSError), try_locked(other) as abandoned:
-                    if abandoned:  # whoever made it was killed: the system has freed its lock
-                        other.unlink(missing_ok=True)
+        with _tokens(store):
             held.callback(token.unlink, missing_ok=True)
             held.enter_context(try_locked(token))
+        yield
+
+
+@contextmanager
+def _tokens(store: Store) -> Iterator[None]:
+    """The lock under which tokens are made, with those of killed commands removed."""
+    with store.watched(), locked(store.locks / "tokens.lock", "the tokens of commands"):
+        for other in store.root.glob(_TOKENS):
+            with suppress(OSError), try_locked(other) as abandoned:
+                if abandoned:  # whoever made it was killed: the system has freed its lock
+                    other.unlink(missing_ok=True)
         yield
 
 

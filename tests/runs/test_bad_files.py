@@ -271,8 +271,10 @@ def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
 
 
 def test_tokens_of_killed_commands_are_removed_and_those_of_others_kept(tmp_path):
-    from runs.execution import _token
+    from runs.console import Console
+    from runs.execution import _token, run_all
     from runs.store import Store
+    from runs.tracking import Tracker
 
     code = "import sys, os\nfrom runs.execution import _token\nfrom runs.store import Store\n"
     code += "with _token(Store(sys.argv[1]), '.token-killed'):\n    print('there', flush=True)\n    sys.stdin.read()\n"
@@ -283,6 +285,10 @@ def test_tokens_of_killed_commands_are_removed_and_those_of_others_kept(tmp_path
             assert {path.name for path in tmp_path.glob(".token-*")} == {".token-killed", ".token-mine"}
         child.kill()
     assert (tmp_path / ".token-killed").exists()
+    shutil.copytree(tmp_path, tmp_path / "again")
     with _token(Store(tmp_path), ".token-next"):
         assert {path.name for path in tmp_path.glob(".token-*")} == {".token-next"}
     assert not list(tmp_path.glob(".token-*"))
+    store = Store(tmp_path / "again")
+    run_all([], store, Tracker(store), Console(quiet=True))
+    assert not list(store.root.glob(".token-*")), "nor does a command leave them that has nothing to run"
