@@ -3,6 +3,7 @@
 import gzip
 import os
 import pickle
+import shutil
 import struct
 import subprocess
 import sys

@@ -146,12 +146,13 @@ def test_evaluation(interrupt_at, trained, tracker, config, notes, where, number
 def test_a_killed_forced_run_is_marked_by_a_command_that_reuses(verb, trained_results, store, tiny_arguments, tmp_path):
     copy_results(trained_results, store)
     tracker = Tracker(store)
-    (tmp_path / "short.yaml").write_text("tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n")
+    protocol = tmp_path / "short.yaml"
+    protocol.write_text("tasks: 5\nlaplacianshot:\n- {split: validation, grid: {weight: [0.1, 0.7]}}\n")
     rest = [item for item in tiny_arguments if not item.startswith("tasks=")]
     typed = {
         "train": [item for item in rest if not item.startswith("query=")],
         "evaluate": [*tiny_arguments, "strategy=simpleshot"],
-        "tune": [*rest, f"tuning={tmp_path}/short.yaml", "strategy=laplacianshot"],
+        "tune": [*rest, f"tuning={protocol}", "strategy=laplacianshot"],
         "cluster": ["method=kmeans", "dataset=spirals", "arms=3", "points=30", "starts=2"],
         "fair": ["dataset=synthetic", "method=fair_kmeans", "fairness_weight=0", "n_init=1"],
     }
