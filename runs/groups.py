@@ -223,6 +223,7 @@ def _remedy(built: Any) -> str:
     return f"; an objective is given as method=softmax objective={built.__module__}:{built.__qualname__}"
 
 
+@cache
 def folder() -> pathlib.Path:
     """The folder `configs/`: beside the packages in a checkout, inside `runs/` once installed."""
     here = pathlib.Path(__file__).resolve().parent

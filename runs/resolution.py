@@ -3,7 +3,6 @@
 import difflib
 import itertools
 import pathlib
-import typing
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,8 +13,8 @@ from runs import groups, overrides
 from runs.config import SCHEMAS, RunConfig, group_names, group_of, top_level
 from runs.groups import GROUPS, REQUIRED, Choice
 from runs.networks import check_backbone
-from runs.overrides import Value
-from runs.run_config import PLACES
+from runs.overrides import Grid, Value
+from runs.run_config import PLACES, hints_of
 from runs.tuning_protocol import default_grids, grid_of
 
 
@@ -129,11 +128,15 @@ def _resolve(
     found: list[dict[str, Any]] = []
     for protocol in _protocols(schema, axes):
         choices = _with(protocol, axes)
+        tuned: dict[tuple[str, str], dict[str, Grid]] = {}  # by strategy; the file is read once for each
         for combination in itertools.product(*choices.values()):
             point = dict(zip(choices, combination, strict=True))
             fields = _fields(schema, point)
             if protocol is not None:
-                grids = default_grids(protocol, fields["strategy"])
+                strategy = fields["strategy"]
+                if (strategy.name, strategy.plugin) not in tuned:
+                    tuned[strategy.name, strategy.plugin] = default_grids(protocol, strategy)
+                grids = tuned[strategy.name, strategy.plugin]
                 untold = {name: grid for name, grid in grids.items() if Target("strategy", name) not in point}
                 fields["strategy"] = fields["strategy"].at(untold)
             if fields not in found:
@@ -284,7 +287,7 @@ def _files(group: str) -> list[Choice]:
 def _values(schema: type[RunConfig], item: Assignment, target: Target, candidates: Sequence[Choice]) -> list[Any]:
     if not target.group:
         fields = {field.name: field for field in top_level(schema)}
-        hint = typing.get_type_hints(schema, include_extras=True)[item.key]
+        hint = hints_of(schema)[item.key]
         lists = isinstance(fields[item.key].default, tuple)
         lists = lists or (mismatch((), hint) is None and not _is_null(item))  # which may be null, too
         text = _as_list(item) if lists else item.text
@@ -316,7 +319,7 @@ def _is_null(item: Assignment) -> bool:
 
 
 def _top_level(schema: type[RunConfig], item: Assignment, given: Value, candidates: Sequence[Choice]) -> Any:
-    hint = typing.get_type_hints(schema, include_extras=True)[item.key]
+    hint = hints_of(schema)[item.key]
     value = groups.freeze(given.value)
     if value is not None and not isinstance(value, str) and mismatch("", hint) is None:
         value = given.text  # a field for text takes 2024 as it is written

@@ -42,7 +42,7 @@ class RunConfig:
     results: str | None = key(None, "folder of results; null: $TRANSDUCE_RESULTS, else results/ here", execution=True)
 
     def __post_init__(self) -> None:
-        hints = typing.get_type_hints(type(self), include_extras=True)
+        hints = hints_of(type(self))
         for field in top_level(type(self)):
             value = getattr(self, field.name)
             problem = mismatch(value, hints[field.name])
@@ -113,6 +113,16 @@ class RunConfig:
     def replace(self, **changes: Any) -> Self:
         """The same config with other values of top-level keys."""
         return dataclasses.replace(self, **changes)
+
+
+_HINTS: dict[type, dict[str, Any]] = {}
+
+
+def hints_of(schema: type[RunConfig]) -> dict[str, Any]:
+    """The types of a schema's fields, read once: thousands of configs are made of one schema."""
+    if schema not in _HINTS:
+        _HINTS[schema] = typing.get_type_hints(schema, include_extras=True)
+    return _HINTS[schema]
 
 
 def group_names(schema: type[RunConfig]) -> list[str]:

@@ -95,9 +95,10 @@ def _read(protocol: str, strategy: Choice) -> tuple[tuple[Step, ...], int]:
     path = _path(protocol)
     content = groups.read(path)
     tasks = _count(path, content.pop("tasks", TASKS))
+    known = groups.names("strategy")
     for name in content:
-        if ":" not in name and name not in groups.names("strategy"):
-            raise InputError(f"{path}: {unknown('strategy', name, groups.names('strategy'))}")
+        if ":" not in name and name not in known:
+            raise InputError(f"{path}: {unknown('strategy', name, known)}")
     name = strategy.name if strategy.name in content else strategy.plugin
     if name not in content:
         return (), tasks

@@ -151,13 +151,12 @@ class Reader:
             asked: configs of experiments whose settings are not those of their files, or that have none.
         """
         tables = []
-        for name in dict.fromkeys([*groups.names("experiment"), *asked]):
+        for name in dict.fromkeys([*groups.names("experiment"), *asked]) if self._datasets else ():
             try:
                 empty = table_of(name, asked.get(name) or parse(EvaluateConfig, [f"experiment={name}"]))
-                shown = self._shown(empty)
+                tables += [self._shown(empty)] if self._has_runs(empty) else []
             except InputError:
                 continue  # it needs something, such as a file, that is not here
-            tables += [shown] if _has_runs(shown) else []
         return tables
 
     def _elsewhere(self, name: str) -> Iterable[Shown]:
@@ -167,14 +166,14 @@ class Reader:
             known = groups.names(recipe.data)
             datasets: list[tuple[str, list[str]]] = [(name, []) for name in self._datasets if name in known]
             for benchmark, settings in datasets if recipe.clusters else self._networks:
-                shown = self._shown(paper_table(f"{name}@{benchmark}", settings))
-                if _has_runs(shown):
-                    yield shown
+                empty = paper_table(f"{name}@{benchmark}", settings)
+                if self._has_runs(empty):
+                    yield self._shown(empty)
 
     def _shown(self, empty: Table) -> Shown:
         table, findings = look_up(empty, self._tracker, self._record, self._read)
         return Shown(table, tuple(findings))
 
-
-def _has_runs(shown: Shown) -> bool:
-    return any(cell.results for cell in shown.table.cells.values())
+    def _has_runs(self, empty: Table) -> bool:
+        """Whether the record fills a cell: verdicts and claims take longer to look up, and most tables have none."""
+        return any(cell.results for cell in self._record.filled(empty).cells.values())

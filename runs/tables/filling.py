@@ -212,7 +212,9 @@ def _of_run(run: RunRow) -> dict[str, str]:
 
 def _of_config(config: EvaluateConfig) -> dict[str, str]:
     features = given_fingerprint(config.features, config.split) if config.features else None
-    return _kept({**config.settled({}).flat(), **_BY_CONTENT, "checkpoint": config.weights, "features": features})
+    tuning = config.tuning if config.tuned else None
+    known = {"tuning": tuning, "checkpoint": config.weights, "features": features}
+    return _kept({**config.flat(), **_BY_CONTENT, **known})
 
 
 _BY_CONTENT = {"checkpoint": None, "pretrained": None}  # which weights, wherever their file lies

@@ -213,6 +213,24 @@ def recorded(trained, recorded_results):
     return {(r.config.strategy.name, f"{r.config.sampler.options['shot']}-shot"): r for r in results}
 
 
+@pytest.fixture(scope="session")
+def report(recorded_results, tmp_path_factory):
+    """The first page of the site of these results, the experiment `tiny` among its tables, with names of runs that are
+    hostile or long; no test changes it."""
+    from runs.report.site import build_report
+    from runs.store import Store
+    from runs.tracking import Tracker
+
+    root, results = recorded_results
+    store = Store(tmp_path_factory.mktemp("site"))
+    copy_results(root, store)
+    tracker = Tracker(store)
+    for result, name in zip(results, ["<img src=x onerror=alert(1)>", "x" * 300], strict=False):
+        tracker.client.update_run(result.run_id, name=name)
+        tracker.client.set_tag(result.run_id, "mlflow.runName", name)
+    return build_report(store, tracker, experiments={"tiny": [result.config for result in results]})
+
+
 class Here(Executor):
     """Does a job where it is asked to, instead of in a process of its own."""
 

@@ -20,7 +20,6 @@ from runs.report.provenance import RUNS_A_PAGE, Entry, Provenance, config_yaml
 from runs.report.site import build_report
 from runs.store import Store
 from runs.tracking import PARENT, Tracker
-from tests.runs.records import copy_results
 
 PAGE_BYTES, INDEX_BYTES = 300_000, 50_000
 NUMBER = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?", flags=re.ASCII)
@@ -73,15 +72,6 @@ def check_site(report):
 def recorded(recorded):
     """Results of two strategies at two shots."""
     return list(recorded.values())
-
-
-@pytest.fixture(scope="session")
-def report(recorded_results, tmp_path_factory):
-    """The site of these results, the experiment `tiny` among its tables; no test changes it."""
-    root, results = recorded_results
-    store = Store(tmp_path_factory.mktemp("site"))
-    copy_results(root, store)
-    return build_report(store, Tracker(store), experiments={"tiny": [result.config for result in results]})
 
 
 @pytest.fixture
@@ -338,6 +328,7 @@ def test_what_a_process_left_that_was_killed_between_two_renames(store, tracker,
     assert [path.name for path in store.root.glob("report*")] == ["report"]
 
 
+@with_few_tables
 def test_it_is_opened_in_a_browser(tmp_path, monkeypatch, capsys):
     """Whatever $BROWSER names is given the address."""
     browser = tmp_path / "browser"

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 
 from runs.report.fair_page import fair_page
-from runs.report.site import build_report
 from tests.runs.browser import CHROMIUM, Browser
 from tests.runs.test_fair_page import APART, MIXED, found
 
@@ -23,32 +22,30 @@ def browser(tmp_path_factory):
         yield made
 
 
-@pytest.fixture
-def report(trained, tracker, recorded):
-    """The site of results of two strategies, with what a careless or hostile name could break."""
-    results = list(recorded.values())
-    for result, name in zip(results, ["<img src=x onerror=alert(1)>", "x" * 300], strict=False):
-        tracker.client.update_run(result.run_id, name=name)
-        tracker.client.set_tag(result.run_id, "mlflow.runName", name)
-    return build_report(trained, tracker, experiments={"tiny": [result.config for result in results]}).parent
+@pytest.fixture(scope="module")
+def site(report):
+    """The folder of the site."""
+    return report.parent
 
 
-def pages(report):
-    return sorted(report.rglob("*.html"))
+def pages(site):
+    """Every page on a phone, where there is least room; one of each template on a desk."""
+    found = sorted(site.rglob("*.html"))
+    one_each = {page.parent: page for page in found}.values()
+    return [*((page, PHONE, True) for page in found), *((page, DESK, False) for page in one_each)]
 
 
-def test_no_page_fetches_complains_or_overflows(report, browser):
+def test_no_page_fetches_complains_or_overflows(site, browser):
     browser.requests.clear()
     browser.complaints.clear()
-    for width, dark in [(PHONE, True), (DESK, False)]:
-        for page in pages(report):
-            browser.open(page.as_uri(), width=width, dark=dark)
-            wide = browser.value("document.scrollingElement.scrollWidth - document.documentElement.clientWidth")
-            assert wide <= 0, f"{page.name} overflows by {wide} at {width}"
-            missing = [mark for mark in LANDMARKS if not browser.value(f"!!document.querySelector({mark!r})")]
-            assert missing == [], page.name
+    for page, width, dark in pages(site):
+        browser.open(page.as_uri(), width=width, dark=dark)
+        wide = browser.value("document.scrollingElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide <= 0, f"{page.name} overflows by {wide} at {width}"
+        missing = browser.value(f"{LANDMARKS}.filter(mark => !document.querySelector(mark))")
+        assert missing == [], page.name
     assert browser.complaints == []
-    assert [address for address in browser.requests if not address.startswith(report.as_uri())] == []
+    assert [address for address in browser.requests if not address.startswith(site.as_uri())] == []
     assert browser.value("document.title").endswith("transduce")
 
 
@@ -74,8 +71,8 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         pass
 
 
-def test_served_it_asks_its_own_host_alone(report, browser):
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=report)) as server:
+def test_served_it_asks_its_own_host_alone(site, browser):
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(Quiet, directory=site)) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         place = f"http://127.0.0.1:{server.server_port}/"
         browser.requests.clear()
@@ -94,8 +91,8 @@ def press(browser, key, code):
         )
 
 
-def test_the_first_key_press_offers_to_skip_to_the_content(report, browser):
-    browser.open((report / "index.html").as_uri())
+def test_the_first_key_press_offers_to_skip_to_the_content(site, browser):
+    browser.open((site / "index.html").as_uri())
     press(browser, "Tab", 9)
     assert browser.value("document.activeElement.className") == "skip"
     assert browser.value("document.activeElement.getBoundingClientRect().left >= 0")
@@ -104,8 +101,8 @@ def test_the_first_key_press_offers_to_skip_to_the_content(report, browser):
     assert browser.value("document.activeElement.id") == "content"
 
 
-def test_a_heading_sorts_its_column_both_ways(report, browser):
-    browser.open((report / "index.html").as_uri())
+def test_a_heading_sorts_its_column_both_ways(site, browser):
+    browser.open((site / "index.html").as_uri())
     column = (
         "[...document.querySelectorAll('table[data-sortable] tbody tr')].map(row => Number(row.cells[3].textContent))"
     )
@@ -126,7 +123,7 @@ def luminance(colour):
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_text_stands_out_from_its_background(report, browser, dark):
+def test_text_stands_out_from_its_background(site, browser, dark):
     """WCAG 2.2, AA: 4.5 to 1, for every element that holds text itself."""
     script = """
         [...document.querySelectorAll('body *')].filter(e =>
@@ -141,7 +138,7 @@ def test_text_stands_out_from_its_background(report, browser, dark):
                 getComputedStyle(behind ?? document.body).backgroundColor];
         })"""
     for name in ("index.html", "methods/laplacianshot.html", "experiments/tiny.html", "papers/thesis.html"):
-        browser.open((report / name).as_uri(), dark=dark)
+        browser.open((site / name).as_uri(), dark=dark)
         for element, front, behind in {tuple(row) for row in browser.value(script)}:
             bright, dim = sorted((luminance(front), luminance(behind)), reverse=True)
             assert (bright + 0.05) / (dim + 0.05) >= 4.5, (name, element, front, behind)
