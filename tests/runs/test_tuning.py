@@ -6,6 +6,7 @@ import shutil
 import numpy as np
 import pytest
 import tiny_plugins
+from matplotlib.figure import Figure
 
 from clustering.errors import InputError
 from fsl.closed_splits import ClosedSplitError, check_open
@@ -14,7 +15,7 @@ from runs.cli import main
 from runs.config import EvaluateConfig, TuneConfig, parse
 from runs.figures.tuning import tuning_figure
 from runs.lineage import Lineage
-from runs.stages import checkpoint, evaluation, plan, tune
+from runs.stages import evaluation, plan, tune
 from runs.tables.filling import filled
 from runs.tables.grid import table_of
 from runs.tracking import PARENT
@@ -27,6 +28,16 @@ laplacianshot:
 - {split: base, grid: {neighbours: [2, 5]}, at: {weight: 1.0}}
 - {split: validation, grid: {weight: [0.01, 0.7, 3.0]}}
 """
+
+
+DRAWN = ("test_the_record_has_a_parent_with_a_child_for_every_value", "test_the_verb")
+
+
+@pytest.fixture(autouse=True)
+def picture(request, monkeypatch):
+    """The real picture takes a third of a tuning: only some tests draw it."""
+    if request.node.name not in DRAWN:
+        monkeypatch.setattr("runs.figures.tuning.tuning_figure", lambda *_: Figure(figsize=(1, 1)))
 
 
 @pytest.fixture
@@ -145,7 +156,6 @@ def test_a_finished_tuning_is_used_again(tuned, tracker, config, notes):
 
 def test_another_checkpoint_is_tuned_anew(tuned, tracker, config, notes):
     first = tune(config, tuned, tracker)
-    checkpoint(config, tuned, tracker, force=True)
     folder = tuned.cache("checkpoints") / Lineage.of(config).checkpoint
     record = json.loads((folder / "complete.json").read_text())
     record["files"]["best.safetensors"]["content"] = "other weights"  # as training on another machine would give
@@ -156,9 +166,14 @@ def test_another_checkpoint_is_tuned_anew(tuned, tracker, config, notes):
 
 
 @pytest.mark.parametrize("tag", ["", "[3]", "{}", '{"weight": 0.2, "neighbours": 2}'])
-def test_a_choice_that_was_tampered_with_is_made_again(tuned, tracker, config, tag):
+def test_a_tag_that_says_no_choice(config, tag):
+    assert tuning.chosen_values(config, {"chosen": '{"weight": 0.7, "neighbours": 2}'})
+    assert tuning.chosen_values(config, {"chosen": tag}) is None
+
+
+def test_a_choice_that_was_tampered_with_is_made_again(tuned, tracker, config):
     first = tune(config, tuned, tracker)
-    tracker.client.set_tag(first.tuned.run_id, "chosen", tag)
+    tracker.client.set_tag(first.tuned.run_id, "chosen", "[3]")
     second = tune(config, tuned, tracker)
     assert second.tuned.run_id != first.tuned.run_id
     assert second.tuned.values == first.tuned.values
@@ -376,9 +391,9 @@ def test_the_verb_without_values_to_try(store, typed, capsys):
 
 
 @pytest.mark.parametrize("change", [[], ["transform=UN,L2N"]])
-def test_the_figure_marks_the_choice(trained, tracker, typed, change):
+def test_the_figure_marks_the_choice(tuned, tracker, typed, change):
     (config,) = parse(TuneConfig, typed("novel_tasks=30", *change))
-    found = tune(config, trained, tracker)
+    found = tune(config, tuned, tracker)
     figure = tuning_figure(found.curves, "title", found.novel)
     assert len(figure.axes) == 2
     curve, novel, chosen = figure.axes[1].get_lines()
