@@ -14,7 +14,7 @@ MARGIN = 1e-5
 """Queries whose two best probabilities are closer than this may go either way by rounding."""
 
 
-STEPS = 100
+STEPS = 30
 """What is checked holds after any number of steps; a thousand, as TIM takes, would only take longer."""
 
 

@@ -40,7 +40,14 @@ def test_it_stands_beside_strategies_on_features(tuned, store, tracker, notes):
     assert not (store.cache("evaluations") / f"{first.identity}.partial").exists()
 
 
-@pytest.fixture(params=["as it is", "crop_pct=0.5", "pretrained", "pretrained crop_pct=1"])
+@pytest.fixture(
+    params=[
+        "as it is",
+        "crop_pct=0.5",
+        "pretrained",
+        pytest.param("pretrained crop_pct=1", marks=pytest.mark.slow),
+    ]
+)
 def shown(request, tuned, tmp_path):
     """Ways to show pictures to a network."""
     changed = {"tasks": 5, "strategy": tuned[0].strategy.at({"iterations": 0})}
