@@ -16,8 +16,9 @@ SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=2", "method=kmeans"]
 
 
 @pytest.mark.parametrize("way", ["moved", "copied"])
-def test_going_on_in_another_place(trained_results, tmp_path, tiny_arguments, capsys, way):
+def test_going_on_in_another_place(trained_results, tmp_path, tiny_arguments, capsys, monkeypatch, way):
     """Real commands: a training with its evaluation, and a clustering; then the same ones in the other place."""
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/4.1"])  # a report of a moment
     old, new = tmp_path / "first très long", tmp_path / "second"
     shutil.copytree(trained_results, old)
     lines = [item.replace("=", ": ", 1) for item in [*tiny_arguments, "strategy=simpleshot"]]
