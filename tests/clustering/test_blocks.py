@@ -121,7 +121,7 @@ def test_a_sample_of_too_few_distinct_rows_is_left_for_all(client: Any, monkeypa
     X = np.repeat([[0.0, 0.0], [9.0, 0.0]], 40, axis=0)
     X[3] = 0, 9
     X[60] = 9, 9
-    settings: dict[str, Any] = {**BRIEF, "bandwidth": 1.0, "weight": 0.01, "warm_up": 0, "n_init": 2}
+    settings: dict[str, Any] = {**BRIEF, "bandwidth": 1.0, "weight": 0.01, "prototypes": "mean", "n_init": 2}
     model = SLK(4, **settings).fit(cut(X, 2), graph=sparse.csr_array((80, 80)))
     assert len(set(np.asarray(model.labels_))) == 4
     assert len(model.start_objectives_) == 2
@@ -129,9 +129,9 @@ def test_a_sample_of_too_few_distinct_rows_is_left_for_all(client: Any, monkeypa
 
 @pytest.mark.parametrize("path", [None, [2.0]])
 def test_k_modes(client: Any, path: Any) -> None:
-    X = points()
-    settings: dict[str, Any] = {"n_init": 2, "max_iter": 2, "random_state": 0, "bandwidth_path": path}
-    settings["bandwidth"] = "estimate" if path else 2.0
+    X = points(count=40)  # modes of few points settle in few steps, each of which is a round of tasks
+    settings: dict[str, Any] = {"n_init": 1 if path else 2, "max_iter": 2, "random_state": 0, "bandwidth_path": path}
+    settings["bandwidth"] = "estimate" if path else 8.0
     found, expected = GaussianKModes(4, **settings).fit(cut(X, 3)), GaussianKModes(4, **settings).fit(X)
     np.testing.assert_array_equal(np.asarray(found.labels_), expected.labels_)
     np.testing.assert_array_equal(found.predict(X), expected.predict(X))
@@ -196,7 +196,7 @@ def test_a_worker_is_killed_in_the_middle(client: Any, monkeypatch: pytest.Monke
 
 
 def test_new_points(client: Any) -> None:
-    X = points()
+    X = points(count=40)
     model = SLK(4, **BRIEF).fit(cut(X, 2))
     expected = SLK(4, **BRIEF).fit(X)
     np.testing.assert_array_equal(model.predict(X, by="prototypes"), expected.predict(X, by="prototypes"))

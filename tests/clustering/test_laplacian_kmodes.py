@@ -85,7 +85,7 @@ def test_the_bound_of_the_laplacians_eigenvalues(seed: int, points: int) -> None
     assert Smoothness(given_graph(W, points), 1.0).largest() >= largest - 1e-9
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=4)
 @given(seed=st.integers(0, 10_000), weight=st.floats(0.01, 20), k=st.integers(1, 40))
 def test_the_objective_never_rises(seed: int, weight: float, k: int) -> None:
     X = np.random.default_rng(seed).normal(size=(30, 3))

@@ -24,14 +24,16 @@ def alone(estimator: Any, seeds: Any, grid: Any, **options: Any) -> list[Any]:
 
 
 @pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct", "medoid"])
-@pytest.mark.parametrize("together", [1 << 24, 2 * len(X) * 4])
-@pytest.mark.parametrize("starts", [{"n_init": 1}, {"n_init": 3}, {"n_init": 2, "weight_path": [0.5]}])
+@pytest.mark.parametrize(
+    ("starts", "together"),
+    [({"n_init": 1}, 1 << 24), ({"n_init": 3}, 2 * len(X) * 4), ({"n_init": 2, "weight_path": [0.5]}, 1 << 24)],
+)
 def test_each_of_several_trials_is_a_fit_of_its_own(
-    rule: Any, together: int, starts: Any, monkeypatch: pytest.MonkeyPatch
+    rule: Any, starts: Any, together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clustering.slk, "TOGETHER", together)
     estimator = SLK(4, prototypes=rule, **starts)
-    seeds = (0, 1, 2)
+    seeds = (0, 1)
     for model, expected in zip(
         fit_trials(estimator, X, seeds=seeds, grid=GRID), alone(estimator, seeds, GRID), strict=True
     ):

@@ -46,7 +46,7 @@ def test_it_solves_the_convex_programme(low: float, high: float, labelled: int) 
     assert np.abs(halved - expected).max() > 1e-2
 
 
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(seed=SEEDS, labelled=st.integers(0, 6), wide=st.booleans())
 def test_it_ends_where_the_algorithm_of_the_paper_does(seed: int, labelled: int, wide: bool) -> None:
     A, known = draw(seed, labelled=labelled)

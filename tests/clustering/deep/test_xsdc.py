@@ -40,7 +40,7 @@ def small(**kwargs: Any) -> XSDC:
 @pytest.mark.filterwarnings("ignore:y is ignored")
 def test_scikit_learns_contract_with_another_network() -> None:
     """That with its defaults is in test_estimators.py, as of every method."""
-    check_estimator(XSDC(n_clusters=3, representation="kernel", n_features=4, steps=10))
+    check_estimator(XSDC(n_clusters=3, representation="kernel", n_features=4, rounds=3, steps=4))
 
 
 @pytest.mark.parametrize("each", [0, 2, 50])
