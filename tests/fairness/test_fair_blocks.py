@@ -23,9 +23,9 @@ quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarnin
 BRIEF: dict[str, Any] = {
     "fairness_weight": 40.0,
     "n_init": 1,
-    "rungs": 1,
-    "max_iter": 3,
-    "max_sweeps": 8,
+    "rungs": 0,
+    "max_iter": 2,
+    "max_sweeps": 4,
     "random_state": 0,
 }
 
@@ -122,7 +122,8 @@ def test_clusters_that_empty_begin_again(client):
 @pytest.mark.slow
 def test_a_worker_is_killed_in_the_middle(client, monkeypatch):
     X, groups = points()
-    expected = FairKMedian(3, **BRIEF).fit(X, sensitive_features=groups)
+    longer = {**BRIEF, "rungs": 1, "max_iter": 3, "max_sweeps": 8}
+    expected = FairKMedian(3, **longer).fit(X, sensitive_features=groups)
     gather, calls = Cluster.gather, 0
 
     def gather_and_kill(self, futures):
@@ -134,7 +135,7 @@ def test_a_worker_is_killed_in_the_middle(client, monkeypatch):
 
     monkeypatch.setattr(Cluster, "gather", gather_and_kill)
     before = set(client.run(os.getpid).values())
-    found = FairKMedian(3, **BRIEF).fit(cut(X, 3), sensitive_features=groups)
+    found = FairKMedian(3, **longer).fit(cut(X, 3), sensitive_features=groups)
     assert calls > 80
     client.wait_for_workers(2, timeout=300)
     assert len(before & set(client.run(os.getpid).values())) < 2

@@ -25,6 +25,8 @@ from tests.fairness.thesis_sets import draw, synthetic, unequal
 from tests.oracles.fair_clustering import fair_programme
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+# Few rungs, updates and sweeps: what holds at the end of a long fit is tested where it says so.
+BRIEF: dict[str, Any] = {"n_init": 1, "rungs": 1, "max_iter": 6, "max_sweeps": 10, "random_state": 0}
 
 
 @settings(max_examples=30)
@@ -61,7 +63,7 @@ def test_a_weight_of_nothing_changes_no_label():
 def test_the_objective_never_rises(seed, exponent, K, J, dtype, several):
     X, groups = draw(seed, J=J)
     features: Any = {"a": groups, "b": np.arange(len(X)) % 2} if several else groups
-    model = FairKMeans(K, fairness_weight=10.0**exponent, n_init=1, max_iter=6, small_groups="keep", random_state=0)
+    model = FairKMeans(K, fairness_weight=10.0**exponent, small_groups="keep", **BRIEF)
     model.fit(X.astype(dtype), sensitive_features=features)
     size = model.history_[0].objective + 10.0**exponent * 20 * K
     eps = 1e-10 if dtype == "float64" else 1e-5
@@ -73,7 +75,7 @@ def test_the_objective_never_rises(seed, exponent, K, J, dtype, several):
 
 def test_the_default_weight_is_near_the_target():
     X, groups = unequal()
-    model = FairKMeans(3, random_state=0).fit(X, sensitive_features=groups)
+    model = FairKMeans(3, n_init=1, random_state=0).fit(X, sensitive_features=groups)
     assert model.fairness_error_ < 0.05
     assert model.converged_
 
@@ -121,14 +123,12 @@ def test_the_weight_goes_with_the_number_of_points_and_the_square_of_their_scale
 @quiet
 def test_blocks_and_precision_do_not_matter(monkeypatch):
     X, groups = unequal()
-    whole = FairKMeans(3, fairness_weight=30.0, n_init=1, random_state=0).fit(X, sensitive_features=groups)
-    single = FairKMeans(3, fairness_weight=30.0, n_init=1, random_state=0).fit(
-        X.astype("float32"), sensitive_features=groups
-    )
+    whole = FairKMeans(3, fairness_weight=30.0, **BRIEF).fit(X, sensitive_features=groups)
+    single = FairKMeans(3, fairness_weight=30.0, **BRIEF).fit(X.astype("float32"), sensitive_features=groups)
     assert single.cluster_centers_.dtype == np.float32
     assert single.objective_ == pytest.approx(whole.objective_, rel=1e-2)
     monkeypatch.setattr("fairness.points._BLOCK", 60)
-    parts = FairKMeans(3, fairness_weight=30.0, n_init=1, random_state=0).fit(X, sensitive_features=groups)
+    parts = FairKMeans(3, fairness_weight=30.0, **BRIEF).fit(X, sensitive_features=groups)
     np.testing.assert_array_equal(parts.labels_, whole.labels_)
     assert parts.relaxed_objective_ == pytest.approx(whole.relaxed_objective_, rel=1e-6)
 
@@ -145,12 +145,11 @@ def test_a_gpu_does_not_matter():
     assert second.relaxed_objective_ == pytest.approx(first.relaxed_objective_, rel=1e-6)
 
 
+@quiet
 def test_fitted_points_are_predicted_and_others_need_known_groups():
     X, groups = unequal()
     frame = pd.DataFrame({"sex": groups, "age": np.linspace(20, 60, 400)})
-    model = FairKMeans(
-        3, random_state=0, n_init=1, numeric_bins={"age": 2}, target={"sex": {"low": 0.75, "high": 0.25}}
-    )
+    model = FairKMeans(3, numeric_bins={"age": 2}, target={"sex": {"low": 0.75, "high": 0.25}}, **BRIEF)
     model.fit(X, sensitive_features=frame)
     found = model.predict(X, sensitive_features=frame)
     squared = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
@@ -165,7 +164,7 @@ def test_fitted_points_are_predicted_and_others_need_known_groups():
         model.predict(X[:1], sensitive_features=pd.DataFrame({"age": [30.0], "sex": ["other"]}))
     with pytest.raises(InputError, match="fitted with"):
         model.predict(X[:1], sensitive_features=["high"])
-    crossed = FairKMeans(2, n_init=1, intersectional=True, numeric_bins={"age": 2}, random_state=0)
+    crossed = FairKMeans(2, intersectional=True, numeric_bins={"age": 2}, **BRIEF)
     crossed.fit(X, sensitive_features=frame)
     assert crossed.predict(X, sensitive_features=frame).shape == (400,)
 
@@ -174,10 +173,11 @@ def test_fitted_points_are_predicted_and_others_need_known_groups():
 def test_a_path_is_a_fit_at_each_weight_with_the_seeds_of_one():
     X, groups = unequal()
     weights = [60, 0, 5]
-    models = FairKMeans(3, random_state=0).path(pd.DataFrame(X, columns=["a", "b"]), weights, sensitive_features=groups)
+    model = FairKMeans(3, **{**BRIEF, "n_init": 2})
+    models = model.path(pd.DataFrame(X, columns=["a", "b"]), weights, sensitive_features=groups)
     assert [model.fairness_weight for model in models] == weights
     assert list(models[0].feature_names_in_) == ["a", "b"]
-    alone = FairKMeans(3, random_state=0, fairness_weight=0).fit(X, sensitive_features=groups)
+    alone = FairKMeans(3, fairness_weight=0, **{**BRIEF, "n_init": 2}).fit(X, sensitive_features=groups)
     np.testing.assert_array_equal(models[1].labels_, alone.labels_)
     errors = {model.fairness_weight: model.fairness_error_ for model in models}
     assert errors[60] < errors[5] < errors[0]
@@ -187,7 +187,7 @@ def test_a_path_is_a_fit_at_each_weight_with_the_seeds_of_one():
 @quiet
 def test_flow_keeps_the_counts_of_the_assignments():
     X, groups = np.repeat([[0.0], [1.0]], 10, axis=0), np.repeat([0, 1], 10)
-    options = {"fairness_weight": 300.0, "random_state": 0, "n_init": 1}
+    options = {"fairness_weight": 300.0, **BRIEF}
     by_argmax = FairKMeans(2, **options).fit(X, sensitive_features=groups)
     by_flow = FairKMeans(2, rounding="flow", **options).fit(X, sensitive_features=groups)
     assert by_flow.soft_fairness_error_ == by_argmax.soft_fairness_error_ < 0.1
@@ -200,7 +200,7 @@ def test_flow_keeps_the_counts_of_the_assignments():
 def test_the_error_of_certain_assignments_is_that_of_their_labels(kind):
     """Pseudo-counts are the optimiser's alone: of a group that a cluster lacks, both have the same floor."""
     X, groups = synthetic()
-    model = kind(2, fairness_weight=0, random_state=0).fit(X, sensitive_features=groups)
+    model = kind(2, fairness_weight=0, n_init=1, random_state=0).fit(X, sensitive_features=groups)
     assert model.fairness_error_ > 10
     assert model.soft_fairness_error_ == pytest.approx(model.fairness_error_)
     soft = np.array([[0.25, 0.5], [0.25, 1.5]])  # shares of less than a point
@@ -211,7 +211,7 @@ def test_labels_that_flow_leaves_less_fair_are_not_told_to_use_it():
     X, groups = np.repeat([[0.0], [1.0], [2.0]], 4, axis=0), [0, 0, 0, 1] * 3
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        FairKMeans(6, fairness_weight=300.0, rounding="flow", small_groups="keep", random_state=0).fit(
+        FairKMeans(6, fairness_weight=300.0, rounding="flow", small_groups="keep", **BRIEF).fit(
             X + np.linspace(0, 0.1, 12)[:, None], sensitive_features=groups
         )
     texts = [str(one.message) for one in said if "above the assignments" in str(one.message)]
@@ -223,7 +223,7 @@ def test_labels_that_flow_leaves_less_fair_are_not_told_to_use_it():
 def test_labels_that_part_from_the_assignments_are_told():
     X = np.repeat([[0.0], [1.0]], 10, axis=0)
     with pytest.warns(ConvergenceWarning, match="rounding='flow'"):
-        FairKMeans(2, fairness_weight=300.0, random_state=0).fit(X, sensitive_features=[0] * 10 + [1] * 10)
+        FairKMeans(2, fairness_weight=300.0, **BRIEF).fit(X, sensitive_features=[0] * 10 + [1] * 10)
 
 
 @pytest.mark.parametrize(
@@ -262,7 +262,7 @@ def test_weights_that_are_none_are_refused(weights):
 @pytest.mark.parametrize("kind", [FairKMeans, FairKMedian])
 def test_prototypes_of_labels_as_the_public_code_has_them(kind):
     X, groups = unequal()
-    options = {"fairness_weight": 30.0, "n_init": 1, "random_state": 0, "tol": 1e-9}
+    options = {"fairness_weight": 30.0, **BRIEF, "max_iter": 30, "tol": 1e-9}
     soft, hard = (kind(3, prototypes=how, **options).fit(X, sensitive_features=groups) for how in ("soft", "hard"))
     if kind is FairKMeans:
         means = np.stack([X[hard.labels_ == k].mean(axis=0) for k in range(3)])
@@ -281,7 +281,7 @@ def test_clusters_that_lose_their_points_begin_again_where_that_lowers_the_objec
     penalty, centres = Penalty.of(groups, 1.0), torch.tensor([[-3.0], [5.0], [50.0]], dtype=torch.float64)
     logs = points.begin(torch.from_numpy(np.repeat([0, 0, 1], 20)), 0.0)
     climb = _Climb(points, Means(), penalty, Course(), centres, logs)
-    climb.reach(weight, 20, 30)
+    climb.reach(weight, 10, 15)
     E = np.array([step.objective for step in climb.history])
     assert (np.diff(E) <= 1e-9 * (E[0] + weight)).all()
     found = len(torch.unique(points.labels(climb.logs)))
@@ -294,7 +294,7 @@ def test_a_group_of_one_percent_at_any_weight(dtype):
     """Counts of nearly nothing overflow no logarithm, and rows add up to what there is."""
     drawn = np.random.default_rng(0)
     X, groups = drawn.normal(size=(1000, 3)).astype(dtype), np.r_[np.zeros(10), np.ones(990)]
-    model = FairKMeans(20, n_init=1, max_iter=2, max_sweeps=10, random_state=0, small_groups="keep")
+    model = FairKMeans(20, small_groups="keep", **{**BRIEF, "max_iter": 2})
     for found in model.path(X, [1e-8, 1e-3, 1.0, 1e3, 1e6], sensitive_features=groups):
         assert np.isfinite([step.objective for step in found.history_]).all()
         assert np.isfinite(found.group_prices_).all()

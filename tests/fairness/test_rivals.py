@@ -50,7 +50,7 @@ def test_what_is_reported_is_of_the_labels(name):
 
 
 @pytest.mark.parametrize("name", RIVALS)
-@settings(max_examples=5)
+@settings(max_examples=2)
 @given(st.integers(0, 1000))
 def test_names_of_groups_change_nothing(name, seed):
     X, sensitive = blobs(seed)

@@ -45,10 +45,10 @@ def overlapping(count=1200):
 @pytest.mark.parametrize("method", [FairKMeans, FairKMedian])
 def test_all_points_end_where_they_would_without_a_sample(samples_are_small, monkeypatch, method):
     X, groups = overlapping()
-    weights = [0.0, 30.0, 300.0]
-    sampled = method(4, random_state=0, tol=1e-7).path(X, weights, sensitive_features=groups)
+    weights, options = [0.0, 100.0], {"n_init": 2, "rungs": 2, "tol": 1e-7, "random_state": 0}
+    sampled = method(4, **options).path(X, weights, sensitive_features=groups)
     monkeypatch.setattr("fairness.starts._SAMPLE", 10_000)
-    whole = method(4, random_state=0, tol=1e-7).path(X, weights, sensitive_features=groups)
+    whole = method(4, **options).path(X, weights, sensitive_features=groups)
     for ours, theirs in zip(sampled, whole, strict=True):
         assert ours.fairness_weight_ == theirs.fairness_weight_
         assert ours.relaxed_objective_ == pytest.approx(theirs.relaxed_objective_, rel=1e-3)

@@ -56,9 +56,10 @@ def test_the_curve_of_error_and_objective(name):
 
 
 @quiet
-@pytest.mark.parametrize(("made", "fair"), [(synthetic, 1.0), (unequal, 1 / 3)])
-@pytest.mark.parametrize(("kind", "share"), [(FairKMeans, 0.9), (FairKMedian, 0.8)])
-def test_a_large_weight_is_fair(made, fair, kind, share):
+@pytest.mark.parametrize(
+    ("kind", "share", "made", "fair"), [(FairKMeans, 0.9, synthetic, 1.0), (FairKMedian, 0.8, unequal, 1 / 3)]
+)
+def test_a_large_weight_is_fair(kind, share, made, fair):
     X, groups = made()
     model = kind(2, normalize="l2", n_init=1, max_iter=20, random_state=0)
     none, large = model.path(X, [0, 5000], sensitive_features=groups)

@@ -57,7 +57,8 @@ def test_default_weights_fit_the_units_of_the_points():
     generator = np.random.default_rng(0)
     X, groups = generator.normal(size=(60, 2)) + 5, generator.integers(0, 2, 60)
     plain, far = (
-        FairKMeans(2, n_init=1, random_state=0).path(scale * X, sensitive_features=groups) for scale in (1, 10)
+        FairKMeans(2, n_init=1, rungs=0, max_iter=3, random_state=0).path(scale * X, sensitive_features=groups)
+        for scale in (1, 10)
     )
     weights = np.array([model.fairness_weight for model in plain])
     assert weights == pytest.approx(np.array(GRID) * ((X - X.mean(axis=0)) ** 2).sum() / 2)
@@ -69,7 +70,8 @@ def test_default_weights_fit_the_units_of_the_points():
 
 
 @pytest.mark.parametrize(
-    ("method", "stages"), [(FairKMeans(2, n_init=2, random_state=0), 6), (FairNcut(2, n_init=2), 3)]
+    ("method", "stages"),
+    [(FairKMeans(2, rungs=0, max_iter=3, n_init=2), 6), (FairNcut(2, rungs=0, max_iter=3, n_init=2), 3)],
 )
 def test_a_path_tells_how_far_it_is(method, stages):
     generator, told = np.random.default_rng(0), []

@@ -1,5 +1,7 @@
 """fairness_weight="auto": the least weight that reaches a goal, what is refused, what is warned of."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,6 +15,7 @@ from fairness.weight_search import Ended, Goal
 from tests.fairness.thesis_sets import draw, unequal
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+BRIEF: dict[str, Any] = {"n_init": 1, "rungs": 1, "max_iter": 5, "max_sweeps": 10, "random_state": 0}
 GROUPS = np.repeat([0, 1], 50)
 
 
@@ -78,7 +81,7 @@ def test_what_is_nearest_where_nothing_reaches_it():
 )
 def test_labels_reach_the_goal_and_a_path_there_does_so_at_about_that_weight(kind, goal):
     X, groups = unequal()
-    model = kind(2, fairness_weight="auto", random_state=0, n_init=1, max_iter=60, **goal)
+    model = kind(2, fairness_weight="auto", random_state=0, n_init=1, rungs=1, max_iter=15, **goal)
     model.fit(X, sensitive_features=groups)
     assert model.fairness_error_ <= goal.get("max_error", np.inf)
     assert model.balance_min_ >= goal.get("min_balance", 0)
@@ -105,7 +108,7 @@ def test_a_goal_that_the_unfair_clustering_reaches_is_free():
 @quiet
 def test_of_the_starts_that_reach_it_the_least_weight_is_taken():
     X, groups = draw(0, 60)
-    options = {"fairness_weight": "auto", "max_error": 0.1, "random_state": 0}
+    options = {"fairness_weight": "auto", "max_error": 0.1, "rungs": 1, "max_iter": 10, "random_state": 0}
     one, some = (FairKMeans(3, n_init=starts, **options).fit(X, sensitive_features=groups) for starts in (1, 3))
     assert some.fairness_error_ <= 0.1
     reached = [trial for trial in some.weight_path_ if trial.reached]
@@ -128,7 +131,7 @@ def test_of_starts_at_one_weight_the_cheapest_is_taken():
 @pytest.mark.filterwarnings("ignore:the labels' fairness error")
 def test_a_goal_that_no_weight_reaches_is_told():
     X, groups = np.repeat([[0.0], [1.0]], 10, axis=0), np.repeat([0, 1], 10)
-    options = {"fairness_weight": "auto", "min_balance": 0.9, "random_state": 0, "n_init": 1}
+    options = {"fairness_weight": "auto", "min_balance": 0.9, **BRIEF}
     with pytest.warns(ConvergenceWarning, match=r"min_balance=0\.9: .*rounding='flow'$"):
         FairKMeans(2, **options).fit(X, sensitive_features=groups)
     unfair = (Ended(weight, labelled(0), weight, weight) for weight in (0.0,))
@@ -164,7 +167,7 @@ def test_goals_that_cannot_be(kind, options, words):
 @quiet
 def test_a_path_needs_no_goal():
     X, groups = draw(1, 40)
-    model = FairKMeans(3, fairness_weight="auto", max_error=0.1, random_state=0, n_init=1)
+    model = FairKMeans(3, fairness_weight="auto", max_error=0.1, **BRIEF)
     [at] = model.path(X, [2], sensitive_features=groups)
     assert (at.fairness_weight, at.max_error) == (2, None)
     at.fit(X, sensitive_features=groups)
@@ -175,7 +178,7 @@ def test_of_many_points_all_reach_the_goal_not_a_sample_alone(monkeypatch):
     monkeypatch.setattr("fairness.starts._SAMPLE", 60)
     monkeypatch.setattr("fairness.starts._MEMBERS", 1)
     X, groups = unequal()
-    model = FairKMeans(2, fairness_weight="auto", max_error=0.02, random_state=0, n_init=2)
+    model = FairKMeans(2, fairness_weight="auto", max_error=0.02, **{**BRIEF, "n_init": 2})
     model.fit(X, sensitive_features=groups)
     assert model.fairness_error_ <= 0.02
     assert model.fairness_weight_ > 0
