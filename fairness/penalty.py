@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -61,13 +62,16 @@ class Penalty:
 
     def at(self, counts: Tensor) -> Reading:
         """The term at counts (C, K) of the cells in the clusters."""
-        mu = self.target[:, None]
-        by_group = self.membership.mT @ counts + mu * self.pseudo_count
-        total = counts.sum(dim=0) + self.pseudo_count
-        # As one logarithm, which is 0 to the last digit where a cluster has the target proportions.
-        value = -(mu * (by_group / (mu * total)).log()).sum()
-        size = (mu * by_group.log().abs()).sum() + self.attributes * total.log().abs().sum()
-        pulls = mu / by_group
-        prices = self.weight * (1 / total - pulls)
-        units = self.weight * (self.membership @ pulls.amax(dim=1))
-        return Reading(self.weight * value, self.weight * size, prices, self.membership @ prices, units)
+        # By numpy, whose operations on so few numbers take a fraction of torch's.
+        mu, membership, n = self.target.numpy()[:, None], self.membership.numpy(), counts.numpy()
+        with np.errstate(all="ignore"):  # a step that overflows is rejected by its value
+            by_group = membership.T @ n + mu * self.pseudo_count
+            total = n.sum(axis=0) + self.pseudo_count
+            # As one logarithm, which is 0 to the last digit where a cluster has the target proportions.
+            value = -(mu * np.log(by_group / (mu * total))).sum()
+            size = (mu * np.abs(np.log(by_group))).sum() + self.attributes * np.abs(np.log(total)).sum()
+            pulls = mu / by_group
+            prices = self.weight * (1 / total - pulls)
+            units = self.weight * (membership @ pulls.max(axis=1))
+            parts = (self.weight * value, self.weight * size, prices, membership @ prices, units)
+        return Reading(*map(torch.as_tensor, parts))

@@ -75,6 +75,7 @@ class Points:
             for cell in range(cells)
             for first in range(ends[cell], ends[cell + 1], at_once)
         ]
+        self._cell_of_block = torch.tensor([block.cell for block in self.blocks], device=rows.device)
 
     @property
     def nbytes(self) -> int:
@@ -97,7 +98,7 @@ class Points:
         scales, shifts = scale.tolist(), shift.to(self.rows)[:, :, None]
         paid = None if prices is None else prices.to(self.rows)[:, :, None]
 
-        def swept(i: int, spare: Tensor, other: Tensor) -> tuple[Tensor, ...]:
+        def swept(i: int, spare: Tensor, other: Tensor) -> Tensor:
             cell, (a, lowest) = self.blocks[i].cell, self._costs(self.blocks[i], cost, spare)
             least = lowest.new_zeros(())
             if paid is not None:
@@ -106,12 +107,12 @@ class Points:
             log_norms = highest.add_(norm.log()).sum()
             share = norm.reciprocal_()  # of s, which is not divided: one pass less
             counts = s @ share
-            return counts, lowest.sum(), (s.mul_(a) @ share).sum(), log_norms, least
+            # One row for all sums: of few points, a sweep takes as long as its operations are many.
+            return torch.cat((counts, torch.stack((lowest.sum(), (s.mul_(a) @ share).sum(), log_norms, least))))
 
-        cells = torch.tensor([block.cell for block in self.blocks], device=self.rows.device)
-        parts = zip(*(found for _, found in self._each(swept)), strict=True)
-        found = (torch.stack(part).double() for part in parts)
-        return Totals(*(part.new_zeros(self.cells, *part.shape[1:]).index_add_(0, cells, part).cpu() for part in found))
+        parts = torch.stack([found for _, found in self._each(swept)]).double()
+        sums = parts.new_zeros(self.cells, parts.shape[1]).index_add_(0, self._cell_of_block, parts).cpu()
+        return Totals(sums[:, : self.clusters], *sums[:, self.clusters :].unbind(dim=1))
 
     def take(self, logs: list[Tensor], cost: Cost, scale: Tensor, shift: Tensor) -> tuple[list[Tensor], Moments]:
         """S at T and B, floored, as the new S0, written over the old one; its moments."""

@@ -117,7 +117,7 @@ def test_objective_and_sums_are_those_of_a_loop(seed, weight):
     np.testing.assert_allclose(S.sum(axis=1), 1, atol=1e-12)
 
 
-@pytest.mark.parametrize("weight", [1.0, 40.0])
+@pytest.mark.parametrize("weight", [1.0, pytest.param(40.0, marks=pytest.mark.slow)])
 def test_it_ends_where_the_jensen_majoriser_ends(weight):
     points, logs, groups, costs, penalty = problem(1, 30, 3, 2, weight)
     S = jensen(assignments(points, logs).numpy(), costs.T.numpy(), groups.cells, weight, 1e-3, 600)

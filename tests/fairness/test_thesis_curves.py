@@ -42,7 +42,9 @@ SETS = {"synthetic": synthetic, "unequal": unequal}
 
 
 @quiet
-@pytest.mark.parametrize("name", CURVES)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "K-median, synthetic")) for name in CURVES]
+)
 def test_the_curve_of_error_and_objective(name):
     method, made = name.split(", ")
     kind, options = METHODS[method]
@@ -86,6 +88,7 @@ def test_the_printed_rows(made, weight, error, balance, objective):
 
 
 @quiet
+@pytest.mark.slow
 def test_the_foot_of_the_curve_where_one_point_is_the_error():
     """At weight 1 one cluster has a single point of the rarer group, which is in it only where S has converged."""
     X, groups = unequal()

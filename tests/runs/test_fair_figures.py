@@ -11,7 +11,7 @@ from runs.config import FairConfig, parse
 from runs.fairness_stage import fair_clustering, points_of
 from runs.figures import fair_convergence, fair_partitions, fair_trade_off
 
-SMALL = ["dataset=synthetic", "fairness_weight=0,10,500", "n_init=1", "max_iter=20"]
+SMALL = ["dataset=synthetic", "fairness_weight=0,10,500", "n_init=1", "rungs=0", "max_iter=10"]
 
 
 @pytest.fixture
@@ -84,7 +84,15 @@ def test_of_a_long_path_some_weights_are_drawn():
 
 
 def test_the_verb_runs_what_is_missing_and_reuses_it(store, capsys):
-    ask = ["figure", "thesis/3.3", "fairness_weight=0,500", "n_init=1", f"results={store.root}"]
+    ask = [
+        "figure",
+        "thesis/3.3",
+        "fairness_weight=0,500",
+        "n_init=1",
+        "rungs=0",
+        "max_iter=5",
+        f"results={store.root}",
+    ]
     assert main(ask) == 2
     assert "--run-missing" in capsys.readouterr().err
     assert main([*ask, "--run-missing", "-y", "--json"]) == 0

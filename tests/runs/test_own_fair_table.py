@@ -11,7 +11,8 @@ from fairness.metrics import fairness_error
 from runs.cli import main
 from tests.runs.pages import text
 
-WEIGHTS = "fairness_weight=0,30,1000"
+BRIEF = ("rungs=1", "max_iter=8", "max_sweeps=15")
+WEIGHTS = ("fairness_weight=0,30,1000", *BRIEF)
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def fair(people, store, capsys):
 
 
 def test_the_same_rows_come_out_with_clusters_and_a_page(fair, people, tmp_path):
-    settings = ("columns=income,age", "n_clusters=2", WEIGHTS, f"output={tmp_path / 'out.csv'}")
+    settings = ("columns=income,age", "n_clusters=2", *WEIGHTS, f"output={tmp_path / 'out.csv'}")
     code, seen = fair(*settings)
     assert code == 0, seen.err
     before, after = (pd.read_csv(path, dtype={"who": str}) for path in (people, tmp_path / "out.csv"))
@@ -57,7 +58,7 @@ def test_the_same_rows_come_out_with_clusters_and_a_page(fair, people, tmp_path)
 def test_shares_of_numbers_need_their_names(fair, tmp_path):
     path = tmp_path / "ages.csv"
     path.write_text("a,b,age\n" + "".join(f"{i % 7},{i % 5},{10 if i % 3 else 2}\n" for i in range(60)))
-    asked = ("sensitive=age", "columns=a,b", "n_clusters=2", "fairness_weight=10", "--json")
+    asked = ("sensitive=age", "columns=a,b", "n_clusters=2", "fairness_weight=10", *BRIEF, "--json")
     code, seen = fair(*asked, "target=[0.5, 0.5]", path=path)
     assert code == 2
     assert "say which share is of which group of 'age', as 'target=[2: 0.5, 10: 0.5]'" in seen.err
@@ -78,7 +79,7 @@ def test_a_page_of_somebody_else_is_not_written_over(fair, tmp_path):
 
 
 def test_one_weight_is_what_the_rows_come_with(fair, store):
-    code, seen = fair("n_clusters=2", "columns=income,age", "fairness_weight=1e-6", "--json")
+    code, seen = fair("n_clusters=2", "columns=income,age", "fairness_weight=1e-6", *BRIEF, "--json")
     assert code == 0, seen.err
     (record,) = json.loads(seen.out)
     assert [point["fairness_weight"] for point in record["weights"]] == [0, 1e-6]
@@ -96,12 +97,12 @@ def test_a_method_without_a_weight_is_held_against_the_unfair_one(fair, store):
 
 
 def test_combinations_and_shares_that_were_asked_for(fair, store):
-    several = ("n_clusters=2", "columns=income,age", "sensitive=sex,member", WEIGHTS, "--json")
+    several = ("n_clusters=2", "columns=income,age", "sensitive=sex,member", *WEIGHTS, "--json")
     code, seen = fair(*several, "intersectional=true")
     assert code == 0, seen.err
     page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
     assert "17 have sex / member = Female / 0" in page
-    code, seen = fair("n_clusters=2", "columns=income", "target=[Male: 0.5, Female: 0.5]", WEIGHTS, "--json")
+    code, seen = fair("n_clusters=2", "columns=income", "target=[Male: 0.5, Female: 0.5]", *WEIGHTS, "--json")
     assert code == 0, seen.err
     page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
     assert "Asked for was, of 100 rows of a cluster: 50 have sex = Female , 50 sex = Male ." in page
@@ -150,7 +151,7 @@ def test_a_method_that_knows_of_no_groups_is_not_said_to_be_fair(fair, store):
 
 
 def test_what_to_type_next_writes_to_files_of_its_own(fair, tmp_path):
-    code, seen = fair("n_clusters=2", "columns=income,age", WEIGHTS, f"output={tmp_path / 'out.csv.gz'}")
+    code, seen = fair("n_clusters=2", "columns=income,age", *WEIGHTS, f"output={tmp_path / 'out.csv.gz'}")
     assert code == 0, seen.err
     page = text((tmp_path / "out.html").read_text())
     advised = re.findall(r"(?:fairness|farther): (transduce fair .*?) fairness_weight=(\S+) output=(\S+)", page)
