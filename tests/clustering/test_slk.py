@@ -256,11 +256,11 @@ def test_empty_clusters_are_left_out_on_demand() -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_movements_of_the_modes(rule: Any) -> None:
     X = np.random.default_rng(0).normal(size=(60, 3))
-    options: dict[str, Any] = {"prototypes": rule, "weight": 0.1, "tol": 0, "init": X[[3, 17, 40]]}
+    options: dict[str, Any] = {"prototypes": rule, "weight": 0.1, "tol": 0, "warm_up": 0, "init": X[[3, 17, 40]]}
     fits = [SLK(3, max_iter=updates, **options).fit(X) for updates in range(1, 8)]
     centres = np.stack([model.cluster_centers_ for model in fits])
     moved = fits[-1].mode_movements_[: len(fits) - 1]
-    if rule in ("mean", "mean_shift"):
+    if rule != "byproduct":  # which ends where it began, here
         assert moved.max() > 0
     np.testing.assert_allclose(np.linalg.norm(np.diff(centres, axis=0), axis=2)[: len(moved)], moved, atol=1e-12)
 
