@@ -170,8 +170,6 @@ class EvaluateConfig(TrainConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "audit", tuple(sorted(set(self.audit))))  # they are a set
-        if self.task_seed == self.seed:
-            object.__setattr__(self, "task_seed", None)
         if self.features is not None and self.target.name != SAME:
             raise InputError(
                 f"target={self.target.name} is for images, and with features= there are none; leave one of the two out"
@@ -195,7 +193,7 @@ class EvaluateConfig(TrainConfig):
                 kept[f"sampler.{field}"] = content(f"sampler.{field}", self.sampler.options[field], "a file of tasks")
         kept["tasks"] = self.count()
         del kept["tuning"]
-        if self.task_seed is None:
+        if self.seed_of_tasks == self.seed:
             del kept["task_seed"]
         if self.crop_pct is None:
             del kept["crop_pct"]  # of whole pictures, as before there was a choice

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from clustering.errors import InputError
 from runs.passwords import without_passwords
+from runs.relocation import relocated
 
 if TYPE_CHECKING:
     from runs.tracking import Tracker
@@ -118,8 +119,11 @@ def opened(tracker: "Tracker") -> Iterator[sqlite3.Connection]:
         with closing(sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)) as connection:
             connection.execute("pragma query_only = on")
             connection.execute("select version_num from alembic_version").fetchone()
-            assert tracker.settled
-            yield connection
+            if not tracker.moved:
+                yield connection
+                return
+            with closing(relocated(connection, tracker)) as copy:
+                yield copy
     except sqlite3.Error as error:
         if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
             raise InputError(f"{database}: another process keeps writing ({error}); give the command again") from error

@@ -1,7 +1,8 @@
 """A results folder that was moved or copied: MLflow has the places of artefacts as absolute addresses, and they are
-brought up to date before anything is read."""
+brought up to date before anything is read: in the database, or where it cannot be written in a copy of it in memory."""
 
 import sqlite3
+from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,30 +15,51 @@ if TYPE_CHECKING:
     from runs.tracking import Tracker
 
 PATIENCE = 60.0  # seconds of waiting for a process that writes to the database
+UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # the latter of the journal beside it
 
 
-def relocate(tracker: "Tracker") -> None:
+def relocate(tracker: "Tracker") -> dict[str, str]:
     """Bring the places of the record in a results folder up to date, where they are those of another folder.
 
     What stayed in the other folder keeps its place.
 
+    Returns:
+        Addresses of other folders of artefacts, by experiment, that the record still has since it cannot be written.
+
     Raises:
         InputError: a process uses the folder by its other name.
-        sqlite3.Error: it is no record of runs, or cannot be written.
+        sqlite3.Error: it is no record of runs.
     """
     database, artifacts = tracker.store.database, tracker.store.artifacts
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=rw", timeout=PATIENCE, uri=True)) as connection:
         moved = _moved(connection, artifacts)
         if not moved:
-            return
-        for base in dict.fromkeys(moved.values()):
-            _check(connection, base, tracker)
-        with connection:  # all of it, or nothing
-            connection.execute("begin immediate")
-            for name, base in moved.items():
-                _rewrite(connection, name, base, tracker)
-    before = " and ".join(str(_folder(base).parent) for base in dict.fromkeys(moved.values()))
-    tracker.say(f"{tracker.store.root} was moved or copied from {before}: the record has its new place now")
+            return {}
+        bases = dict.fromkeys(moved.values())
+        said = (
+            f"{tracker.store.root} was moved or copied from {' and '.join(str(_folder(base).parent) for base in bases)}"
+        )
+        try:
+            with connection:  # all of it, or nothing
+                connection.execute("begin immediate")
+                _rewrite(connection, moved, tracker)
+                for base in bases:
+                    _check(connection, base, tracker)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in UNWRITABLE:
+                raise
+            tracker.say(f"{said}, and its record cannot be written: it is only read")
+            return moved
+    tracker.say(f"{said}: the record has its new place now")
+    return {}
+
+
+def relocated(connection: sqlite3.Connection, tracker: "Tracker") -> sqlite3.Connection:
+    """A copy in memory of a record that cannot be written, with the places of this folder."""
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    connection.backup(copy)
+    _rewrite(copy, tracker.moved, tracker)
+    return copy
 
 
 def _moved(connection: sqlite3.Connection, artifacts: Path) -> dict[str, str]:
@@ -71,20 +93,21 @@ def _check(connection: sqlite3.Connection, base: str, tracker: "Tracker") -> Non
                 )
 
 
-def _rewrite(connection: sqlite3.Connection, name: str, base: str, tracker: "Tracker") -> None:
-    new = (tracker.store.artifacts / name).as_uri()
-    old = base + new.removeprefix(tracker.store.artifacts.as_uri())
-    connection.execute("update experiments set artifact_location = ? where name = ?", (new, name))
-    connection.execute(
-        "update runs set artifact_uri = ? || substr(artifact_uri, ?) where substr(artifact_uri, 1, ?) = ?",
-        (new, len(old) + 1, len(old) + 1, old + "/"),
-    )
-    # Else runs that were under way in the old place would be taken for those of another machine, and never marked.
-    folder = f":{_folder(base).parent}"
-    connection.execute(
-        "update tags set value = ? where key = 'origin' and substr(value, ?) = ?",
-        (tracker.origin, -len(folder), folder),
-    )
+def _rewrite(connection: sqlite3.Connection, moved: Mapping[str, str], tracker: "Tracker") -> None:
+    for name, base in moved.items():
+        new = (tracker.store.artifacts / name).as_uri()
+        old = base + new.removeprefix(tracker.store.artifacts.as_uri())
+        connection.execute("update experiments set artifact_location = ? where name = ?", (new, name))
+        connection.execute(
+            "update runs set artifact_uri = ? || substr(artifact_uri, ?) where substr(artifact_uri, 1, ?) = ?",
+            (new, len(old) + 1, len(old) + 1, old + "/"),
+        )
+        # Else runs that were under way in the old place would be taken for those of another machine, never marked.
+        folder = f":{_folder(base).parent}"
+        connection.execute(
+            "update tags set value = ? where key = 'origin' and substr(value, ?) = ?",
+            (tracker.origin, -len(folder), folder),
+        )
 
 
 def _folder(address: str) -> Path:

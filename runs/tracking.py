@@ -89,11 +89,9 @@ class Tracker:
         return f"{socket.gethostname()}:{self.store.root}"
 
     @functools.cached_property
-    def settled(self) -> bool:
-        """True once the record knows that it is in this folder, which may have been moved."""
-        if self.own:
-            relocate(self)
-        return True
+    def moved(self) -> dict[str, str]:
+        """Old places of artefacts that the record still has since it cannot be written; see `runs.relocation`."""
+        return relocate(self) if self.own else {}
 
     def exists(self) -> bool:
         """Whether there is a record to read. False means that no run was ever made; nothing is created."""

@@ -53,7 +53,8 @@ class Record:
                 self._clusterings.add(run)
                 continue
             keys = _of_run(run)
-            self._by_keys.setdefault(_signature(keys), []).append(run)
+            for series in _in_series(keys, run.params.get("seed", "")):
+                self._by_keys.setdefault(_signature(series), []).append(run)
             self._alike.setdefault(_kind(keys), []).append((keys, run))
 
     @classmethod
@@ -215,6 +216,14 @@ def _of_config(config: EvaluateConfig) -> dict[str, str]:
     tuning = config.tuning if config.tuned else None
     known = {"tuning": tuning, "checkpoint": config.weights, "features": features}
     return _kept({**config.flat(), **_BY_CONTENT, **known})
+
+
+def _in_series(keys: dict[str, str], seed: str) -> list[dict[str, str]]:
+    """The keys of a run; where its tasks are those of its seed, both as a run of a series in which each seed has tasks
+    of its own, and as one of the series of this `task_seed`."""
+    if keys.get("task_seed", seed) != seed:
+        return [keys]
+    return [{name: value for name, value in keys.items() if name != "task_seed"}, keys | {"task_seed": seed}]
 
 
 _BY_CONTENT = {"checkpoint": None, "pretrained": None}  # which weights, wherever their file lies

@@ -64,6 +64,11 @@ def test_tasks_of_another_benchmark_are_shared_by_networks_of_several():
     assert home.name != abroad.name
 
 
+def test_a_seed_of_the_tasks_that_is_one_of_the_seeds_leaves_the_series_whole():
+    (setting,) = of("strategy=simpleshot,laplacianshot", "seed=0,1,2", "task_seed=1")
+    assert setting.seeds == (0, 1, 2)
+
+
 def test_a_preset_and_its_values_are_one_strategy():
     typed = ["strategy=laplacianshot_as_published,simpleshot", "device=cpu,auto"]
     (setting,) = of(*typed)

@@ -1,7 +1,11 @@
 """Results folders that were moved or copied: what is finished is used again, and its files are found."""
 
+import functools
 import json
 import shutil
+import sqlite3
+import subprocess
+import sys
 
 import pytest
 
@@ -80,3 +84,42 @@ def test_a_database_without_its_files_is_read_and_not_written(tracker, store, tm
     with pytest.raises(InputError, match="artefacts") as caught:
         start(Tracker(other))
     assert str(store.artifacts) in str(caught.value)
+
+
+def test_a_copy_that_cannot_be_written_is_read(tracker, store, tmp_path, notes, monkeypatch):
+    done = start(tracker)
+    done.finish()
+    start(tracker, identity="b" * 16)  # under way
+    copy = Store(shutil.copytree(store.root, tmp_path / "copy"))
+    before = copy.database.read_bytes()
+    monkeypatch.setattr(
+        "runs.relocation.sqlite3.connect",
+        functools.partial(connect_read_only, sqlite3.connect),
+    )
+    other = Tracker(copy, say=notes.note)
+    for _ in range(2):
+        (row,) = read_runs(other, "")
+        assert row.run_id == done.run_id
+        assert other.read(row.run_id, "config.yaml", lambda path: path.is_file(), row.artifact_uri)
+        assert row.artifact_uri.startswith(copy.artifacts.as_uri() + "/")
+    (note,) = notes.notes
+    assert "only read" in note
+    assert copy.database.read_bytes() == before
+
+
+def connect_read_only(connect, address, **options):
+    """As SQLite opens a file that cannot be written: no privilege of whoever runs the tests helps."""
+    return connect(address.replace("mode=rw", "mode=ro"), **options)
+
+
+def test_the_record_is_brought_up_to_date_where_assertions_are_off(tracker, store, tmp_path, child_environment):
+    start(tracker).finish()
+    copy = Store(shutil.copytree(store.root, tmp_path / "copy"))
+    code = (
+        "import sys\nfrom runs.record import read_runs\nfrom runs.store import Store\n"
+        "from runs.tracking import Tracker\n"
+        "print(read_runs(Tracker(Store(sys.argv[1])), '')[0].artifact_uri)"
+    )
+    command = [sys.executable, "-O", "-c", code, str(copy.root)]
+    child = subprocess.run(command, env=child_environment, capture_output=True, text=True, check=True)
+    assert child.stdout.startswith(copy.artifacts.as_uri() + "/")

@@ -76,6 +76,27 @@ def test_of_many_runs_left_aside_the_newest_are_named_and_the_others_counted(tra
     assert note.startswith("simpleshot, 1-shot: runs run0 run1 run2 and 97 more left aside, the code has changed")
 
 
+def test_a_run_whose_tasks_are_of_its_seed_belongs_to_both_series(tracker):
+    def runs_of(*keys):
+        configs = parse(EvaluateConfig, ["strategy=simpleshot", *keys])
+        params = [{name: str(value) for name, value in config.flat().items()} for config in configs]
+        return [
+            RunRow(f"run{i}", "", "evaluate/glyphs", 0, None, "FINISHED", of_run, {"accuracy": 0.5}, {"data": "x"}, "")
+            for i, of_run in enumerate(params)
+        ]
+
+    def filling(runs, *keys):
+        (note,) = (
+            Record(runs, tracker).filled(table_of("t", parse(EvaluateConfig, ["strategy=simpleshot", *keys]))).notes
+        )
+        return [word for word in note.split() if word.startswith("run") and word[3:].isdecimal()]
+
+    series = runs_of("seed=0,1,2", "task_seed=1")
+    assert filling(series, "seed=0,1,2", "task_seed=1") == ["run0", "run1", "run2"]
+    assert filling(series, "seed=0,1,2") == ["run1"]
+    assert filling(runs_of("seed=0,1,2"), "seed=0,1,2", "task_seed=1") == ["run1"]
+
+
 def test_the_record_of_another_processor_counts_here(recorded, tracker, grid, monkeypatch):
     """Where the precision of training is left to the processor, it changes the checkpoint, and not what a run is of."""
     elsewhere = not has_fast_bfloat16(resolve_device("auto"))
