@@ -4,6 +4,7 @@
 import functools
 import importlib
 import sys
+import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import metadata
@@ -57,8 +58,10 @@ class Plugins:
         try:
             found = importlib.import_module(module) if not module.endswith(".py") else _from_file(Path(module))
             return getattr(found, attribute)
-        except (ImportError, AttributeError, ValueError) as error:
-            raise InputError(f"{self.kind} {name!r}: cannot import {attribute!r} from {module!r}: {error}") from error
+        except Exception as error:  # a plug-in's code may raise anything
+            raise InputError(
+                f"{self.kind} {name!r}: cannot import {attribute!r} from {module!r}: {_cause(error)}"
+            ) from error
 
     def unknown(self, name: str, known: Iterable[str], key: str = "") -> InputError:
         """For a name that is none of these: the nearest right ones, or how a class of a module is written.
@@ -101,6 +104,18 @@ def _from_file(path: Path) -> ModuleType:
     if Path(getattr(found, "__file__", None) or "").resolve() != place:
         raise InputError(f"{path}: another module is called {place.stem}, too; give the file a name of its own")
     return found
+
+
+def _cause(error: Exception) -> str:
+    """What is wrong with the code of a plug-in, and in which line."""
+    if isinstance(error, InputError):
+        return str(error)
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
+    machinery = (__file__, importlib.__file__)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename not in machinery]
+    own = next((frame for frame in frames if not frame.filename.startswith("<frozen importlib")), None)
+    return f"{f'{own.filename}, line {own.lineno}: ' if own else ''}{type(error).__name__}: {error}"
 
 
 @functools.cache

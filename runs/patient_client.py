@@ -20,6 +20,8 @@ BOUNDS = {
     "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "2",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
 }
+TIMEOUT = "MLFLOW_HTTP_REQUEST_TIMEOUT"
+SLOWEST = 1 << 20  # bytes a second at which a server may put a file where its artefacts are, before it answers
 
 
 class RecordUnreachable(InputError):
@@ -63,6 +65,11 @@ class PatientClient:
 
         return call
 
+    def log_artifact(self, run_id: str, local_path: str, artifact_path: str | None = None) -> None:
+        """As MLflow's, with time for what is in the file."""
+        with self._waiting(), _time_for(os.path.getsize(local_path)):
+            self._client.log_artifact(run_id, local_path, artifact_path)
+
     @contextmanager
     def _waiting(self) -> Iterator[None]:
         if self._gone:
@@ -94,6 +101,19 @@ class PatientClient:
             self._say(f"{self._place} has not answered for {passed:.0f} s: still trying (Ctrl-C ends it)")
 
 
+@contextmanager
+def _time_for(size: int) -> Iterator[None]:
+    """Wait longer for the answer to so many bytes, unless a user has said how long."""
+    if os.environ.get(TIMEOUT) != BOUNDS[TIMEOUT]:
+        yield
+        return
+    os.environ[TIMEOUT] = str(int(BOUNDS[TIMEOUT]) + size // SLOWEST)
+    try:
+        yield
+    finally:
+        os.environ[TIMEOUT] = BOUNDS[TIMEOUT]
+
+
 def _unreachable(place: str, reason: str) -> RecordUnreachable:
     return RecordUnreachable(
         f"{place}: the record of runs cannot be reached ({reason}). What was finished is kept in the results "
@@ -105,7 +125,7 @@ def _reason(error: Exception) -> str | None:
     """Why a record cannot be reached; None of an error that says something else."""
     from mlflow.exceptions import MlflowException, RestException
     from requests.exceptions import RequestException
-    from sqlalchemy.exc import DBAPIError
+    from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
 
     text = without_passwords(" ".join(str(error).split()))
     if isinstance(error, MlflowException):
@@ -118,7 +138,8 @@ def _reason(error: Exception) -> str | None:
         return _short(text) if error.error_code == "TEMPORARILY_UNAVAILABLE" else None
     if isinstance(error, RequestException):
         return _short(text)
-    return _short(text) if isinstance(error, DBAPIError) else None
+    lost = isinstance(error, OperationalError | InterfaceError)  # of the others the connection may be lost, too
+    return _short(text) if lost or (isinstance(error, DBAPIError) and error.connection_invalidated) else None
 
 
 def _refused(error: Any, text: str) -> bool:

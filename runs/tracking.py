@@ -376,7 +376,10 @@ def _git(project: Path, *arguments: str) -> str:
 
 def _answers(uri: str, place: str) -> None:
     """A quick look, before anything is imported, whether a server is there at all."""
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:  # of brackets that hold no address
+        raise InputError(f"{ENVIRONMENT}={place}: {error}; give http://HOST:PORT") from error
     user, _, host = parts.netloc.rpartition("@")
     if host != urlsplit(place).netloc:
         raise InputError(f"{ENVIRONMENT}={place}: write a / ? or # of a user or password as %2F, %3F or %23")

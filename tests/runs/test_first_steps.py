@@ -104,6 +104,21 @@ def test_a_file_that_is_none(own, kind, tmp_path):
         STRATEGIES.load("json.py:SoftMeans")
 
 
+@pytest.mark.parametrize(
+    ("code", "kind", "line"),
+    [
+        ("class X\n", "SyntaxError", 1),
+        ("\nx = nothing\n", "NameError", 2),
+        ("\n\nraise OSError(5, 'x')\n", "OSError", 3),
+    ],
+)
+def test_a_file_whose_code_fails(own, tmp_path, code, kind, line):
+    name = f"fails_{kind.lower()}"
+    (tmp_path / f"{name}.py").write_text(code)
+    with pytest.raises(InputError, match=rf"{name}\.py, line {line}: {kind}"):
+        parse(EvaluateConfig, [f"strategy=./{name}.py:X"])
+
+
 def test_a_seed_of_the_tasks_alone():
     parsed = {
         key: parse(EvaluateConfig, ["strategy=simpleshot", *key.split()])[0]

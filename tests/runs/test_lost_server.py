@@ -7,6 +7,7 @@ import signal
 import numpy as np
 import pytest
 from PIL import Image
+from sqlalchemy import exc
 
 from fsl import evaluation as evaluating
 from runs import patient_client
@@ -145,6 +146,38 @@ def test_the_patience_of_a_user_counts(monkeypatch):
 
     assert MLFLOW_HTTP_REQUEST_TIMEOUT.get() == 77
     assert MLFLOW_HTTP_REQUEST_MAX_RETRIES.get() == int(patient_client.BOUNDS["MLFLOW_HTTP_REQUEST_MAX_RETRIES"])
+
+
+def test_a_large_file_has_time_to_be_sent(tmp_path, monkeypatch, notes):
+    monkeypatch.delenv(patient_client.TIMEOUT, raising=False)
+    monkeypatch.setenv(patient_client.TIMEOUT, patient_client.BOUNDS[patient_client.TIMEOUT])
+    patience = []
+
+    class Client:
+        def log_artifact(self, run_id, local_path, artifact_path):
+            patience.append(int(os.environ[patient_client.TIMEOUT]))
+
+        def get_run(self, run_id):
+            patience.append(int(os.environ[patient_client.TIMEOUT]))
+
+    client = patient_client.PatientClient(Client, "http://host", notes.note)
+    with (tmp_path / "network").open("wb") as file:
+        file.truncate(100 << 20)
+    client.log_artifact("run", str(tmp_path / "network"))
+    client.get_run("run")
+    monkeypatch.setenv(patient_client.TIMEOUT, "7")
+    client.log_artifact("run", str(tmp_path / "network"))
+    assert patience == [120, 20, 7]
+
+
+@pytest.mark.usefixtures("empty_record")  # MLflow warns while it is imported
+def test_what_a_database_refuses_is_no_lost_connection():
+    def reason(kind, lost=False):
+        return patient_client._reason(kind("select 1", {}, Exception("says no"), connection_invalidated=lost))
+
+    assert reason(exc.ProgrammingError) is reason(exc.IntegrityError) is reason(exc.DataError) is None
+    assert all(map(reason, (exc.OperationalError, exc.InterfaceError)))
+    assert reason(exc.InternalError, lost=True)
 
 
 @pytest.mark.slow

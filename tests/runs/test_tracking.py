@@ -291,6 +291,13 @@ SECRET = "s3cr3t-pa55"
         f"mongodb://user:{SECRET}@127.0.0.1/runs",
         f"postgresql://user:{SECRET}@127.0.0.1:x/runs",
         f"sqlite:////no/such/folder/x.db?password={SECRET}",
+        f"postgresql+nowhere://user:it's{SECRET}@127.0.0.1/runs",
+        f'postgresql+nowhere://user:a"b{SECRET}@127.0.0.1/runs',
+        f"postgresql+nowhere://user:a b{SECRET}@127.0.0.1/runs",
+        f"http://u:123/{SECRET}@127.0.0.1:9/",
+        f"http://user:{SECRET}@[127.0.0.1",
+        f"sqlite:////no/such/folder/x.db?password=it's{SECRET}",
+        f"sqlite:////no/such/folder/x.db?a=b&wallet_password={SECRET}&access_token={SECRET}&api_key={SECRET}",
     ],
 )
 def test_no_password_is_printed(tmp_path, monkeypatch, capsys, uri):
