@@ -4,6 +4,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,6 +60,10 @@ class FeatureBank:
 
     def fingerprint(self) -> str:
         """16 hexadecimal digits that depend on every number and name in the bank, not on its provenance."""
+        return self._fingerprint
+
+    @cached_property
+    def _fingerprint(self) -> str:
         digest = hashlib.sha256(json.dumps([list(self.features.shape), *self.class_names]).encode())
         for tensor in (self.features, self.labels, self.base_mean):
             digest.update(b"none" if tensor is None else tensor.contiguous().numpy().data)

@@ -289,8 +289,10 @@ def _record_kept(
 ) -> Result | None:
     """Record what was computed before and could not be recorded; None where there is none of these features."""
     kept = _unrecorded(job, store).find(PER_TASK, Scores.load, tracker, force=force)
+    if kept is None:
+        return None
     features_tag = bank.fingerprint()
-    if kept is None or (kept.facts["features"], kept.facts["chosen"]) != (features_tag, _texts(job.chosen)):
+    if (kept.facts["features"], kept.facts["chosen"]) != (features_tag, _texts(job.chosen)):
         return None
     progress.note(f"{job.name} was evaluated before and not recorded: recording it")
     with _start(job, bank, features_tag, tracker).guarded() as run:

@@ -84,7 +84,7 @@ def run_jobs(
         for identity, job in there:
             with store.lock(stage.name, identity, f"{stage.noun} of {job.name}", progress.note):
                 tracker.bury(job.experiment, identity)
-                pending = force or Unrecorded(store, stage.name, identity).pending(tracker)
+                pending = force or Unrecorded(store, stage.name, identity).pending(tracker, held=True)
                 if not pending and (known := stage.recorded(job, progress.note)) is not None:
                     found[identity] = known  # another process was at it
                     continue

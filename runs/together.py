@@ -1,6 +1,7 @@
 """Files that belong together: none of them takes its place before all are written."""
 
 import contextlib
+import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -29,12 +30,17 @@ def write_together(outputs: Sequence[Output]) -> None:
     Raises:
         InputError: a disk that is full, or cannot be written to; names the file and the key.
     """
-    with contextlib.ExitStack() as places:
-        for place, key, write in outputs:
-            try:
-                write(places.enter_context(replacing(place)))
-            except OSError as error:
-                raise InputError(
-                    f"{place}: cannot be written ({error.strerror}); what was there is untouched: make room, or give "
-                    f"another place with {key}"
-                ) from error
+    output = None
+    try:
+        with contextlib.ExitStack() as places:
+            for output in outputs:
+                partial = places.enter_context(replacing(output.place))
+                output.write(partial)
+                with partial.open("rb") as file:
+                    os.fsync(file.fileno())  # a disk that is full says so at the latest here, before any is replaced
+    except OSError as error:
+        if output is None:
+            raise
+        raise InputError(
+            f"{output.place}: cannot be written ({error.strerror}); make room, or give another place with {output.key}"
+        ) from error

@@ -31,6 +31,7 @@ from runs.record import opened
 from runs.relocation import relocate
 from runs.store import Store
 from runs.tracked_run import TrackedRun
+from runs.unrecorded import drop_recorded
 
 T = TypeVar("T")
 ENVIRONMENT = "MLFLOW_TRACKING_URI"
@@ -235,12 +236,16 @@ class Tracker:
     def bury(self, prefix: str = "", identity: str | None = None) -> int:
         """Mark RUNNING runs of this store KILLED whose process is gone (their lock is free); gives how many.
 
+        Without arguments, results that are kept for their record are removed, too, where it has them.
+
         Args:
             prefix: of the experiments to look at.
             identity: only runs of that identity, whose lock the caller holds.
         """
         if not self.exists():
             return 0
+        if not prefix and identity is None:
+            drop_recorded(self.store, self)
         found = [e.experiment_id for e in self.client.search_experiments() if e.name.startswith(prefix)]
         which = f" and tags.identity = '{identity}'" if identity else ""
         dead = 0

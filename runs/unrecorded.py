@@ -2,11 +2,12 @@
 
 import shutil
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from runs.store import Store
+from runs.store import COMPLETE, Store
 
 if TYPE_CHECKING:
     from runs.tracking import Tracker
@@ -44,15 +45,19 @@ class Unrecorded:
             save(partial / name)
         return self.store.publish("unrecorded", self._key, [name], {"run": run_id, **facts}).path / name
 
-    def pending(self, tracker: "Tracker") -> bool:
-        """Whether a result waits for its record; one whose run was finished just before a kill does not."""
+    def pending(self, tracker: "Tracker", *, held: bool = False) -> bool:
+        """Whether a result waits for its record. One whose run was finished just before a kill does not: it is removed.
+
+        Args:
+            held: the caller holds the lock of this result.
+        """
         entry = self.store.peek("unrecorded", self._key)
         if entry is None:
             return False
         run = tracker.get(str(entry.facts.get("run", "")))
         if run is None or run.info.status != "FINISHED":
             return True
-        with self.store.try_lock(self.stage, self.identity) as free:
+        with nullcontext(True) if held else self.store.try_lock(self.stage, self.identity) as free:
             if free:
                 self.drop()
         return False
@@ -63,7 +68,7 @@ class Unrecorded:
         Args:
             force: only one that was computed by force.
         """
-        entry = self.store.peek("unrecorded", self._key) if self.pending(tracker) else None
+        entry = self.store.peek("unrecorded", self._key) if self.pending(tracker, held=True) else None
         if entry is None or (force and not entry.facts.get("forced")):
             return None
         return Kept(load(entry.path / name), entry.facts)
@@ -75,3 +80,10 @@ class Unrecorded:
     @property
     def _key(self) -> str:
         return f"{self.stage}-{self.identity}"
+
+
+def drop_recorded(store: Store, tracker: "Tracker") -> None:
+    """Remove all that waits no longer, whether anybody asks for it again or not."""
+    for path in store.cache("unrecorded").glob(f"*/{COMPLETE}"):
+        stage, _, identity = path.parent.name.rpartition("-")
+        Unrecorded(store, stage, identity).pending(tracker)

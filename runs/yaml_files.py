@@ -15,10 +15,14 @@ class _Loader(BASE):  # type: ignore[misc]
     """As YAML 1.2 has it, 1e-3 is a number and a date is text; a key that is there twice is an error."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        twice = next((key for key in keys if keys.count(key) > 1), None)
-        if twice is not None:
-            raise yaml.constructor.ConstructorError(None, None, f"found duplicate key {twice}", node.start_mark)
+        seen = set()
+        for key, _ in node.value:
+            if isinstance(key, yaml.ScalarNode):
+                if key.value in seen:
+                    raise yaml.constructor.ConstructorError(
+                        None, None, f"found duplicate key {key.value}", key.start_mark
+                    )
+                seen.add(key.value)
         return super().construct_mapping(node, deep)  # type: ignore[no-any-return]
 
 
@@ -34,32 +38,49 @@ def parse_yaml(text: str) -> Any:
     """The content of a YAML file.
 
     Raises:
-        ValueError: it is none, is nested too deep, or holds too much once its aliases are written out.
+        ValueError: it is none, has tags or merge keys, or is nested too deep or holds too much once its aliases are
+            written out.
     """
     try:
-        _check_depth(text)
+        _check_events(text)
         content = yaml.load(text, _Loader)
     except yaml.YAMLError as error:
         raise ValueError(str(error)) from error
-    if _size(content, {}) > LARGEST:
+    size, depth = _measure(content, {})
+    if depth > DEEPEST:
+        raise ValueError(_TOO_DEEP)
+    if size > LARGEST:
         raise ValueError(f"more than {LARGEST:,} values once its aliases are written out")
     return content
 
 
-def _check_depth(text: str) -> None:
+_TOO_DEEP = f"more than {DEEPEST} lists or mappings inside each other"
+
+
+def _check_events(text: str) -> None:
+    """Refuse what would be costly, or no plain data, before anything is made of it."""
     depth = 0
+    event: Any
     for event in yaml.parse(text, BASE):
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
-            raise ValueError(f"more than {DEEPEST} lists or mappings inside each other")
+            raise ValueError(_TOO_DEEP)
+        refused = ""
+        if getattr(event, "tag", None) is not None:
+            refused = f"the tag {event.tag}; leave it out"
+        elif getattr(event, "value", None) == "<<" and event.implicit[0]:
+            refused = "the merge key <<; write its lines out"
+        if refused:
+            raise ValueError(f"line {event.start_mark.line + 1}: {refused}")
 
 
-def _size(value: Any, known: dict[int, int]) -> int:
-    """How many values there are; what stands in several places is counted in each."""
+def _measure(value: Any, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """How many values there are, and how many lists or mappings inside each other; what stands in several places is
+    counted in each."""
     if not isinstance(value, (dict, list)):
-        return 1
+        return 1, 0
     if id(value) not in known:
-        known[id(value)] = LARGEST  # of what holds itself
-        items = value.values() if isinstance(value, dict) else value
-        known[id(value)] = 1 + sum(_size(item, known) for item in items)
+        known[id(value)] = LARGEST, DEEPEST  # of what holds itself
+        items = [_measure(item, known) for item in (value.values() if isinstance(value, dict) else value)]
+        known[id(value)] = 1 + sum(size for size, _ in items), 1 + max((depth for _, depth in items), default=0)
     return known[id(value)]

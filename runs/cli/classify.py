@@ -169,7 +169,7 @@ def _compare(results: "Sequence[Classified]", console: Console) -> None:
         rows.append(
             {
                 "strategy": short(result.config.strategy),
-                **{name: f"{result.labels.count(name):,}" for name in first.classes},
+                **{f"in {name}": f"{result.labels.count(name):,}" for name in first.classes},
                 **right,
                 "confidence": f"{float(result.probabilities.max(axis=1).mean()):.2f}",
                 "as the first": f"{same:,} of {len(first.labels):,}",

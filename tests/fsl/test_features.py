@@ -220,3 +220,10 @@ def test_extract_on_a_device_that_is_not_there() -> None:
         extract(Flatten(), image_set(), mean=(0, 0), std=(1, 1), device="gpu")
     with pytest.raises(InputError, match="'cuda:99'"):
         extract(Flatten(), image_set(), mean=(0, 0), std=(1, 1), device="cuda:99")
+
+
+def test_a_fingerprint_is_computed_once(monkeypatch):
+    one = bank()
+    first = one.fingerprint()
+    monkeypatch.setattr("fsl.features.hashlib.sha256", None)
+    assert one.fingerprint() == first

@@ -307,3 +307,27 @@ def test_the_page_in_a_browser(classify, here, tmp_path_factory):
             assert "<b>&amp.png" in browser.value("document.body.innerText")
         assert [address for address in browser.requests if not address.startswith(("file:", "data:"))] == []
         assert browser.complaints == []
+
+
+def test_classes_called_like_columns_of_the_comparison():
+    from types import SimpleNamespace
+
+    from runs.cli.classify import _compare
+
+    classes = ("confidence", "right", "strategy")
+    results = [
+        SimpleNamespace(
+            config=SimpleNamespace(strategy=SimpleNamespace(name=name)),
+            classes=classes,
+            labels=["right", "right", "strategy"],
+            names=["a", "b", "c"],
+            accuracy=0.5,
+            probabilities=np.full((3, 3), 1 / 3),
+        )
+        for name in ("simpleshot", "laplacianshot")
+    ]
+    tables = []
+    _compare(results, SimpleNamespace(table=lambda rows, **_: tables.append(rows)))
+    ((row, _),) = tables
+    assert (row["strategy"], row["right"], row["confidence"]) == ("simpleshot", "50.0 %", "0.33")
+    assert [row[f"in {name}"] for name in classes] == ["0", "2", "1"]

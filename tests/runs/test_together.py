@@ -41,3 +41,25 @@ def test_what_stops_one_leaves_all_as_they_were(outputs, tmp_path, stop, kind, w
     with pytest.raises(kind, match=words):
         write_together(outputs)
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old.csv": "old", "old.html": "old"}
+
+
+def test_a_disk_that_is_full_when_the_data_get_there_leaves_all_as_they_were(outputs, tmp_path, monkeypatch):
+    """Some file systems say so only then; here of the second file."""
+    left = [0, 0]
+
+    def fsync(_):
+        if not left:
+            raise OSError(errno.ENOSPC, "No space left")
+        left.pop()
+
+    monkeypatch.setattr("os.fsync", fsync)
+    left.pop()
+    with pytest.raises(InputError, match=r"old\.html: .*No space"):
+        write_together(outputs)
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old.csv": "old", "old.html": "old"}
+
+
+def test_a_file_that_cannot_take_its_place_is_named(outputs, tmp_path):
+    (tmp_path / "fresh.csv").mkdir()
+    with pytest.raises(InputError, match="cannot be written"):
+        write_together(outputs)
