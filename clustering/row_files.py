@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering.array_files import array_names, read_arrays
-from clustering.cells import NO_CATEGORY, Numbers, days, days_of, numbers_of, words_of
+from clustering.cells import NO_CATEGORY, NO_VALUE, Numbers, days, days_of, numbers_of, words_of
 from clustering.errors import InputError, unknown
 from clustering.replacing import replacing
 from clustering.row_readers import ENDINGS, column_names, kind_of, open_text, read_rows, wanted
@@ -182,8 +182,11 @@ class RowFile:
         words = self.words(name)
         if words is None:
             return np.full(len(column), np.nan), ""
-        found, unclear = days_of(np.array(words[1], dtype=object))
-        return np.append(found, np.nan)[words[0]], unclear
+        places, names = words
+        texts = np.array([name.lower() not in NO_VALUE for name in names], dtype=bool)
+        found = np.full(len(names) + 1, np.nan)
+        found[:-1][texts], unclear = days_of(np.array(names, dtype=object)[texts])
+        return found[places], unclear
 
     def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
         """Where rows with these columns may be written: to be asked before the work is done.

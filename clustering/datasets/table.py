@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.files import fingerprint_of
-from clustering.datasets.table_columns import Column, Kind, Unfit, read_column, why_needless
+from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, why_needless
 from clustering.errors import InputError
 from clustering.parameters import validate
 from clustering.profiles import spreads
@@ -144,15 +144,16 @@ class Table:
             raise InputError(f"{file.path}: has one row, and clusters are made of several")
         used, left_out, mistakes = self._columns(file, without or {})
         table = np.stack([column.values for column in used], axis=1)
-        self._check_values(file, used, table)
         left = np.isnan(table).any(axis=1) if self.missing == "drop" else np.zeros(len(table), dtype=bool)
         if leave is not None:
             left |= leave
         rows = np.flatnonzero(~left)
         if len(rows) < 2:
             raise InputError(
-                f"{file.path}: {len(table) - len(rows):,} of {len(table):,} rows lack a value; fill with {ACTIONS}"
+                f"{file.path}: every row{' but one' * len(rows)} lacks a value; fill the gaps with missing=median, or "
+                "use fewer columns with columns="
             )
+        self._check_values(file, used, table, rows)
         if len(rows) < len(table):
             table = table[rows]
             if not self.columns:  # what was told of all rows may not be of those that are left
@@ -165,7 +166,7 @@ class Table:
         }
         if filled:
             table = self._filled(used, table)
-        self._check_same(file, used, table)
+        self._check_same(file, used, table, filled)
         values, features = _encoded(file, used, table)
         names = tuple(column.name for column in used)
         return Contents(file, names, values, features, rows, filled, left_out, mistakes)
@@ -217,10 +218,14 @@ class Table:
             more = f"; and {len(left_out) - 8:,} more" if len(left_out) > 8 else ""
             raise InputError(f"{file.path}: has no column to cluster by: {reasons or 'there is the label alone'}{more}")
 
-    def _check_values(self, file: RowFile, used: Sequence[Column], table: NDArray[np.float64]) -> None:
+    def _check_values(
+        self, file: RowFile, used: Sequence[Column], table: NDArray[np.float64], kept: NDArray[np.intp]
+    ) -> None:
+        """Of the rows that are clustered; what the others have does not matter."""
         wrong: NDArray[np.bool_] = np.abs(table) >= LARGEST
         if self.missing == "error":
             wrong |= np.isnan(table)
+        wrong[np.setdiff1d(np.arange(len(table)), kept)] = False
         if wrong.any():
             row, place = (int(i) for i in np.argwhere(wrong)[0])
             gap = bool(np.isnan(table[row, place]))
@@ -234,11 +239,14 @@ class Table:
                 f"{file.path}: column {used[place].name!r} has {what} in row {row + 1}{more}. {remedy}{without}"
             )
 
-    def _check_same(self, file: RowFile, used: Sequence[Column], table: NDArray[np.float64]) -> None:
+    def _check_same(
+        self, file: RowFile, used: Sequence[Column], table: NDArray[np.float64], filled: Mapping[str, int]
+    ) -> None:
         same = (table == table[0]).all(axis=0)
         if same.any() and self.scale == "standard":
             name = used[int(same.argmax())].name
-            raise InputError(f"{file.path}: column {name!r} is the same in every row and tells nothing; leave it out")
+            where = f" that has a value{NO_MEANT}, or" if name in filled else ", so no clusters differ in it;"
+            raise InputError(f"{file.path}: column {name!r} is the same in every row{where} leave it out")
 
     def _filled(self, used: Sequence[Column], table: NDArray[np.float64]) -> NDArray[np.float64]:
         from sklearn.impute import SimpleImputer

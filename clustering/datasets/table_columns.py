@@ -10,6 +10,7 @@ from clustering.cells import ALMOST
 from clustering.row_files import RowFile
 
 Kind = Literal["numbers", "dates", "categories"]
+NO_MEANT = "; where an empty cell means no, write no in it"
 MOST_CATEGORIES = 50  # of a column: each is a number of its own
 
 
@@ -67,11 +68,11 @@ def read_column(file: RowFile, name: str) -> Column | Unfit:
         return Unfit("neither numbers, dates nor text")
     places, names = words
     if (~np.isnan(days)).sum() >= ALMOST * given:
-        return Unfit(_mistakes(file, name, np.isnan(days) & (places >= 0), given, "a date"), mistakes=True)
+        return Unfit(_mistakes(file, name, np.isnan(days) & text, given, "a date"), mistakes=True)
     row = int(text.argmax())
     mixed = f"; row {row + 1} has {str(file.column(name).iloc[row])[:40]!r}" if text.sum() < given else ""
     if len(names) == (places >= 0).sum() > 1:
-        return Unfit(f"text that is another in every row, as names are{mixed}")
+        return Unfit(f"text that differs in every row, such as names{mixed}")
     if len(names) > MOST_CATEGORIES:
         return Unfit(f"text with {len(names):,} different values, at most {MOST_CATEGORIES} can be categories{mixed}")
     return Column(name, "categories", np.where(places < 0, np.nan, places), tuple(names))
@@ -91,7 +92,8 @@ def why_needless(column: Column) -> str:
     """Why a column is not used unless it is asked for; empty where it is."""
     values = column.values[~np.isnan(column.values)]
     if len(values) > 1 and (values == values[0]).all():
-        return "the same in every row"
+        gaps = len(values) < len(column.values)
+        return "the same in every row" + f" that has a value{NO_MEANT}" * gaps
     if column.kind == "numbers" and len(column.values) > 2 and (np.diff(column.values) == 1).all():
         return "counts the rows"
     return ""

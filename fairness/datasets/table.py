@@ -112,6 +112,11 @@ class Table:
         if self.missing_sensitive == "drop":
             file = RowFile.read(self._rows.file())
             leave = np.any([_gaps(file, name) for name in self.sensitive], axis=0)
+            if (left := int((~leave).sum())) < 2:
+                raise InputError(
+                    f"{file.path}: every row{' but one' * left} lacks a sensitive value; fill them in, name fewer "
+                    "columns in sensitive=, or give missing_sensitive=own_group"
+                )
         return self._rows.contents(dict.fromkeys(self.sensitive, "the clusters are to be fair about it"), leave)
 
     def attributes(self) -> list[Attribute]:
@@ -132,10 +137,12 @@ class Table:
         if twice is not None:
             raise InputError(f"sensitive: {twice!r} is there twice")
         for name in self.sensitive:
-            self._check_gaps(file, name, _gaps(file, name))
-        if "drop" not in (self.missing, self.missing_sensitive):
-            return [self._attribute(file, name, np.arange(len(file.rows))) for name in self.sensitive]
-        rows = self.contents().rows
+            if _gaps(file, name).all():
+                raise InputError(f"{file.path}: sensitive column {name!r} has no values")
+        drops = "drop" in (self.missing, self.missing_sensitive)
+        rows = self.contents().rows if drops else np.arange(len(file.rows))
+        for name in self.sensitive:
+            self._check_gaps(file, name, rows)
         return [self._attribute(file, name, rows) for name in self.sensitive]
 
     @property
@@ -190,14 +197,13 @@ class Table:
         one = {text: spellings[0] for spellings in alike.values() for text in spellings}
         return np.array([one[text] for text in texts.tolist()], dtype=texts.dtype)
 
-    def _check_gaps(self, file: RowFile, name: str, gaps: NDArray[np.bool_]) -> None:
-        if gaps.all():
-            raise InputError(f"{file.path}: sensitive column {name!r} has no values")
+    def _check_gaps(self, file: RowFile, name: str, kept: NDArray[np.intp]) -> None:
+        gaps = _gaps(file, name)[kept]
         if gaps.any() and self.missing_sensitive == "error":
-            rows = int(gaps.sum())
+            row, rows = int(kept[gaps.argmax()]) + 1, int(gaps.sum())
             more = f"; {rows:,} of {len(gaps):,} rows are like that" if rows > 1 else ""
             raise InputError(
-                f"{file.path}: sensitive column {name!r} has no value in row {int(gaps.argmax()) + 1}{more}. Fill it "
+                f"{file.path}: sensitive column {name!r} has no value in row {row}{more}. Fill it "
                 "in, make them a group of their own with missing_sensitive=own_group, or leave them out with "
                 "missing_sensitive=drop"
             )

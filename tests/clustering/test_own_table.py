@@ -77,8 +77,9 @@ def test_identity_is_of_the_content(table, tmp_path):
         ("a,b\nx,y\nz,w\n", {}, "no column .*'a'"),
         ("a,b\n1,2\n", {}, "one row"),
         ("a\n1\n3\n", {"label": "a"}, "label alone"),
-        (ROWS.replace("3,40", "x,40"), {"columns": ("number",)}, "'number' .* another in every row.*row 3 has 'x'"),
-        ("a,b\n1,2\n3,\n,4\n", {"missing": "drop"}, "2 of 3 rows lack a value"),
+        ("a,b\n1,yes\n3,\n4,yes\n", {"columns": ("b",), "missing": "median"}, "'b' .*has a value.*write no"),
+        (ROWS.replace("3,40", "x,40"), {"columns": ("number",)}, "'number' .* differs in every row.*row 3 has 'x'"),
+        ("a,b\n1,2\n3,\n,4\n", {"missing": "drop"}, "every row but one lacks a value.*missing=median"),
         ("a,b\n1,2\n3,\n,4\n", {}, "missing=median .*missing=drop"),
         (ROWS, {"missing": "zero"}, "missing must be one of"),
     ],
@@ -121,12 +122,15 @@ def test_a_cell_of_text_in_a_column_of_numbers_is_named_by_row_and_value(tmp_pat
     ("cells", "why"),
     [
         (["ann", "bob", "cid", "dee"] * 15, None),
-        ([f"id{i}" for i in range(60)], "another in every row"),
+        ([f"id{i}" for i in range(60)], "differs in every row"),
         ([f"w{i % 55}" for i in range(60)], "55 different values, at most 50"),
         ([""] * 60, "no values"),
         (["3/4/2020", "5/6/2020"] * 30, "two ways, as '3/4/2020'"),
+        (["3/4/2020", "5/6/2020"] * 29 + ["none", "5/6/2020"], "two ways, as '3/4/2020'"),
+        (["2020-02-01", "none"] * 20 + ["2020-04-01"] * 19 + ["soon"], "1 cell is not a date, of 40: 'soon' in row 60"),
         (["2020-02-01", "2020-03-05"] * 29 + ["2020-04-01", "soon"], "'soon' in row 60"),
         (["a"] * 60, "the same in every row"),
+        (["yes", ""] * 30, "the same in every row that has a value"),
     ],
 )
 def test_text_is_categories_unless_there_is_a_reason(tmp_path, cells, why):
@@ -194,6 +198,15 @@ def test_missing_values_are_dropped_or_filled(tmp_path):
         assert found.values[3, 2:].tolist() == [1, 0]  # the most frequent word
         assert found.filled == {"a": 1, "b": 1, "word": 1}
         assert len(found.rows) == 5
+
+
+def test_what_a_row_has_that_is_left_out_does_not_matter(table):
+    """Neither a gap nor an infinite value."""
+    built = Table(path=table("a,b\n1,5\n2,inf\n3,\n4,8\n6,1\n"))
+    leave = np.array([False, True, True, False, False])
+    assert built.contents(leave=leave).values.tolist() == [[1, 5], [4, 8], [6, 1]]
+    with pytest.raises(InputError, match="row 3"):
+        built.contents(leave=leave & [True, True, False, True, True])
 
 
 def test_numbers_are_what_they_were_before_there_were_categories(tmp_path):

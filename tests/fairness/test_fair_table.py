@@ -61,6 +61,17 @@ def test_the_order_of_numbers_is_not_that_of_text(table):
     assert found.values.tolist() == ["9", "10", "9", "-1.5", "007"]
 
 
+def test_a_row_that_is_left_out_may_lack_anything(table):
+    found = table("a,b,sex\n1,2,f\n2,3,m\n3,,\n4,9,f\n", missing_sensitive="drop").read()
+    assert found.values.shape == (3, 1)  # a counts the rows
+    (sex,) = table("a,b,sex\n1,2,f\n2,3,m\n3,,\n4,9,f\n", missing="drop").attributes()
+    assert sex.values.tolist() == ["f", "m", "f"]
+    with pytest.raises(InputError, match=r"'sex' .*row 4"):
+        table("a,b,sex\n1,2,f\n2,3,m\n3,,\n4,9,\n", missing="drop").read()
+    with pytest.raises(InputError, match=r"every row but one .*sensitive"):
+        table("a,b,sex\n1,2,f\n2,3,\n3,1,\n", missing_sensitive="drop").contents()
+
+
 def test_rows_without_a_value(table):
     text = "a,sex,n\n1,f,1\n2,,2\n3, m ,\n4,?,1\n5,none,2\n"
     with pytest.raises(InputError, match=r"'sex' .*row 2; 2 of 5 rows .*missing_sensitive=own_group"):

@@ -48,7 +48,7 @@ def test_it_says_what_is_so(tmp_path, ages):
     assert "4 times" in seen
     assert "100 % of the rows ended in the same group" in seen
     assert "1 row is below 50 %" in seen
-    assert "Not used: who (text that is another in every row, as names are)" in seen
+    assert "Not used: who (text that differs in every row, such as names)" in seen
     assert "transduce cluster n_clusters=4" in seen
 
 
