@@ -6,15 +6,15 @@ to wait for its turn first, so that a step must be long enough for that (`benchm
 
 import functools
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from numbers import Integral
 from typing import Any, TypeVar
 
 import torch
 
-from clustering.one_core import keep_this_thread_to_one_core, one_core
+from clustering.one_core import every_core, keep_this_thread_to_one_core, one_core, one_core_of_blas
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,14 +28,15 @@ def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T
     """Every item with what `work` makes of it, in order; for items that are too small for the cores to share.
 
     As many threads as torch may use each take an item and keep to one core; a few items are under way at once,
-    whatever their number. With one thread, nothing is made ahead of being asked for.
+    whatever their number. With one thread, nothing is made ahead of being asked for. The thread that asks keeps its
+    number of threads, so that it does not matter which one closes this.
     """
     cores = torch.get_num_threads()
     if cores == 1:
         for item in items:
             yield item, work(item)
         return
-    with one_core(), ThreadPoolExecutor(cores, initializer=keep_this_thread_to_one_core) as pool:
+    with one_core_of_blas(), ThreadPoolExecutor(cores, initializer=keep_this_thread_to_one_core) as pool:
         waiting: deque[tuple[T, Future[R]]] = deque()
         for item in items:
             waiting.append((item, pool.submit(work, item)))
@@ -50,7 +51,8 @@ def shared_if_large(method: Method) -> Method:
     """A method of an estimator with `n_clusters`, given X (N, D), that keeps to one core where X is small.
 
     A step of these methods looks at every value for every cluster: N D K operations, or those of a batch, where the
-    estimator has a `batch_size`. The result is the same but for rounding.
+    estimator has a `batch_size`. Steps that take far more say so themselves (`all_if_large`). The result is the same
+    but for rounding.
     """
 
     @functools.wraps(method)
@@ -61,12 +63,24 @@ def shared_if_large(method: Method) -> Method:
     return run  # type: ignore[return-value]
 
 
+def all_if_large(operations: float) -> AbstractContextManager[None]:
+    """For a step with so many operations, also within a method that keeps to one core."""
+    return every_core() if operations >= WORTH_SHARING else nullcontext()
+
+
 def _operations(estimator: Any, X: Any) -> float:
-    """Of a step; 0 for what is no array, which is read as a list, or refused."""
-    shape, clusters = getattr(X, "shape", ()), getattr(estimator, "n_clusters", None)
+    """Of a step; 0 for what is no table, which is refused."""
+    shape, clusters = _shape(X), getattr(estimator, "n_clusters", None)
     if not isinstance(shape, tuple) or len(shape) != 2 or not isinstance(clusters, Integral):
         return 0.0
     rows, columns = shape
     stored, batch = getattr(X, "nnz", rows * columns), getattr(estimator, "batch_size", None)
     share = min(1.0, batch / rows) if isinstance(batch, Integral) and rows else 1.0
     return float(stored * share * int(clusters))
+
+
+def _shape(X: Any) -> Any:
+    """Of a list, which may be ragged, by its first row."""
+    if isinstance(X, (list, tuple)) and X and isinstance(X[0], Sized):
+        return len(X), len(X[0])
+    return getattr(X, "shape", ())

@@ -19,35 +19,71 @@ def one_core() -> Iterator[None]:
     Blocks may be nested, and other threads of Python may have their own: OpenMP (so torch, and scikit-learn) keeps a
     number for each of them. BLAS of numpy and scipy keeps one for all, which is set back after the last block.
     """
-    if getattr(_HERE, "inside", False):
+    if _HERE.before is not None:
         yield
         return
-    torch.get_num_threads()  # a thread that is new to torch would take its number at the first operation
-    blas, openmp = _libraries()
-    before = [(library, library.get_num_threads()) for library in openmp]
-    _BLAS.take(blas)
-    keep_this_thread_to_one_core()
-    _HERE.inside = True
+    _enter()
     try:
         yield
     finally:
-        _HERE.inside = False
-        _BLAS.release()  # first, since BLAS built with OpenMP sets the number of OpenMP as well
-        for library, count in before:
-            library.set_num_threads(count)
-        _of_mkl(_ALL)
+        _leave()
+
+
+@contextmanager
+def every_core() -> Iterator[None]:
+    """Within a block of `one_core`: as many threads as before it, for a step that is worth them."""
+    if _HERE.before is None:
+        yield
+        return
+    _leave()
+    try:
+        yield
+    finally:
+        _enter()
+
+
+@contextmanager
+def one_core_of_blas() -> Iterator[None]:
+    """Meanwhile BLAS of numpy and scipy uses one thread, whichever thread of Python asks, or ends this."""
+    _BLAS.take(_libraries()[0])
+    try:
+        yield
+    finally:
+        _BLAS.release()
 
 
 def keep_this_thread_to_one_core() -> None:
     """For good, with torch and OpenMP: of a thread of Python that is made for that."""
-    torch.get_num_threads()  # see above
+    torch.get_num_threads()  # a thread that is new to torch would take its number at the first operation
     for library in _libraries()[1]:
         library.set_num_threads(1)
     _of_mkl(1)
 
 
-_HERE = threading.local()
+class _Here(threading.local):
+    """Numbers of threads of OpenMP before the block that this thread of Python is in; None outside of one."""
+
+    before: list[tuple[Any, int]] | None = None
+
+
+_HERE = _Here()
 _ALL = 0  # for MKL: as many as of all threads of Python
+
+
+def _enter() -> None:
+    torch.get_num_threads()  # a thread that is new to torch would take its number at the first operation
+    blas, openmp = _libraries()
+    _HERE.before = [(library, library.get_num_threads()) for library in openmp]
+    _BLAS.take(blas)
+    keep_this_thread_to_one_core()
+
+
+def _leave() -> None:
+    before, _HERE.before = _HERE.before or [], None
+    _BLAS.release()  # first, since BLAS built with OpenMP sets the number of OpenMP as well
+    for library, count in before:
+        library.set_num_threads(count)
+    _of_mkl(_ALL)
 
 
 class _Blas:
@@ -60,7 +96,9 @@ class _Blas:
     def take(self, libraries: Sequence[Any]) -> None:
         with self._lock:
             if not self._blocks:
-                self._before = [(library, count) for library in libraries if (count := library.get_num_threads())]
+                owed = {id(library): count for library, count in self._before}
+                now = [(library, owed.get(id(library), library.get_num_threads())) for library in libraries]
+                self._before = [(library, count) for library, count in now if count]
                 for library, _ in self._before:
                     library.set_num_threads(1)
             self._blocks += 1
@@ -71,6 +109,10 @@ class _Blas:
             if not self._blocks:
                 for library, count in self._before:
                     library.set_num_threads(count)
+                # OpenBLAS listens to the main thread alone: what another could not set back, the next release does.
+                self._before = [
+                    (library, count) for library, count in self._before if library.get_num_threads() != count
+                ]
 
 
 _BLAS = _Blas()

@@ -275,12 +275,8 @@ class RowFile:
 
     def _write_csv(self, path: Path, added: Mapping[str, Any]) -> None:
         """Row by row: a frame of thousands of columns takes minutes to write itself."""
-        import pandas as pd
-
         columns = [self.rows.iloc[:, place].to_numpy(dtype=object, na_value="") for place in range(self.rows.shape[1])]
-        for values in added.values():
-            cells = pd.Series(values).astype(object)
-            columns.append(np.array(["" if pd.isna(cell) else as_text(str(cell)) for cell in cells], dtype=object))
+        columns += [_cells(values) for values in added.values()]
         with open_text(path, "wt") as file:
             lines = csv.writer(_Lines(file), delimiter=self.delimiter, lineterminator="\r\n")
             lines.writerow([*self.names, *added])
@@ -301,6 +297,17 @@ def _strings(cells: NDArray[Any]) -> "pd.Series[Any]":
     import pandas as pd
 
     return pd.Series(cells, dtype="str")
+
+
+def _cells(values: Any) -> NDArray[Any]:
+    """(N,) text of the values of an added column, empty where there is none. Each number keeps its own type: as a
+    Python float, 0.9876 of single precision is 0.9876000285148621."""
+    import pandas as pd
+
+    column = pd.Series(values)
+    write = str if pd.api.types.is_numeric_dtype(column) else lambda cell: as_text(str(cell))
+    cells = ["" if missing else write(cell) for cell, missing in zip(column.array, column.isna(), strict=True)]
+    return np.array(cells, dtype=object)
 
 
 def _array(values: Any) -> NDArray[Any]:

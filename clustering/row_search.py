@@ -23,6 +23,7 @@ from scipy.spatial import cKDTree
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
+from clustering.cores import all_if_large
 from clustering.errors import InputError
 from clustering.knn import nearest_among, nearest_neighbours
 from clustering.sparse_rows import SparseTable, rows_of
@@ -53,6 +54,9 @@ _POOR = 0.95
 """Recall below which there is a warning."""
 
 _SAMPLE = 256
+
+_PRODUCTS = 64
+"""Multiply-adds of a matrix product in the time of one pass over a number."""
 
 
 class Found(NamedTuple):
@@ -106,6 +110,19 @@ def nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done = l
         search: see the module.
         done: is told how far it is.
     """
+    with all_if_large(_operations(x, len(x), k, search)):
+        return _nearest_rows(x, k, search, done)
+
+
+def _operations(x: Tensor | SparseTable, queries: int, k: int, search: Search) -> float:
+    """Of a search for so many queries among the rows, in passes over a number: a tree looks at some leaves for each,
+    the others look at all pairs, of which a product takes as many multiply-adds as there are columns."""
+    if search == "tree":
+        return float(queries * _LEAF * (k + 1 + _SPARE))
+    return float(queries * len(x) * max(1.0, x.shape[1] / _PRODUCTS))
+
+
+def _nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done) -> Found:
     if isinstance(x, SparseTable):
         return _by_sparse_products(x, k, done)
     if search == "blocks":
@@ -119,6 +136,11 @@ def nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done = l
 def nearest_to(points: Tensor | SparseTable, queries: Tensor | SparseTable, k: int) -> Tensor:
     """(n, k) int64 indices of the k nearest of N points (N, D) to each of n queries (n, D); all if they are fewer."""
     k = min(k, len(points))
+    with all_if_large(_operations(points, len(queries), k, choose(points, "exact"))):
+        return _nearest_to(points, queries, k)
+
+
+def _nearest_to(points: Tensor | SparseTable, queries: Tensor | SparseTable, k: int) -> Tensor:
     if isinstance(points, SparseTable) or isinstance(queries, SparseTable):
         known, new = (
             side.scipy() if isinstance(side, SparseTable) else sparse.csr_array(side.cpu().numpy())

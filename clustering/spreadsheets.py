@@ -2,7 +2,7 @@
 
 import re
 
-_FORMULA = re.compile(r"[=@\t\r]|[+-](?![\d.]+$)")  # how begins what a spreadsheet calculates; numbers are none
+_FORMULA = re.compile(r"[=@\t\r\n]|[+-](?![\d.]+$)")  # how begins what a spreadsheet calculates; numbers are none
 
 
 def as_text(cell: str, mark: str = "'") -> str:

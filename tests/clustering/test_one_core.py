@@ -12,9 +12,10 @@ import torch
 from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
-from clustering import KMeans, cores
+from clustering import SLK, KMeans, cores, row_search
 from clustering.cores import on_each_core, shared_if_large
 from clustering.one_core import one_core
+from clustering.row_search import nearest_rows
 
 
 def numbers() -> list[int]:
@@ -126,12 +127,48 @@ LARGE = np.broadcast_to(np.float32(0), (cores.WORTH_SHARING // 8, 4))
         (Clusterer(2, batch_size=2 * len(LARGE)), LARGE, 3),
         (Clusterer(2), sparse.csr_array((len(LARGE), 4), dtype=np.float32), 1),  # by what is stored
         (Clusterer(2), [[0.0, 1.0], [1.0, 0.0]], 1),
+        (Clusterer(2), [[0.0] * 4] * len(LARGE), 3),
+        (Clusterer(2), [0.0] * len(LARGE), 1),
         (Clusterer("two"), LARGE, 1),  # what cannot be is refused by the fit, not here
         (Clusterer(2), "no table", 1),
     ],
 )
 def test_the_size_of_a_step_decides(estimator, X, threads):
     assert estimator.fit(X, what="done") == ("done", threads)
+
+
+@pytest.mark.parametrize(
+    ("points", "columns", "search", "threads"),
+    [(1797, 64, "blocks", 1), (2100, 12, "blocks", 3), (1797, 3, "tree", 1), (20_000, 3, "tree", 3)],
+)
+def test_a_large_search_for_neighbours_is_shared_within_a_fit_on_one_core(points, columns, search, threads):
+    x = torch.rand(points, columns)
+    seen = set()
+    with one_core():
+        nearest_rows(x, 5, search, lambda finished, total: seen.add(tuple(numbers())))
+        assert set(numbers()) == {1}
+    assert {number for row in seen for number in row} == {threads}
+
+
+def test_a_fit_searches_on_all_cores_and_goes_on_by_one(monkeypatch):
+    seen, by_tree = [], row_search._by_tree
+    monkeypatch.setattr(row_search, "_by_tree", lambda *given: seen.append(torch.get_num_threads()) or by_tree(*given))
+    X = np.random.default_rng(0).standard_normal((20_000, 2))
+    SLK(2, n_init=1, max_iter=1, random_state=0).fit(X)
+    assert seen == [3]
+
+
+def test_work_on_each_core_leaves_the_thread_that_asks_as_it_was():
+    """Also where another one closes it."""
+    found = on_each_core(lambda item: item, range(1000))
+    next(found)
+    assert torch.get_num_threads() == 3
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(found.close).result(30)
+    assert torch.get_num_threads() == 3
+    with one_core():  # BLAS may be set back by the main thread alone, which does so now
+        assert set(numbers()) == {1}
+    assert set(numbers()) == {3}
 
 
 def test_results_do_not_depend_on_it(monkeypatch):

@@ -187,16 +187,25 @@ def test_wide_files_of_other_kinds_are_refused_before_they_are_read(tmp_path):
 
 def test_text_that_is_added_is_no_formula_and_the_file_stays_as_it_is(tmp_path):
     """The cells of a person's own file are theirs: a formula among them, blanks, a quote, a line end of either kind."""
-    cells = ["=1+1", " 007", 'a "b"', "x\ny", "x\ry", "@me", ""]
+    cells = ["=1+1", " 007", 'a "b"', "x\ny", "x\ry", "@me", "", "end"]
     with (tmp_path / "t.csv").open("w", newline="") as file:
         csv.writer(file, quoting=csv.QUOTE_ALL).writerows([["own"], *([cell] for cell in cells)])
     rows = RowFile.read(tmp_path / "t.csv")
-    added = ["=1+1", "+x", "-x", "@x", "-1", "plain", "\tx"]
+    added = ["=1+1", "+x", "-x", "@x", "-1", "plain", "\tx", "\n=1"]
     out = rows.save(tmp_path / "o.csv", {"cluster": np.array(added)})
     with out.open(newline="") as file:
         lines = list(csv.reader(file))[1:]
     assert [line[0] for line in lines] == cells
-    assert [line[1] for line in lines] == ["'=1+1", "'+x", "'-x", "'@x", "-1", "plain", "'\tx"]
+    assert [line[1] for line in lines] == ["'=1+1", "'+x", "'-x", "'@x", "-1", "plain", "'\tx", "'\n=1"]
+
+
+@pytest.mark.parametrize("rows", [None, [0, 2]])
+def test_numbers_that_are_added_are_as_short_as_their_type_allows(tmp_path, rows):
+    (tmp_path / "t.csv").write_text("a\n1\n2\n" if rows is None else "a\n1\n2\n3\n")
+    added = {"sure": np.float32([0.9876, -1e-5]), "far": np.array([-1e-05, 0.1 + 0.2]), "n": np.array([-1, 7])}
+    out = RowFile.read(tmp_path / "t.csv").save(tmp_path / "o.csv", added, None if rows is None else np.array(rows))
+    lines = out.read_text().split()
+    assert (lines[1], lines[-1]) == ("1,0.9876,-1e-05,-1", f"{len(lines) - 1},-1e-05,0.30000000000000004,7")
 
 
 @pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
@@ -221,6 +230,6 @@ def test_rows_without_a_value_to_add_come_out_empty(tmp_path, ending):
 
 @given(st.text(max_size=6))
 def test_what_is_made_text_is_never_a_formula(cell):
-    assert not as_text(cell).startswith(("=", "@", "\t", "\r"))
+    assert not as_text(cell).startswith(("=", "@", "\t", "\r", "\n"))
     assert as_text(cell) in (cell, f"'{cell}")
     assert as_text(as_text(cell)) == as_text(cell)
