@@ -46,6 +46,7 @@ def main() -> int:
         if STAMP.exists() and STAMP.read_text() == wanted:
             return 0
         print("setting up .venv (a few minutes, once)", flush=True)
+        STAMP.unlink(missing_ok=True)  # else one that is half cleared could pass for whole
         venv.create(VENV, clear=True, with_pip=True)
         try:
             install()

@@ -85,20 +85,29 @@ class Classified:
         return None if self.truth is None else float(np.mean(np.array(self.labels) == np.array(self.truth)))
 
 
-def classify(config: ClassifyConfig, store: Store, progress: "Progress", *, other: bool = False) -> Classified:
+def classify(
+    config: ClassifyConfig,
+    store: Store,
+    progress: "Progress",
+    *,
+    other: bool = False,
+    known: dict[tuple[str, ...], Pictures] | None = None,
+) -> Classified:
     """Label the pictures of a folder.
 
     Args:
         config: whose places were found right.
         other: of a saved classifier, take the config's strategy and not the saved one.
+        known: pictures that this command has encoded, for its other strategies.
 
     Raises:
         InputError: folders or pictures that cannot be used, or another network than a saved classifier's.
     """
     assert config.query is not None
+    known = {} if known is None else known
     files = unlabelled_pictures(config.query)
-    classifier, support, labels = _classifier(config, store, progress, other)
-    query = encode(files, classifier.encoder(), store, progress, skip=config.broken == "skip")
+    classifier, support, labels = _classifier(config, store, progress, other, known)
+    query = encode(files, classifier.encoder(), store, progress, skip=config.broken == "skip", known=known)
     strategy = classifier.strategy_
     together = strategy.transductive and not config.by_itself and len(query.files) > 1
     told = [*(_twice(support, labels, query) if support else ()), *(_copied(query) if together else ())]
@@ -135,7 +144,11 @@ def classify(config: ClassifyConfig, store: Store, progress: "Progress", *, othe
 
 
 def _classifier(
-    config: ClassifyConfig, store: Store, progress: "Progress", other: bool
+    config: ClassifyConfig,
+    store: Store,
+    progress: "Progress",
+    other: bool,
+    known: dict[tuple[str, ...], Pictures],
 ) -> tuple[FewShotClassifier, Pictures | None, list[str]]:
     """The classifier, the pictures that it was fitted on with their classes, unless it was read."""
     where: dict[str, Any] = {
@@ -155,7 +168,7 @@ def _classifier(
         encoder = classifier.encoder()
     except InputError as error:
         raise InputError(f"{error}. {networks_here(store)}") from error
-    support = encode(given.files, encoder, store, progress, skip=config.broken == "skip")
+    support = encode(given.files, encoder, store, progress, skip=config.broken == "skip", known=known)
     labels = [given.labels[place] for place in support.kept]
     lost = sorted(set(given.labels) - set(labels))
     if lost:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
 from runs.passwords import without_passwords
+from runs.spans import duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
@@ -275,8 +276,6 @@ def _rate(done: float, seconds: float) -> str:
 
 def _after(done: int, total: int, seconds: float) -> str:
     """Seconds, and the time left at the speed so far."""
-    from runs.durations import duration
-
     left = f", about {duration(seconds * (total - done) / done)} left" if 0 < done < total else ""
     return f"{seconds:.0f} s{left}"
 

@@ -91,6 +91,8 @@ def _split_of(file: str) -> str:
     if path.suffix == ".safetensors":
         try:
             provenance = json.loads(read_header(path, "make it again").get("provenance", "{}"))
+        except InputError:
+            raise  # which names the file
         except (ValueError, RecursionError) as error:
             raise InputError(f"features={file}: {error}") from error
         said = provenance.get("split") if isinstance(provenance, dict) else None

@@ -49,11 +49,18 @@ class Pictures:
 
 
 def encode(
-    files: Sequence[str], encoder: "ImageEncoder", store: Store, progress: "Progress", *, skip: bool
+    files: Sequence[str],
+    encoder: "ImageEncoder",
+    store: Store,
+    progress: "Progress",
+    *,
+    skip: bool,
+    known: dict[tuple[str, ...], Pictures],
 ) -> Pictures:
     """The features of pictures, from the cache where they are there.
 
     Args:
+        known: of this command, where they are looked for first and put: the cache has none of which one is broken.
         skip: leave out pictures that cannot be read, and say which; else the first is an error.
 
     Raises:
@@ -61,6 +68,20 @@ def encode(
     """
     contents = digests(files)
     key = identity("pictures", encoder=encoder.fingerprint, pictures=contents)
+    if (key, *files) not in known:
+        known[key, *files] = _encode(files, contents, key, encoder, store, progress, skip)
+    return known[key, *files]
+
+
+def _encode(
+    files: Sequence[str],
+    contents: tuple[str, ...],
+    key: str,
+    encoder: "ImageEncoder",
+    store: Store,
+    progress: "Progress",
+    skip: bool,
+) -> Pictures:
     with store.lock("features", key, "the features of these pictures", progress.note):
         entry = store.find("features", key, progress.note)
         if entry is not None:

@@ -9,9 +9,10 @@ from typing import Any, Literal, NamedTuple
 
 from clustering.errors import InputError
 from runs.config import EvaluateConfig, TrainConfig, TuneConfig
-from runs.durations import Durations, duration
+from runs.durations import Durations
 from runs.lineage import Lineage, Lineages, Part, evaluate_name, short, train_name
 from runs.record import RunRow, finished
+from runs.spans import duration
 from runs.store import Kind, Store
 from runs.tracking import Tracker
 from runs.tuning_protocol import steps_of

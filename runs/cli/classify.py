@@ -15,6 +15,7 @@ from runs.overrides import split
 
 if TYPE_CHECKING:
     from runs.classification import Classified
+    from runs.own_pictures import Pictures
 
 FLAGS = ("json",)
 KEYS = ("support", "query", "backbone", "pretrained", "strategy", "classifier", "save", "output")
@@ -68,9 +69,10 @@ def run(flags: Flags, console: Console) -> int:
         check_outputs(config)
     command = shlex.join(["transduce", "classify", *flags.settings])
     results, facts = [], []
+    known: dict[tuple[str, ...], Pictures] = {}
     for config in configs:
         since = time.perf_counter()
-        result = classify(config, session.store, console, other=other)
+        result = classify(config, session.store, console, other=other, known=known)
         written = write_outputs(result, session.store, command, console)
         run_id, reused = record(result, written, session.store, session.tracker, time.perf_counter() - since)
         for words in result.warnings:

@@ -136,7 +136,7 @@ def agreed(console: Console, flags: Flags) -> bool:
 
 
 def _show_plan(missing: "Missing", console: Console) -> None:
-    from runs.durations import duration
+    from runs.spans import duration
 
     for failure in missing.blocked:
         console.note(f"cannot be run: {failure}")

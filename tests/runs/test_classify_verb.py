@@ -331,3 +331,16 @@ def test_classes_called_like_columns_of_the_comparison():
     ((row, _),) = tables
     assert (row["strategy"], row["right"], row["confidence"]) == ("simpleshot", "50.0 %", "0.33")
     assert [row[f"in {name}"] for name in classes] == ["0", "2", "1"]
+
+
+def test_pictures_are_encoded_once_for_all_strategies(classify, here, monkeypatch):
+    from fsl.image_encoder import ImageEncoder
+
+    (here / "query" / "red" / "bad.png").write_bytes(b"no picture")
+    asked = []
+    encode = ImageEncoder.encode
+    monkeypatch.setattr(ImageEncoder, "encode", lambda *a, **more: asked.append(len(a[1])) or encode(*a, **more))
+    code, seen = classify(*GIVEN, "--strategy", "simpleshot,laplacianshot,slk_ms", "broken=skip", "--json")
+    assert code == 0, seen.err
+    assert asked == [5, 9]
+    assert [len(said["broken"]) for said in json.loads(seen.out)] == [1, 1, 1]

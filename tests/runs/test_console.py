@@ -2,6 +2,7 @@
 
 import io
 import re
+import subprocess
 import sys
 import threading
 
@@ -87,3 +88,11 @@ def test_a_question_is_answered(monkeypatch, capsys, typed, meant):
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
     assert console.Console(quiet=True).agree("go on?") is meant
     assert "go on? [Y/n]" in capsys.readouterr().err
+
+
+def test_the_time_left_needs_no_record():
+    code = (
+        "import sys\nfrom runs.console import _after\nassert _after(1, 3, 60.0) == '60 s, about 2 min left'\n"
+        "assert not {'runs.record', 'runs.store', 'runs.lineage'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

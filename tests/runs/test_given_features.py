@@ -182,3 +182,11 @@ def test_banks_of_this_project_say_whose_they_are(files):
         given_bank(("output.plk", "x.safetensors"), "validation").features,
         FeatureBank.load(files / "x.safetensors").features,
     )
+
+
+def test_a_damaged_file_of_features_is_named_once(tmp_path):
+    path = tmp_path / "bad.safetensors"
+    path.write_bytes(b"no tensors")
+    with pytest.raises(InputError, match="safetensors file") as caught:
+        given_features._split_of(str(path))
+    assert str(caught.value).count(str(path)) == 1
