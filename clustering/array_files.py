@@ -1,5 +1,6 @@
 """Arrays of an .npz file, of which nothing is unpacked before it is known how large it is."""
 
+import lzma
 import math
 import tokenize
 import zipfile
@@ -18,8 +19,12 @@ _HEADERS: dict[tuple[int, int], Callable[[IO[bytes]], Any]] = {
     (1, 0): np.lib.format.read_array_header_1_0,
     (2, 0): np.lib.format.read_array_header_2_0,
 }
-_UNREADABLE = (EOFError, LookupError, NotImplementedError, RuntimeError, SyntaxError, TypeError, OverflowError)
-"""What a damaged archive raises beside errors of the system and ValueError: a RuntimeError where it is encrypted."""
+_DAMAGED = (
+    *(EOFError, LookupError, NotImplementedError, RuntimeError, SyntaxError, TypeError, OverflowError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, tokenize.TokenError),
+)
+UNREADABLE = (OSError, ValueError, *_DAMAGED)
+"""What files of arrays and packed files raise where they are damaged: a RuntimeError where they are encrypted."""
 
 
 def read_arrays(path: Path, wanted: Callable[[str], bool] = lambda name: True) -> dict[str, NDArray[Any]]:
@@ -38,9 +43,9 @@ def read_arrays(path: Path, wanted: Callable[[str], bool] = lambda name: True) -
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             members = {name: member for name, member in _members(archive).items() if wanted(name)}
             sizes = {name: _size(archive, member) for name, member in members.items()}
-            memory.require("unpacking it", sizes, "give a smaller file")
+            memory.require(f"{path}: unpacking it", sizes, "give a smaller file")
             return {name: _array(archive, member) for name, member in members.items()}
-    except (*_UNREADABLE, MemoryError, zipfile.BadZipFile, zlib.error, tokenize.TokenError) as error:
+    except (*_DAMAGED, MemoryError) as error:
         raise ValueError(str(error) or type(error).__name__) from error
 
 
@@ -53,7 +58,7 @@ def array_names(path: Path) -> list[str]:
     try:
         with open_regular(path) as file, zipfile.ZipFile(file) as archive:
             return list(_members(archive))
-    except (*_UNREADABLE, zipfile.BadZipFile) as error:
+    except _DAMAGED as error:
         raise ValueError(str(error) or type(error).__name__) from error
 
 
@@ -70,6 +75,8 @@ def _size(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> int:
         shape, _, dtype = _HEADERS[version](stream)
     if dtype.hasobject:
         raise ValueError(f"{member.filename} holds pickled objects, which are not loaded")
+    if not dtype.itemsize and math.prod(shape):
+        raise ValueError(f"{member.filename} has items of no bytes, of which there may be any number")
     size: int = math.prod(shape) * dtype.itemsize
     if size > member.file_size or min(shape, default=0) < 0:
         raise ValueError(f"{member.filename} is cut short: of {size:,} bytes there are {member.file_size:,}")

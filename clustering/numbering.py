@@ -1,4 +1,5 @@
-"""The numbers of clusters: in the order in which they first appear in the points, whatever start they came from."""
+"""The numbers of clusters: in the order in which they first appear in the points, whatever start they came from, except
+where known labels, `init` or `prior` number them."""
 
 from typing import Any
 

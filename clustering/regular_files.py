@@ -19,7 +19,7 @@ def open_regular(path: str | Path) -> BufferedReader:
         if stat.S_ISDIR(mode):
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(mode):
-            raise OSError(errno.EINVAL, "it is a device or a pipe, and no file", str(path))
+            raise OSError(errno.EINVAL, "not a regular file (a device or pipe)", str(path))
         return os.fdopen(handle, "rb")
     except BaseException:
         os.close(handle)

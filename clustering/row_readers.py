@@ -4,7 +4,7 @@ import csv
 import gzip
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
@@ -77,7 +77,15 @@ def column_names(path: Path, delimiter: str) -> list[str]:
 
         return [str(name) for name in parquet.read_schema(path).names]
     with open_text(path) as file:
-        return next(csv.reader([file.readline(_LONGEST)], delimiter=delimiter), [])
+        return next(csv.reader(_lines(file), delimiter=delimiter), [])
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Those that names may be in: a name may go over several."""
+    left = _LONGEST
+    while left and (line := file.readline(left)):
+        left -= len(line)
+        yield line
 
 
 def _delimiter(path: Path) -> str:

@@ -13,7 +13,7 @@ from clustering.fingerprint import Fingerprint
 
 SEAL = "seal"
 _SETTLED = 2 * 10**9
-"""Nanoseconds after a change from which a second change would show in the time that the system notes of it."""
+"""A file changed less than 2 s ago may change again without a new mtime, so it is not remembered as intact."""
 
 _intact: set[tuple[str, int, int, int, int]] = set()
 """Files whose seal was found to be right in this process, as they were then: a bank of gigabytes is read once for it,

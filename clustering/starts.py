@@ -16,7 +16,7 @@ Select = Literal["information", "energy"]
 
 
 def rounding(dtype: torch.dtype) -> float:
-    """The share by which objectives that were computed in this precision differ at least, if one is to be the lower."""
+    """Relative difference below which two objectives count as equal in this precision."""
     return 1e-9 if dtype == torch.float64 else 1e-5
 
 
@@ -27,13 +27,13 @@ def first_lowest(objectives: Any, dtype: torch.dtype = torch.float64) -> Tensor:
     return (values <= lowest * (1 + rounding(dtype))).int().argmax(dim=-1)
 
 
-def _ranks(values: Tensor, rounding: float) -> Tensor:
+def _ranks(values: Tensor, allowance: float) -> Tensor:
     """(T,) 0 for the lowest of values (T,) and what is above it by rounding alone, 1 for the lowest of the others and
     what is above that by rounding alone, and so on."""
     ranks = torch.zeros_like(values, dtype=torch.int64)
     lowest, rank = -torch.inf, -1
     for i in values.argsort().tolist():
-        if not float(values[i]) <= lowest + rounding:
+        if not float(values[i]) <= lowest + allowance:
             lowest, rank = float(values[i]), rank + 1
         ranks[i] = rank
     return ranks

@@ -79,6 +79,8 @@ def _arrays(path: Path, split: Split) -> tuple[Mapping[str, NDArray[Any]], Seque
     """Those that features may be in, and the names of all: what else there is may be larger than the memory."""
     try:
         return read_arrays(path, lambda name: name.removesuffix(f"_{split}") in KNOWN), array_names(path)
+    except InputError:
+        raise
     except Exception as error:  # what a damaged archive raises cannot be listed
         raise InputError(f"{path}: damaged, or no archive of arrays ({error}); fetch it again") from error
 

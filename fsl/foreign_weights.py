@@ -113,7 +113,7 @@ def _check_packed(path: Path) -> None:
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             sizes = {member.filename: member.file_size for member in archive.infolist()}
-        memory.require("unpacking it", sizes, "give another file")
+        memory.require(f"{path}: unpacking it", sizes, "give another file")
 
 
 def _reason(error: Exception) -> str:

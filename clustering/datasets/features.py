@@ -48,7 +48,7 @@ class Features:
             present, of_class = np.unique(labels, return_inverse=True)
             classes = tuple(names[k] for k in present)
         except (KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
-            raise InputError(f"{path}: is no whole feature bank ({error}); {remedy}") from error
+            raise InputError(f"{path}: not a complete feature bank ({error}); {remedy}") from error
         if provenance.get("labels") == FOUND:
             return Dataset(values)
         return Dataset(values, of_class.astype(np.int64), classes, told=told)

@@ -3,8 +3,6 @@
 import bz2
 import gzip
 import math
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from clustering import memory
-from clustering.array_files import read_arrays
+from clustering.array_files import UNREADABLE, read_arrays
 from clustering.errors import InputError
 from clustering.fingerprint import Fingerprint
 from clustering.regular_files import open_regular
 
-UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, zlib.error)
 Arrays = Mapping[str, NDArray[Any]]
 Part = tuple[NDArray[Any], NDArray[Any]]
 
@@ -66,7 +63,9 @@ def missing(name: str, folder: Path, wanted: str) -> InputError:
 
 
 def damaged(name: str, path: Path, error: BaseException) -> InputError:
-    """A file is not what its name says."""
+    """A file is not what its name says; what says by itself what is wrong, and what to do, stays as it is."""
+    if isinstance(error, InputError):
+        return error
     why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
     return InputError(f"dataset {name}: {path} cannot be read ({why}); fetch it again")
 
@@ -91,7 +90,9 @@ def open_bytes(path: Path) -> bytes:
     with open_regular(path) as file, gzip.open(file) if path.suffix == ".gz" else bz2.open(file) as packed:
         while piece := packed.read(1 << 22):
             size += len(piece)
-            memory.require("unpacking it", {"contents": size}, "give a smaller file")  # a few bytes can be many zeros
+            memory.require(
+                f"{path}: unpacking it", {"contents": size}, "give a smaller file"
+            )  # a few bytes can be many zeros
             parts.append(piece)
     return b"".join(parts)
 
@@ -105,7 +106,7 @@ def arrays_of(path: Path) -> Arrays:
         try:
             with open_regular(path) as file:
                 sizes = {name: 8 * math.prod(shape) for name, shape, _ in whosmat(file)}
-            memory.require("unpacking it", sizes, "give a smaller file")
+            memory.require(f"{path}: unpacking it", sizes, "give a smaller file")
             return {key: value for key, value in loadmat(path).items() if not key.startswith("__")}
         except MatReadError as error:
             raise ValueError(error) from error

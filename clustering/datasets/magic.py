@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from clustering.array_files import UNREADABLE
 from clustering.datasets.dataset import Dataset
-from clustering.datasets.files import UNREADABLE, damaged, files_of, fingerprint_of, open_bytes
+from clustering.datasets.files import damaged, files_of, fingerprint_of, open_bytes
 from clustering.errors import InputError
 from clustering.parameters import AtLeast, validate
 from clustering.streams import stream

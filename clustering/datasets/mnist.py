@@ -7,9 +7,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.array_files import UNREADABLE
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.files import (
-    UNREADABLE,
     arrays_of,
     damaged,
     fingerprint_of,

@@ -6,8 +6,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from clustering.array_files import UNREADABLE
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.datasets.files import UNREADABLE, damaged, fingerprint_of, first_of, folder_of, missing, open_bytes
+from clustering.datasets.files import damaged, fingerprint_of, first_of, folder_of, missing, open_bytes
 from clustering.errors import InputError
 from clustering.parameters import AtLeast, validate
 

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 
+from clustering.array_files import UNREADABLE
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.datasets.files import UNREADABLE, arrays_of, damaged, first_of, folder_of, missing
+from clustering.datasets.files import arrays_of, damaged, first_of, folder_of, missing
 from clustering.errors import InputError
 
 VALUES = ("x", "X", "data", "features", "fea", "codes")

@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from clustering.datasets.files import UNREADABLE, damaged, fingerprint_of, first_of, folder_of, missing
+from clustering.array_files import UNREADABLE
+from clustering.datasets.files import damaged, fingerprint_of, first_of, folder_of, missing
 from clustering.errors import InputError
 from clustering.parameters import validate
 from fairness.datasets.dataset import FairDataset, Preprocess, of_size, preprocessed

@@ -22,7 +22,7 @@ def open_archive(path: Path) -> dict[str, NDArray[Any]]:
         OSError, ValueError, zipfile.BadZipFile: damaged, no archive, or arrays of objects, which are not loaded.
     """
     found: dict[str, NDArray[Any]] = {}
-    with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:  # by itself np.load leaves a bad file open
+    with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
         for member in archive.infolist():
             mapped = _mapped(path, member) if member.compress_type == zipfile.ZIP_STORED else None
             if mapped is not None:

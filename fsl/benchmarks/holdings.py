@@ -2,8 +2,6 @@
 
 import os
 import re
-import zipfile
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -13,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.array_files import read_arrays
+from clustering.array_files import UNREADABLE, read_arrays
 from clustering.errors import InputError
 from fsl.benchmarks.archives import open_archive
 from fsl.benchmarks.benchmark import SPLITS, Split
@@ -31,7 +29,6 @@ from fsl.benchmarks.split_lists import (
 )
 from fsl.pickles import PICKLES, read_pickle
 
-UNREADABLE = (OSError, EOFError, KeyError, TypeError, ValueError, IndexError, zipfile.BadZipFile, zlib.error)
 # pictures of base classes that the authors of some caches hold back, and their lists of labelled pictures
 LEFT_OUT = ("train_phase_val", "train_phase_test", "labelsplit", "trainval")
 SHARD = re.compile(r"[a-z]+(-\d+)?")
@@ -107,6 +104,8 @@ def _by_split(folder: Path, suffixes: Sequence[str]) -> list[tuple[Path, Split]]
 
 
 def _damaged(path: Path, error: BaseException) -> InputError:
+    if isinstance(error, InputError):
+        return error
     why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
     return InputError(f"{path}: damaged, or not of this form ({why}); fetch it again")
 

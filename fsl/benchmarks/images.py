@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import errno
 import json
+import lzma
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -27,7 +28,7 @@ from fsl.closed_splits import check_open
 from fsl.progress import Progress, quiet
 
 FORMAT = "transduce images 1"
-UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error)
+UNREADABLE = (OSError, EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 BLOCK_BYTES = 4 << 20  # of images decoded at once
 
 

@@ -1,5 +1,6 @@
 """Archives of arrays: nothing is unpacked before it is known how large it is; what is damaged is refused."""
 
+import contextlib
 import io
 import os
 import struct
@@ -11,7 +12,10 @@ import pytest
 
 from clustering import memory
 from clustering.array_files import array_names, read_arrays
+from clustering.datasets.files import rows_and_classes
+from clustering.errors import InputError
 from clustering.regular_files import open_regular
+from fsl.foreign_features import import_features
 
 
 def archive(path: Path, **members: bytes) -> Path:
@@ -64,6 +68,7 @@ def _small(array: np.ndarray) -> np.ndarray:
         header("(4,)"),
         header("(" * 4000),
         header("(4,)", "|O") + bytes(32),
+        header("(10000000000,)", "<U0"),
         header("(2,)", "|V9999999999999"),
         header("(4, True)") + bytes(16),
         b"\x93NUMPY\x02\x00" + struct.pack("<I", 2**32 - 1) + b"{",
@@ -111,3 +116,25 @@ def test_what_is_no_file_is_not_opened(tmp_path: Path) -> None:
             open_regular(path)
         with pytest.raises(OSError, match=r"."):
             read_arrays(path)
+
+
+def test_a_damaged_member_is_refused_whatever_packed_it(tmp_path: Path) -> None:
+    path, content = tmp_path / "a.npz", header("(40,)") + bytes(range(160))
+    for packing in (zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2, zipfile.ZIP_DEFLATED):
+        with zipfile.ZipFile(path, "w", packing) as file:
+            file.writestr("x.npy", content)
+        whole = path.read_bytes()
+        for place in range(35, 80):
+            path.write_bytes(whole[:place] + bytes(8) + whole[place + 8 :])
+            with contextlib.suppress(OSError, ValueError):
+                read_arrays(path)
+
+
+def test_a_file_that_memory_does_not_hold_is_named_and_not_called_damaged(tmp_path, monkeypatch) -> None:
+    np.savez_compressed(tmp_path / "large.npz", features=np.zeros((300, 4)), labels=np.zeros(300, np.int64))
+    monkeypatch.setattr(memory, "_UNNOTICED", 1000)
+    monkeypatch.setattr(memory, "free", lambda: 2000)
+    for read in (read_arrays, import_features, lambda path: rows_and_classes("usps", [path], None)):
+        with pytest.raises(InputError, match=r"large\.npz: unpacking it would need") as error:
+            read(tmp_path / "large.npz")
+        assert "fetch it again" not in str(error.value)

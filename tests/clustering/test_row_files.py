@@ -199,6 +199,13 @@ def test_text_that_is_added_is_no_formula_and_the_file_stays_as_it_is(tmp_path):
     assert [line[1] for line in lines] == ["'=1+1", "'+x", "'-x", "'@x", "-1", "plain", "'\tx", "'\n=1"]
 
 
+def test_names_over_several_lines_are_those_of_this_table(tmp_path):
+    (tmp_path / "t.csv").write_text('"a\nb",c\n1,2\n3,4\n')
+    rows = RowFile.read(tmp_path / "t.csv")
+    out = rows.save(tmp_path / "o.csv", {"cluster": np.array([0, 1])})
+    assert rows.check_output(out, ["cluster"]) == out
+
+
 @pytest.mark.parametrize("rows", [None, [0, 2]])
 def test_numbers_that_are_added_are_as_short_as_their_type_allows(tmp_path, rows):
     (tmp_path / "t.csv").write_text("a\n1\n2\n" if rows is None else "a\n1\n2\n3\n")
