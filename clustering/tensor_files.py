@@ -1,10 +1,8 @@
 """Tensors on disk: safetensors, written in one step, memory-mapped and checked when read. Never a pickle."""
 
-import contextlib
 import os
 import re
-import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +10,9 @@ import safetensors
 import safetensors.torch
 from torch import Tensor
 
-from clustering.errors import InputError
 from clustering.replacing import replacing
 from clustering.seals import check_seal, sealed
+from clustering.tensor_headers import check_format, opened
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], header: Mapping[str, str]) -> None:
@@ -51,9 +49,9 @@ def read_tensors(path: Path, kind: str, remedy: str) -> tuple[dict[str, Tensor],
     Raises:
         InputError: missing, truncated, not safetensors, of another format, or changed since it was written.
     """
-    with _opened(path, remedy) as file:
+    with opened(path, remedy, framework="pt") as file:
         header = dict(file.metadata() or {})
-        _check_format(path, header, kind, remedy)
+        check_format(path, header, kind, remedy)
         return _tensors(file, path, header, remedy), header
 
 
@@ -63,44 +61,8 @@ def read_any_tensors(path: Path, remedy: str) -> dict[str, Tensor]:
     Raises:
         InputError: as `read_tensors`.
     """
-    with _opened(path, remedy) as file:
+    with opened(path, remedy, framework="pt") as file:
         return _tensors(file, path, dict(file.metadata() or {}), remedy)
-
-
-def read_header(path: Path, remedy: str, kind: str | None = None) -> dict[str, str]:
-    """The text in the header of a safetensors file. Quick: nothing else is read, and the seal is not looked at.
-
-    Args:
-        kind: what its "format" must be; None: anything.
-
-    Raises:
-        InputError: missing, truncated, not safetensors, or of another format.
-    """
-    with _opened(path, remedy) as file:
-        header = dict(file.metadata() or {})
-    if kind is not None:
-        _check_format(path, header, kind, remedy)
-    return header
-
-
-def _check_format(path: Path, header: Mapping[str, str], kind: str, remedy: str) -> None:
-    if header.get("format") != kind:
-        found = header.get("format", "another program's file")
-        raise InputError(f"{path}: holds {found!r}, not {kind!r}; {remedy}")
-
-
-@contextlib.contextmanager
-def _opened(path: Path, remedy: str) -> Iterator[Any]:
-    if not os.path.isfile(path):  # a device or a pipe may have no end
-        raise InputError(f"{path}: {'is no file' if os.path.lexists(path) else 'no such file'}; {remedy}")
-    try:
-        with safetensors.safe_open(path, framework="pt") as file:
-            yield file
-    except (safetensors.SafetensorError, OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        reason = textwrap.shorten(str(error), 80)
-        raise InputError(f"{path}: truncated or not a safetensors file ({reason}); {remedy}") from error
 
 
 def _tensors(file: Any, path: Path, header: Mapping[str, str], remedy: str) -> dict[str, Tensor]:

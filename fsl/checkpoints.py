@@ -10,7 +10,8 @@ import torch
 from torch import nn
 
 from clustering.errors import InputError
-from clustering.tensor_files import read_header, read_tensors, write_tensors
+from clustering.tensor_files import read_tensors, write_tensors
+from clustering.tensor_headers import read_header
 from fsl.backbones import create_backbone
 
 FORMAT = "transduce backbone 1"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from clustering.errors import InputError
 from clustering.regular_files import head_of
 from clustering.spreadsheets import as_text
-from clustering.tensor_files import read_header
+from clustering.tensor_headers import read_header
 from fsl.few_shot_classifier import FORMAT
 from fsl.named_strategies import said_of
 from runs.classification import STAGE, Classified

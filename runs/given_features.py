@@ -82,7 +82,7 @@ def _by_split(files: Sequence[str]) -> dict[str, str]:
 
 def _split_of(file: str) -> str:
     """Whose features a file has, found without reading them."""
-    from clustering.tensor_files import read_header
+    from clustering.tensor_headers import read_header
     from fsl.benchmarks.benchmark import SPLITS
     from fsl.benchmarks.split_lists import FILES
 

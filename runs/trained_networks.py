@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from clustering.tensor_headers import read_header
 from runs.store import COMPLETE, Store
 
 FILE = "best.safetensors"
 TRAIN = "transduce train benchmark=folder root=FOLDER trains one on your own pictures"
-LARGEST = 1 << 24  # bytes of a header
 
 
 class TrainedNetwork(NamedTuple):
@@ -39,14 +39,14 @@ def networks_here(store: Store) -> str:
     if not found:
         return TRAIN
     first = found[0]
-    more = f" ({len(found) - 1} more: transduce list trained)" if len(found) > 1 else ""
+    others = store.cache("checkpoints")
+    more = f" ({len(found) - 1} more in {others})" if len(found) > 1 else ""
     return f"trained here: --backbone {first.path}, {first.backbone} on {first.benchmark}{more}; {TRAIN}"
 
 
 def _described(path: Path) -> Iterator[TrainedNetwork]:
-    """What the header says: its length in eight bytes, then JSON."""
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError), path.open("rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        about = json.loads(file.read(min(size, LARGEST)))["__metadata__"]
+    """What the header says; nothing of a file whose header is damaged."""
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        about = read_header(path, "")
         config = json.loads(about["about"]) if "about" in about else about
-        yield TrainedNetwork(path, str(about["backbone"]), str(config.get("benchmark", "?")))
+        yield TrainedNetwork(path, about["backbone"], str(config.get("benchmark", "?")))

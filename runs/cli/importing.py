@@ -127,7 +127,7 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
     """Where to write the file and its model card: never over a file that is none of that kind."""
-    from clustering.tensor_files import read_header
+    from clustering.tensor_headers import read_header
 
     stem = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
     place = Path(output).expanduser() if output else Path(f"{stem}.safetensors")

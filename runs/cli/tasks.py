@@ -58,7 +58,7 @@ def _check_place(path: Path) -> None:
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: its folder does not exist; make it, or give another place")
     if os.path.lexists(path):
-        from clustering.tensor_files import read_header
+        from clustering.tensor_headers import read_header
         from fsl.tasks import FORMAT
 
         if not path.is_file():

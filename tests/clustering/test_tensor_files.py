@@ -15,7 +15,8 @@ from clustering.datasets.features import Features
 from clustering.errors import InputError
 from clustering.replacing import ABANDONED, replacing
 from clustering.state_files import load_state, save_state
-from clustering.tensor_files import read_header, read_tensors, write_tensors
+from clustering.tensor_files import read_tensors, write_tensors
+from clustering.tensor_headers import read_header
 
 FORMAT = "transduce features 1"
 TENSORS = {"features": torch.arange(12.0).view(4, 3), "labels": torch.tensor([0, 1, 0, 1])}

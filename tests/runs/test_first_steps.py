@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 
 import numpy as np
@@ -13,6 +14,7 @@ from clustering import heif
 from clustering.datasets.folder import Folder as Points
 from clustering.errors import InputError
 from clustering.plugins import dotted
+from clustering.tensor_files import write_tensors
 from fsl.backbones import create_backbone
 from fsl.benchmarks.encoded import open_rgb
 from fsl.checkpoints import save_backbone
@@ -25,7 +27,7 @@ from runs.console import Console, _after
 from runs.lineage import Lineage, evaluate_name
 from runs.preflight import tasks_of
 from runs.store import Store
-from runs.trained_networks import FILE, trained_networks
+from runs.trained_networks import FILE, networks_here, trained_networks
 
 OWN = """
 import dataclasses
@@ -249,3 +251,14 @@ def test_time_left_without_a_terminal():
 def test_an_unfinished_results_folder_has_no_networks(tmp_path):
     assert trained_networks(Store(tmp_path / "nowhere")) == []
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_damaged_header_is_no_network_and_the_others_are_named_by_their_folder(store):
+    path = add_network(store)
+    for number, about in enumerate(["[1]", "[" * 9999, "7"]):
+        folder = store.cache("checkpoints") / f"{number}"
+        shutil.copytree(path.parent, folder)
+        write_tensors(folder / FILE, {"x": torch.zeros(1)}, {"backbone": "conv4", "about": about})
+    assert [found.path for found in trained_networks(store)] == [path]
+    shutil.copytree(path.parent, store.cache("checkpoints") / "another")
+    assert f"1 more in {store.cache('checkpoints')}" in networks_here(store)
