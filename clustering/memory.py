@@ -7,13 +7,13 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from clustering.control_groups import control_groups, lines
 from clustering.errors import InputError
 
 _UNNOTICED = 1 << 28
 """Bytes that are taken without a look at what is free."""
 
 _MEMORY = Path("/proc/meminfo")
-_GROUPS = Path("/sys/fs/cgroup")
 
 
 def require(what: str, parts: Mapping[str, float], remedy: str) -> None:
@@ -40,29 +40,23 @@ def require(what: str, parts: Mapping[str, float], remedy: str) -> None:
 
 
 def free() -> int | None:
-    """Bytes that this process may still take: of the machine, and of the control group that it is in (Linux)."""
+    """Bytes that this process may still take: of the machine, and of the control groups that it is in (Linux)."""
     return min(_limits(), default=None)
 
 
 def _limits() -> Iterator[int]:
-    for line in _lines(_MEMORY):
+    for line in lines(_MEMORY):
         if line.startswith("MemAvailable:"):
             yield 1024 * int(line.split()[1])
-    for folder, limit, used, files in (
-        (_GROUPS, "memory.max", "memory.current", "inactive_file"),
-        (_GROUPS / "memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
-    ):
-        most, now = (_lines(folder / name)[:1] for name in (limit, used))
-        if most and now and most[0].isdigit():
-            spare = [int(line.split()[1]) for line in _lines(folder / "memory.stat") if line.startswith(f"{files} ")]
-            yield max(0, int(most[0]) - int(now[0]) + sum(spare))  # files that are only kept at hand make room
-
-
-def _lines(file: Path) -> list[str]:
-    try:
-        return file.read_text().splitlines()
-    except OSError:  # another system, or another kind of control group
-        return []
+    for folder in control_groups("memory"):
+        for limit, used, files in (
+            ("memory.max", "memory.current", "inactive_file"),
+            ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+        ):
+            most, now = (lines(folder / name)[:1] for name in (limit, used))
+            if most and now and most[0].isdigit():
+                spare = [int(line.split()[1]) for line in lines(folder / "memory.stat") if line.startswith(f"{files} ")]
+                yield max(0, int(most[0]) - int(now[0]) + sum(spare))  # files that are only kept at hand make room
 
 
 def _written(size: float) -> str:

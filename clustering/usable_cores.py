@@ -3,10 +3,9 @@
 import math
 import os
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
 
-_OWN = Path("/proc/self/cgroup")
-_GROUPS = Path("/sys/fs/cgroup")
+from clustering.control_groups import control_groups, lines
+
 _OPENMP = "OMP_NUM_THREADS"
 
 
@@ -32,23 +31,11 @@ def _allowed() -> int:
 
 def _granted() -> Iterator[float]:
     """Cores' worth of time that this process's control groups have, and those around them, where they are limited."""
-    for line in _text(_OWN).splitlines():
-        _, controllers, path = line.split(":", 2)
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        inner = PurePosixPath(path.lstrip("/"))
-        for around in (inner, *inner.parents):
-            if not controllers:  # version 2
-                quota, _, period = _text(_GROUPS / around / "cpu.max").partition(" ")
-            else:
-                folder = _GROUPS / "cpu" / around
-                quota, period = _text(folder / "cpu.cfs_quota_us"), _text(folder / "cpu.cfs_period_us")
+    for folder in control_groups("cpu"):
+        limits = [
+            "".join(lines(folder / "cpu.max")).partition(" ")[::2],
+            ("".join(lines(folder / "cpu.cfs_quota_us")), "".join(lines(folder / "cpu.cfs_period_us"))),
+        ]
+        for quota, period in limits:
             if quota.isdigit() and period.isdigit() and int(period):  # not "max", not -1
                 yield int(quota) / int(period)
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text().strip()
-    except OSError:  # another system, or another kind of control group
-        return ""

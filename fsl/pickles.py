@@ -17,6 +17,7 @@ from clustering.errors import InputError
 from clustering.regular_files import open_regular
 
 PICKLES = (".pkl", ".pickle", ".plk")  # how their names end
+_UNNOTICED = 1 << 28  # bytes that any file may become: a name takes two bytes each time it comes again
 KIND = re.compile(r"[?]|[biuf]\d{1,2}|[SU]\d{1,6}|O8?")
 
 
@@ -36,7 +37,7 @@ def read_pickle(path: Path) -> Any:
         with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             _check_codes(content)
             found = _Plain()(_Reader(file, encoding="bytes").load())
-            _extent(found, (1 << 20) + 16 * len(content), {})
+            _extent(found, _UNNOTICED + 16 * len(content), {})
             return found
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file") from error

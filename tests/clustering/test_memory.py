@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from clustering import SLK, memory
+from clustering import SLK, control_groups, memory
 from clustering.errors import InputError
 from clustering.neighbours import neighbours
 from clustering.slk_memory import needed
@@ -55,18 +55,32 @@ def test_more_of_anything_needs_no_less() -> None:
     assert sum(needed(table, **plain).values()) < 1e9  # not that of as many zeros
 
 
-def test_the_least_of_machine_and_control_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("own", "folder", "limit", "used", "files"),
+    [
+        ("0::/", ".", "memory.max", "memory.current", "inactive_file"),
+        ("0::/slice/job", "slice", "memory.max", "memory.current", "inactive_file"),
+        ("4:memory:/job\n0::/", "memory/job", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ],
+)
+def test_the_least_of_machine_and_control_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, folder: str, limit: str, used: str, files: str
+) -> None:
     machine = tmp_path / "meminfo"
     machine.write_text("MemTotal:  9 kB\nMemAvailable:       4000 kB\n")
+    (tmp_path / "own").write_text(own + "\n")
     monkeypatch.setattr(memory, "_MEMORY", machine)
-    monkeypatch.setattr(memory, "_GROUPS", tmp_path)
+    monkeypatch.setattr(control_groups, "_OWN", tmp_path / "own")
+    monkeypatch.setattr(control_groups, "_GROUPS", tmp_path)
     assert memory.free() == 4_096_000
-    (tmp_path / "memory.max").write_text("max\n")
-    (tmp_path / "memory.current").write_text("3000000\n")
+    group = tmp_path / folder
+    group.mkdir(parents=True, exist_ok=True)
+    (group / limit).write_text("max\n")
+    (group / used).write_text("3000000\n")
     assert memory.free() == 4_096_000
-    (tmp_path / "memory.max").write_text("5000000\n")
-    (tmp_path / "memory.stat").write_text("file 7\ninactive_file 100000\n")
+    (group / limit).write_text("5000000\n")
+    (group / "memory.stat").write_text(f"file 7\n{files} 100000\n")
     assert memory.free() == 2_100_000
     monkeypatch.setattr(memory, "_MEMORY", tmp_path / "none")
-    monkeypatch.setattr(memory, "_GROUPS", tmp_path / "none")
+    monkeypatch.setattr(control_groups, "_GROUPS", tmp_path / "none")
     assert memory.free() is None

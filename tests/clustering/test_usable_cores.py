@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from clustering import usable_cores
+from clustering import control_groups, usable_cores
 from clustering.usable_cores import start_no_more_threads
 
 
@@ -13,8 +13,8 @@ from clustering.usable_cores import start_no_more_threads
 def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine of 16 cores; gives the folder in which its control groups are."""
     monkeypatch.setattr(usable_cores, "_allowed", lambda: 16)
-    monkeypatch.setattr(usable_cores, "_OWN", tmp_path / "cgroup")
-    monkeypatch.setattr(usable_cores, "_GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(control_groups, "_OWN", tmp_path / "cgroup")
+    monkeypatch.setattr(control_groups, "_GROUPS", tmp_path / "groups")
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     return tmp_path / "groups"
 

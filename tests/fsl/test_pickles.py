@@ -212,3 +212,9 @@ def test_no_name_that_numpy_writes_arrays_with_is_missing():
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match=r"none\.pkl: "):
         read_pickle(tmp_path / "none.pkl")
+
+
+def test_a_name_may_come_often(tmp_path):
+    names = [f"n{i:08d}" for i in range(64)]
+    (tmp_path / "names.pkl").write_bytes(pickle.dumps([names[i % 64] for i in range(60_000)]))
+    assert read_pickle(tmp_path / "names.pkl")[64] == "n00000000"
