@@ -53,8 +53,15 @@ def test_packages_are_light_to_import() -> None:
     assert found.returncode == 0, found.stderr
 
 
-def test_what_needs_torchvision_imports_after_a_package_of_ours() -> None:
-    code = "import fsl, torchmetrics, timm, pytorch_lightning; import torchvision.transforms, torchvision.models"
+@pytest.mark.parametrize(
+    "packages",
+    [
+        "torchmetrics, timm, pytorch_lightning",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("timm", "pytorch_lightning")),
+    ],
+)
+def test_what_needs_torchvision_imports_after_a_package_of_ours(packages: str) -> None:
+    code = f"import fsl, {packages}; import torchvision.transforms, torchvision.models"
     found = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code], cwd="/", capture_output=True, text=True, check=False
     )
