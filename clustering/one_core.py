@@ -96,8 +96,8 @@ class _Blas:
     def take(self, libraries: Sequence[Any]) -> None:
         with self._lock:
             if not self._blocks:
-                owed = {id(library): count for library, count in self._before}
-                now = [(library, owed.get(id(library), library.get_num_threads())) for library in libraries]
+                owed = {library.filepath: count for library, count in self._before}
+                now = [(library, owed.get(library.filepath, library.get_num_threads())) for library in libraries]
                 self._before = [(library, count) for library, count in now if count]
                 for library, _ in self._before:
                     library.set_num_threads(1)

@@ -54,11 +54,17 @@ def test_what_the_user_set_is_an_upper_bound():
 def test_products_of_torch_are_of_one_thread_though_a_number_was_set():
     """MKL has a number of its own, which torch sets."""
     x = torch.randn(500, 500)
-    with one_core():
+
+    def disturbs_others() -> bool:
         before = threads_of_this_process()
         for _ in range(3):
-            x = x @ x.softmax(1)
-        assert threads_of_this_process() == before
+            x @ x
+        return threads_of_this_process() != before
+
+    with one_core():
+        assert not all(disturbs_others() for _ in range(20)), "of all threads"
+    if threads_of_this_process():
+        assert all(disturbs_others() for _ in range(5))
 
 
 def threads_of_this_process() -> dict[str, str]:

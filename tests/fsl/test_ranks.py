@@ -98,6 +98,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Trained, Shown
     return folder, run(folder, shown, 2), shown
 
 
+@pytest.mark.slow
 def test_two_processes_do_what_one_does(alone: tuple[Path, Trained, Shown], both: tuple[Path, Trained, Shown]) -> None:
     """Without batch normalisation they differ by rounding."""
     (folder, one, shown), (other, two, seen) = alone, both
