@@ -22,7 +22,7 @@ from runs.stages import Tuning, evaluation, tune
 from runs.store import Store
 from runs.tables.published import figures
 from runs.tracking import Tracker
-from tests.runs.records import runs_of
+from tests.runs.records import copy_results, runs_of
 
 pytestmark = pytest.mark.usefixtures("jobs_here")
 TUNED, TRACED = "thesis/4.1@tiny_plugins:Tiny", "thesis/4.2@tiny_plugins:Tiny"
@@ -222,8 +222,9 @@ def test_other_runs_are_another_figure(trained, tracker, needed, notes):
     assert "of other settings or of earlier code" in notes
 
 
-def test_a_run_that_is_gone_or_damaged_is_named_and_the_rest_is_drawn(trained, tracker, typed, needed, capsys, notes):
-    tuned = [tune(config, trained, tracker) for config in needed(TUNED)]
+def test_a_run_that_is_gone_or_damaged_is_named_and_the_rest_is_drawn(made, trained, tracker, typed, capsys, notes):
+    copy_results(made.store.root, trained)
+    tuned = made.tunings
     lost, spoilt = tuned[0].novel.trials[1].result.run_id, tuned[1].curves[-1].trials[0].result.run_id
     tracker.client.delete_run(lost)
     assert main(["figure", *typed(TUNED)]) == 0
