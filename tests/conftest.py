@@ -6,7 +6,10 @@ others, which is how new ones are found.
 
 import os
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -32,6 +35,28 @@ def reference_data() -> Path:
     if not folder:
         pytest.skip("TRANSDUCE_DATA names no folder with the reference data")
     return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Of a Dask cluster of two workers, which are threads that get what they work on by TCP, as processes would."""
+    with dask_client(processes=False, protocol="tcp") as made:
+        yield made
+
+
+@pytest.fixture
+def client_of_processes() -> Iterator[Any]:
+    """Of a Dask cluster of two worker processes, for tests that kill one: each has the libraries to import."""
+    with dask_client(processes=True) as made:
+        yield made
+
+
+@contextmanager
+def dask_client(**options: Any) -> Iterator[Any]:
+    distributed = pytest.importorskip("distributed")
+    common = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
+    with distributed.LocalCluster(**common, **options) as cluster, distributed.Client(cluster) as made:
+        yield made
 
 
 def untracked(config: pytest.Config) -> set[str]:

@@ -1,4 +1,4 @@
-"""SLK and K-modes of a dask array on a real Dask cluster of two worker processes: as in memory, also when a worker is
+"""SLK and K-modes of a dask array on a real Dask cluster of two workers: as in memory, also when a worker is
 killed in the middle; input that cannot be."""
 
 import os
@@ -27,17 +27,6 @@ distributed = pytest.importorskip("distributed")
 
 RULES = ("mean", "mean_shift", "byproduct")
 BRIEF: dict[str, Any] = {"max_iter": 2, "max_sweeps": 4, "warm_up": 1, "n_init": 1, "random_state": 0}
-
-
-@pytest.fixture(scope="module")
-def client() -> Any:
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
 
 
 def points(K: int = 4, count: int = 150, seed: int = 0) -> NDArray[np.float64]:
@@ -172,7 +161,10 @@ def whole_of(graph: Any) -> NDArray[Any]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("n_init", [1, 2])  # after a race S goes on from where it was
-def test_a_worker_is_killed_in_the_middle(client: Any, monkeypatch: pytest.MonkeyPatch, n_init: int) -> None:
+def test_a_worker_is_killed_in_the_middle(
+    client_of_processes: Any, monkeypatch: pytest.MonkeyPatch, n_init: int
+) -> None:
+    client = client_of_processes
     X = points()
     settings = {**BRIEF, "prototypes": "byproduct", "max_iter": 5, "n_init": n_init}
     expected = SLK(4, **settings).fit(X)

@@ -1,4 +1,4 @@
-"""Fair clustering of a dask array on a real Dask cluster of two worker processes: as in memory, also when a worker is
+"""Fair clustering of a dask array on a real Dask cluster of two workers: as in memory, also when a worker is
 killed in the middle; input that cannot be."""
 
 import os
@@ -28,17 +28,6 @@ BRIEF: dict[str, Any] = {
     "max_sweeps": 4,
     "random_state": 0,
 }
-
-
-@pytest.fixture(scope="module")
-def client():
-    with (
-        distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0", silence_logs=50
-        ) as cluster,
-        distributed.Client(cluster) as client,
-    ):
-        yield client
 
 
 def points(count=210, seed=0):
@@ -120,7 +109,8 @@ def test_clusters_that_empty_begin_again(client):
 
 @quiet
 @pytest.mark.slow
-def test_a_worker_is_killed_in_the_middle(client, monkeypatch):
+def test_a_worker_is_killed_in_the_middle(client_of_processes, monkeypatch):
+    client = client_of_processes
     X, groups = points()
     longer = {**BRIEF, "rungs": 1, "max_iter": 3, "max_sweeps": 8}
     expected = FairKMedian(3, **longer).fit(X, sensitive_features=groups)
