@@ -29,7 +29,7 @@ def on_each_core(work: Callable[[T], R], items: Iterable[T]) -> Iterator[tuple[T
 
     As many threads as torch may use each take an item and keep to one core; a few items are under way at once,
     whatever their number. With one thread, nothing is made ahead of being asked for. The thread that asks keeps its
-    number of threads, so that it does not matter which one closes this.
+    number of threads of torch, whichever one closes this.
     """
     cores = torch.get_num_threads()
     if cores == 1:
