@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from clustering.errors import InputError
@@ -111,4 +110,4 @@ def _rewrite(connection: sqlite3.Connection, moved: Mapping[str, str], tracker: 
 
 
 def _folder(address: str) -> Path:
-    return Path(url2pathname(urlsplit(address).path))
+    return Path(url2pathname(address.removeprefix("file://")))

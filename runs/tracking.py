@@ -309,7 +309,7 @@ class Tracker:
         """One artefact of a run, or None where it is gone: in its place where that is known to be on this machine,
         else a copy in `folder`."""
         if artifacts.startswith("file://"):
-            path = Path(url2pathname(urlsplit(artifacts).path)) / name
+            path = Path(url2pathname(artifacts.removeprefix("file://"))) / name
             return path if path.is_file() else None
         try:
             return Path(self.client.download_artifacts(run_id, name, str(folder)))

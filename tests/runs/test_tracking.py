@@ -350,3 +350,7 @@ def test_the_error_that_ended_a_run_is_recorded_without_a_password(tracker):
     run = start(tracker)
     run.stop("FAILED", f"OSError: http://user:{SECRET}@host does not answer")
     assert tracker.get(run.run_id).data.tags["ended"] == "OSError: http://host does not answer"
+
+
+def test_an_address_of_artifacts_that_is_none_has_none(tracker, tmp_path):
+    assert tracker.download("0" * 32, "config.yaml", tmp_path, "file://[x/\0") is None
