@@ -32,10 +32,8 @@ def _allowed() -> int:
 def _granted() -> Iterator[float]:
     """Cores' worth of time that this process's control groups have, and those around them, where they are limited."""
     for folder in control_groups("cpu"):
-        limits = [
-            "".join(lines(folder / "cpu.max")).partition(" ")[::2],
-            ("".join(lines(folder / "cpu.cfs_quota_us")), "".join(lines(folder / "cpu.cfs_period_us"))),
-        ]
-        for quota, period in limits:
-            if quota.isdigit() and period.isdigit() and int(period):  # not "max", not -1
-                yield int(quota) / int(period)
+        second = " ".join(lines(folder / "cpu.max")).split()
+        first = [*lines(folder / "cpu.cfs_quota_us"), *lines(folder / "cpu.cfs_period_us")]
+        for limit in (second, first):  # of the versions of control groups
+            if len(limit) == 2 and limit[0].isdigit() and limit[1].isdigit() and int(limit[1]):  # not "max", not -1
+                yield int(limit[0]) / int(limit[1])

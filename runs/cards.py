@@ -99,7 +99,7 @@ class Card:
         """The card as Markdown."""
         import yaml
 
-        from runs.tracking import code_version, version
+        from runs.code_version import code_version, version
 
         header: dict[str, Any] = {"library_name": LIBRARY, "license": self.license}
         header["pipeline_tag"] = "image-feature-extraction"

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from clustering.errors import InputError
 from clustering.usable_cores import usable_cores
+from runs.code_version import code_version
 from runs.console import Console
 from runs.jobs import Job, check_place
 from runs.local_pool import LocalPool
 from runs.relay import Relay
-from runs.tracking import code_version
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -115,7 +115,7 @@ class RunConfig:
         return dataclasses.replace(self, **changes)
 
 
-_HINTS: dict[type, dict[str, Any]] = {}
+_HINTS: dict[type, dict[str, Any]] = {}  # not `functools.cache`, for which mypy wants instances that can be hashed
 
 
 def hints_of(schema: type[RunConfig]) -> dict[str, Any]:

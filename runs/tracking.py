@@ -11,19 +11,18 @@ import logging
 import os
 import socket
 import ssl
-import subprocess
 import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 from urllib.request import url2pathname
 
 from clustering.errors import InputError
+from runs.code_version import code_version
 from runs.locks import Say, locked, silent
 from runs.passwords import without_passwords
 from runs.patient_client import PatientClient, RecordUnreachable, bound_retries
@@ -352,31 +351,6 @@ def quiet_mlflow() -> None:
     os.environ.setdefault("MLFLOW_SUPPRESS_PRINTING_URL_TO_STDOUT", "true")
     os.environ.setdefault("GIT_PYTHON_REFRESH", "quiet")
     bound_retries()
-
-
-@functools.cache
-def code_version() -> str:
-    """The commit of the checkout that this code is of (`+changes` where files differ), else the version."""
-    project = Path(__file__).resolve().parent.parent
-    if (project / ".git").exists():
-        with suppress(OSError, subprocess.SubprocessError):
-            commit = _git(project, "rev-parse", "HEAD").strip()
-            changed = _git(project, "status", "--porcelain", "--untracked-files=no").strip()
-            return commit + ("+changes" if changed else "")
-    return version()
-
-
-def version() -> str:
-    """The version of the package that is installed."""
-    try:
-        return metadata.version("transduce")
-    except metadata.PackageNotFoundError:
-        return "unknown"
-
-
-def _git(project: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(project), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout
 
 
 def _answers(uri: str, place: str) -> None:

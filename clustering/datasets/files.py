@@ -90,9 +90,8 @@ def open_bytes(path: Path) -> bytes:
     with open_regular(path) as file, gzip.open(file) if path.suffix == ".gz" else bz2.open(file) as packed:
         while piece := packed.read(1 << 22):
             size += len(piece)
-            memory.require(
-                f"{path}: unpacking it", {"contents": size}, "give a smaller file"
-            )  # a few bytes can be many zeros
+            # A few bytes can be many zeros.
+            memory.require(f"{path}: unpacking it", {"contents": size}, "give a smaller file")
             parts.append(piece)
     return b"".join(parts)
 

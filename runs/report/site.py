@@ -18,6 +18,7 @@ from pathlib import Path
 
 from markupsafe import Markup
 
+from runs.code_version import code_version
 from runs.config import EvaluateConfig
 from runs.locks import Say, silent
 from runs.record import RunRow, read_runs
@@ -30,7 +31,7 @@ from runs.report.provenance import Leaf, Provenance, newest
 from runs.report.rendering import ASSETS, TEMPLATES, Renderer
 from runs.store import Store, put_in_place
 from runs.tables.formats import html
-from runs.tracking import Tracker, code_version
+from runs.tracking import Tracker
 
 ALL = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
 OUTCOMES_A_PAGE = 400

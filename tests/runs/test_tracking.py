@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 
 from clustering.errors import InputError
 from runs.cli import main
+from runs.code_version import code_version
 from runs.passwords import without_passwords
 from runs.record import read_runs
 from runs.store import Store
-from runs.tracking import Tracker, code_version
+from runs.tracking import Tracker
 from tests.runs.children import together
 from tests.runs.unsteady import Unsteady
 
