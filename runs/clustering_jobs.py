@@ -116,7 +116,7 @@ class ClusteringJob(ABC, Generic[C]):
             return None
         tags, run_id = run.data.tags, run.info.run_id
         try:
-            found = tracker.read(run_id, file, load)
+            found = tracker.read(run_id, file, load, run.info.artifact_uri)
             shape = int(tags["points"]), int(tags["dimensions"])
             if found.labels.shape[1] != shape[0]:
                 raise ValueError(f"it is of {found.labels.shape[1]} points, not {shape[0]}")

@@ -394,7 +394,7 @@ def _finished(job: _Job, store: Store, tracker: Tracker, progress: Progress) -> 
         progress.note(f"{job.name} was evaluated with values of an earlier tuning: evaluating it again")
         return None
     try:
-        scores = recorded_scores(tracker, run.info.run_id, run.data.metrics["accuracy"])
+        scores = recorded_scores(tracker, run.info.run_id, run.data.metrics["accuracy"], run.info.artifact_uri)
         seconds = float(run.data.metrics["seconds_per_task"])
     except (ValueError, KeyError) as error:
         progress.note(

@@ -142,7 +142,9 @@ def test_evaluation(interrupt_at, trained, tracker, config, notes, where, number
     assert again.run_id == result.run_id
 
 
-@pytest.mark.parametrize("verb", ["train", "evaluate", "tune", "cluster", "fair"])
+@pytest.mark.parametrize(
+    "verb", ["train", "evaluate", *(pytest.param(verb, marks=pytest.mark.slow) for verb in ("tune", "cluster", "fair"))]
+)
 def test_a_killed_forced_run_is_marked_by_a_command_that_reuses(verb, trained_results, store, tiny_arguments, tmp_path):
     copy_results(trained_results, store)
     tracker = Tracker(store)

@@ -74,7 +74,7 @@ filters = st.dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=20)
 @given(prefixes, filters, st.sets(st.sampled_from(STATUSES)))
 def test_the_rows_are_those_of_mlflow(filled, every_row, prefix, tags, statuses):
     tracker = Tracker(filled)

@@ -19,6 +19,24 @@ from tests.runs.test_tracking import start
 SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=2", "method=kmeans"]
 
 
+def test_an_evaluation_goes_on_in_a_copy(trained_results, tmp_path, tiny_arguments, capsys):
+    copy = shutil.copytree(trained_results, tmp_path / "copy")
+    before = {path: path.stat().st_mtime_ns for path in trained_results.rglob("*")}
+    assert main(["evaluate", *tiny_arguments, "strategy=simpleshot", f"results={copy}"]) == 0
+    assert "reused 1" in capsys.readouterr().err
+    read_in(copy)
+    assert {path: path.stat().st_mtime_ns for path in trained_results.rglob("*")} == before
+
+
+def read_in(results):
+    """The files of every run are found there, as the UI reads them."""
+    tracker = Tracker(Store(results))
+    for row in read_runs(tracker, ""):
+        assert row.artifact_uri.startswith((results / "artifacts").as_uri() + "/")
+        assert tracker.read(row.run_id, "config.yaml", lambda path: path.read_text())
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["moved", "copied"])
 def test_going_on_in_another_place(trained_results, tmp_path, tiny_arguments, capsys, monkeypatch, way):
     """Real commands: a training with its evaluation, and a clustering; then the same ones in the other place."""
@@ -40,10 +58,7 @@ def test_going_on_in_another_place(trained_results, tmp_path, tiny_arguments, ca
     assert main(["table", str(tmp_path / "tiny.yaml"), f"results={new}", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["cells"]
     assert main(["report", f"results={new}"]) == 0
-    tracker = Tracker(Store(new))
-    for row in read_runs(tracker, ""):
-        assert row.artifact_uri.startswith((new / "artifacts").as_uri() + "/")
-        assert tracker.read(row.run_id, "config.yaml", lambda path: path.read_text()), "as the UI reads them"
+    read_in(new)
     assert {path: path.stat().st_mtime_ns for path in old.rglob("*")} == before, "a copy leaves what it is of alone"
 
     assert main(["evaluate", *tiny_arguments, "strategy=laplacianshot", f"results={new}"]) == 0
@@ -112,6 +127,7 @@ def connect_read_only(connect, address, **options):
     return connect(address.replace("mode=rw", "mode=ro"), **options)
 
 
+@pytest.mark.slow
 def test_the_record_is_brought_up_to_date_where_assertions_are_off(tracker, store, tmp_path, child_environment):
     start(tracker).finish()
     copy = Store(shutil.copytree(store.root, tmp_path / "copy"))

@@ -11,7 +11,7 @@ from runs.report.fair_page import fair_page
 from tests.runs.browser import CHROMIUM, Browser
 from tests.runs.test_fair_page import APART, MIXED, found
 
-pytestmark = pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not CHROMIUM, reason="no chromium is installed")]
 PHONE, DESK = 360, 1280
 LANDMARKS = ["header", "nav[aria-label]", "main", "footer", "h1", "a.skip"]
 

@@ -39,7 +39,8 @@ def asked(*more: str) -> list[ClusterConfig]:
 
 
 def test_a_run_has_curves_sizes_scores_and_what_was_learned(store, tracker, notes):
-    (result,) = clustering(asked("labels=12"), store, tracker, progress=notes)
+    config = asked("labels=12")
+    (result,) = clustering(config, store, tracker, progress=notes)
     run = tracker.get(result.run_id)
     history = tracker.client.get_metric_history
     assert [point.step for point in history(result.run_id, "supervised_loss")] == [10, 20]
@@ -66,12 +67,12 @@ def test_a_run_has_curves_sizes_scores_and_what_was_learned(store, tracker, note
     write_tensors(bank, model.weights(), header | {"settings": '{"n_features": 4}'})
     with pytest.raises(InputError, match=r"features\.safetensors"):
         learned_method(bank)
-    (again,) = clustering(asked("labels=12"), store, tracker)
+    (again,) = clustering(config, store, tracker)
     assert again.reused
 
 
 def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(store, tracker, notes):
-    config = asked("labels=12")
+    config = asked("labels=12", "points=15")
     with pytest.raises(KeyboardInterrupt):
         clustering(config, store, tracker, progress=Stopping(33))
     (begun,) = runs_of(tracker, "cluster/spirals")
@@ -81,7 +82,7 @@ def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(store, t
     steps = [point.step for name in ("supervised_loss", "loss") for point in history(resumed.run_id, name)]
     assert steps == [10, 20, 30, 40, 45], "none twice"
     with pytest.raises(KeyboardInterrupt):
-        clustering(config, store, tracker, progress=Stopping(33), force=True)
+        clustering(config, store, tracker, progress=Stopping(22), force=True)
     (whole,) = clustering(config, store, tracker, force=True)
     assert whole.run_id != resumed.run_id
     np.testing.assert_array_equal(resumed.trials.labels, whole.trials.labels)
@@ -90,17 +91,21 @@ def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(store, t
 
 
 def test_pairs_take_the_place_of_labels(store, tracker):
-    few, many = clustering(asked("links=1,800"), store, tracker)
+    short = ("points=15", "supervised_steps=10", "steps=10")
+    few, many = clustering(asked("links=1,300", *short), store, tracker)
     assert few.identity != many.identity
     assert many.trials.scores["nmi"][0] > 0.9, "all that follows from them is known"
     assert few.trials.scores["nmi"][0] < 0.5
-    (without,) = clustering(asked("supervised_steps=1", "steps=1"), store, tracker)
+    (without,) = clustering(asked("points=15", "steps=1", "selection=null"), store, tracker)
     assert "accuracy" not in without.trials.scores
 
 
 def test_coarse_labels_of_half_the_points_and_the_others_are_judged(store, tracker):
-    plain, coarse, both = clustering(asked("labels=12"), store, tracker) + clustering(
-        asked("coarse=0") + asked("labels=12", "coarse=2,0,2"), store, tracker
+    short = ("supervised_steps=5", "steps=4")
+    plain, coarse, both = clustering(
+        asked("labels=12", *short) + asked("coarse=0", *short) + asked("labels=12", "coarse=2,0,2", *short),
+        store,
+        tracker,
     )
     assert len({one.identity for one in (plain, coarse, both)}) == 3
     assert both.config.coarse == ("0", "2")
@@ -113,7 +118,7 @@ def test_coarse_labels_of_half_the_points_and_the_others_are_judged(store, track
 
 
 def test_points_whose_label_follows_from_pairs_are_not_judged(store, tracker):
-    config = asked("labels=6", "links=400", "steps=5")
+    config = asked("labels=6", "links=400", "supervised_steps=5", "steps=5")
     data = points_of(config[0])
     known = known_to_method(config[0], data)
     assert known is not None
@@ -133,7 +138,7 @@ def test_labels_of_some_classes_name_no_clusters_of_the_others(store, tracker, n
 
 @pytest.mark.parametrize("more", [["labels=12", "links=60"], ["coarse=0"], ["links=60"]])
 def test_features_are_not_judged_by_points_whose_class_they_were_learned_with(store, tracker, notes, more):
-    (learned,) = clustering(asked(*more, "steps=3"), store, tracker)
+    (learned,) = clustering(asked(*more, "supervised_steps=3", "steps=3"), store, tracker)
     bank = FeatureBank.load(Path(tracker.get(learned.run_id).data.tags["features"]))
     config, data = learned.config, points_of(learned.config)
     known = known_to_method(config, data)
@@ -150,7 +155,9 @@ def test_features_are_not_judged_by_points_whose_class_they_were_learned_with(st
 
 @pytest.mark.parametrize("starts", [1, 2])
 def test_clusters_without_points_are_said(store, tracker, notes, starts):
-    (found,) = clustering(asked(f"starts={starts}", "penalty=1e6", "steps=2"), store, tracker, progress=notes)
+    (found,) = clustering(
+        asked(f"starts={starts}", "penalty=1e6", "steps=2", "selection=null"), store, tracker, progress=notes
+    )
     lost = 3 - int(found.trials.clusters[found.trials.chosen])
     assert lost > 0
     assert sum(f"{lost} of 3 clusters have no points" in note for note in notes.notes) == 1
@@ -192,7 +199,7 @@ def test_several_starts_are_no_training_of_their_own(store, tracker):
         (["coarse=9"], "coarse: .*'9'"),
         (["method=entropy", "network=mlp", "links=5"], "links"),
         (["method=entropy", "network=mlp", "coarse=0"], "coarse"),
-        (["labels=110", "batch_size=120", "min_share=0.1", "max_share=0.34"], None),
+        (["labels=110", "batch_size=120", "min_share=0.1", "max_share=0.34", "steps=2"], None),
     ],
 )
 def test_what_cannot_be(store, tracker, more, message):
@@ -204,9 +211,9 @@ def test_what_cannot_be(store, tracker, more, message):
         clustering(given, store, tracker)
 
 
-def test_the_verb_shows_it(tmp_path, capsys):
-    words = [*QUICK, "steps=5", "labels=9"]
+def test_the_verb_shows_it(store, capsys):
+    words = [*QUICK, "supervised_steps=5", "steps=5", "labels=9"]
     words = list({word.partition("=")[0]: word for word in words}.values())
-    assert main(["cluster", *words, f"results={tmp_path / 'results'}", "--json"]) == 0
+    assert main(["cluster", *words, f"results={store.root}", "--json"]) == 0
     (record,) = json.loads(capsys.readouterr().out)
     assert {"accuracy", "nmi", "clusters_found"} <= record.keys()
