@@ -273,12 +273,12 @@ def mean_shift(
         sees = rows.shifted(means, mass[which], variance)[1] > 0
         return torch.where(sees[:, None], means, rows.at(far.min(dim=1).indices))
 
-    chosen, own = torch.arange(len(mass), device=mass.device), mass  # of the modes that still move, gathered once
+    chosen, own = None, mass  # of the modes that still move, gathered once
 
     def density_step(modes: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
         nonlocal chosen, own
-        if not torch.equal(which, chosen):
-            chosen, own = which, mass[which]
+        if which is not chosen:
+            chosen, own = which, mass if len(which) == len(mass) else mass[which]
         return rows.shifted(modes, own, variance)
 
     return ascend(start.flatten(0, -2), density_step, elsewhere, tolerance, max_iterations).view(start.shape)
@@ -295,25 +295,29 @@ def ascend(
 
     Args:
         start: (A, D) first m.
-        density_step: of modes (a, D), and which of the A they are: (a, D) sums and (a,) weights of the points.
+        density_step: of modes (a, D), and which of the A they are, in order: (a, D) sums and (a,) weights of the
+            points. The same tensor says which for as long as none of them is done.
         elsewhere: (a, D) where those begin that see no point.
         tolerance: as in `mean_shift`.
         max_iterations: likewise.
     """
-    found = start.clone()
+    found, modes = start.clone(), start
     left = torch.arange(len(found), device=found.device)
     for iteration in range(max_iterations):
-        sums, density = density_step(found[left], left)
+        sums, density = density_step(modes, left)
         if iteration == 0 and (density == 0).any():
-            unseen = (density == 0).nonzero()[:, 0]
-            found[unseen] = elsewhere(unseen)
-            sums[unseen], density[unseen] = density_step(found[unseen], unseen)
+            unseen, modes = (density == 0).nonzero()[:, 0], start.clone()
+            modes[unseen] = elsewhere(unseen)
+            sums[unseen], density[unseen] = density_step(modes[unseen], unseen)
         new = sums / density[:, None].clamp_min(torch.finfo(sums.dtype).tiny)
-        moving = (new - found[left]).norm(dim=1) > tolerance * new.norm(dim=1)
-        found[left] = new
-        left = left[moving]
-        if len(left) == 0:
-            break
+        moved, lengths = (torch.linalg.vector_norm(each, dim=1) for each in (new - modes, new))
+        moving, modes = moved > tolerance * lengths, new
+        if not moving.all():
+            found[left] = modes
+            left, modes = left[moving], modes[moving]
+            if len(left) == 0:
+                break
+    found[left] = modes
     return found
 
 

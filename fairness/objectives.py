@@ -80,8 +80,10 @@ def medoids(X: ArrayLike, labels: ArrayLike) -> Medoids:
             tried = torch.arange(len(own))
             bound = None
         else:
-            middle, bound = geometric_median(members)
-            tried = (members - middle).norm(dim=1).topk(_CANDIDATES, largest=False).indices.sort().values
+            middle, bound = geometric_median(members.numpy())
+            tried = (
+                (members - torch.from_numpy(middle)).norm(dim=1).topk(_CANDIDATES, largest=False).indices.sort().values
+            )
         at_once = max(1, _PAIRS // len(own))
         sums = torch.cat([_distances(members[some], members).sum(dim=1) for some in torch.split(tried, at_once)])
         best = int(sums.argmin())
@@ -92,39 +94,47 @@ def medoids(X: ArrayLike, labels: ArrayLike) -> Medoids:
 
 
 def geometric_median(
-    points: torch.Tensor, *, tolerance: float = 1e-6, max_iterations: int = 200
-) -> tuple[torch.Tensor, float]:
+    points: NDArray[np.float64], *, tolerance: float = 1e-6, max_iterations: int = 200
+) -> tuple[NDArray[np.float64], float]:
     """A point (D,) of nearly the least sum of Euclidean distances to points (n, D), and a number that no sum is below.
 
     Weiszfeld's steps with the correction of Vardi and Zhang (2000) where one stands on a point. The sum f is convex, so
     that f(y) - min f <= |f'(y)| |y - y*|, and |y - y*| <= 2 f(y) / n.
 
     Args:
-        points: (n, D) float64.
+        points: (n, D).
         tolerance: it ends when a step is no longer than this share of the mean distance.
         max_iterations: steps at most.
     """
-    median = points.mean(dim=0)
+    median = points.mean(axis=0)
     for _ in range(max_iterations):
         step, total, bound = _weiszfeld_step(points, median)
-        if step.norm() <= tolerance * total / len(points):
+        if np.linalg.norm(step) <= tolerance * total / len(points):
             break
         median = median + step
-    nearest = points[(points - median).norm(dim=1).argmin()]  # steps towards a point never reach it
+    nearest = points[_lengths(points - median).argmin()]  # steps towards a point never reach it
     _, at_point, bound_there = _weiszfeld_step(points, nearest)
     return (nearest, bound_there) if at_point <= total else (median, max(bound, bound_there))
 
 
-def _weiszfeld_step(points: torch.Tensor, median: torch.Tensor) -> tuple[torch.Tensor, float, float]:
+def _weiszfeld_step(
+    points: NDArray[np.float64], median: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], float, float]:
     """The step from a median (D,), the sum f of the distances to it, and a number that no sum is below."""
-    distances = (points - median).norm(dim=1)
+    distances = _lengths(points - median)
     total, here = float(distances.sum()), distances <= 1e-12 * distances.max()
-    weights = torch.where(here, 0.0, 1 / distances.clamp_min(1e-300))
-    towards = weights @ points / weights.sum().clamp_min(1e-300) - median
-    pull = float(weights.sum() * towards.norm())
+    weights = np.where(here, 0.0, 1 / np.maximum(distances, 1e-300))
+    mass = float(weights.sum())
+    towards = weights @ points / max(mass, 1e-300) - median
+    pull = mass * float(np.linalg.norm(towards))
     slope = max(0.0, pull - float(here.sum()))
     step = towards * (slope / pull if pull else 0.0)
     return step, total, total * max(0.0, 1 - 2 * slope / len(points))
+
+
+def _lengths(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    squared: NDArray[np.float64] = np.einsum("nd,nd->n", rows, rows)
+    return np.sqrt(squared)
 
 
 def _distances(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:

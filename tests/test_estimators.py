@@ -44,7 +44,7 @@ def fitted(name: str, X: NDArray[np.float64], **given: Any) -> Any:
 @pytest.mark.parametrize("name", [*METHODS, *FAIR])
 def test_the_contract_of_scikit_learn(name: str) -> None:
     """Of all but FairAssignment, whose X has a column for each cluster."""
-    estimator = made(name, n_clusters=3, max_iter=5, max_sweeps=4, steps=5, supervised_steps=5)
+    estimator = made(name, n_clusters=3, n_init=1, max_iter=5, max_sweeps=4, steps=5, supervised_steps=5)
     with warnings.catch_warnings():
         # Of checks that are skipped here, of labels as y, of clusters without points and of graphs that fall apart.
         warnings.simplefilter("ignore")

@@ -3,7 +3,6 @@
 from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
-import torch
 from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClusterMixin
@@ -158,7 +157,7 @@ def medians(shares: csr_array, values: Floats, centres: Floats) -> Floats:
         own, weights = values[columns.indices[part]], columns.data[part]
         if not (weights > 0.5).any():
             continue
-        median = geometric_median(torch.from_numpy(own[weights > 0.5]), max_iterations=50)[0].numpy()
+        median = geometric_median(own[weights > 0.5], max_iterations=50)[0]
         paid = [weights @ np.linalg.norm(own - centre, axis=1) for centre in (centres[k], median)]
         if paid[1] < paid[0]:
             moved[k] = median

@@ -4,7 +4,6 @@ from typing import NamedTuple
 
 import numpy as np
 import sklearn.cluster
-import torch
 from numpy.typing import NDArray
 
 from clustering.starts import first_lowest
@@ -57,7 +56,7 @@ def best_centres(starts: list[Centres]) -> Centres:
 
 
 def _medians(values: Floats, centres: Floats, max_iter: int) -> Centres:
-    points, centres, lowest = torch.from_numpy(values), centres.copy(), np.inf
+    centres, lowest = centres.copy(), np.inf
     for _ in range(max_iter):
         paid = costs(values, centres, "kmedian")
         labels, objective = paid.argmin(axis=1), float(paid.min(axis=1).sum())
@@ -65,6 +64,5 @@ def _medians(values: Floats, centres: Floats, max_iter: int) -> Centres:
             break
         lowest = objective
         for k in np.unique(labels):  # an empty cluster keeps its centre
-            members = points[torch.from_numpy(labels == k)]
-            centres[k] = geometric_median(members, max_iterations=50)[0].numpy()
+            centres[k] = geometric_median(values[labels == k], max_iterations=50)[0]
     return Centres(centres, float(costs(values, centres, "kmedian").min(axis=1).sum()))
