@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import check_estimator, estimator_checks_generator
 
 import clustering.methods
 import fairness.methods
@@ -15,6 +15,10 @@ from clustering.deep.fair_assignment import FairAssignment
 
 METHODS = clustering.methods.METHODS.table
 FAIR = fairness.methods.METHODS.table
+HEAVY = ("slk", "lk", "xsdc")
+"""Estimators whose whole contract is a slow test; all of it but the lengthy checks is a quick one."""
+LENGTHY = {"check_estimator_sparse_array", "check_estimator_sparse_matrix", "check_clustering"}
+LENGTHY |= {"check_transformer_general", "check_transformer_data_not_an_array", "check_estimators_dtypes"}
 QUICK = {"n_init": 2, "max_iter": 40, "steps": 20, "supervised_steps": 20}
 
 
@@ -41,14 +45,28 @@ def fitted(name: str, X: NDArray[np.float64], **given: Any) -> Any:
         return made(name, n_clusters=3, random_state=0).fit(X, **given)
 
 
-@pytest.mark.parametrize("name", [*METHODS, *FAIR])
+def brief(name: str) -> Any:
+    return made(name, n_clusters=3, n_init=1, max_iter=5, max_sweeps=4, steps=5, supervised_steps=5)
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=pytest.mark.slow) if name in HEAVY else name for name in [*METHODS, *FAIR]]
+)
 def test_the_contract_of_scikit_learn(name: str) -> None:
     """Of all but FairAssignment, whose X has a column for each cluster."""
-    estimator = made(name, n_clusters=3, n_init=1, max_iter=5, max_sweeps=4, steps=5, supervised_steps=5)
     with warnings.catch_warnings():
         # Of checks that are skipped here, of labels as y, of clusters without points and of graphs that fall apart.
         warnings.simplefilter("ignore")
-        check_estimator(estimator)
+        check_estimator(brief(name))
+
+
+@pytest.mark.parametrize("name", HEAVY)
+def test_the_contract_of_scikit_learn_but_its_lengthy_checks(name: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for estimator, check in estimator_checks_generator(brief(name)):
+            if check.func.__name__ not in {*LENGTHY, "check_array_api_input"}:  # which asks for SCIPY_ARRAY_API
+                check(estimator)
 
 
 @pytest.mark.parametrize("name", [*METHODS, *FAIR])

@@ -53,13 +53,8 @@ def test_packages_are_light_to_import() -> None:
     assert found.returncode == 0, found.stderr
 
 
-@pytest.mark.parametrize(
-    "packages",
-    [
-        "torchmetrics, timm, pytorch_lightning",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("timm", "pytorch_lightning")),
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("packages", ["torchmetrics, timm, pytorch_lightning", "timm", "pytorch_lightning"])
 def test_what_needs_torchvision_imports_after_a_package_of_ours(packages: str) -> None:
     code = f"import fsl, {packages}; import torchvision.transforms, torchvision.models"
     found = subprocess.run(

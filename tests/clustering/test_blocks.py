@@ -104,19 +104,27 @@ def test_starts_race_on_the_same_sample(client: Any) -> None:
     assert_alike(SLK(3, **settings).fit(cut(X, 2), graph=graph), SLK(3, **settings).fit(X, graph=graph))
 
 
+@pytest.mark.slow
 def test_a_sample_of_too_few_distinct_rows_is_left_for_all(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("clustering.race._SAMPLE", 10)
     monkeypatch.setattr("clustering.race._MEMBERS", 1)
     X = np.repeat([[0.0, 0.0], [9.0, 0.0]], 40, axis=0)
     X[3] = 0, 9
     X[60] = 9, 9
-    settings: dict[str, Any] = {**BRIEF, "bandwidth": 1.0, "weight": 0.01, "prototypes": "mean", "n_init": 2}
+    settings: dict[str, Any] = {
+        **BRIEF,
+        "bandwidth": 1.0,
+        "weight": 0.01,
+        "prototypes": "mean",
+        "n_init": 2,
+        "max_iter": 1,
+    }
     model = SLK(4, **settings).fit(cut(X, 2), graph=sparse.csr_array((80, 80)))
     assert len(set(np.asarray(model.labels_))) == 4
     assert len(model.start_objectives_) == 2
 
 
-@pytest.mark.parametrize("path", [None, [2.0]])
+@pytest.mark.parametrize("path", [None, pytest.param([2.0], marks=pytest.mark.slow)])
 def test_k_modes(client: Any, path: Any) -> None:
     X = points(count=40)  # modes of few points settle in few steps, each of which is a round of tasks
     settings: dict[str, Any] = {"n_init": 1 if path else 2, "max_iter": 2, "random_state": 0, "bandwidth_path": path}
@@ -189,8 +197,8 @@ def test_a_worker_is_killed_in_the_middle(
 
 def test_new_points(client: Any) -> None:
     X = points(count=40)
-    model = SLK(4, **BRIEF).fit(cut(X, 2))
-    expected = SLK(4, **BRIEF).fit(X)
+    settings = {**BRIEF, "prototypes": "mean", "beta": 0.05, "max_iter": 1}
+    model, expected = SLK(4, **settings).fit(cut(X, 2)), SLK(4, **settings).fit(X)
     np.testing.assert_array_equal(model.predict(X, by="prototypes"), expected.predict(X, by="prototypes"))
     with pytest.raises(InputError, match="by='prototypes'"):
         model.predict(X)
@@ -232,8 +240,9 @@ def test_chunks_of_unknown_and_of_no_rows(client: Any) -> None:
     X = points()
     some = cut(X, 3)
     unknown = some[dask_array.from_array(np.arange(len(X)) >= 50, chunks=some.chunks[0])]  # of which the first is empty
-    found = SLK(4, **BRIEF).fit(unknown)
-    np.testing.assert_array_equal(np.asarray(found.labels_), SLK(4, **BRIEF).fit(X[50:]).labels_)
+    settings = {**BRIEF, "prototypes": "mean", "beta": 0.05}
+    found = SLK(4, **settings).fit(unknown)
+    np.testing.assert_array_equal(np.asarray(found.labels_), SLK(4, **settings).fit(X[50:]).labels_)
 
 
 def test_without_the_package_or_a_client_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

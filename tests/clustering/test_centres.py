@@ -95,7 +95,7 @@ def test_a_trial_does_not_depend_on_the_others() -> None:
     slopes = torch.tensor([0.2, 0.2, 1.0, 4.0], dtype=torch.float64)
     for rule in (centres.Means(rows), centres.Modes(rows, 1.5), centres.ByProductModes(rows, 1.5)):
         together = run_trials(rule, graph, seeds, slopes, path=(0.5,), course=Course(empty="reseed"))
-        for trial in range(4):
+        for trial in (0, 3):
             some = slice(trial, trial + 1)
             alone = run_trials(rule, graph, seeds[some], slopes[some], path=(0.5,), course=Course(empty="reseed"))
             torch.testing.assert_close(alone.assignments[0], together.assignments[trial])

@@ -57,6 +57,7 @@ def mnist():
     return check("mnist", DATASETS.load("mnist")(root=str(REAL)).read())
 
 
+@pytest.mark.slow
 @needs_data
 def test_mnist(mnist):
     assert mnist.values.shape == (70_000, 784)
@@ -68,7 +69,11 @@ def test_mnist(mnist):
 @needs_data
 @pytest.mark.parametrize(
     ("name", "points", "dimensions", "classes"),
-    [("usps", 9298, 256, 10), ("shuttle", 58_000, 9, 7), ("mnist_small", 2000, 784, 10)],
+    [
+        ("usps", 9298, 256, 10),
+        ("shuttle", 58_000, 9, 7),
+        pytest.param("mnist_small", 2000, 784, 10, marks=pytest.mark.slow),
+    ],
 )
 def test_the_real_ones(name, points, dimensions, classes):
     found = check(name, DATASETS.load(name)(root=str(REAL)).read())
@@ -91,6 +96,7 @@ def test_r8_is_sparse_with_rows_of_unit_length():
     assert sorted(np.bincount(found.labels))[-1] == 2840 + 1083
 
 
+@pytest.mark.slow
 @needs_data
 def test_mnist_of_uneven_digits(mnist, monkeypatch):
     monkeypatch.setattr("clustering.datasets.mnist_uneven.pixels", lambda *_: (mnist.values, mnist.labels))
@@ -114,7 +120,7 @@ def test_digits_of_uneven_shares():
 def test_magic_with_and_without_the_surplus_of_gammas(tmp_path):
     """UCI's file has no line of names; a class is as long as it is there."""
     drawn = np.random.default_rng(0)
-    values = drawn.normal(5, 3, (19_020, 10)).round(4)
+    values = drawn.integers(0, 10, (19_020, 10))
     lines = [",".join([*map(str, row), "g" if i < 12_332 else "h"]) for i, row in enumerate(values)]
     magic = DATASETS.load("magic")
     (tmp_path / "magic04.data").write_text("\n".join(lines) + "\n")
@@ -133,6 +139,7 @@ def test_magic_with_and_without_the_surplus_of_gammas(tmp_path):
         magic(root=str(tmp_path)).read()
 
 
+@pytest.mark.slow
 @needs_data
 def test_mnist_as_idx_files_is_mnist(mnist, tmp_path):
     """Some of them packed."""

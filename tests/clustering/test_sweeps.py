@@ -32,7 +32,7 @@ def test_each_of_several_trials_is_a_fit_of_its_own(
     rule: Any, starts: Any, together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(clustering.slk, "TOGETHER", together)
-    estimator = SLK(4, prototypes=rule, **starts)
+    estimator = SLK(4, prototypes=rule, max_iter=5, **starts)
     seeds = (0, 1)
     for model, expected in zip(
         fit_trials(estimator, X, seeds=seeds, grid=GRID), alone(estimator, seeds, GRID), strict=True

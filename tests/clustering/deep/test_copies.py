@@ -65,7 +65,7 @@ def test_copies_of_a_point_are_a_block_of_ones() -> None:
 
 def fitted(**kwargs: Any) -> XSDC:
     X, classes = pictures(0)
-    settings = {"n_features": 6, "supervised_steps": 5, "steps": 25, "batch_size": 30, "copies": 3, "random_state": 0}
+    settings = {"n_features": 6, "supervised_steps": 3, "steps": 12, "batch_size": 30, "copies": 3, "random_state": 0}
     fit = {name: kwargs.pop(name) for name in ("folder", "advance") if name in kwargs}
     return XSDC(3, **settings | kwargs).fit(X, partial_labels=partly(classes, 5), **fit)
 
@@ -75,7 +75,7 @@ def test_a_fit_with_copies_goes_on_where_it_was_interrupted(tmp_path: Any) -> No
 
     def stop(n: int = 1, **numbers: float) -> None:
         counts.append(n)
-        if sum(counts) == 25:
+        if sum(counts) == 12:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

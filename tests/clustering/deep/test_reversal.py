@@ -43,6 +43,7 @@ def readout(trained: Reversal, penalty: float, classes: NDArray[np.int64]) -> fl
     return accuracy(classes, spectral_labels(M.numpy(), 3, np.random.default_rng(0)))
 
 
+@pytest.mark.slow
 def test_without_labels_it_finds_the_directions_that_tell_clusters_apart() -> None:
     """At a large penalty; at a small one less so, as the features confirm whatever M they began with."""
     after: dict[float, list[float]] = {0.1: [], 1e-4: []}

@@ -35,6 +35,7 @@ def small(**kwargs: Any) -> XSDC:
     return XSDC(**({"n_clusters": 3, "n_features": 6, "supervised_steps": 20, "random_state": 0} | kwargs))
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.filterwarnings("ignore:.*SCIPY_ARRAY_API.*")  # what this process was not started with is skipped
 @pytest.mark.filterwarnings("ignore:y is ignored")
@@ -76,7 +77,9 @@ def test_probabilities_are_distributions_and_agree_with_predictions() -> None:
 
 def test_the_same_seed_gives_the_same_and_another_not() -> None:
     X, classes = blobs(spread=2.0)
-    first, again, other = (small(random_state=seed).fit(X, partial_labels=partly(classes, 2)) for seed in (0, 0, 1))
+    first, again, other = (
+        small(steps=10, random_state=seed).fit(X, partial_labels=partly(classes, 2)) for seed in (0, 0, 1)
+    )
     assert np.array_equal(first.transform(X), again.transform(X))
     assert not np.array_equal(first.transform(X), other.transform(X))
     assert first.objective_ == again.objective_
@@ -87,25 +90,29 @@ def test_fits_are_chosen_among_at_one_penalty() -> None:
     X, classes = blobs(spread=2.0)
     labels = partly(classes, 4)
     for given, among in ((None, 0.1), (0.02, 0.02)):
-        model = small(penalty=given).fit(X, partial_labels=labels)
+        model = small(penalty=given, steps=10).fit(X, partial_labels=labels)
         features, one_hot = torch.from_numpy(model.transform(X)), torch.eye(3)[model.labels_]
         assert model.objective_ == pytest.approx(float(ridge_objective(features, one_hot, model.penalty_)))
         assert model.criterion_ == pytest.approx(float(ridge_objective(features, one_hot, among)))
         assert (model.penalty_ == among) == (given is not None)
-    alone = small().fit(X)
+    alone = small(steps=10).fit(X)
     assert alone.criterion_ == alone.objective_
 
 
 def test_single_and_double_precision() -> None:
     X, classes = blobs()
-    found = [small().fit(X.astype(dtype), partial_labels=partly(classes, 4)) for dtype in (np.float32, np.float64)]
+    found = [
+        small(steps=20).fit(X.astype(dtype), partial_labels=partly(classes, 4)) for dtype in (np.float32, np.float64)
+    ]
     assert found[0].transform(X).dtype == np.float32
     assert (found[0].labels_ == found[1].labels_).mean() > 0.98
 
 
 def test_shifted_and_scaled_points_are_the_same_to_it() -> None:
     X, classes = blobs()
-    one, other = (small(representation="kernel").fit(x, partial_labels=partly(classes, 4)) for x in (X, 1000 + 7 * X))
+    one, other = (
+        small(representation="kernel", steps=20).fit(x, partial_labels=partly(classes, 4)) for x in (X, 1000 + 7 * X)
+    )
     assert (one.labels_ == other.labels_).mean() > 0.98
 
 
@@ -124,17 +131,17 @@ def test_coarse_labels_keep_clusters_apart() -> None:
     """Labels name the clusters, and of every point it is known whether it is of the first."""
     X, classes = blobs(2, spread=2.5)
     labels, coarse = partly(classes, 4), (classes == 0).astype(int)
-    alone = small().fit(X, partial_labels=labels)
-    told = small().fit(X, partial_labels=labels, coarse_labels=coarse)
+    alone = small(steps=20).fit(X, partial_labels=labels)
+    told = small(steps=20).fit(X, partial_labels=labels, coarse_labels=coarse)
     assert ((alone.labels_ == 0) != (classes == 0)).any()
     np.testing.assert_array_equal(told.labels_ == 0, classes == 0)
     assert not np.array_equal(alone.transform(X), told.transform(X)), "features are learned with them, too"
     half = np.where(np.arange(150) % 2, coarse, -1)
-    some = small().fit(X, partial_labels=labels, coarse_labels=half)
+    some = small(steps=20).fit(X, partial_labels=labels, coarse_labels=half)
     np.testing.assert_array_equal((some.labels_ == 0)[1::2], (classes == 0)[1::2])
     # Where no label names the clusters, they are all that is known.
-    without = small().fit(X, coarse_labels=coarse)
-    assert accuracy(classes, without.labels_) > accuracy(classes, small().fit(X).labels_)
+    without = small(steps=20).fit(X, coarse_labels=coarse)
+    assert accuracy(classes, without.labels_) > accuracy(classes, small(steps=20).fit(X).labels_)
 
 
 def test_a_cluster_without_labels_is_found_beside_the_labelled_ones() -> None:
@@ -172,8 +179,8 @@ def test_a_network_of_ones_own_says_its_usual_step() -> None:
     class Slow(Perceptron):
         usual_step = 1e-4
 
-    kept = [small(representation=Perceptron(15), step_size=size).fit(X) for size in (None, 1e-3)]
-    slow = small(representation=Slow(15)).fit(X)
+    kept = [small(representation=Perceptron(15), step_size=size, steps=5).fit(X) for size in (None, 1e-3)]
+    slow = small(representation=Slow(15), steps=5).fit(X)
     assert np.array_equal(kept[0].trace_, kept[1].trace_)
     assert not np.array_equal(kept[0].trace_, slow.trace_)
     with pytest.raises(InputError, match=r"Linear .*begin, optimizer, usual_step"):
