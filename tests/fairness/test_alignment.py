@@ -47,7 +47,7 @@ def test_aligned_points_are_of_one_point_of_each_group_and_cost_what_their_hubs_
     assert pairs <= found.shares.nnz
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.integers(0, 1000), st.integers(2, 4))
 def test_the_cost_never_rises_and_clusters_have_the_proportions_of_the_data(seed, J):
     X, sensitive = blobs(seed, groups=J)

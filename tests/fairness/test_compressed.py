@@ -62,7 +62,7 @@ def run(points, logs, costs, penalty, **options) -> Settled:
     )
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(
     seed=st.integers(0, 10_000),
     exponent=st.floats(-3, 6),
@@ -87,7 +87,7 @@ def test_it_is_the_step_of_the_one_optimiser(seed, exponent, K, J, block):
     assert found.objective == pytest.approx(float(explicit.objective), rel=1e-9)
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10_000), exponent=st.floats(-8, 6), K=st.integers(1, 6), J=st.integers(1, 6))
 def test_the_objective_never_rises(seed, exponent, K, J):
     """At any weight, with groups of one point (every group has one, most have few more)."""
@@ -120,9 +120,9 @@ def test_objective_and_sums_are_those_of_a_loop(seed, weight):
 @pytest.mark.parametrize("weight", [1.0, pytest.param(40.0, marks=pytest.mark.slow)])
 def test_it_ends_where_the_jensen_majoriser_ends(weight):
     points, logs, groups, costs, penalty = problem(1, 30, 3, 2, weight)
-    S = jensen(assignments(points, logs).numpy(), costs.T.numpy(), groups.cells, weight, 1e-3, 600)
+    S = jensen(assignments(points, logs).numpy(), costs.T.numpy(), groups.cells, weight, 1e-3, 300)
     other = objective(S, costs.T.numpy(), groups.cells, weight, e=1e-3)
-    found = run(points, logs, costs, penalty, max_iterations=3000, tolerance=1e-12, gap_tolerance=1e-8)
+    found = run(points, logs, costs, penalty, max_iterations=1000, tolerance=1e-10, gap_tolerance=1e-6)
     assert found.objective == pytest.approx(other, rel=1e-3)
 
 

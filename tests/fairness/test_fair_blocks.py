@@ -60,12 +60,8 @@ def assert_alike(found, expected):
     ("method", "blocks"),
     [
         (FairKMeans, 2),
-        (FairKMedian, 2),
-        *(
-            pytest.param(method, blocks, marks=pytest.mark.slow)
-            for method in (FairKMeans, FairKMedian)
-            for blocks in (1, 7)
-        ),
+        *(pytest.param(FairKMeans, blocks, marks=pytest.mark.slow) for blocks in (1, 7)),
+        *(pytest.param(FairKMedian, blocks, marks=pytest.mark.slow) for blocks in (1, 2, 7)),
     ],
 )
 def test_the_same_as_in_memory(client, method, blocks):
@@ -147,6 +143,7 @@ def test_input_that_cannot_be(client):
             FairKMeans(3, **{**BRIEF, **settings}).fit(bad, sensitive_features=features)
 
 
+@pytest.mark.slow
 def test_importing_it_imports_no_dask():
     code = (
         "import sys, fairness, fairness.blocks.fit; FairKMeans = fairness.FairKMeans; assert 'dask' not in sys.modules"

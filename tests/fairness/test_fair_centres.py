@@ -16,7 +16,7 @@ from tests.oracles.fair_assignment_lp import fair_lp
 KINDS = st.sampled_from(["kmeans", "kmedian"])
 
 
-@settings(max_examples=25)
+@settings(max_examples=10)
 @given(
     st.integers(0, 1000), st.integers(2, 3), st.sampled_from([0.0, 0.2, 0.6]), st.sampled_from(["kmeans", "kmedian"])
 )
@@ -72,7 +72,7 @@ def test_a_target_that_is_not_the_data_s_is_told_once(kind):
         assert model.violation_ == additive_violation(model.labels_, sensitive, target=target, delta=0.6)
 
 
-@settings(max_examples=15)
+@settings(max_examples=5)
 @given(st.integers(0, 1000), st.integers(2, 4), st.sampled_from([0.0, 0.2]), KINDS)
 def test_fair_lloyd_never_rises_and_begins_where_bera_ends(seed, groups, delta, kind):
     X, sensitive = blobs(seed, groups=groups)

@@ -61,6 +61,7 @@ def test_the_synthetic_sets_are_those_of_the_public_code():
 
 
 @needs_data
+@pytest.mark.slow
 def test_the_real_ones():
     adult = DATASETS.load("adult")(root=str(REAL)).read()
     assert adult.values.shape == (32_561, 5)

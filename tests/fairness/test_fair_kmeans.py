@@ -51,7 +51,7 @@ def test_a_weight_of_nothing_changes_no_label():
 
 
 @quiet
-@settings(max_examples=10)
+@settings(max_examples=5)
 @given(
     seed=st.integers(0, 10_000),
     exponent=st.floats(-6, 6),
@@ -75,7 +75,7 @@ def test_the_objective_never_rises(seed, exponent, K, J, dtype, several):
 
 def test_the_default_weight_is_near_the_target():
     X, groups = unequal()
-    model = FairKMeans(3, n_init=1, random_state=0).fit(X, sensitive_features=groups)
+    model = FairKMeans(2, n_init=1, random_state=0).fit(X, sensitive_features=groups)
     assert model.fairness_error_ < 0.05
     assert model.converged_
 
@@ -127,7 +127,7 @@ def test_blocks_and_precision_do_not_matter(monkeypatch):
     single = FairKMeans(3, fairness_weight=30.0, **BRIEF).fit(X.astype("float32"), sensitive_features=groups)
     assert single.cluster_centers_.dtype == np.float32
     assert single.objective_ == pytest.approx(whole.objective_, rel=1e-2)
-    monkeypatch.setattr("fairness.points._BLOCK", 60)
+    monkeypatch.setattr("fairness.points._BLOCK", 240)
     parts = FairKMeans(3, fairness_weight=30.0, **BRIEF).fit(X, sensitive_features=groups)
     np.testing.assert_array_equal(parts.labels_, whole.labels_)
     assert parts.relaxed_objective_ == pytest.approx(whole.relaxed_objective_, rel=1e-6)
@@ -262,10 +262,10 @@ def test_weights_that_are_none_are_refused(weights):
 @pytest.mark.parametrize("kind", [FairKMeans, FairKMedian])
 def test_prototypes_of_labels_as_the_public_code_has_them(kind):
     X, groups = unequal()
-    options = {"fairness_weight": 30.0, **BRIEF, "max_iter": 30, "tol": 1e-9}
-    soft, hard = (kind(3, prototypes=how, **options).fit(X, sensitive_features=groups) for how in ("soft", "hard"))
+    options = {"fairness_weight": 30.0, **BRIEF, "max_iter": 10, "tol": 1e-9}
+    soft, hard = (kind(2, prototypes=how, **options).fit(X, sensitive_features=groups) for how in ("soft", "hard"))
     if kind is FairKMeans:
-        means = np.stack([X[hard.labels_ == k].mean(axis=0) for k in range(3)])
+        means = np.stack([X[hard.labels_ == k].mean(axis=0) for k in range(2)])
         np.testing.assert_allclose(hard.cluster_centers_, means, atol=1e-9)
         assert np.abs(soft.cluster_centers_ - means).max() > 1e-5
     assert hard.relaxed_objective_ == pytest.approx(soft.relaxed_objective_, rel=1e-3)
@@ -304,7 +304,7 @@ def test_a_group_of_one_percent_at_any_weight(dtype):
 def test_few_points_lie_between_clusters_at_the_end():
     """At a stationary S a point of a group is where cost and price are least: at most K - 1 of each group have two."""
     X, groups = unequal()
-    tight = {"gap_tol": 1e-6, "tol": 1e-8, "sweep_tol": 1e-10, "max_sweeps": 300}
+    tight = {"rungs": 0, "gap_tol": 1e-5, "tol": 1e-6, "sweep_tol": 1e-8}
     model = FairKMeans(3, fairness_weight=200.0, n_init=1, random_state=0, **tight).fit(X, sensitive_features=groups)
     squared = ((X[:, None] - model.cluster_centers_) ** 2).sum(axis=2)
     paid = np.sort(squared + model.group_prices_[(groups == "low").astype(int)], axis=1)

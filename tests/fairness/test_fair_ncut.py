@@ -29,7 +29,7 @@ def random_cut(seed, N=9, K=3):
     return W, NormalizedCut(SharedGraph(graph), graph.degrees), S
 
 
-@settings(max_examples=30)
+@settings(max_examples=10)
 @given(seed=st.integers(0, 10_000))
 def test_the_term_is_the_cut_and_its_gradient_is_the_slope(seed):
     """With z = S'WS / (d'S)^2, squared, and 2 (W S_k)_p of neighbours: what the thesis prints fails here."""
@@ -53,7 +53,7 @@ def test_the_term_is_the_cut_and_its_gradient_is_the_slope(seed):
 def test_the_objective_never_rises(seed, exponent, K, J):
     X, groups = draw(seed, J=J)
     model = FairNcut(
-        K, fairness_weight=10.0**exponent, n_neighbors=5, rungs=2, max_iter=20, n_init=2, small_groups="keep"
+        K, fairness_weight=10.0**exponent, n_neighbors=5, rungs=2, max_iter=20, n_init=1, small_groups="keep"
     )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)

@@ -15,7 +15,7 @@ from tests.fairness.test_rivals import blobs
 from tests.oracles.fair_spectral_dense import fair_vectors
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(st.integers(0, 1000), st.integers(1, 4), st.integers(1, 4), st.sampled_from([30, 230]))
 def test_the_vectors_are_those_of_the_dense_form(seed, J, K, N):
     rng = np.random.default_rng(seed)

@@ -42,7 +42,7 @@ def overlapping(count=1200):
     return X, (np.random.default_rng(0).random(count) < 0.2 + 0.1 * kind).astype(int)
 
 
-@pytest.mark.parametrize("method", [FairKMeans, FairKMedian])
+@pytest.mark.parametrize("method", [FairKMeans, pytest.param(FairKMedian, marks=pytest.mark.slow)])
 def test_all_points_end_where_they_would_without_a_sample(samples_are_small, monkeypatch, method):
     X, groups = overlapping()
     weights, options = [0.0, 100.0], {"n_init": 2, "rungs": 2, "tol": 1e-7, "random_state": 0}

@@ -42,9 +42,8 @@ SETS = {"synthetic": synthetic, "unequal": unequal}
 
 
 @quiet
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name == "K-median, synthetic")) for name in CURVES]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", CURVES)
 def test_the_curve_of_error_and_objective(name):
     method, made = name.split(", ")
     kind, options = METHODS[method]

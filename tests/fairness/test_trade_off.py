@@ -57,7 +57,9 @@ def test_default_weights_fit_the_units_of_the_points():
     generator = np.random.default_rng(0)
     X, groups = generator.normal(size=(60, 2)) + 5, generator.integers(0, 2, 60)
     plain, far = (
-        FairKMeans(2, n_init=1, rungs=0, max_iter=3, random_state=0).path(scale * X, sensitive_features=groups)
+        FairKMeans(2, n_init=1, rungs=0, max_iter=2, max_sweeps=4, random_state=0).path(
+            scale * X, sensitive_features=groups
+        )
         for scale in (1, 10)
     )
     weights = np.array([model.fairness_weight for model in plain])
@@ -65,7 +67,7 @@ def test_default_weights_fit_the_units_of_the_points():
     assert [model.fairness_weight for model in far] == pytest.approx(100 * weights)
     for one, other in zip(plain, far, strict=True):
         np.testing.assert_array_equal(one.labels_, other.labels_)
-    cut = FairNcut(2, n_init=1, rungs=0, max_iter=3, random_state=0).path(X, sensitive_features=groups)
+    cut = FairNcut(2, n_init=1, rungs=0, max_iter=2, random_state=0).path(X, sensitive_features=groups)
     assert [model.fairness_weight for model in cut] == list(GRID)
 
 

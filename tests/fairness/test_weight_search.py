@@ -108,7 +108,8 @@ def test_a_goal_that_the_unfair_clustering_reaches_is_free():
 @quiet
 def test_of_the_starts_that_reach_it_the_least_weight_is_taken():
     X, groups = draw(0, 60)
-    options = {"fairness_weight": "auto", "max_error": 0.1, "rungs": 1, "max_iter": 10, "random_state": 0}
+    options = {"fairness_weight": "auto", "max_error": 0.1, **BRIEF}
+    del options["n_init"]
     one, some = (FairKMeans(3, n_init=starts, **options).fit(X, sensitive_features=groups) for starts in (1, 3))
     assert some.fairness_error_ <= 0.1
     reached = [trial for trial in some.weight_path_ if trial.reached]
@@ -178,7 +179,7 @@ def test_of_many_points_all_reach_the_goal_not_a_sample_alone(monkeypatch):
     monkeypatch.setattr("fairness.starts._SAMPLE", 60)
     monkeypatch.setattr("fairness.starts._MEMBERS", 1)
     X, groups = unequal()
-    model = FairKMeans(2, fairness_weight="auto", max_error=0.02, **{**BRIEF, "n_init": 2})
+    model = FairKMeans(2, fairness_weight="auto", max_error=0.1, **{**BRIEF, "rungs": 0})
     model.fit(X, sensitive_features=groups)
-    assert model.fairness_error_ <= 0.02
+    assert model.fairness_error_ <= 0.1
     assert model.fairness_weight_ > 0

@@ -35,7 +35,9 @@ PAPERS = {
 }
 
 
-@pytest.mark.parametrize("name", OWN)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("wrn28_10", "resnet50_84"))) for name in OWN]
+)
 def test_the_papers_networks(name: str) -> None:
     """Size, stride and parameters. Fresh weights keep the scale of images, as the papers draw them: no branch begins at
     zero, as timm's do unless told, and nothing explodes. They learn."""

@@ -89,7 +89,7 @@ def test_trained_for_long_it_fits_its_support(kind: type[Baseline] | type[Baseli
 
 
 @both
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=5)
 @given(seed=st.integers(0, 100_000))
 def test_renamed_classes_and_reordered_examples_give_the_same_head(
     kind: type[Baseline] | type[BaselinePlusPlus], seed: int

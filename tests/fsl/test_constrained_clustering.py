@@ -81,7 +81,7 @@ def test_slk_means_agrees_with_loops(seed: int, options: dict[str, Any]) -> None
     agrees(SLKMeans(**options, **published_sweeps), draw(seed))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(seed=st.integers(0, 100_000), options=st.fixed_dictionaries({**shared, "members": members, "sigma_rule": rules}))
 def test_slk_ms_agrees_with_loops(seed: int, options: dict[str, Any]) -> None:
     options["neighbours"] += options["include_self"]  # or there is no neighbour for sigma
@@ -96,7 +96,7 @@ def test_slk_bo_agrees_with_loops(seed: int, options: dict[str, Any]) -> None:
     agrees(SLKBO(**options, **published_sweeps), draw(seed))
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=8)
 @given(
     seed=st.integers(0, 100_000),
     options=st.fixed_dictionaries({**{name: shared[name] for name in plain}, "members": members}),

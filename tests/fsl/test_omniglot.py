@@ -176,7 +176,14 @@ def test_an_unknown_split_of_the_characters_is_named():
         Omniglot(".", "vynials")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("part", "list_name"), [("base", "train"), ("validation", "val"), ("novel", "test")])
+@pytest.mark.parametrize(
+    ("part", "list_name"),
+    [
+        pytest.param("base", "train", marks=pytest.mark.slow),
+        ("validation", "val"),
+        pytest.param("novel", "test", marks=pytest.mark.slow),
+    ],
+)
 def test_vinyals_classes_are_those_of_the_published_lists(part, list_name):
     lines = gzip.decompress((data() / f"splits/omniglot_vinyals_{list_name}.txt.gz").read_bytes()).decode().split()
     images, _, names = Omniglot(str(data() / "omniglot")).read(part)
@@ -198,6 +205,7 @@ def test_evaluation_alphabets_are_those_of_the_archive():
     assert dict(zip(names, sizes, strict=True)) == SIZES
 
 
+@pytest.mark.slow
 def test_official_zip_and_unpacked_pictures_equal_the_archive(tmp_path):
     official, fewer = data() / "omniglot/images_background_small1.zip", tmp_path / "fewer.zip"
     with zipfile.ZipFile(official) as file, zipfile.ZipFile(fewer, "w") as copy:

@@ -12,6 +12,8 @@ from fsl.foreign_weights import import_backbone
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 
+pytestmark = pytest.mark.slow
+
 # Nearest centroid on 5-way tasks of the first pictures of each novel class, in %: L2N and CL2N of 1 shot, of 5 shots,
 # CL2N with the mean of these very pictures; measured with numpy, +-0.4 for the tasks.
 MEASURED = {
@@ -21,13 +23,7 @@ MEASURED = {
 }
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        pytest.param(file, marks=[pytest.mark.slow] if "rap_mini_protonet_conv4" not in file else [])
-        for file in MEASURED
-    ],
-)
+@pytest.mark.parametrize("file", MEASURED)
 def test_nearest_centroids_do_as_was_measured(reference_data, file):
     network, count, *measured = MEASURED[file]
     found = MiniImageNet(str(reference_data / "mini_imagenet")).read("novel")

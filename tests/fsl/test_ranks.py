@@ -134,10 +134,10 @@ def test_an_interrupted_training_goes_on_by_two_or_by_one(both: tuple[Path, Trai
 
 
 def test_a_finished_training_starts_no_processes(
-    both: tuple[Path, Trained, Shown], monkeypatch: pytest.MonkeyPatch
+    alone: tuple[Path, Trained, Shown], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("fsl.ranks.in_ranks", None)
-    assert run(both[0], Shown(), 2).resumed_at == 3
+    assert run(alone[0], Shown(), 2).resumed_at == 3
 
 
 @given(st.integers(1, 300), st.integers(1, 8))
@@ -189,6 +189,7 @@ def test_images_in_memory_travel_themselves() -> None:
 # What `in_ranks` does, with work of moments.
 
 
+@pytest.mark.slow
 def test_rank_0_reports_and_one_that_fails_ends_all() -> None:
     shown = Shown()
     with pytest.raises(InputError, match="rank 1 does not like it"):

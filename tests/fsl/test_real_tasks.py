@@ -102,6 +102,7 @@ def test_clustering_gains_more_from_one_shot_than_from_five(bank: Bank) -> None:
     assert above(gains[0], gains[1])
 
 
+@pytest.mark.slow
 def test_transport_to_balanced_classes_is_best_where_they_are_and_worst_where_not(bank: Bank) -> None:
     """PT-MAP against LaplacianShot; the features may be negative, so that they get unit length instead of a power."""
     transport, graph = PTMAP(transform="L2N"), LaplacianShot()
@@ -109,6 +110,7 @@ def test_transport_to_balanced_classes_is_best_where_they_are_and_worst_where_no
         assert above(accuracies(bank, better, sampler), accuracies(bank, worse, sampler))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("shot", [1, 5])
 def test_a_mixture_that_learns_the_proportions_leads_where_they_differ(bank: Bank, shot: int) -> None:
     """BAVARDAGE on queries of Dirichlet proportions, of one shot and of five."""

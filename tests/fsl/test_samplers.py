@@ -191,9 +191,9 @@ def test_apportionment(data: st.DataObject) -> None:
 def test_dirichlet_proportions_have_the_spread_of_their_law() -> None:
     """Var p = (1/K)(1 - 1/K) / (K concentration + 1), to which rounding adds less than one query's variance."""
     labels = labels_of([400] * 6)
-    for concentration in (0.5, 2.0, 20.0):
-        sampler = Dirichlet(way=5, shot=1, query=60, concentration=concentration)
-        shares = torch.nn.functional.one_hot(sampler.tasks(labels).first(8 * BLOCK).query_labels, 5).sum(1) / 300
+    for concentration in (0.5, 20.0):
+        sampler = Dirichlet(way=5, shot=1, query=40, concentration=concentration)
+        shares = torch.nn.functional.one_hot(sampler.tasks(labels).first(4 * BLOCK).query_labels, 5).sum(1) / 200
         assert shares.mean(0).numpy() == pytest.approx(0.2, abs=0.01)
         expected = 0.16 / (5 * concentration + 1)
         assert float(shares.var(0).mean()) == pytest.approx(expected, rel=0.08)

@@ -216,7 +216,7 @@ def test_alpha_goes_by_the_shots(shot: int, alpha: float) -> None:
 
 
 @pytest.mark.parametrize("strategy", [TIMGD(iterations=200), AlphaTIM(iterations=200)], ids=["TIM-GD", "alpha-TIM"])
-@settings(deadline=None, max_examples=10)
+@settings(deadline=None, max_examples=6)
 @given(seed=st.integers(0, 100_000))
 def test_the_loss_falls(strategy: TIMGD, seed: int) -> None:
     trace = strategy.predict(draw(seed, batch=5, queries=20)).trace

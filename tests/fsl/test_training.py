@@ -382,6 +382,7 @@ def test_bad_hyper_parameters_name_the_field(field: str, value: object) -> None:
         Training(**{field: value})
 
 
+@pytest.mark.slow
 def test_lightning_is_imported_by_training_alone() -> None:
     """It takes seconds, and reading a checkpoint or building a config needs none of it."""
     code = "import sys, fsl.training, fsl.features; sys.exit(any(m in sys.modules for m in %r))"

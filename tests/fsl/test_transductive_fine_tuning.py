@@ -93,7 +93,7 @@ def rearranged(episodes: Episodes, support: torch.Tensor, query: torch.Tensor) -
     )
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=5)
 @given(
     seed=st.integers(0, 10_000),
     weight=st.just(0.0) | st.floats(1e-9, 2),

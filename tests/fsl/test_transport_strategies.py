@@ -110,7 +110,7 @@ def test_protolp_agrees_with_loops(seed: int, shot: int, **given_options: Any) -
     torch.testing.assert_close(strategy.predict(episodes).probabilities, torch.from_numpy(expected), atol=1e-5, rtol=0)
 
 
-@settings(deadline=None, max_examples=12)
+@settings(deadline=None, max_examples=6)
 @given(
     seed=st.integers(0, 100_000),
     shot=st.integers(1, 2),
