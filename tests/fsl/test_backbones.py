@@ -36,7 +36,11 @@ PAPERS = {
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name in ("wrn28_10", "resnet50_84"))) for name in OWN]
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] * (name in ("wrn28_10", "resnet50_84", "densenet121_84")))
+        for name in OWN
+    ],
 )
 def test_the_papers_networks(name: str) -> None:
     """Size, stride and parameters. Fresh weights keep the scale of images, as the papers draw them: no branch begins at

@@ -96,7 +96,7 @@ def test_slk_bo_agrees_with_loops(seed: int, options: dict[str, Any]) -> None:
     agrees(SLKBO(**options, **published_sweeps), draw(seed))
 
 
-@settings(deadline=None, max_examples=8)
+@settings(deadline=None, max_examples=5)
 @given(
     seed=st.integers(0, 100_000),
     options=st.fixed_dictionaries({**{name: shared[name] for name in plain}, "members": members}),
