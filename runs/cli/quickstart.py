@@ -1,5 +1,7 @@
 """`transduce quickstart`: the main job on the embedded benchmark, from training to table and pictures."""
 
+import shutil
+import sys
 from collections.abc import Sequence
 
 from runs.cli.flags import Flags
@@ -59,5 +61,7 @@ def run(flags: Flags, console: Console) -> int:
             console.note(f"saved: {folder / NAME}-{name}.pdf, .svg and .png")
     page = build_report(session.store, session.tracker, experiments={NAME: configs}, say=console.note)
     console.note(f"report: {page.as_uri()}")
-    console.note("To compare the runs in MLflow: .venv/bin/transduce ui")
+    # As it was called where the command is not on the path: make calls the one in .venv.
+    command = "transduce" if shutil.which("transduce") else sys.argv[0]
+    console.note(f"To compare the runs in MLflow: {command} ui")
     return 0
