@@ -5,7 +5,7 @@ import functools
 import hashlib
 import importlib.util
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from clustering.errors import InputError
@@ -116,7 +116,7 @@ def _holds_installed_packages(folder: Path) -> bool:
 def _imports(tree: ast.AST, name: str, is_package: bool) -> Iterable[str]:
     """Names that may be modules: of `from a import b` both `a` and `a.b`."""
     package = name if is_package else name.rpartition(".")[0]
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -130,7 +130,7 @@ def _imports(tree: ast.AST, name: str, is_package: bool) -> Iterable[str]:
 
 def _bare(tree: ast.Module) -> ast.Module:
     """The tree without docstrings and without what only type checkers read."""
-    for node in ast.walk(tree):
+    for node in _statements(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
             first = node.body[0] if node.body else None
             value = first.value if isinstance(first, ast.Expr) else None
@@ -139,6 +139,16 @@ def _bare(tree: ast.Module) -> ast.Module:
         if isinstance(node, ast.Module):
             node.body = [part for part in node.body if not _for_type_checkers(part)]
     return tree
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every block and statement of a tree. Expressions, which are most of it, hold none."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += getattr(node, part, ())
 
 
 def _for_type_checkers(node: ast.stmt) -> bool:

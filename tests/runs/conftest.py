@@ -239,6 +239,18 @@ def report(recorded_results, tmp_path_factory):
     return build_report(store, tracker, experiments={"tiny": [result.config for result in results]})
 
 
+@pytest.fixture
+def blank_pictures(monkeypatch):
+    """Figures are saved as their titles alone: a PDF takes a second. Saving is tested in test_figure_style."""
+
+    def save(figure, path, *, title="", about=""):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(f"{title}\n{about}")
+        return path
+
+    monkeypatch.setattr("runs.figures.style.save", save)
+
+
 class Here(Executor):
     """Does a job where it is asked to, instead of in a process of its own."""
 

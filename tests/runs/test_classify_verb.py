@@ -295,6 +295,7 @@ def test_copies_and_formulas(classify, here):
     assert "copies make" not in seen.err
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not CHROMIUM, reason="there is no chromium")
 def test_the_page_in_a_browser(classify, here, tmp_path_factory):
     (here / "query" / "red" / "<b>&amp.png").write_bytes((here / "new" / "0, new.png").read_bytes())

@@ -135,6 +135,7 @@ def test_titles_say_what_differs():
     assert method_titles(configs[2:], leave_out=["weight"]) == ["SLK-BO as published"] * 2
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_verb_runs_what_is_missing_and_reuses_it(store, capsys):
     ask = ["figure", "thesis/2.3@spirals", "arms=3", "points=30", "method=slk_mean_shift,slk_means", "starts=2"]
     ask.append(f"results={store.root}")

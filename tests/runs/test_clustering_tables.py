@@ -36,11 +36,23 @@ def codes(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def table_results(results_of, codes):
+def settings(codes, tmp_path_factory):
+    """Of a table whose runs take a second, by key."""
+    path = tmp_path_factory.mktemp("selection") / "few.yaml"
+    path.write_text("trials: 4\nshare: 0.2\nslk: {weight: [0.5, 0.65]}\n")
+    return dict(text.split("=", 1) for text in (codes, f"selection={path}"))
+
+
+def table_of(settings):
+    return paper_table("thesis/2.2", [f"{key}={value}" for key, value in settings.items()])
+
+
+@pytest.fixture(scope="session")
+def table_results(results_of, settings):
     """A results folder with the run of SLK-MS for the table, and its result. Copy it, do not touch it."""
     (config,) = {
         cell.config.to_yaml(): cell.config
-        for (row, column), cell in paper_table("thesis/2.2", [codes, "starts=10"]).cells.items()
+        for (row, column), cell in table_of(settings).cells.items()
         if row.name == "SLK-MS" and column.name == "Reuters"
     }.values()
     return results_of("table", lambda *where: clustering([config], *where))
@@ -116,8 +128,8 @@ def test_every_method_of_a_recipe_is_one(name):
         assert cell.obstacle.startswith("needs "), "none of the data of these tables comes with the project"
 
 
-def test_the_print_is_held_against_what_labels_select(filled, tracker, codes):
-    table, _ = look_up(paper_table("thesis/2.2", [codes]), tracker)
+def test_the_print_is_held_against_what_labels_select(filled, tracker, settings):
+    table, _ = look_up(table_of(settings), tracker)
     metrics = filled.trials.metrics()
     cells = {
         column.metric: cell
@@ -136,25 +148,25 @@ def test_the_print_is_held_against_what_labels_select(filled, tracker, codes):
     assert not any(cell.results for cell in others)
 
 
-def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store, tracker, codes, tmp_path):
-    def count(*settings, root=codes):
-        table, _ = look_up(paper_table("thesis/2.2", [root, *settings]), tracker)
+def test_only_runs_of_the_same_config_points_and_seeds_fill_a_cell(filled, store, tracker, settings, tmp_path):
+    def count(**changes):
+        table, _ = look_up(table_of(settings | changes), tracker)
         return sum(bool(cell.results) for cell in table.cells.values())
 
     assert count() == 3
-    assert count("starts=11") == 0
-    assert count("selection=null") == 0
+    assert count(starts="11") == 0
+    assert count(selection="null") == 0
     seeded = filled.config.replace(seed=5)
     clustering([seeded], store, tracker)
-    table, _ = look_up(paper_table("thesis/2.2", [codes]), tracker)
+    table, _ = look_up(table_of(settings), tracker)
     assert {tuple(r.seed for r in cell.results) for cell in table.cells.values()} == {(), (0, 5)}
     # Without the file that the runs stand on, they are still found: the data need not be here.
-    assert count(root=f"reuters_code.root={tmp_path}") == 3
+    assert count(**{"reuters_code.root": str(tmp_path)}) == 3
 
 
-def test_a_run_of_other_code_is_left_aside_and_named(filled, tracker, codes):
+def test_a_run_of_other_code_is_left_aside_and_named(filled, tracker, settings):
     tracker.client.set_tag(filled.run_id, "recipe", "of other code")
-    table, _ = look_up(paper_table("thesis/2.2", [codes]), tracker)
+    table, _ = look_up(table_of(settings), tracker)
     assert not any(cell.results for cell in table.cells.values())
     told = [note for note in table.notes if "the code or the selection has changed" in note]
     assert told
@@ -226,7 +238,7 @@ def test_known_labels_and_orders_tell_the_cells_of_a_claim_apart():
 
 
 def test_what_is_missing_is_run_and_shown(store, codes, capsys):
-    typed = ["table", "slk_fewshot/IV", codes, f"results={store.root}", "starts=2", "selection=null"]
+    typed = ["table", "slk_fewshot/IV", codes, f"results={store.root}", "starts=1", "selection=null"]
     assert main([*typed, "--run-missing"]) == 2, "nobody to ask"
     capsys.readouterr()
     assert main([*typed, "--run-missing", "-y", "--executor", "dask://here:8786"]) == 2

@@ -105,7 +105,8 @@ def test_workers_that_do_not_see_the_results_are_named(trained, tracker, configs
     assert runs_of(tracker, "evaluate/Tiny") == []
 
 
-def test_a_scheduler_that_is_not_there_is_said_in_seconds(trained, tracker, configs):
+def test_a_scheduler_that_is_not_there_is_said_in_seconds(trained, tracker, configs, monkeypatch):
+    monkeypatch.setattr("runs.crews.SECONDS", 0.5)
     where = f"dask://127.0.0.1:{free_port()}"
     with pytest.raises(InputError, match=re.escape(where)) as caught:
         run_all(configs(), trained, tracker, Console(quiet=True), executor=where)

@@ -14,7 +14,7 @@ SPIRALS = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null
 
 
 def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
-    given = ["method=labelled,labelled_reverse,labelled_absolute", "labels=40", "wrong=0,0.6", "max_iter=20"]
+    given = ["method=labelled,labelled_reverse,labelled_absolute", "labels=40", "wrong=0,0.6", "max_iter=3"]
     results = clustering(parse(ClusterConfig, [*SPIRALS, *given, "seed=0,1"]), store, tracker)
     (axes,) = label_noise.DRAWING.draw(results).axes
     drawn = lines_of(axes)

@@ -123,6 +123,7 @@ def test_a_process_killed_each_time_is_given_up(trained, tracker, configs, troub
     assert len(list(marks.iterdir())) == 2
 
 
+@pytest.mark.slow
 def test_results_are_those_of_this_process(trained, tracker, configs, tmp_path):
     asked = configs("strategy=simpleshot,tim_adm")
     assert run_all(asked, trained, tracker, Console(quiet=True)).made == 2

@@ -29,6 +29,7 @@ from tests.runs.stopping import interrupt
 
 SMALL = ["dataset=synthetic", "fairness_weight=0,60,500", "n_init=1"]  # seconds
 made_before = pytest.mark.usefixtures("made")
+pytestmark = pytest.mark.usefixtures("blank_pictures")
 
 
 @pytest.fixture
@@ -177,7 +178,9 @@ def test_only_what_means_the_same_is_compared(one, asked):
 @made_before
 def test_the_picture_shows_the_numbers_of_the_runs_and_is_kept(store, tracker, one, asked, capsys):
     results = one(asked("method=fair_kmeans,bera"))
-    (axes,) = draw(results).axes
+    figure = draw(results)
+    figure.draw_without_rendering()  # every text can be set
+    (axes,) = figure.axes
     lines = {line.get_label(): line for line in axes.get_lines()}
     found = results[0].found
     np.testing.assert_allclose(lines["fair_kmeans"].get_xydata(), np.c_[found.objective, found.fairness_error])
@@ -251,7 +254,7 @@ def test_what_did_not_converge_is_counted_over_seeds_and_explained(one, asked):
 
 
 def test_a_clusterer_that_finds_out_how_many_clusters_there_are(one):
-    configs = parse(FairConfig, ["dataset=synthetic", "method=sklearn.cluster:MeanShift"])
+    configs = parse(FairConfig, ["dataset=tiny_fair:ThreeGroups", "method=sklearn.cluster:MeanShift"])
     (result,) = one(configs)
     found = result.found
     assert result.n_clusters == found.clusters[0] == len(np.unique(found.labels))
@@ -318,7 +321,7 @@ def test_shares_are_given_by_the_names_of_the_groups(asked):
 
 
 def test_without_weights_a_grid_that_fits_the_data(asked, one):
-    (result,) = one(asked("fairness_weight=null", "rungs=0"))
+    (result,) = one(asked("dataset=tiny_fair:ThreeGroups", "fairness_weight=null", "rungs=0", "max_iter=3"))
     weights = result.found.weights
     assert len(weights) == 14
     assert weights[1:] / weights[1] == pytest.approx(np.array(GRID[1:]) / GRID[1])
@@ -341,13 +344,14 @@ sys.exit(main(["fair", *sys.argv[1:]]))
 
 
 def test_what_was_interrupted_is_redone(asked, one, store, tracker, monkeypatch, capsys):
+    few = "dataset=tiny_fair:ThreeGroups"
     with monkeypatch.context() as patch:
         patch.setattr("runs.fair_results.np.savez_compressed", interrupt)
-        assert main(["fair", *SMALL, f"results={store.root}"]) == 130
+        assert main(["fair", *SMALL[1:], few, f"results={store.root}"]) == 130
     assert "all weights of a path are one run" in capsys.readouterr().err
-    (result,) = one(asked())
+    (result,) = one(asked(few))
     assert not result.reused
-    assert sorted(run.info.status for run in runs_of(tracker, "fair/synthetic")) == ["FINISHED", "KILLED"]
+    assert sorted(run.info.status for run in runs_of(tracker, "fair/ThreeGroups")) == ["FINISHED", "KILLED"]
 
 
 @pytest.mark.slow

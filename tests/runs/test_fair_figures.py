@@ -11,7 +11,7 @@ from runs.config import FairConfig, parse
 from runs.fairness_stage import fair_clustering, points_of
 from runs.figures import fair_convergence, fair_partitions, fair_trade_off
 
-SMALL = ["dataset=synthetic", "fairness_weight=0,10,500", "n_init=1", "rungs=0", "max_iter=10"]
+SMALL = ["dataset=synthetic", "fairness_weight=0,10,500", "n_init=1", "rungs=0", "max_iter=5"]
 
 
 @pytest.fixture
@@ -83,6 +83,7 @@ def test_of_a_long_path_some_weights_are_drawn():
         fair_partitions.of_points(parse(FairConfig, ["method=fair_kmeans", "seed=0,1"]))
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_verb_runs_what_is_missing_and_reuses_it(store, capsys):
     ask = [
         "figure",

@@ -44,7 +44,7 @@ def test_it_stands_beside_strategies_on_features(tuned, store, tracker, notes):
     params=[
         "as it is",
         "crop_pct=0.5",
-        "pretrained",
+        pytest.param("pretrained", marks=pytest.mark.slow),
         pytest.param("pretrained crop_pct=1", marks=pytest.mark.slow),
     ]
 )

@@ -69,6 +69,7 @@ def test_captions_are_of_the_curves() -> None:
     assert "up to 0.25 above the order before" in formulas._entropies_caption(plots)
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_the_verb_draws_them_without_a_run(store, capsys) -> None:
     results = f"results={store.root}"
     assert main(["figure", "entropy/10", results, "--json"]) == 0

@@ -70,6 +70,7 @@ def test_clusters_from_file_to_page(call, people, tmp_path):
         assert words in page, words
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_fair_clusters_from_file_to_page(call, tmp_path):
     given = ("n_clusters=2", "sensitive=sex", "fairness_weight=1000", "n_init=1", f"output={tmp_path / 'o.csv'}")
     code, seen = call("fair", *given, "missing=median", "--json")

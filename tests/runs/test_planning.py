@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from runs.stages import plan
 from runs.store import Store
 from tests.runs.children import together
@@ -40,6 +42,7 @@ def test_the_plan_of_many_is_the_plans_of_each(configs, trained, evaluate, track
     assert len(made) == len(each)
 
 
+@pytest.mark.slow
 def test_a_plan_does_without_mlflow(trained_results, tiny_arguments, child_environment):
     code = (
         "import sys\nfrom runs.config import EvaluateConfig, parse\nfrom runs.planning import plan\n"

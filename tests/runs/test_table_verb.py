@@ -69,6 +69,7 @@ def test_what_is_missing_is_run_and_the_claims_are_judged(recorded, trained, tra
     assert "LaplacianShot is better than SimpleShot" in (trained.tables / "tiny.md").read_text()
 
 
+@pytest.mark.usefixtures("blank_pictures")
 def test_quickstart_ends_with_table_and_pictures(trained, tiny_arguments, capsys):
     assert main(["quickstart", *tiny_arguments, "strategy=simpleshot,laplacianshot", f"results={trained.root}"]) == 0
     out, err = capsys.readouterr()
@@ -82,7 +83,8 @@ def test_quickstart_ends_with_table_and_pictures(trained, tiny_arguments, capsys
 
 def test_only_the_seeds_that_are_asked_for_count(trained, tracker, experiment, capsys):
     def cells(*arguments):
-        assert main(["table", str(experiment), f"results={trained.root}", "--json", *arguments]) == 0
+        one = ["strategy=simpleshot", "shot=1", f"results={trained.root}"]
+        assert main(["table", str(experiment), *one, "--json", *arguments]) == 0
         return json.loads(capsys.readouterr().out)["cells"]
 
     cells("seed=0,1", "--run-missing", "-y")

@@ -24,13 +24,13 @@ def lines_of(axes: Any) -> dict[str, tuple[list[float], list[float]]]:
 
 
 def test_accuracy_by_labels_is_that_of_the_runs(store, tracker):
-    given = ["labels=6,15", "steps=5,0", "supervised_steps=10", "seed=1,2"]
+    given = ["labels=6,15", "steps=2,0", "supervised_steps=2", "seed=1,2"]
     results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
     figure = xsdc.BY_LABELS.draw(results)
     (axes,) = figure.axes
     drawn = lines_of(axes)
     assert set(drawn) == {"XSDC", "supervised steps alone"}
-    for name, steps in (("XSDC", 5), ("supervised steps alone", 0)):
+    for name, steps in (("XSDC", 2), ("supervised steps alone", 0)):
         for labels, mean in zip(*drawn[name], strict=True):
             some = [
                 result
@@ -48,7 +48,7 @@ def test_accuracy_by_labels_is_that_of_the_runs(store, tracker):
 
 
 def test_pairs_and_other_assignments(store, tracker):
-    plain = [*SMALL, "steps=5", "supervised_steps=5", "labels=6,9"]
+    plain = [*SMALL, "steps=2", "supervised_steps=2", "labels=6,9"]
     configs = [config for more in ([], ["coarse=1"], ["links=60"]) for config in parse(ClusterConfig, [*plain, *more])]
     results = clustering(configs, store, tracker)
     (axes,) = xsdc.BY_CONSTRAINTS.draw(results).axes
@@ -59,7 +59,7 @@ def test_pairs_and_other_assignments(store, tracker):
     caption = xsdc.BY_CONSTRAINTS.caption(results)
     for better, than in (("Membership of {1}", "labels alone"), ("60 random pairs", "membership of {1}")):
         assert f"{better} over {than}: " in caption
-    given = ["labels=9", "steps=5", "assignment=balancing,pseudo_labels"]
+    given = ["labels=9", "steps=2", "assignment=balancing,pseudo_labels"]
     results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
     (axes,) = xsdc.BY_ASSIGNMENT.draw(results).axes
     assert set(lines_of(axes)) == {"balancing", "pseudo_labels"}
