@@ -3,6 +3,7 @@
 import shutil
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from runs.cli.flags import Flags
 from runs.config import EvaluateConfig, parse
@@ -62,6 +63,7 @@ def run(flags: Flags, console: Console) -> int:
     page = build_report(session.store, session.tracker, experiments={NAME: configs}, say=console.note)
     console.note(f"report: {page.as_uri()}")
     # As it was called where the command is not on the path: make calls the one in .venv.
-    command = "transduce" if shutil.which("transduce") else sys.argv[0]
+    called = Path(sys.argv[0])
+    command = called if called.name == "transduce" and not shutil.which("transduce") else "transduce"
     console.note(f"To compare the runs in MLflow: {command} ui")
     return 0
