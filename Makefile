@@ -13,7 +13,8 @@ BENCHMARKS ?= strategies shared_products laplacianshot against_easyfsl gpu train
 quickstart: environment
 	$(BIN)/transduce quickstart
 
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
+# Compiled files are kept whatever the shell says: without them each process of the tests compiles for half a minute.
+PYTEST = PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -q
 
 test: environment
 	$(PYTEST) -m "not slow" $(TESTS)

@@ -15,7 +15,7 @@ from clustering.deep.fair_assignment import FairAssignment
 
 METHODS = clustering.methods.METHODS.table
 FAIR = fairness.methods.METHODS.table
-HEAVY = ("slk", "lk", "xsdc")
+HEAVY = ("slk", "lk", "kmodes", "xsdc", "fair_alignment")
 """Estimators whose whole contract is a slow test; all of it but the lengthy checks is a quick one."""
 LENGTHY = {"check_estimator_sparse_array", "check_estimator_sparse_matrix", "check_clustering"}
 LENGTHY |= {"check_transformer_general", "check_transformer_data_not_an_array", "check_estimators_dtypes"}

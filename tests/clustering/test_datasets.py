@@ -117,6 +117,7 @@ def test_digits_of_uneven_shares():
         uneven(points=1500, share=0.9).read()
 
 
+@pytest.mark.slow
 def test_magic_with_and_without_the_surplus_of_gammas(tmp_path):
     """UCI's file has no line of names; a class is as long as it is there."""
     drawn = np.random.default_rng(0)

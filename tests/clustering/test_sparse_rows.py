@@ -92,7 +92,7 @@ def test_a_graph_of_sparse_rows_is_kept(tmp_path: Any) -> None:
 
 
 @pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct"])
-@pytest.mark.parametrize("normalize", [None, "l2"])
+@pytest.mark.parametrize("normalize", [pytest.param(None, marks=pytest.mark.slow), "l2"])
 def test_a_fit_is_that_of_the_dense_rows(rule: Any, normalize: Any) -> None:
     matrix = draw(0, 60)
     matrix = matrix[np.flatnonzero(matrix.sum(axis=1) > 0)]

@@ -26,7 +26,11 @@ def alone(estimator: Any, seeds: Any, grid: Any, **options: Any) -> list[Any]:
 @pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct", "medoid"])
 @pytest.mark.parametrize(
     ("starts", "together"),
-    [({"n_init": 1}, 1 << 24), ({"n_init": 3}, 3 * len(X) * 4), ({"n_init": 2, "weight_path": [0.5]}, 1 << 24)],
+    [
+        ({"n_init": 1}, 1 << 24),
+        ({"n_init": 3}, 3 * len(X) * 4),
+        pytest.param({"n_init": 2, "weight_path": [0.5]}, 1 << 24, marks=pytest.mark.slow),
+    ],
 )
 def test_each_of_several_trials_is_a_fit_of_its_own(
     rule: Any, starts: Any, together: int, monkeypatch: pytest.MonkeyPatch

@@ -106,6 +106,7 @@ def test_a_goal_that_the_unfair_clustering_reaches_is_free():
 
 
 @quiet
+@pytest.mark.slow
 def test_of_the_starts_that_reach_it_the_least_weight_is_taken():
     X, groups = draw(0, 60)
     options = {"fairness_weight": "auto", "max_error": 0.1, **BRIEF}

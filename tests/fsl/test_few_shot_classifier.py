@@ -68,6 +68,7 @@ def test_by_name_no_queries_are_shifted():
 
 @settings(max_examples=10)
 @given(seed=st.integers(0, 1000), name=st.sampled_from(["laplacianshot", "slk_means", "simpleshot", "alpha_tim"]))
+@pytest.mark.slow
 def test_alone_no_query_changes_another(seed, name):
     support, names, query, _ = draw(seed, queries=12)
     found = FewShotClassifier(name).fit(support, names).refine(query[:6])

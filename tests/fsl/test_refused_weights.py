@@ -103,7 +103,10 @@ def test_a_damaged_file_is_named(tmp_path, write, damage):
     assert "damaged" in refused(path)
 
 
-@pytest.mark.parametrize("write", [as_npz, as_safetensors, as_pth, as_legacy_tar])
+@pytest.mark.parametrize(
+    "write",
+    [as_pth, *(pytest.param(write, marks=pytest.mark.slow) for write in (as_npz, as_safetensors, as_legacy_tar))],
+)
 def test_however_a_file_is_damaged_the_message_is_a_line(tmp_path, write):
     """PyTorch's own are paragraphs, with the advice to run the file's code."""
     path = write(conv4().state_dict(), tmp_path / "weights")

@@ -92,6 +92,7 @@ def test_modes_that_are_no_pictures_say_why(drawn):
         mode_images.check(parse(ClusterConfig, ["dataset=digits", "method=slk_byproduct", "weight=0.5,1"]))
 
 
+@pytest.mark.slow
 def test_energies_are_those_of_every_start(drawn):
     results = drawn("method=slk_means,slk_mean_shift", "weight=0.25,1.0")
     figure = energy_by_weight.draw(results)

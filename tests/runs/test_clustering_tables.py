@@ -237,6 +237,7 @@ def test_known_labels_and_orders_tell_the_cells_of_a_claim_apart():
     assert {_place(cell) for cell in orders.cells.values()} == {("mnist", of_order(order)) for order in ORDERS}
 
 
+@pytest.mark.slow
 def test_what_is_missing_is_run_and_shown(store, codes, capsys):
     typed = ["table", "slk_fewshot/IV", codes, f"results={store.root}", "starts=1", "selection=null"]
     assert main([*typed, "--run-missing"]) == 2, "nobody to ask"

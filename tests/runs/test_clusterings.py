@@ -129,7 +129,7 @@ def test_identity_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_p
     assert of() != of(f"selection={path}")
 
 
-@pytest.mark.parametrize("damage", ["cut", "gone", "other"])
+@pytest.mark.parametrize("damage", ["cut", "other", pytest.param("gone", marks=pytest.mark.slow)])
 def test_a_damaged_result_is_made_again(clustered, asked, store, tracker, notes, damage):
     first = clustered
     path = store.artifacts / "cluster" / "spirals" / first.run_id / "artifacts" / TRIALS

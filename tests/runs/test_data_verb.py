@@ -214,6 +214,7 @@ class TestVerb:
         assert json.loads(capsys.readouterr().out)["from"] == "it needs no files"
 
 
+@pytest.mark.slow
 def test_the_real_pictures_have_six_in_two_splits(reference_data):
     """As the description of the files says; only the classes that they are of are looked at."""
     benchmark = MiniImageNet(str(reference_data / "mini_imagenet"))

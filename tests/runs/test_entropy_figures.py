@@ -34,6 +34,7 @@ def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
     assert caption.count("points at 60 % wrong") == 2
 
 
+@pytest.mark.slow
 def test_loss_and_accuracy_by_epochs_are_those_of_the_starts(store, tracker):
     given = ["method=entropy,miadm", "pseudo_labels=batch,epoch", "max_iter=3,9", "batch_size=30", "starts=2"]
     results = clustering(parse(ClusterConfig, [*SPIRALS[:3], "selection=null", *given]), store, tracker)

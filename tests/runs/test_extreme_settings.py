@@ -91,7 +91,7 @@ def test_an_integer_of_an_impossible_size(value):
 @pytest.mark.parametrize(
     ("group", "name", "options"),
     [
-        ("benchmark", "glyphs", {"samples": 10**9}),
+        pytest.param("benchmark", "glyphs", {"samples": 10**9}, marks=pytest.mark.slow),  # draws every letter once
         ("dataset", "spirals", {"points": 10**12}),
         ("dataset", "bars", {"points": 10**12}),
         ("dataset", "predictions", {"entries": 10**13}),

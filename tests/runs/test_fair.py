@@ -120,7 +120,7 @@ def test_identity_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_p
 
 
 @made_before
-@pytest.mark.parametrize("damage", ["cut", "gone", "of other points"])
+@pytest.mark.parametrize("damage", ["cut", "of other points", pytest.param("gone", marks=pytest.mark.slow)])
 def test_a_damaged_result_is_made_again(asked, one, store, notes, damage):
     (first,) = one(asked())
     path = store.artifacts / "fair" / "synthetic" / first.run_id / "artifacts" / PATH

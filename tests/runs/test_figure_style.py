@@ -63,6 +63,7 @@ def matplotlib_of_the_user():
 
 
 @pytest.mark.usefixtures("matplotlib_of_the_user")
+@pytest.mark.slow
 def test_letters_are_letters_and_can_be_read_in_print(tmp_path):
     from matplotlib import rcParams
     from matplotlib.text import Text

@@ -23,7 +23,12 @@ from tests.runs.pages import Reader, squeezed
 RUN = re.compile(r"\b[0-9a-f]{32}\b")
 UNMARKED = dict.fromkeys(terminal.RAISED.values())  # without the marks of footnotes
 everything = pytest.mark.parametrize(
-    ("name", "share"), [(name, share) for name in published_names() for share in SHARES]
+    ("name", "share"),
+    [
+        pytest.param(name, share, marks=[pytest.mark.slow] * (share in (0.0, 1.0)))
+        for name in published_names()
+        for share in SHARES
+    ],
 )
 
 

@@ -90,6 +90,7 @@ def test_the_identity_has_the_code_of_all_that_makes_the_result(asked, monkeypat
     assert "clustering.known_links" in linked
 
 
+@pytest.mark.slow
 def test_an_interrupted_training_goes_on_in_its_run_and_ends_as_another(asked, store, tracker, notes):
     config = asked()
     with pytest.raises(KeyboardInterrupt):
@@ -149,6 +150,7 @@ def test_a_finished_network_is_not_trained_again_where_the_record_is_lost(asked,
     assert again.run_id == first.run_id
 
 
+@pytest.mark.slow
 def test_known_labels_name_the_clusters_and_the_others_are_judged(asked, store, tracker, pictures, tmp_path):
     (some,) = clustering(asked("epochs=12", "labels=15"), store, tracker)
     assert some.trials.scores["accuracy"][0] > 0.6
@@ -186,6 +188,7 @@ def test_that_clusters_are_taken_to_be_alike_is_said_where_it_is_so(method, give
     assert given is None or given in notes
 
 
+@pytest.mark.slow
 def test_wrong_labels_are_told_to_what_smooths_labels_and_not_to_the_judge(asked, store, tracker):
     given = ["method=labelled_reverse", "epochs=4", "labels=60", "views=0"]
     right, wrong = clustering(asked(*given, "wrong=0,0.5"), store, tracker)

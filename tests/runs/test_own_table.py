@@ -52,7 +52,9 @@ def test_the_same_rows_come_out_with_clusters_and_a_page(cluster, people, tmp_pa
     assert (tmp_path / "out.html").read_text() == page
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet", "npz"])
+@pytest.mark.parametrize(
+    "ending", ["csv", *(pytest.param(ending, marks=pytest.mark.slow) for ending in ("parquet", "npz"))]
+)
 def test_clusters_have_the_names_of_known_labels(cluster, people, tmp_path, ending):
     table = pd.read_csv(people)[["height", "age"]]
     path = tmp_path / f"mine.{ending}"

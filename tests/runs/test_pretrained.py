@@ -44,6 +44,7 @@ def identity_of_bank(config):
     return Lineage.of(config).bank("novel")
 
 
+@pytest.mark.slow
 def test_grey_images_are_shown_in_colour_in_the_networks_own_size(store, tracker, config, files, notes, monkeypatch):
     monkeypatch.setattr("runs.banks.OF_IMAGENET", ("tiny",))
     bank = features(config, "novel", store, tracker, progress=notes)

@@ -76,8 +76,8 @@ def recorded(recorded):
 
 @pytest.fixture
 def few_tables(monkeypatch):
-    """Two of the papers' tables instead of all: a site of a moment."""
-    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/4.1", "thesis/4.4"])
+    """One of the papers' tables instead of all: a site of a moment."""
+    monkeypatch.setattr("runs.report.papers.published_names", lambda: ["thesis/4.4"])
 
 
 with_few_tables = pytest.mark.usefixtures("few_tables")

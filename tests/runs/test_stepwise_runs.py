@@ -136,7 +136,10 @@ def test_labels_of_some_classes_name_no_clusters_of_the_others(store, tracker, n
     assert "of 3 classes, and clusters of the others have no name" in notes
 
 
-@pytest.mark.parametrize("more", [["labels=12", "links=60"], ["coarse=0"], ["links=60"]])
+@pytest.mark.parametrize(
+    "more",
+    [["labels=12", "links=60"], *(pytest.param([more], marks=pytest.mark.slow) for more in ("coarse=0", "links=60"))],
+)
 def test_features_are_not_judged_by_points_whose_class_they_were_learned_with(store, tracker, notes, more):
     (learned,) = clustering(asked(*more, "supervised_steps=3", "steps=3"), store, tracker)
     bank = FeatureBank.load(Path(tracker.get(learned.run_id).data.tags["features"]))

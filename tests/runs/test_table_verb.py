@@ -70,6 +70,7 @@ def test_what_is_missing_is_run_and_the_claims_are_judged(recorded, trained, tra
 
 
 @pytest.mark.usefixtures("blank_pictures")
+@pytest.mark.slow
 def test_quickstart_ends_with_table_and_pictures(trained, tiny_arguments, capsys):
     assert main(["quickstart", *tiny_arguments, "strategy=simpleshot,laplacianshot", f"results={trained.root}"]) == 0
     out, err = capsys.readouterr()

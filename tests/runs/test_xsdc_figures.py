@@ -47,6 +47,7 @@ def test_accuracy_by_labels_is_that_of_the_runs(store, tracker):
     assert "over 2 seeds" in caption
 
 
+@pytest.mark.slow
 def test_pairs_and_other_assignments(store, tracker):
     plain = [*SMALL, "steps=2", "supervised_steps=2", "labels=6,9"]
     configs = [config for more in ([], ["coarse=1"], ["links=60"]) for config in parse(ClusterConfig, [*plain, *more])]
@@ -66,6 +67,7 @@ def test_pairs_and_other_assignments(store, tracker):
     assert "Balancing is above pseudo-labels by" in xsdc.BY_ASSIGNMENT.caption(results)
 
 
+@pytest.mark.slow
 def test_k_means_from_the_same_labels(store, tracker):
     given = [["method=xsdc", "steps=5", "supervised_steps=5"], ["method=seeded_kmeans", "metric=linear,gaussian"]]
     plain = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null", "labels=6,9"]
@@ -75,6 +77,7 @@ def test_k_means_from_the_same_labels(store, tracker):
     assert "On spirals XSDC is above K-means, gaussian by" in xsdc.BY_METRIC.caption(results)
 
 
+@pytest.mark.slow
 def test_copies_are_a_line_of_their_own(store, tracker):
     plain = ["dataset=digits_uneven", "points=200", "share=0.5", "method=xsdc", "steps=3", "supervised_steps=3"]
     more = [["assignment=balancing,pseudo_labels"], ["copies=3"]]

@@ -48,6 +48,7 @@ def test_it_solves_the_convex_programme(low: float, high: float, labelled: int) 
 
 @settings(max_examples=2)
 @given(seed=SEEDS, labelled=st.integers(0, 6), wide=st.booleans())
+@pytest.mark.slow
 def test_it_ends_where_the_algorithm_of_the_paper_does(seed: int, labelled: int, wide: bool) -> None:
     A, known = draw(seed, labelled=labelled)
     low, high = (3, 5.5) if wide else (4, 4)

@@ -57,6 +57,7 @@ def test_shift_and_scale_change_nothing() -> None:
     assert one.objective_ == pytest.approx(other.objective_)
 
 
+@pytest.mark.slow
 def test_unequal_clusters_want_their_prior() -> None:
     X, truth = blobs((300, 60, 30))
     fit = {"n_clusters": 3, "n_init": 4, "max_iter": 200, "random_state": 0}

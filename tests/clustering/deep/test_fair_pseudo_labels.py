@@ -198,7 +198,7 @@ def test_em_settles_fast_at_a_loose_tolerance_only() -> None:
     assert int(exact.iterations) < 50
 
 
-@pytest.mark.parametrize("scale", [10.0, 30.0])
+@pytest.mark.parametrize("scale", [pytest.param(10.0, marks=pytest.mark.slow), 30.0])
 @pytest.mark.parametrize("fairness", [1.0, 100.0, 1e4])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_saturated_predictions(scale: float, fairness: float, dtype: torch.dtype) -> None:

@@ -64,7 +64,9 @@ def run(training: Reversal, folder: Path | None = None, recorder: Recorder | Non
     return train(training, phases, folder=folder, **watch, **settings)
 
 
-@pytest.mark.parametrize("stop", [10, 30, 50])  # before a state is written, between the phases, and within one
+@pytest.mark.parametrize(
+    "stop", [10, pytest.param(30, marks=pytest.mark.slow), 50]
+)  # before a state is written, between the phases, and within one
 def test_it_goes_on_where_it_was_interrupted(tmp_path: Path, stop: int) -> None:
     whole, _ = blobs()
     expected = run(whole)
