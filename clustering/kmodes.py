@@ -19,7 +19,7 @@ from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
 from clustering.graph import Symmetry
 from clustering.numbering import numbered
-from clustering.parameters import Above, AtLeast, validate_signature
+from clustering.parameters import NARROWEST, AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance
 from clustering.seeding import first_seeds, prototypes_about
 from clustering.sparse_rows import nearest_centres, rows_of
@@ -40,8 +40,8 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_clusters : K.
-    bandwidth : sigma > 0; "estimate": sigma^2 is the mean squared distance to the `n_neighbors` nearest others (thesis
-        section 2.4); "published": k / (k + 1) of that.
+    bandwidth : sigma >= 1e-15; "estimate": sigma^2 is the mean squared distance to the `n_neighbors` nearest others
+        (thesis section 2.4); "published": k / (k + 1) of that.
     bandwidth_path : factors of sigma, above 1 and falling, that are gone through first, each from the modes where the
         one before ended (the homotopy of the original method).
     n_neighbors, symmetry : of the graph that sigma is estimated from.
@@ -67,7 +67,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self,
         n_clusters: Annotated[int, AtLeast(1)] = 8,
         *,
-        bandwidth: Literal["estimate", "published"] | Annotated[float, Above(0)] = "estimate",
+        bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate",
         bandwidth_path: Sequence[float] | None = None,
         n_neighbors: Annotated[int, AtLeast(1)] = 5,
         symmetry: Symmetry = "average",

@@ -15,7 +15,7 @@ from clustering.cores import shared_if_large
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
 from clustering.numbering import numbered
-from clustering.parameters import Above, AtLeast, validate_signature
+from clustering.parameters import NARROWEST, AtLeast, validate_signature
 from clustering.row_graph import graph_and_variance
 from clustering.row_search import nearest_to
 from clustering.seeding import first_seeds
@@ -44,7 +44,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     weight : lambda >= 0, per stored arc and both ways.
     n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others.
     symmetry : how arcs become W: "average" (W + W^T) / 2, "union" or "mutual".
-    bandwidth : sigma > 0; "estimate": sigma^2 is the mean squared distance to the neighbours in the graph (thesis
+    bandwidth : sigma >= 1e-15; "estimate": sigma^2 is the mean squared distance to the neighbours in the graph (thesis
         section 2.4); "published": k / (k + 1) of that.
     init : "k-means++", or (K, D) seeds, then one start only. S begins at the nearest seed.
     n_init : starts, of which the one of the lowest E is the result.
@@ -74,7 +74,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         weight: Annotated[float, AtLeast(0)] = 0.65,
         n_neighbors: Annotated[int, AtLeast(1)] = 5,
         symmetry: Literal["average", "union", "mutual"] = "average",
-        bandwidth: Literal["estimate", "published"] | Annotated[float, Above(0)] = "estimate",
+        bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate",
         init: str | ArrayLike = "k-means++",
         n_init: Annotated[int, AtLeast(1)] = 8,
         normalize: Literal["l2"] | None = None,

@@ -22,6 +22,8 @@ LARGEST = 1e15
 """Size of a number, and 1 over it the size of the smallest besides 0: float32 holds squares of what it multiplies."""
 LARGEST_OF_ESTIMATORS = 1e30  # whose points come in any units, and which calculate in float64 where these ask for it
 LARGEST_INTEGER = 2**63 - 1
+NARROWEST = 1e-15
+"""Bandwidth of a kernel: float32 holds 1 over its square."""
 
 
 @dataclasses.dataclass(frozen=True)

@@ -58,7 +58,7 @@ class Plugins:
         try:
             found = importlib.import_module(module) if not module.endswith(".py") else _from_file(Path(module))
             return getattr(found, attribute)
-        except Exception as error:  # a plug-in's code may raise anything
+        except (Exception, SystemExit) as error:  # a plug-in's code may raise anything
             raise InputError(
                 f"{self.kind} {name!r}: cannot import {attribute!r} from {module!r}: {_cause(error)}"
             ) from error
@@ -106,7 +106,7 @@ def _from_file(path: Path) -> ModuleType:
     return found
 
 
-def _cause(error: Exception) -> str:
+def _cause(error: BaseException) -> str:
     """What is wrong with the code of a plug-in, and in which line."""
     if isinstance(error, InputError):
         return str(error)

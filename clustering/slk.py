@@ -19,7 +19,7 @@ from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
 from clustering.graph import Symmetry
 from clustering.numbering import numbered
-from clustering.parameters import Above, AtLeast, validate_signature
+from clustering.parameters import NARROWEST, Above, AtLeast, validate_signature
 from clustering.row_search import nearest_to
 from clustering.seeding import first_seeds
 from clustering.slk_fit import (
@@ -92,7 +92,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     weight : lambda >= 0 of E above, per stored arc and both ways. Nothing keeps a large one from joining clusters.
     n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others.
     symmetry : how arcs become W: "average" (W + W^T) / 2, "union", "mutual"; "directed" only with step="published".
-    bandwidth : sigma > 0; "estimate": sigma^2 is the mean squared distance to the neighbours in the graph (thesis
+    bandwidth : sigma >= 1e-15; "estimate": sigma^2 is the mean squared distance to the neighbours in the graph (thesis
         section 2.4); "published": k / (k + 1) of that, as the public code has it.
     beta : factor of F, an inverse temperature; 1 in the papers.
     init : "k-means++", or (K, D) first prototypes, then one start only.
@@ -151,7 +151,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         weight: Annotated[float, AtLeast(0)] = 0.65,
         n_neighbors: Annotated[int, AtLeast(1)] = 5,
         symmetry: Symmetry = "average",
-        bandwidth: Literal["estimate", "published"] | Annotated[float, Above(0)] = "estimate",
+        bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate",
         beta: Annotated[float, Above(0)] = 1.0,
         init: str | ArrayLike = "k-means++",
         n_init: Annotated[int, AtLeast(1)] = 48,

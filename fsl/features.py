@@ -99,13 +99,15 @@ class FeatureBank:
         tensors, header = read_tensors(path, FORMAT, remedy)
         try:
             names = tuple(json.loads(header["class_names"]))
-            provenance = json.loads(header["provenance"])
+            provenance = dict(json.loads(header["provenance"]))
             features, labels = tensors["features"], tensors["labels"]
             bank = cls(features, labels, names, tensors.get("base_mean"), provenance, tensors.get("told"))
-        except (KeyError, TypeError, json.JSONDecodeError, RecursionError) as error:
-            raise InputError(f"{path}: lacks {error}, so it is no feature bank; {remedy}") from error
         except InputError as error:
             raise InputError(f"{path}: {error}; {remedy}") from error
+        except KeyError as error:
+            raise InputError(f"{path}: lacks {error}, so it is no feature bank; {remedy}") from error
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InputError(f"{path}: its header is damaged ({error}); {remedy}") from error
         check_open(str(provenance.get("split", "")))
         return bank
 

@@ -71,7 +71,7 @@ def import_features(path: Path, split: Split = "novel") -> FeatureBank:
         )
     except InputError as error:
         raise error if str(error).startswith(str(path)) else InputError(f"{path}: {error}") from error
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, MemoryError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, OverflowError, MemoryError) as error:
         raise InputError(f"{path}: its features cannot be told ({error}); it should be {WANTED}") from error
 
 

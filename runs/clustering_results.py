@@ -118,7 +118,11 @@ class Trials:
         missing = [name for name in fields if given[name] is None and name not in OPTIONAL]
         if missing:
             raise ValueError(f"without {missing[0]}")
-        return cls(**given)
+        if given["labels"].ndim != 2 or given["labels"].dtype.kind not in "iu":
+            raise ValueError("labels that are none")
+        found = cls(**given)
+        found.metrics()  # which asks every part of it
+        return found
 
 
 def recorded_trials(tracker: "Tracker", run_id: str, artifacts: str = "") -> Trials:

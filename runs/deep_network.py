@@ -102,7 +102,7 @@ def _made(build: Any, architecture: str, channels: int) -> nn.Module:
         made = build(channels)
     except InputError:
         raise
-    except Exception as error:  # a function of one's own raises what it likes
+    except (Exception, SystemExit) as error:  # a function of one's own raises what it likes
         raise InputError(f"network.architecture={architecture}: {type(error).__name__}: {error}; {wanted}") from error
     if not isinstance(made, nn.Module):
         raise InputError(f"network.architecture={architecture}: gave a {type(made).__name__}; {wanted}")

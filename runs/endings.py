@@ -1,6 +1,7 @@
 """What is said about an error that ends a command or a job, and the exit code that it stands for."""
 
 import errno
+import sqlite3
 from collections.abc import Iterator
 
 from clustering.errors import InputError
@@ -33,6 +34,13 @@ def _explained(error: BaseException) -> tuple[str, int]:
                 "command again, which goes on from there, or choose another folder with results=FOLDER",
                 MISTAKE,
             )
+        if isinstance(cause, sqlite3.DatabaseError):
+            remedy = (
+                "another process keeps writing to it: give the same command again"
+                if getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+                else "move it away, or give another results folder with results=FOLDER"
+            )
+            return f"the database of runs cannot be used ({cause}); {remedy}", MISTAKE
     if isinstance(error, OSError) and error.errno in PLACES and error.filename is not None:
         return f"{error.filename}: {error.strerror}; give another path, or mend that one", MISTAKE
     if isinstance(error, RuntimeError) and str(error).startswith(("Symlink loop", "Could not determine home")):

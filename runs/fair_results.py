@@ -148,7 +148,13 @@ class TradeOff:
         missing = [name for name in cls.__dataclass_fields__ if name not in known]
         if missing:
             raise ValueError(f"without {missing[0]}")
-        return cls(**{name: known[name] for name in cls.__dataclass_fields__})
+        found = cls(**{name: known[name] for name in cls.__dataclass_fields__})
+        if found.labels.ndim != 2 or found.labels.dtype.kind not in "iu":
+            raise ValueError("labels that are none")
+        for step in range(len(found.labels)):
+            found.metrics(step)  # which asks every part of it
+        found.best()
+        return found
 
 
 def recorded_trade_off(tracker: "Tracker", run_id: str, artifacts: str = "") -> TradeOff:

@@ -347,12 +347,14 @@ def _literal(value: Any, where: str) -> Any:
     `as_yaml` writes for ${ becomes that again.
 
     Raises:
-        InputError: a ${...} that asks to be filled in; names the file and the key.
+        InputError: a ${...} that asks to be filled in, or a NUL character; names the file and the key.
     """
     if isinstance(value, dict):
         return {key: _literal(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, list):
         return [_literal(item, where) for item in value]
+    if isinstance(value, str) and "\0" in value:
+        raise InputError(f"{where}: {value!r} has a NUL character, which no name or path has; leave it out")
     if isinstance(value, str) and re.search(r"(?<!\\)\$\{", value):
         raise InputError(
             f"{where}: {value!r}: ${{...}} is not filled in, lest a secret of the environment end up in the record; "

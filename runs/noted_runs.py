@@ -18,8 +18,8 @@ def noted_run(note: Path, name: str, tracker: Tracker, begin: Callable[[], Track
         name: what a person calls it.
         begin: opens a new one.
     """
-    with contextlib.suppress(OSError, ValueError, KeyError):
-        run = tracker.resume(json.loads(note.read_text())["run"])
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        run = tracker.resume(str(json.loads(note.read_text())["run"]))
         if run is not None:
             tracker.say(f"going on with the interrupted training of {name}")
             return run

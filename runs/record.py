@@ -112,7 +112,7 @@ def opened(tracker: "Tracker") -> Iterator[sqlite3.Connection]:
     assert database is not None, "a server has no file"
     other = "another results folder with results=FOLDER" if tracker.own else "another MLFLOW_TRACKING_URI"
     if not database.is_file():
-        raise InputError(f"{database}: no MLflow record, but a folder; move it away, or give {other}")
+        raise InputError(f"{database}: no MLflow record, and no file; move it away, or give {other}")
     try:
         # Not mode=ro: what a killed process was writing could then not be rolled back, and nothing could be read.
         address = f"{database.as_uri()}?mode=rw"

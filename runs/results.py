@@ -122,9 +122,10 @@ def recorded_scores(tracker: "Tracker", run_id: str, accuracy: float, artifacts:
             raise ValueError("missing")
         try:
             scores = Scores.load(path)
+            same = math.isclose(scores.accuracy, accuracy, rel_tol=1e-6)
         except Exception as error:  # zipfile and numpy each raise their own
             raise ValueError("damaged") from error
-    if not math.isclose(scores.accuracy, accuracy, rel_tol=1e-6):
+    if not same:
         raise ValueError("changed")
     return scores
 

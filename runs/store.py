@@ -152,15 +152,15 @@ class Store:
                 and record["identity"] == identity
                 and all(_sound(folder / name, noted["size"], noted["sha256"]) for name, noted in files.items())
             )
-        except (OSError, ValueError, KeyError, TypeError):
+            return Entry(folder, _fingerprint(files), facts) if sound else None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
-        return Entry(folder, _fingerprint(files), facts) if sound else None
 
     def facts(self, kind: Kind) -> list[dict[str, Any]]:
         """What was noted about each finished folder, the newest first. Nothing is checked."""
         found = []
         for path in self.cache(kind).glob(f"*/{COMPLETE}"):
-            with suppress(OSError, ValueError, KeyError, TypeError):
+            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
                 found.append((path.stat().st_mtime_ns, str(path), dict(json.loads(path.read_text())["facts"])))
         return [facts for *_, facts in sorted(found, key=lambda noted: noted[:2], reverse=True)]
 

@@ -60,6 +60,11 @@ class Tracker:
                 "give sqlite:////absolute/path.db or the address of a server, or unset it"
             )
 
+        if given and given.partition("?")[0] in ("sqlite://", "sqlite:///", "sqlite:///:memory:"):
+            raise InputError(
+                f"{ENVIRONMENT}={self.place}: a record in memory is lost when the command ends; "
+                "give sqlite:////absolute/path.db, or unset it"
+            )
         if self.database and not self.own and not self.database.parent.is_dir():
             raise InputError(
                 f"{ENVIRONMENT}={self.place}: there is no folder {self.database.parent}; make it, or mend the path"

@@ -53,8 +53,9 @@ def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any]
     """What a tuning of that config chose, by its run's tags; None where they no longer say it."""
     try:
         values = {field: freeze(value) for field, value in json.loads(tags[CHOSEN]).items()}
-        return values if all(values[field] in grid for field, grid in config.strategy.grids.items()) else None
-    except (KeyError, ValueError, AttributeError):
+        grids = config.strategy.grids
+        return values if values.keys() == grids.keys() and all(values[name] in grids[name] for name in grids) else None
+    except (KeyError, ValueError, AttributeError, RecursionError):
         return None
 
 

@@ -46,6 +46,10 @@ class Features:
             told = tensors["told"].numpy() if "told" in tensors else None
             names, provenance = json.loads(header["class_names"]), dict(json.loads(header["provenance"]))
             present, of_class = np.unique(labels, return_inverse=True)
+            if present[0] < 0 or labels.shape != values.shape[:1] or (told is not None and told.shape != labels.shape):
+                raise ValueError("its parts do not fit each other")
+            if values.ndim != 2 or values.dtype.kind != "f" or labels.dtype.kind not in "iu":
+                raise ValueError(f"features are {values.dtype} {values.shape}, labels {labels.dtype} {labels.shape}")
             classes = tuple(names[k] for k in present)
         except (KeyError, IndexError, TypeError, ValueError, RecursionError) as error:
             raise InputError(f"{path}: not a complete feature bank ({error}); {remedy}") from error

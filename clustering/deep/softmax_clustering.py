@@ -91,7 +91,10 @@ class SoftmaxClustering(LinearSoftmax):
 
     def network_objective(self) -> Objective:
         """See `LinearSoftmax`."""
-        found = OBJECTIVES.load(self.objective)()
+        kind = OBJECTIVES.load(self.objective)
+        if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
+            raise InputError(f"objective {self.objective!r} must name a dataclass, as those of clustering.deep are")
+        found = kind()
         given = {} if self.order == 1 else {"order": self.order}
         given |= {} if self.smoothing is None else {"smoothing": self.smoothing}
         for name, value in given.items():

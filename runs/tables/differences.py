@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from clustering.spreadsheets import as_text
 from fsl.paired import Difference
 from runs.comparison import Comparison
 from runs.results import in_common
@@ -207,8 +208,9 @@ def class_rows(comparison: Comparison) -> list[dict[str, str]]:
 
 
 def classes_as_csv(comparisons: Sequence[Comparison]) -> str:
-    """One line a class and strategy; numbers are fractions."""
+    """One line a class and strategy; numbers are fractions. No class is a formula to a spreadsheet: see `as_text`."""
     records = [record for comparison in comparisons for record in class_records(comparison)]
+    records = [{**record, "class": as_text(str(record["class"]))} for record in records]
     text = io.StringIO()
     writer = csv.DictWriter(text, list(records[0]), lineterminator="\n")
     writer.writeheader()

@@ -310,6 +310,7 @@ def test_one_cluster_one_point_and_more_neighbours_than_points() -> None:
         ({"symmetry": "directed"}, "step='published'"),
         ({"n_clusters": 500}, "n_samples=120"),
         ({"bandwidth": 0.0}, "bandwidth"),
+        ({"bandwidth": 1e-20}, "bandwidth"),
     ],
 )
 def test_parameters_that_cannot_be(change: dict[str, Any], message: str) -> None:

@@ -1,0 +1,160 @@
+"""Files whose headers and values were made up: none has a say in what is imported, and none is half believed."""
+
+import json
+import pickle
+import sqlite3
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from clustering.datasets.features import Features
+from clustering.deep.softmax_clustering import SoftmaxClustering
+from clustering.errors import InputError
+from clustering.plugins import Plugins
+from clustering.tensor_files import write_tensors
+from fsl.features import FeatureBank
+from fsl.foreign_features import import_features
+from fsl.image_encoder import _look_of_checkpoint
+from runs.clustering_results import Trials
+from runs.config import EvaluateConfig, TuneConfig, parse
+from runs.deep_network import DeepNetwork
+from runs.endings import MISTAKE, explain
+from runs.fair_results import TradeOff
+from runs.noted_runs import noted_run
+from runs.store import Store
+from runs.tables import differences
+from runs.tracking import Tracker
+from runs.tuning import CHOSEN, chosen_values
+
+CODE = "from pathlib import Path\nPath('ran').touch()\nclass Thing:\n    mean = std = (0.5,)\n"
+
+
+@pytest.mark.parametrize("about", [{"benchmark": "./harm.py:Thing"}, {"benchmark": "harm:Thing"}, [], "text", {}])
+def test_a_checkpoint_imports_nothing(tmp_path, monkeypatch, about):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("harm.py").write_text(CODE)
+    network = torch.nn.Identity()
+    for name, value in {"channels": 1, "size": 8, "about": about}.items():
+        setattr(network, name, value)
+    with pytest.raises(InputError, match=r"own\.safetensors"):
+        _look_of_checkpoint(network, Path("own.safetensors"))
+    assert not Path("ran").exists()
+    assert "harm" not in sys.modules
+
+
+def test_integers_that_no_float_holds_are_no_mean(tmp_path):
+    by_class = {0: [[1.0, 2.0]], 1: [[3.0, 4.0]]}
+    (tmp_path / "own.plk").write_bytes(pickle.dumps([[10**400] * 2, None, by_class, None]))
+    with pytest.raises(InputError, match=r"own\.plk"):
+        import_features(tmp_path / "own.plk")
+
+
+def bank(path: Path, provenance: str = "{}", **changed: torch.Tensor) -> Path:
+    tensors = {"features": torch.randn(6, 2), "labels": torch.arange(6) % 2} | changed
+    header = {"format": "transduce features 1", "class_names": json.dumps(["a", "b"]), "provenance": provenance}
+    write_tensors(path, tensors, header)
+    return path
+
+
+@pytest.mark.parametrize("provenance", ["5", "null", "[1]", "[[1]]", "{"])
+def test_a_provenance_that_is_none(tmp_path, provenance):
+    with pytest.raises(InputError, match=r"own\.safetensors"):
+        FeatureBank.load(bank(tmp_path / "own.safetensors", provenance))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"labels": torch.arange(6) % 2 - 1},
+        {"labels": torch.zeros(5, dtype=torch.int64)},
+        {"labels": torch.zeros(6)},
+        {"told": torch.ones(3, dtype=torch.bool)},
+        {"features": torch.randn(6, 2) + 0j},
+        {"features": torch.randn(6)},
+    ],
+)
+def test_parts_of_a_bank_that_do_not_fit(tmp_path, changed):
+    with pytest.raises(InputError, match=r"own\.safetensors"):
+        Features(str(bank(tmp_path / "own.safetensors", **changed))).read()
+
+
+@pytest.mark.parametrize("said", ["[" * 5000, '{"weight": 0.3, "other": 1}', '{"weight": 0.5}', "[]"])
+def test_a_choice_that_is_none(said):
+    (config,) = parse(TuneConfig, ["strategy=laplacianshot", "weight=0.3,0.7", "neighbours=3"])
+    fields = {name: grid[0] for name, grid in config.strategy.grids.items()}
+    assert chosen_values(config, {CHOSEN: json.dumps(fields)}) == fields
+    assert chosen_values(config, {CHOSEN: said}) is None
+
+
+@pytest.mark.parametrize("text", ["[" * 5000, '{"identity": "x", "files": {"a": {"size": 1, "sha256": "HASH"}}}'])
+def test_a_folder_of_the_cache_whose_note_is_none(tmp_path, text):
+    import hashlib
+
+    folder = Store(tmp_path).cache("features") / "x"
+    folder.mkdir(parents=True)
+    (folder / "a").write_text("a")
+    (folder / "complete.json").write_text(text.replace("HASH", hashlib.sha256(b"a").hexdigest()))
+    assert Store(tmp_path).peek("features", "x") is None
+    assert Store(tmp_path).facts("features") in ([], [{}])
+
+
+@pytest.mark.parametrize("kind", [Trials, TradeOff])
+def test_results_of_another_shape_are_damaged(tmp_path, kind):
+    arrays = {name: np.zeros((1, 3), dtype=np.int64) for name in kind.__dataclass_fields__}
+    np.savez(tmp_path / "own.npz", **arrays | {"settings": np.array("[{}]"), "seconds": np.array(3)})
+    with pytest.raises((ValueError, TypeError, IndexError)):
+        kind.load(tmp_path / "own.npz")
+
+
+def test_a_damaged_database_is_a_mistake_to_mend(tmp_path):
+    (tmp_path / "own.db").write_bytes(b"SQLite format 3\0" + bytes(5000))
+    with pytest.raises(sqlite3.DatabaseError) as caught:
+        sqlite3.connect(tmp_path / "own.db").execute("select * from runs")
+    wrapped = RuntimeError("of a library")
+    wrapped.__cause__ = caught.value
+    text, code = explain(wrapped)
+    assert code == MISTAKE
+    assert "results=FOLDER" in text
+
+
+@pytest.mark.parametrize("uri", ["sqlite://", "sqlite:///:memory:"])
+def test_a_record_in_memory_is_refused(tmp_path, uri):
+    with pytest.raises(InputError, match="memory"):
+        Tracker(Store(tmp_path), uri=uri)
+
+
+def test_a_name_with_a_nul_character(tmp_path):
+    (tmp_path / "own.yaml").write_text('features: ["a\\0b"]\n')
+    with pytest.raises(InputError, match=r"own\.yaml: features"):
+        parse(EvaluateConfig, [f"experiment={tmp_path / 'own.yaml'}"])
+
+
+def test_code_that_ends_the_process_is_a_mistake(tmp_path):
+    (tmp_path / "ends_at_once.py").write_text("raise SystemExit(0)\n")
+    with pytest.raises(InputError, match="SystemExit"):
+        Plugins("strategy", {}, "").load(f"{tmp_path}/ends_at_once.py:Thing")
+    with pytest.raises(InputError, match="sys:exit"):
+        DeepNetwork(architecture="sys:exit").backbone(1, 8)()
+
+
+def test_an_objective_that_is_no_objective():
+    with pytest.raises(InputError, match="os:system"):
+        SoftmaxClustering(objective="os:system").network_objective()
+
+
+def test_a_class_is_no_formula_to_a_spreadsheet(monkeypatch):
+    monkeypatch.setattr(differences, "class_records", lambda comparison: [{"class": "=1+1", "difference": -0.5}])
+    assert differences.classes_as_csv([None]).splitlines() == ["class,difference", "'=1+1,-0.5"]
+
+
+@pytest.mark.parametrize("text", ["[1]", "5", "[" * 5000])
+def test_a_note_of_a_run_that_is_none(tmp_path, text):
+    class Begun:
+        run_id = "new"
+
+    (tmp_path / "run.json").write_text(text)
+    assert noted_run(tmp_path / "run.json", "own", Tracker(Store(tmp_path)), Begun).run_id == "new"
