@@ -72,7 +72,7 @@ class RowFile:
         except UnicodeDecodeError as error:
             raise InputError(f"{path}: is not in UTF-8; save it as such (in Excel: CSV UTF-8)") from error
         except Exception as error:  # a damaged file raises whatever its reader thinks of
-            raise InputError(f"{path}: cannot be read as {kind}: {str(error).strip() or error!r}") from error
+            raise InputError(f"{path}: cannot be read as {kind}: {str(error).strip() or repr(error)}") from error
         if not len(rows):
             raise InputError(f"{path}: has no rows")
         return cls(path, rows, delimiter, first_line)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FINISHED = ("FINISHED",)
 PATIENCE = 60.0  # seconds of waiting for a process that writes to the database
+SILENCE = 5.0  # seconds of it before that is said
 PAGE = 1000  # runs in one answer of a server
 
 Tags = Mapping[str, Collection[str]]
@@ -115,9 +116,16 @@ def opened(tracker: "Tracker") -> Iterator[sqlite3.Connection]:
         raise InputError(f"{database}: no MLflow record, and no file; move it away, or give {other}")
     try:
         # Not mode=ro: what a killed process was writing could then not be rolled back, and nothing could be read.
-        address = f"{database.as_uri()}?mode=rw"
-        with closing(sqlite3.connect(address, timeout=PATIENCE, isolation_level=None, uri=True)) as connection:
+        address, silence = f"{database.as_uri()}?mode=rw", min(SILENCE, PATIENCE)
+        with closing(sqlite3.connect(address, timeout=silence, isolation_level=None, uri=True)) as connection:
             connection.execute("pragma query_only = on")
+            try:
+                connection.execute("select version_num from alembic_version").fetchone()
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error):
+                    raise
+                tracker.say(f"{database}: another process writes to it: waiting for it, {PATIENCE:.0f} s at most")
+            connection.execute(f"pragma busy_timeout = {1000 * PATIENCE:.0f}")
             connection.execute("select version_num from alembic_version").fetchone()
             if not tracker.moved:
                 yield connection
@@ -125,7 +133,7 @@ def opened(tracker: "Tracker") -> Iterator[sqlite3.Connection]:
             with closing(relocated(connection, tracker)) as copy:
                 yield copy
     except sqlite3.Error as error:
-        if getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY:
+        if _is_busy(error):
             raise InputError(f"{database}: another process keeps writing ({error}); give the command again") from error
         is_other = str(error).startswith("no such") and "alembic_version" not in str(error)
         remedy = (
@@ -134,6 +142,10 @@ def opened(tracker: "Tracker") -> Iterator[sqlite3.Connection]:
             else "move it away"
         )
         raise InputError(f"{database}: no usable MLflow record ({error}); {remedy}, or give {other}") from error
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return bool(getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY)
 
 
 # One row a run, its params and tags gathered by SQLite: a third quicker than a row for each of them. Every lookup is

@@ -18,6 +18,7 @@ from clustering.tensor_files import write_tensors
 from fsl.features import FeatureBank
 from fsl.foreign_features import import_features
 from fsl.image_encoder import _look_of_checkpoint
+from runs import record
 from runs.clustering_results import Trials
 from runs.config import EvaluateConfig, TuneConfig, parse
 from runs.deep_network import DeepNetwork
@@ -158,3 +159,18 @@ def test_a_note_of_a_run_that_is_none(tmp_path, text):
 
     (tmp_path / "run.json").write_text(text)
     assert noted_run(tmp_path / "run.json", "own", Tracker(Store(tmp_path)), Begun).run_id == "new"
+
+
+def test_waiting_for_a_database_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(record, "SILENCE", 0.01)
+    monkeypatch.setattr(record, "PATIENCE", 0.02)
+    with sqlite3.connect(tmp_path / "mlflow.db", isolation_level=None) as holder:
+        holder.execute("create table alembic_version (version_num)")
+        holder.execute("begin exclusive")
+        said: list[str] = []
+        with (
+            pytest.raises(InputError, match="another process"),
+            record.opened(Tracker(Store(tmp_path), say=said.append)),
+        ):
+            pass
+    assert "waiting" in said[0]
