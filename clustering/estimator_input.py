@@ -125,7 +125,8 @@ def known_clusters(labels: ArrayLike | None, rows: Tensor | SparseTable, cluster
         return None
     known = np.asarray(labels)
     if known.shape != (len(rows),) or not np.issubdtype(known.dtype, np.integer):
-        raise InputError(f"partial_labels must be {len(rows)} integers, -1 where unknown")
+        given = f"an array of {known.dtype} of shape {known.shape}"
+        raise InputError(f"partial_labels must be {len(rows)} integers, -1 where unknown, not {given}")
     if known.size and not -1 <= known.min() <= known.max() < clusters:
         raise InputError(f"partial_labels must be -1 or 0..{clusters - 1}, not {known.min()}..{known.max()}")
     tensor = torch.from_numpy(known.astype(np.int64)).to(rows.device)

@@ -21,6 +21,7 @@ from torch import Tensor
 from clustering.errors import InputError
 from clustering.one_core import one_core
 from clustering.tensor_files import read_tensors, write_tensors
+from clustering.tensor_headers import read_header
 from fsl.episodes import LARGEST_GRAM, Episodes, Strategy
 from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
@@ -33,6 +34,18 @@ if TYPE_CHECKING:
 FORMAT = "transduce classifier 1"
 _ROWS = 8192  # queries at a time, where each is labelled by itself
 _REMEDY = "give a file that FewShotClassifier.save or `transduce classify --save` wrote"
+
+
+def check_replaceable(path: Path) -> None:
+    """That nothing is written over but an older classifier.
+
+    Raises:
+        InputError: another file is there.
+    """
+    if path.exists():
+        remedy = "only an older classifier is replaced; give another place"
+        if "classifier" not in read_header(path, remedy, FORMAT):  # networks were once of this format, too
+            raise InputError(f"{path}: holds another thing than a classifier; {remedy}")
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -172,16 +185,19 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def save(self, path: str | Path) -> None:
         """Write a safetensors file, in one step: features of the support, prototypes and, as JSON in its header, class
-        names, strategy and which network it is for. The network's weights are not in it. What is at `path` is replaced.
+        names, strategy and which network it is for. The network's weights are not in it. An older classifier at `path`
+        is replaced.
 
         Raises:
-            InputError: class names that are neither text nor numbers, or a place where no file can be.
+            InputError: class names that are neither text nor numbers, a place where no file can be, or where another
+                file is.
         """
         check_is_fitted(self)
         path = Path(path)
         if path.is_dir() or not path.absolute().parent.is_dir():
             problem = "is a folder" if path.is_dir() else "its folder does not exist"
             raise InputError(f"{path}: {problem}; give a file, in a folder that is there")
+        check_replaceable(path)
         classes = self.classes_.tolist()
         if not all(isinstance(name, (str, int, float)) for name in classes):
             raise InputError("class names must be text or numbers to be saved")

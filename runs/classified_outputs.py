@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from clustering.errors import InputError
 from clustering.regular_files import head_of
 from clustering.spreadsheets import as_text
-from clustering.tensor_headers import read_header
-from fsl.few_shot_classifier import FORMAT
+from fsl.few_shot_classifier import check_replaceable
 from fsl.named_strategies import said_of
 from runs.classification import STAGE, Classified
 from runs.classify_config import ClassifyConfig
@@ -55,10 +54,7 @@ def check_outputs(config: ClassifyConfig) -> None:
     if config.save is not None:
         place = Path(config.save).expanduser()
         _check_place("save", place, ".safetensors")
-        if place.exists():
-            remedy = "only an older classifier is replaced; give another place with --save FILE"
-            if "classifier" not in read_header(place, remedy, FORMAT):  # networks were once of this format, too
-                raise InputError(f"save={place}: holds another thing than a classifier; {remedy}")
+        check_replaceable(place)
 
 
 def write_outputs(result: Classified, store: Store, command: str, progress: "Progress") -> Written:
@@ -143,8 +139,8 @@ def said(result: Classified) -> list[str]:
         lines = [said_of(strategy)]
     if strategy.transform == "CL2N":
         lines.append(
-            "The features are taken from a middle (transform CL2N): that of the labelled classes, since that of the "
-            "network's own classes is not known."
+            "A mean is subtracted from the features (transform CL2N): that of the labelled classes, since the mean of "
+            "the classes that the network was trained on is not known."
         )
     return lines
 

@@ -321,6 +321,8 @@ def read(path: pathlib.Path) -> dict[str, Any]:
     try:
         state = path.stat()
         return copy.deepcopy(_content(path, state.st_mtime_ns, state.st_size))
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file") from error
     except OSError as error:
         raise InputError(f"{path}: not a readable YAML file: {error}") from error
 

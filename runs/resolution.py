@@ -78,6 +78,13 @@ def experiment(name: str, typed: Sequence[Assignment] = ()) -> list[list[Assignm
     each = content.pop("each", [{}])
     if not (isinstance(each, list) and each and all(isinstance(line, dict) for line in each)):
         raise InputError(f"{path}: each must be a list of settings, as - {{shot: 1, tasks: 100}}")
+    chosen = {group.key for group in groups.GROUPS.values()}
+    for key, value in itertools.chain(content.items(), *(line.items() for line in each)):
+        if key in chosen and isinstance(value, dict):
+            raise InputError(f"{path}: {key} must be a name; each field has its own line, as `{key}.FIELD: value`")
+        if key in chosen and isinstance(value, list):
+            several = ",".join(map(str, value))
+            raise InputError(f"{path}: {key} is a list; several are written with commas, as `{key}: {several}`")
     together = list(dict.fromkeys(str(key) for line in each for key in line))
     given = {item.key.rpartition(".")[2] for item in typed}.intersection(together)
     if 0 < len(given) < len(together):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from clustering.datasets.files import fingerprint_of
 from clustering.datasets.table import Contents, Missing
 from clustering.datasets.table import Table as Rows
+from clustering.datasets.table_columns import ALMOST
 from clustering.errors import InputError
 from clustering.parameters import validate
 from clustering.row_files import RowFile
@@ -161,6 +162,8 @@ class Table:
         if numbers is not None and len(names) > self._bins > 0:
             names, codes = self._binned(name, numbers[~gaps])
         else:
+            if numbers is None and (self.bins or len(names) > NUMBERS):
+                self._check_text(file, name)
             _check_few(file, name, len(names), numeric=numbers is not None)
             names = texts[~gaps][first]
             if numbers is not None:
@@ -174,6 +177,23 @@ class Table:
                 "in it; name a column with two values or more"
             )
         return Attribute(name, values.astype(np.str_), tuple(groups))
+
+    def _check_text(self, file: RowFile, name: str) -> None:
+        """That a column of many groups, or of bins, is not one of numbers but for a few cells.
+
+        Raises:
+            InputError: names the first such cell; or bins are asked for where no column has numbers.
+        """
+        numbers, text = file.parsed(name)
+        row = int(text.argmax())
+        has = f"sensitive column {name!r} has {str(file.column(name).iloc[row])[:40]!r} in row {row + 1}"
+        if (~np.isnan(numbers)).sum() >= ALMOST * (text.sum() + (~np.isnan(numbers)).sum()):
+            raise InputError(
+                f"{file.path}: {has}, and numbers elsewhere. Put a number there, or empty the cell and say with "
+                "missing_sensitive= what becomes of it"
+            )
+        if self.bins and not any(file.numeric(other) for other in self.sensitive):
+            raise InputError(f"{file.path}: bins= is for columns of numbers, and {has}; leave bins= out")
 
     def _spelt(self, file: RowFile, name: str, texts: NDArray[np.str_]) -> NDArray[np.str_]:
         """Texts with one spelling of each group, if that is asked for.

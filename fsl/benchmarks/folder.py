@@ -99,11 +99,10 @@ class Folder:
         total = sum(counts.values())
         said = ", ".join(f"{counts[split]} {split}" for split in SPLITS)
         if self.split == "given":
-            return f"of the {total} classes of benchmark folder {said} are given; move folders, or use split=drawn"
+            return f"The {total} classes of benchmark folder are given as {said}; move folders, or use split=drawn"
         return (
-            f"of the {total} classes of benchmark folder {said} (novel={self.novel:g} validation={self.validation:g}); "
-            "a task's classes are of one of these: set way to at most that, or another share of novel classes, such as "
-            "novel=0.5"
+            f"The {total} classes of benchmark folder are divided into {said} (novel={self.novel:g} "
+            f"validation={self.validation:g}); other values of these two change that"
         )
 
     def _folder(self) -> Path:

@@ -202,3 +202,19 @@ def test_rows_that_lack_a_value_are_left_out_of_groups_and_points_alike(table):
     assert table(text, missing="mean", missing_sensitive="drop").contents().rows.tolist() == [0, 1, 3, 4]
     with pytest.raises(InputError, match="'b' has no value in row 2"):
         table(text, missing_sensitive="drop").read()
+
+
+def test_bins_of_a_column_with_a_cell_that_is_no_number_are_refused(table):
+    ages = "".join(f"{age},{age % 3},{'fm'[age % 2]}\n" for age in range(20, 50))
+    text = f"age,x,sex\n{ages}forty,1,f\n"
+    for bins in ((3,), ()):
+        with pytest.raises(InputError, match=r"'age'.*'forty' in row 31"):
+            table(text, sensitive=("age",), bins=bins).attributes()
+    mended = table(text.replace("forty", ""), sensitive=("age",), bins=(3,), missing_sensitive="drop")
+    assert len(mended.attributes()) == 1
+
+
+def test_bins_without_a_column_of_numbers_are_refused(table):
+    with pytest.raises(InputError, match=r"bins=.*'sex'"):
+        table(bins=(3,)).attributes()
+    assert len(table(sensitive=("sex", "age"), bins=(2,)).attributes()) == 2

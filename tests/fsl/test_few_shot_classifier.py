@@ -155,6 +155,15 @@ def test_saved_and_read_back(tmp_path):
     assert FewShotClassifier.load(path).predict(query).dtype.kind == "i"
 
 
+def test_saving_replaces_no_other_file(tmp_path):
+    support, names, _, _ = draw()
+    notes = tmp_path / "notes.csv"
+    notes.write_text("name,age\n")
+    with pytest.raises(InputError, match=r"notes\.csv.*another place"):
+        FewShotClassifier("simpleshot").fit(support, names).save(notes)
+    assert notes.read_text() == "name,age\n"
+
+
 @dataclasses.dataclass(frozen=True)
 class Own(SimpleShot):
     """A strategy of somebody's own module."""

@@ -248,6 +248,23 @@ class TestResolution:
         (config,) = parse(EvaluateConfig, ["strategy=other", "strategy.epochs=4"])
         assert config.training.options["epochs"] == 90
 
+    @pytest.mark.parametrize(
+        ("content", "named"),
+        [
+            ("strategy: [simpleshot, laplacianshot]\n", "`strategy: simpleshot,laplacianshot`"),
+            ("strategy:\n  laplacianshot:\n    weight: 1\n", "`strategy.FIELD: value`"),
+        ],
+    )
+    def test_how_an_experiment_file_names_its_choices(self, tmp_path, content, named):
+        path = tmp_path / "mine.yaml"
+        path.write_text(content)
+        with pytest.raises(InputError, match=rf"mine\.yaml: strategy .*{re.escape(named)}"):
+            parse(EvaluateConfig, [f"experiment={path}"])
+
+    def test_an_experiment_file_that_is_not_there(self, tmp_path):
+        with pytest.raises(InputError, match=r"mine\.yaml: no such file$"):
+            parse(EvaluateConfig, [f"experiment={tmp_path / 'mine.yaml'}"])
+
     def test_experiment_files_name_themselves_in_mistakes(self, config_folder):
         (config_folder / "experiment" / "wrong.yaml").write_text("shot: one\n")
         with pytest.raises(InputError, match="experiment wrong: shot"):
