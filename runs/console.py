@@ -5,13 +5,13 @@ import io
 import json
 import os
 import sys
-import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+from runs import narrow_tables
 from runs.passwords import without_passwords
 from runs.spans import duration
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from fsl.progress import Advance
 
 PATIENCE = 20  # seconds without a word, where no bar moves; then twice as many, and so on
-READABLE = 20  # columns of the screen that a longer text gets at least
 WIDE = 160  # columns of a table that goes to a file or a pipe, which no window cuts
 
 
@@ -94,12 +93,21 @@ class Console:
 
     def table(self, rows: "Sequence[Mapping[str, str | Text]]", *, title: str = "", right: Sequence[str] = ()) -> None:
         """A result as a table; the columns are the keys of the rows, those in `right` set flush right."""
+        columns = list(dict.fromkeys(name for row in rows for name in row))
+        if title:
+            self.write(title)
+        tables = narrow_tables.tables(rows, columns, self.width)
+        if not tables:
+            self.write(narrow_tables.as_blocks(rows, columns, self.width))
+        for part in tables:
+            self._table(*part, right)
+
+    def _table(self, rows: "Sequence[Mapping[str, str | Text]]", columns: Sequence[str], right: Sequence[str]) -> None:
         from rich import box
         from rich.console import Console as RichConsole
         from rich.table import Table
         from rich.text import Text
 
-        columns = list(dict.fromkeys(name for row in rows for name in row))
         table = Table(box=box.SIMPLE_HEAD)
         # A heading of several lines ends above its column; a text of several begins beside the row's name.
         vertical: Literal["bottom", "top"] = "bottom" if any("\n" in name for name in columns) else "top"
@@ -110,11 +118,6 @@ class Console:
         for row in rows:
             values = (row.get(name, "") for name in columns)
             table.add_row(*(value if isinstance(value, Text) else Text(value) for value in values))
-        if title:
-            self.write(title)
-        if _needed(rows, columns) > self.width:
-            self.write(_as_blocks(rows, columns, self.width))
-            return
         if sys.stdout.isatty():
             RichConsole(file=sys.stdout, highlight=False).print(table)
             return
@@ -232,38 +235,6 @@ def _start() -> "RichProgress":
     )
     bars.start()
     return bars
-
-
-def _needed(rows: "Sequence[Mapping[str, str | Text]]", columns: Sequence[str]) -> int:
-    """Columns of the screen below which a table would cut words, or squeeze a text into a few letters."""
-    needed = 2
-    for name in columns:
-        cells = [str(row.get(name, "")) for row in rows]
-        widest = max(map(len, [*name.split("\n"), *cells]))
-        if name != columns[0]:  # which is not wrapped
-            words = [len(word) for text in (name, *cells) for word in text.split()]
-            widest = min(widest, max([*words, READABLE]))
-        needed += widest + 2
-    return needed
-
-
-def _as_blocks(rows: "Sequence[Mapping[str, str | Text]]", columns: Sequence[str], width: int) -> str:
-    """Rows below each other, for a narrow screen: the first column, then a line for each of the others."""
-    first, *others = columns
-    lines: list[str] = []
-    for row in rows:
-        lines.append(str(row.get(first, "")))
-        for name in others:
-            if text := " ".join(str(row.get(name, "")).split()):
-                lines += textwrap.wrap(
-                    f"{' '.join(name.split())}: {text}" if name else text,
-                    width,
-                    initial_indent="  ",
-                    subsequent_indent="    ",
-                    break_long_words=False,
-                    break_on_hyphens=False,
-                )
-    return "\n".join(lines) + "\n"
 
 
 def _spell(numbers: Mapping[str, float]) -> str:

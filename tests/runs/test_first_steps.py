@@ -151,7 +151,7 @@ def test_ten_folders_say_how_they_are_divided(tmp_path):
     (config,) = parse(EvaluateConfig, ["benchmark=folder", f"root={tmp_path}", "strategy=simpleshot"])
     labels = torch.arange(2).repeat_interleave(20)
     split = type("Split", (), {"labels": labels, "class_names": ("a", "b")})()
-    with pytest.raises(InputError, match=r"10 classes .* 6 base, 2 validation, 2 novel .*novel=0\.5"):
+    with pytest.raises(InputError, match=r"10 classes .* 6 base, 2 validation, 2 novel .*novel=0\.2"):
         tasks_of(config, split)
 
 
@@ -262,3 +262,22 @@ def test_a_damaged_header_is_no_network_and_the_others_are_named_by_their_folder
     assert [found.path for found in trained_networks(store)] == [path]
     shutil.copytree(path.parent, store.cache("checkpoints") / "another")
     assert f"1 more in {store.cache('checkpoints')}" in networks_here(store)
+
+
+def test_a_table_of_numbers_on_a_narrow_screen_is_tables_below_each_other(monkeypatch, capsys):
+    rows = [
+        {"method": "fair_kmeans" * (weight == 0), "weight": str(weight), "price": "1.05", "balance\nleast": "0.40"}
+        | {"\nmean": "0.50", "a much longer heading than these": "0.123", "s": "4.1" * (weight == 0)}
+        for weight in (0, 4)
+    ]
+    monkeypatch.setenv("COLUMNS", "60")
+    Console().table(rows)
+    first, second = capsys.readouterr().out.split("method")[1:]
+    assert set(re.findall(r"\w+", first)) == {"weight", "price", "balance", "least", "mean", "fair_kmeans"} | set(
+        re.findall(r"\w+", "0 4 1.05 0.40 0.50")
+    )
+    assert set(re.findall(r"[a-z_]{2,}", second)) >= {"weight", "longer", "fair_kmeans"}
+    assert second.count("0.123") == 2
+    monkeypatch.setenv("COLUMNS", "90")
+    Console().table(rows)
+    assert capsys.readouterr().out.count("method") == 1
