@@ -42,7 +42,7 @@ def check_replaceable(path: Path) -> None:
     Raises:
         InputError: another file is there.
     """
-    if path.exists():
+    if path.exists() and path.stat().st_size:  # an empty file has nothing to lose
         remedy = "only an older classifier is replaced; give another place"
         if "classifier" not in read_header(path, remedy, FORMAT):  # networks were once of this format, too
             raise InputError(f"{path}: holds another thing than a classifier; {remedy}")

@@ -1,6 +1,5 @@
 """Results on a screen that is too narrow for them: tables below each other, or rows as blocks of lines."""
 
-import itertools
 import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -42,7 +41,9 @@ def _has(row: "Mapping[str, str | Text]", columns: Sequence[str]) -> bool:
 
 def _names(rows: "Sequence[Mapping[str, str | Text]]", columns: Sequence[str]) -> list[str]:
     """The first columns that tell all rows apart: one, as a rule. A name that is left out is that of the row above."""
-    filled = list(itertools.accumulate((str(row.get(columns[0], "")) for row in rows), lambda above, own: own or above))
+    filled: list[str] = []
+    for row in rows:
+        filled.append(str(row.get(columns[0], "")) or (filled[-1] if filled else ""))
     for count in range(1, len(columns)):
         others = [[str(row.get(name, "")) for name in columns[1:count]] for row in rows]
         if len({(name, *cells) for name, cells in zip(filled, others, strict=True)}) == len(rows):

@@ -11,10 +11,10 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from clustering.cells import ALMOST
 from clustering.datasets.files import fingerprint_of
 from clustering.datasets.table import Contents, Missing
 from clustering.datasets.table import Table as Rows
-from clustering.datasets.table_columns import ALMOST
 from clustering.errors import InputError
 from clustering.parameters import validate
 from clustering.row_files import RowFile
