@@ -223,6 +223,10 @@ def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predi
         predictions = strategy.predict(episodes)
     except InputError as error:
         raise InputError(f"strategy {name}: {error}") from error
+    except torch.linalg.LinAlgError as error:
+        raise InputError(
+            f"strategy {name}: its equations have no solution for these features; set other values ({error})"
+        ) from error
     except (Exception, SystemExit) as error:
         raise RuntimeError(f"strategy {name}: {type(error).__name__}: {error}") from error
     expected = (*episodes.rows.shape[:1], episodes.query_size, episodes.way)

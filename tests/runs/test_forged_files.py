@@ -15,9 +15,11 @@ from clustering.deep.softmax_clustering import SoftmaxClustering
 from clustering.errors import InputError
 from clustering.plugins import Plugins
 from clustering.tensor_files import write_tensors
+from fsl.evaluation import evaluate
 from fsl.features import FeatureBank
 from fsl.foreign_features import import_features
 from fsl.image_encoder import _look_of_checkpoint
+from fsl.samplers.balanced import Balanced
 from runs import record
 from runs.clustering_results import Trials
 from runs.config import EvaluateConfig, TuneConfig, parse
@@ -174,3 +176,16 @@ def test_waiting_for_a_database_is_said(tmp_path, monkeypatch):
         ):
             pass
     assert "waiting" in said[0]
+
+
+def test_equations_without_a_solution_are_a_mistake(tmp_path):
+    class Unsolvable:
+        transform = "UN"
+
+        def predict(self, episodes):
+            torch.linalg.cholesky(torch.zeros(2, 2))
+
+    bank = FeatureBank(torch.ones(40, 2), torch.arange(40) % 2, ("a", "b"))
+    tasks = Balanced(way=2, query=1).tasks(bank.labels)
+    with pytest.raises(InputError, match="strategy mine: its equations"):
+        evaluate({"mine": Unsolvable()}, bank, tasks, 1)
