@@ -223,7 +223,7 @@ def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predi
         predictions = strategy.predict(episodes)
     except InputError as error:
         raise InputError(f"strategy {name}: {error}") from error
-    except torch.linalg.LinAlgError as error:
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # documented, but not in the stubs
         raise InputError(
             f"strategy {name}: its equations have no solution for these features; set other values ({error})"
         ) from error
