@@ -120,9 +120,9 @@ def test_objective_and_sums_are_those_of_a_loop(seed, weight):
 @pytest.mark.parametrize("weight", [1.0, pytest.param(40.0, marks=pytest.mark.slow)])
 def test_it_ends_where_the_jensen_majoriser_ends(weight):
     points, logs, groups, costs, penalty = problem(1, 30, 3, 2, weight)
-    S = jensen(assignments(points, logs).numpy(), costs.T.numpy(), groups.cells, weight, 1e-3, 300)
+    S = jensen(assignments(points, logs).numpy(), costs.T.numpy(), groups.cells, weight, 1e-3, 600)
     other = objective(S, costs.T.numpy(), groups.cells, weight, e=1e-3)
-    found = run(points, logs, costs, penalty, max_iterations=1000, tolerance=1e-10, gap_tolerance=1e-6)
+    found = run(points, logs, costs, penalty, max_iterations=3000, tolerance=1e-12, gap_tolerance=1e-8)
     assert found.objective == pytest.approx(other, rel=1e-3)
 
 
