@@ -54,7 +54,10 @@ def check_outputs(config: ClassifyConfig) -> None:
     if config.save is not None:
         place = Path(config.save).expanduser()
         _check_place("save", place, ".safetensors")
-        check_replaceable(place)
+        try:
+            check_replaceable(place)
+        except InputError as error:
+            raise InputError(f"save={error}") from None
 
 
 def write_outputs(result: Classified, store: Store, command: str, progress: "Progress") -> Written:
