@@ -21,7 +21,7 @@ from torch import Tensor
 from clustering.errors import InputError
 from clustering.one_core import one_core
 from clustering.tensor_files import read_tensors, write_tensors
-from clustering.tensor_headers import read_header
+from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, check_whole, described
 from fsl.episodes import LARGEST_GRAM, Episodes, Strategy
 from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
@@ -31,21 +31,7 @@ from fsl.transforms import transform_features
 if TYPE_CHECKING:
     from fsl.image_encoder import ImageEncoder
 
-FORMAT = "transduce classifier 1"
 _ROWS = 8192  # queries at a time, where each is labelled by itself
-_REMEDY = "give a file that FewShotClassifier.save or `transduce classify --save` wrote"
-
-
-def check_replaceable(path: Path) -> None:
-    """That nothing is written over but an older classifier.
-
-    Raises:
-        InputError: another file is there.
-    """
-    if path.exists() and path.stat().st_size:  # an empty file has nothing to lose
-        remedy = "only an older classifier is replaced; give another place"
-        if "classifier" not in read_header(path, remedy, FORMAT):  # networks were once of this format, too
-            raise InputError(f"{path}: holds another thing than a classifier; {remedy}")
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -238,8 +224,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             InputError: names the file: missing, damaged, of another program, or of a strategy that is not known here.
         """
         path = Path(path)
-        tensors, header = read_tensors(path, FORMAT, _REMEDY)
-        about = _about(path, header)
+        tensors, header = read_tensors(path, FORMAT, REMEDY)
+        about = described(path, header)
         chosen = strategy or stored(path, about["strategy"], about["fields"])
         made = cls(chosen, backbone=backbone or about["backbone"], weights=weights or about["weights"], device=device)
         made.classes_, made.refined_by_ = np.array(about["classes"]), about["refined_by"]
@@ -248,9 +234,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for name in ("support", "support_labels", "base_mean", "prototypes"):
                 setattr(made, f"{name}_", tensors[name].numpy())
         except (KeyError, TypeError) as error:
-            raise InputError(f"{path}: is no whole classifier ({error}); {_REMEDY}") from error
+            raise InputError(f"{path}: is no whole classifier ({error}); {REMEDY}") from error
         made.strategy_, made.n_features_in_ = named(chosen), made.support_.shape[-1]
-        _check_whole(path, made)
+        check_whole(path, made)
         return made
 
     def encoder(self) -> "ImageEncoder":
@@ -342,49 +328,6 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _in_blocks(self, X: NDArray[np.floating], label: Any) -> NDArray[np.floating]:
         return np.concatenate([label(block) for block in _blocks(X)])
-
-
-def _about(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
-    """What a file says beside its tensors, each of its type."""
-    try:
-        about = json.loads(header["classifier"])
-        classes, refined_by = about["classes"], about["refined_by"]
-        kinds = {type(name) for name in classes}
-        whole = (
-            len(kinds) == 1
-            and isinstance(classes, list)
-            and kinds <= {str, int, float, bool}
-            and np.array_equal(np.unique(classes), classes)
-            and type(refined_by) is int
-            and refined_by >= 0
-            and isinstance(about["strategy"], str)
-            and isinstance(about["fields"], dict)
-            and all(isinstance(about[name], str | None) for name in ("backbone", "weights", "encoder"))
-        )
-    except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no whole classifier ({type(error).__name__} in its header); {_REMEDY}") from error
-    if not whole:
-        raise InputError(f"{path}: is no whole classifier (its header is damaged); {_REMEDY}")
-    return dict(about)
-
-
-def _check_whole(path: Path, made: FewShotClassifier) -> None:
-    """That the parts of a file fit each other."""
-    support, labels, classes = made.support_, made.support_labels_, len(made.classes_)
-    whole = (
-        support.ndim == 2
-        and support.dtype in (np.float32, np.float64)
-        and labels.shape == support.shape[:1]
-        and labels.dtype == np.int64
-        and np.array_equal(np.unique(labels), np.arange(classes))
-        and classes > 1
-        and made.base_mean_.shape == support.shape[1:]
-        and made.prototypes_.shape == (classes, support.shape[1])
-        and all(np.isfinite(part).all() for part in (support, made.base_mean_, made.prototypes_))
-        and made.base_mean_.dtype == made.prototypes_.dtype == support.dtype
-    )
-    if not whole:
-        raise InputError(f"{path}: is no whole classifier (its parts do not fit each other); {_REMEDY}")
 
 
 def _are_pictures(X: Any) -> bool:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from clustering.errors import InputError
 from clustering.regular_files import head_of
 from clustering.spreadsheets import as_text
-from fsl.few_shot_classifier import check_replaceable
+from fsl.classifier_files import check_replaceable
 from fsl.named_strategies import said_of
 from runs.classification import STAGE, Classified
 from runs.classify_config import ClassifyConfig

@@ -17,8 +17,9 @@ from clustering.seals import sealed
 from clustering.tensor_files import read_tensors, write_tensors
 from fsl.backbones import create_backbone
 from fsl.checkpoints import save_backbone
+from fsl.classifier_files import FORMAT
 from fsl.episodes import Episodes
-from fsl.few_shot_classifier import FORMAT, FewShotClassifier
+from fsl.few_shot_classifier import FewShotClassifier
 from fsl.strategies import STRATEGIES
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
