@@ -333,20 +333,23 @@ def _best_assigned(logits: Tensor, members: Tensor) -> Tensor:
     return indices
 
 
-def best_by_members(rows: Rows, members: Tensor, likeness: Callable[[Tensor], Tensor]) -> Tensor:
+def best_by_members(
+    rows: Rows, members: Tensor, likeness: Callable[[Tensor], Tensor], references: int = _REFERENCES
+) -> Tensor:
     """(B, K) of each class the member that is most like its members in sum, ties to the lowest index.
 
-    Exact up to 1,024 members; of larger classes every member is compared to 1,024 of them, evenly spaced.
+    Exact up to as many members as `references`; in larger classes every member is compared to that many, evenly spaced.
 
     Args:
         rows: the points.
         members: (B, K, N) bool, some of every class.
         likeness: of squared distances, elementwise.
+        references: members to which every member is compared, at most.
     """
     best = []
     for own in members.flatten(0, -2):
         indices = own.nonzero()[:, 0]
-        places = torch.linspace(0, len(indices) - 1, min(len(indices), _REFERENCES), device=indices.device)
+        places = torch.linspace(0, len(indices) - 1, min(len(indices), references), device=indices.device)
         class_rows = Rows(rows.at(indices))
         sums = class_rows.values.new_zeros(len(indices))
         for some in torch.split(class_rows.values[places.round().long()], 128):

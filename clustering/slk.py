@@ -59,6 +59,7 @@ _PUBLISHED = {
     "weight_path": None,
     "mode_weights": "hard",
     "warm_start": False,
+    "temperature": 1.0,
     "on_empty": "rollback",
     "step": "published",
     "max_sweeps": 1000,
@@ -74,7 +75,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         E(S, M) = F(S, M) + weight sum_pq w_pq [l_p != l_q],        W the symmetric kNN graph of the points,
 
-    by its relaxation over row-stochastic S, R(S, M) = F(S, M) + <S, log S> - weight <S, W S>, in turns: bound steps
+    by its relaxation over row-stochastic S, R(S, M) = F(S, M) + T <S, log S> - weight <S, W S>, in turns: bound steps
     for S, each of which is a sparse product and a softmax (`clustering.descent`), and new prototypes. Within the steps
     for S, R never rises; with soft mode weights and a warm start it does not from one update of the prototypes to the
     next either, unless an empty cluster begins again elsewhere. Which start is best decides more than the weight does;
@@ -113,6 +114,9 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     mode_weights : what points weigh in the prototypes: their assignments, or 1 in the likeliest cluster.
     warm_start : S begins where it ended before the prototypes moved, so that R falls from update to update; False: at
         softmax of the unary cost (papers), which lets clusters move farther.
+    temperature : T, the weight of the entropy in R; 1 in the papers. "auto": c d / K with c = 2 weight (weight under
+        convention="paper"), d the mean degree of the graph, at most 1: above it neighbours cannot agree on one of K
+        clusters, and assignments end nearly uniform.
     on_empty : a cluster without points begins again at the point farthest from its prototype ("reseed", ten times at
         most), keeps its prototype ("keep") and is left out of the result besides ("drop"), ends that start before the
         step ("rollback", public code), or raises ("error").
@@ -162,6 +166,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         convention: Literal["exact", "paper"] = "exact",
         mode_weights: Members = "soft",
         warm_start: bool = False,
+        temperature: Literal["auto"] | Annotated[float, Above(0)] = "auto",
         on_empty: Literal["reseed", "keep", "drop", "rollback", "error"] = "reseed",
         step: Step = "monotone",
         safeguard: bool = True,
@@ -188,6 +193,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.convention = convention
         self.mode_weights = mode_weights
         self.warm_start = warm_start
+        self.temperature = temperature
         self.on_empty = on_empty
         self.step = step
         self.safeguard = safeguard
@@ -393,9 +399,10 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _alike(models: Sequence[SLK]) -> list[list[SLK]]:
-    """The models that differ in nothing but weight and seed, together."""
+    """The models that differ in nothing but weight and seed, together; in seed alone where the temperature follows the
+    weight."""
     names = sorted(set(SLK().get_params()) - {"weight", "random_state"})
     groups: dict[bytes, list[SLK]] = {}
     for model in models:
-        groups.setdefault(model._told(*names), []).append(model)
+        groups.setdefault(model._told(*names, *["weight"] * (model.temperature == "auto")), []).append(model)
     return list(groups.values())

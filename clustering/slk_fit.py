@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
@@ -20,6 +21,7 @@ from clustering.neighbours import NeighbourGraph
 from clustering.race import race, sample, standing
 from clustering.row_graph import graph_and_variance
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
+from clustering.slk_published import run_published
 from clustering.sparse_graph import SparseGraph
 from clustering.sparse_rows import SparseRows
 from clustering.starts import Standing
@@ -31,12 +33,21 @@ if TYPE_CHECKING:
     from clustering.slk import SLK
 
 
+COLDEST = 2.0**-10
+"""Lowest temperature, where there is hardly a graph: assignments are hard for all that matters."""
+
+
 class Neighbours(NamedTuple):
     """W of N points, sigma^2, and the seconds that they took."""
 
     graph: SparseGraph
     variance: float
     seconds: float
+
+    @property
+    def degree(self) -> float:
+        """Mean sum of the weights of a point's arcs."""
+        return float(self.graph.weights.sum(dtype=torch.float64)) / self.graph.points
 
 
 class Found(NamedTuple):
@@ -127,14 +138,27 @@ def rule_of(model: "SLK", rows: Rows, variance: float) -> Rule:
     return Modes(rows, variance, model.beta)
 
 
-def course_of(model: "SLK", *, warm: bool) -> Course:
-    """How trials are run; `warm` sweeps begin where those before ended."""
+def temperature_of(model: "SLK", degree: float) -> float:
+    """Weight of the entropy in R.
+
+    By default at most the one above which the graph cannot tell clusters apart: at uniform S the Jacobian of the update
+    softmax(c W S / T) has the largest eigenvalue c d / (K T), d the mean degree, so that points whose costs differ by
+    less than T stay in all clusters alike where c d < K T (the mean field of the Potts model becomes disordered).
+    """
+    if model.temperature != "auto":
+        return float(model.temperature)
+    return min(1.0, max(COLDEST, model.weight * slope_per_weight(model) * degree / model.n_clusters))
+
+
+def course_of(model: "SLK", degree: float, *, warm: bool) -> Course:
+    """How trials are run on a graph of this mean degree; `warm` sweeps begin where those before ended."""
     return Course(
         Sweeps(model.step, model.max_sweeps, model.sweep_tol, warm=warm),
         model.mode_weights if model.prototypes in ("mean", "mean_shift") else "soft",
         _WHERE_EMPTY[model.on_empty],
         model.max_iter,
         model.tol,
+        temperature_of(model, degree),
     )
 
 
@@ -164,7 +188,11 @@ def run(
     watch = Stopwatch()
     graph, variance, _ = near
     rule = rule_of(model, rows, variance)
-    course = course_of(model, warm=model.warm_start or raced)
+    if model.step == "published":
+        found = run_published(model.prototypes, rows, graph, seeds, list(weights), variance, clamp)
+        compared = standing(found, rule, graph, weights, model.select)
+        return Found(found, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()))
+    course = course_of(model, near.degree, warm=model.warm_start or raced)
     slopes = seeds.new_tensor(weights) * slope_per_weight(model)
     if model.warm_up and model.prototypes in ("byproduct", "medoid"):
         shift = Modes(rows, variance, model.beta, steps=1)
@@ -218,7 +246,7 @@ def race_from(
     """(1, K, D) prototypes of the best of the starts from these seeds, and E of all of them."""
     rule = Means(some, model.beta) if model.prototypes == "mean" else Modes(some, about.variance, model.beta, steps=1)
     slope, weight = float(model.weight) * slope_per_weight(model), float(model.weight)
-    course = course_of(model, warm=False)
+    course = course_of(model, about.degree, warm=False)
     best, energies = race(rule, about.graph, seeds, slope, weight, model.select, clamp=clamp, course=course)
     return best, energies.cpu().numpy()
 

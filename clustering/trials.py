@@ -64,6 +64,7 @@ class Course:
     empty: Empty = "reseed"
     max_iterations: int = 100
     tolerance: float = 1e-5
+    temperature: float = 1.0
 
 
 def run_trials(
@@ -76,13 +77,13 @@ def run_trials(
     clamp: Clamp | None = None,
     course: Course = Course(),
 ) -> Trials:
-    """Minimise R(S, M) = <S, cost(M)> + <S, log S> - (c / 2) <S, W S> from each start.
+    """Minimise R(S, M) = <S, cost(M)> + T <S, log S> - (c / 2) <S, W S> from each start, T the course's temperature.
 
     Args:
         prototypes: the rule, over the rows of the data set.
         graph: W, one problem of N points.
         start: (T, K, D) first prototypes.
-        slopes: (T,) c >= 0: the update is softmax(-cost + c W S).
+        slopes: (T,) c >= 0: the update is softmax((-cost + c W S) / T).
         path: shares of c that are gone through first, each from where the one before ended (continuation).
         clamp: (mask (N,), labels (N,)) of rows whose class is known.
         course: how.
@@ -100,6 +101,7 @@ def run_trials(
             terms,
             clamp=clamp,
             assignments=assignments,
+            temperature=course.temperature,
             members=course.members,
             empty=course.empty,
             sweeps=course.sweeps,

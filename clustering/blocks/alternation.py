@@ -44,13 +44,12 @@ def run_trial(
     slope: float,
     *,
     path: tuple[float, ...] = (),
-    temperature: float = 1.0,
     course: Course,
 ) -> BlockTrial:
-    """What `clustering.trials.run_trials` does with one start (1, K, D), at that weight of the entropy."""
+    """What `clustering.trials.run_trials` does with one start (1, K, D)."""
     assignments, iterations, reseeded = None, 0, 0
     for share in (*path, 1.0):
-        found = _alternate(rule, graph, start, slope * share, assignments, temperature, course)
+        found = _alternate(rule, graph, start, slope * share, assignments, course)
         start, assignments = found.prototypes, found.assignments
         iterations, reseeded = iterations + found.iterations, reseeded + found.reseeded
     return BlockTrial(
@@ -90,7 +89,6 @@ def _alternate(
     centres: Tensor,
     slope: float,
     begun: Any,
-    temperature: float,
     course: Course,
 ) -> BlockTrial:
     cluster, rows, sweeps = rule.rows.cluster, rule.rows.parts, course.sweeps
@@ -99,7 +97,7 @@ def _alternate(
     trace, movements, reseeded, revivals = [], [], 0, 0
     for iteration in range(1, course.max_iterations + 1):
         begins = [None] * cluster.count if begun is None or not slope else begun
-        fields = cluster.begin(_opened, rows, rule.of, centres, slope, begins, temperature)
+        fields = cluster.begin(_opened, rows, rule.of, centres, slope, begins, course.temperature)
         before = assignments or (cluster.begin(_begun, fields) if begun is None else begun)
         found = descend_blocks(fields, graph, slope, rule.rows.dtype, sweeps)
         assignments = cluster.begin(_assignments, found.moved)

@@ -121,6 +121,10 @@ class BlockGraph:
         parts = cluster.begin(_placed, cuts, [[boundary[owner] for owner in all_of] for all_of in owners])
         return cls(cluster, parts, boundary, owners, mean)
 
+    def mass(self) -> float:
+        """Sum of W."""
+        return float(sum(self.cluster.ask(_mass, self.parts)))
+
     def _measured(self, rows: BlockRows) -> "BlockGraph":
         found = self.cluster.ask(_lengths, self.parts, rows.parts, self.halos(_coordinates, rows.parts))
         total, mass = np.sum(found, axis=0)
@@ -203,6 +207,10 @@ def _nearer(near: _Near | None, own: Rows, other: Rows, first: int, k: int, same
         squared, order = squared.gather(1, order).sort(dim=1, stable=True)
         parts.append(_Near(squared[:, :k], indices.gather(1, order)[:, :k]))
     return Kept(_Near(*(torch.cat(each) for each in zip(*parts, strict=True))))
+
+
+def _mass(graph: HaloGraph) -> float:
+    return float(graph.graph.weights.sum(dtype=torch.float64))
 
 
 def _sum_of_lengths(near: _Near) -> float:

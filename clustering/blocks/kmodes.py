@@ -87,11 +87,11 @@ def _run(
     temperature: float,
 ) -> tuple[BlockTrial, int, int]:
     """Where a start ended, the updates of its modes, and the clusters that began again."""
-    course = Course(Sweeps(), "hard", "reseed", model.max_iter, model.tol)
+    course = Course(Sweeps(), "hard", "reseed", model.max_iter, model.tol, temperature)
     rules = [BlockRule(rows, partial(Modes, variance=variance * factor**2)) for factor in factors]
     modes, iterations, reseeded = prototypes_about_blocks(seeds, rules[0]), 0, 0
     for rule in rules:
-        found = run_trial(rule, graph, modes, 0.0, temperature=temperature, course=course)
+        found = run_trial(rule, graph, modes, 0.0, course=course)
         modes = found.prototypes
         iterations, reseeded = iterations + found.iterations, reseeded + found.reseeded
     return found, iterations, reseeded

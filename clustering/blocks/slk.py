@@ -113,7 +113,8 @@ def _raced(model: "SLK", rows: BlockRows, graph: Any) -> tuple[Tensor, NDArray[n
 
 def _run(model: "SLK", rule: BlockRule, graph: BlockGraph, variance: float, seeds: Tensor, *, raced: bool) -> _Start:
     """One start; seeds that won a race are prototypes already."""
-    slope, course = float(model.weight) * slope_per_weight(model), course_of(model, warm=model.warm_start or raced)
+    slope = float(model.weight) * slope_per_weight(model)
+    course = course_of(model, graph.mass() / rule.rows.points, warm=model.warm_start or raced)
     if model.warm_up and model.prototypes == "byproduct":
         shift = BlockRule(rule.rows, partial(Modes, variance=variance, beta=model.beta, steps=1))
         brief = replace(course, max_iterations=model.warm_up, empty="keep")
