@@ -37,7 +37,7 @@ from clustering.slk_fit import (
 )
 from clustering.slk_memory import require_for_fit, require_for_trials
 from clustering.sparse_rows import rows_of
-from clustering.starts import Select, warn_of_empty
+from clustering.starts import Select, warn_of_empty, warn_of_uniform
 from clustering.sweeps import settings
 from clustering.timing import Seconds, Stopwatch
 from clustering.trials import TOGETHER
@@ -390,6 +390,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self.mode_indices_ = indices.cpu().numpy()
             exact = torch.where((indices >= 0)[:, None], fitted.values[indices], exact)
         self.cluster_centers_ = exact.cpu().numpy()
+        warn_of_uniform(assignments, stacklevel=5, remedy="a lower temperature or a larger weight")
         self._warn_of_empty()
 
     def _warn_of_empty(self) -> None:

@@ -1,5 +1,6 @@
 """Several starts of one fit, of which one is the result."""
 
+import math
 import warnings
 from typing import Any, Literal, NamedTuple
 
@@ -106,6 +107,22 @@ def empty_clusters(labels: Tensor, clusters: int) -> int:
     empty = int((cluster_sizes(labels[None], clusters) == 0).sum())
     warn_of_empty(empty, clusters, stacklevel=5)
     return empty
+
+
+_UNIFORM = 0.95
+"""Share of log K from which on the mean entropy of assignments is worth a warning."""
+
+
+def warn_of_uniform(assignments: Tensor, *, stacklevel: int, remedy: str) -> None:
+    """Warn where assignments (N, K) are nearly the same for all clusters, so that the largest of each tells little."""
+    clusters = assignments.shape[1]
+    entropy = float(torch.special.entr(assignments).sum(dim=1, dtype=torch.float64).mean())
+    if clusters > 1 and entropy > _UNIFORM * math.log(clusters):
+        warnings.warn(
+            f"assignments are nearly uniform over the {clusters} clusters; try {remedy}",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
 
 
 def warn_of_empty(empty: int, clusters: int, *, stacklevel: int, remedy: str = "fewer clusters or more starts") -> None:
