@@ -33,6 +33,7 @@ from clustering.slk_fit import (
     run,
     slope_per_weight,
     tells_more,
+    temperature_of,
     weight_path,
 )
 from clustering.slk_memory import require_for_fit, require_for_trials
@@ -144,7 +145,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         with the F of modes; the spread tells how much the start decides.
     converged_ : whether it ended before max_iter.
     seconds_ : `clustering.timing.Seconds` of the fit; of `trials`, its share.
-    bandwidth_ : sigma. graph_ : W. n_features_in_, feature_names_in_ : of scikit-learn.
+    bandwidth_ : sigma. temperature_ : T. graph_ : W. n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
     def __init__(
@@ -362,6 +363,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Take the best start, which may have won a race before."""
         trials, fitted = found.trials, found.rule.rows
         self._fitted, self.graph_, self.bandwidth_ = fitted, found.near.graph, found.near.variance**0.5
+        self.temperature_ = temperature_of(self, found.near.degree)
         energies, seconds = found.standing.energies.cpu().numpy(), found.seconds
         self.start_objectives_ = energies if won is None else won.energies
         self.seconds_ = seconds if won is None else Seconds(seconds.graph, won.seeding, won.racing + seconds.optimise)

@@ -80,18 +80,20 @@ def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
     best = int(standing.order(rows.dtype)[0])
     model.graph_, model.bandwidth_, model.criterion_ = graph, variance**0.5, float(standing.criteria[best])
     model.start_objectives_ = standing.energies.numpy() if raced is None else raced[1]
+    model.temperature_ = starts[best].temperature
     _keep(model, rule, starts[best])
     model.seconds_ = Seconds(seconds_of_graph, seconds_of_seeding, watch.lap())
     return model
 
 
 class _Start(NamedTuple):
-    """Where a start ended, its E, (K,) sizes of the clusters, float64, and (K,) their first points in each block."""
+    """Where a start ended, its E, (K,) sizes of the clusters, float64, (K,) their first points in each block, and T."""
 
     trial: BlockTrial
     energy: Tensor
     sizes: Tensor
     first: list[NDArray[np.int64]]
+    temperature: float
 
 
 def _raced(model: "SLK", rows: BlockRows, graph: Any) -> tuple[Tensor, NDArray[np.float64]] | None:
@@ -131,7 +133,13 @@ def _run(model: "SLK", rule: BlockRule, graph: BlockGraph, variance: float, seed
         _energy, rule.rows.parts, rule.of, trial.prototypes, graph.parts, trial.assignments, halos, float(model.weight)
     )
     energies, sizes, firsts = zip(*found, strict=True)
-    return _Start(trial, torch.stack(energies).sum(dim=0)[0], torch.stack(sizes).sum(dim=0).double(), list(firsts))
+    return _Start(
+        trial,
+        torch.stack(energies).sum(dim=0)[0],
+        torch.stack(sizes).sum(dim=0).double(),
+        list(firsts),
+        course.temperature,
+    )
 
 
 def _keep(model: "SLK", rule: BlockRule, start: _Start) -> None:
