@@ -1,9 +1,8 @@
-"""SLK as its authors' public code runs it (release of June 2020): its first prototypes, both its stop rules, and what it
-does where a cluster loses its last point.
+"""SLK as its authors' public code of June 2020 runs it: its first prototypes, its two stop rules, and its end where a
+cluster loses its last point.
 
-It differs from the papers, and from `clustering.slk_fit.run`, in that no quantity is guarded or known to fall: the inner
-loop stops by <S, log S> + F - weight <S, W S>, of whose Laplacian term its update sees half, the outer loop by
-F - weight <S, W S>, and prototypes follow the likeliest clusters of the points.
+Unlike `clustering.slk_fit.run`, no step is guarded. The inner loop stops by <S, log S> + F - weight <S, W S>, though its
+update lowers this with half the weight; the outer loop by F - weight <S, W S>. Modes follow the likeliest clusters.
 """
 
 import functools
