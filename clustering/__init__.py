@@ -17,6 +17,7 @@ _ESTIMATORS = {
     "KernelKMeans": "clustering.kernel_kmeans",
     "LaplacianKModes": "clustering.laplacian_kmodes",
     "Ncut": "clustering.ncut",
+    "PublishedSLK": "clustering.published_slk",
     "SLK": "clustering.slk",
     "SeededKMeans": "clustering.seeded_kmeans",
 }

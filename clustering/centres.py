@@ -124,13 +124,12 @@ class Rows:
 
 @dataclass(frozen=True)
 class Means:
-    """Weighted means, which minimise sum_pk s_pk beta ||x_p - m_k||^2 (journal eq. 20)."""
+    """Weighted means, which minimise sum_pk s_pk ||x_p - m_k||^2 (journal eq. 20)."""
 
     rows: Rows
-    beta: float = 1.0
 
     def cost(self, coefficients: Tensor) -> Tensor:
-        return self.rows.squared_distances(coefficients).mul_(self.beta)
+        return self.rows.squared_distances(coefficients)
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
         return self.rows.means(weights)
@@ -144,23 +143,21 @@ class Means:
 
 @dataclass(frozen=True)
 class Modes:
-    """Modes of the classes' kernel densities, stationary points of -sum_pk s_pk beta g(x_p, m_k) (thesis eq. 2.9).
+    """Modes of the classes' kernel densities, stationary points of -sum_pk s_pk g(x_p, m_k) (thesis eq. 2.9).
 
     Attributes:
         rows: the points.
         variance: sigma^2 of g(x, m) = exp(-||x - m||^2 / (2 sigma^2)), > 0.
-        beta: factor of the cost.
         steps: mean-shift steps of an update at most; one, from the means, already lowers the objective.
     """
 
     rows: Rows
     variance: float
-    beta: float = 1.0
     steps: int = 1000
 
     def cost(self, coefficients: Tensor) -> Tensor:
         distances = self.rows.squared_distances(coefficients)
-        return distances.mul_(-0.5 / self.variance).exp_().mul_(-self.beta)
+        return distances.mul_(-0.5 / self.variance).exp_().neg_()
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
         return mean_shift(self.rows, coefficients, weights, self.variance, max_iterations=self.steps)
@@ -177,14 +174,10 @@ class ByProductModes(Modes):
     """Modes that are points: of each class the member with the best assignment (thesis eq. 2.11).
 
     Before there are assignments it is the member next to the mean of its class, found in one pass; by definition (the
-    member of highest density) it would cost the square of their number.
-
-    Attributes:
-        safeguard: take a new mode only where the density sum_p s_pk g(x_p, m) is no lower there, so that the objective
-            cannot rise; the papers do not, and their modes may wander in circles.
+    member of highest density) it would cost the square of their number. A new mode is taken only where the density
+    sum_p s_pk g(x_p, m) is no lower there, so that the objective cannot rise; the papers do not ask for it, and their
+    modes may wander in circles.
     """
-
-    safeguard: bool = True
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
         members = members_of(weights)
@@ -192,8 +185,6 @@ class ByProductModes(Modes):
             distances = self.rows.squared_distances(self.rows.means(weights))
             return self.rows.at(distances.masked_fill_(~members, torch.inf).min(dim=2).indices)
         new = self.rows.at(_best_assigned(logits(), members))
-        if not self.safeguard:
-            return new
         better = self._density(new, weights) >= self._density(coefficients, weights)
         return torch.where(better[:, :, None], new, coefficients)
 
@@ -205,16 +196,15 @@ class ByProductModes(Modes):
 
 @dataclass(frozen=True)
 class Medoids:
-    """Points with the least sum of distances to the members of their class, sum_pk s_pk beta ||x_p - m_k||.
+    """Points with the least sum of distances to the members of their class, sum_pk s_pk ||x_p - m_k||.
 
     A new medoid is taken only where the sum of the class is no larger, so that the objective cannot rise.
     """
 
     rows: Rows
-    beta: float = 1.0
 
     def cost(self, coefficients: Tensor) -> Tensor:
-        return self.rows.squared_distances(coefficients).sqrt_().mul_(self.beta)
+        return self.rows.squared_distances(coefficients).sqrt_()
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
         members = members_of(weights)

@@ -21,6 +21,7 @@ METHODS = Plugins(
         "kernel_kmeans": "clustering.kernel_kmeans:KernelKMeans",
         "lk": "clustering.laplacian_kmodes:LaplacianKModes",
         "slk": "clustering.slk:SLK",
+        "published_slk": "clustering.published_slk:PublishedSLK",
         "softmax": "clustering.deep.softmax_clustering:SoftmaxClustering",
         "entropy": "clustering.deep.entropy_clustering:EntropyClustering",
         "xsdc": "clustering.deep.xsdc:XSDC",

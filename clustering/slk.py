@@ -14,12 +14,11 @@ from clustering.alternation import Members, Outcome
 from clustering.blocks import is_dask_array
 from clustering.centres import Rows
 from clustering.cores import shared_if_large
-from clustering.descent import Step
 from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
-from clustering.graph import Symmetry
 from clustering.numbering import numbered
 from clustering.parameters import NARROWEST, Above, AtLeast, validate_signature
+from clustering.published_slk import PublishedSLK
 from clustering.row_search import nearest_to
 from clustering.seeding import first_seeds
 from clustering.slk_fit import (
@@ -31,42 +30,19 @@ from clustering.slk_fit import (
     races,
     rule_of,
     run,
-    slope_per_weight,
     tells_more,
     temperature_of,
     weight_path,
 )
 from clustering.slk_memory import require_for_fit, require_for_trials
 from clustering.sparse_rows import rows_of
-from clustering.starts import Select, warn_of_empty, warn_of_uniform
+from clustering.starts import Select, entropy_of, warn_of_empty, warn_of_uniform
 from clustering.sweeps import settings
 from clustering.timing import Seconds, Stopwatch
 from clustering.trials import TOGETHER
 
-_PRESETS: dict[str, dict[str, Any]] = {
-    "slk2018-ms": {"prototypes": "mean_shift"},
-    "slk2018-bo": {"prototypes": "byproduct", "safeguard": False},
-    "journal-means": {"prototypes": "mean"},
-}
-_PUBLISHED = {
-    "weight": 1.3,
-    "convention": "paper",
-    "normalize": "l2",
-    "n_neighbors": 4,  # the public code counts the point itself among its 5
-    "bandwidth": "published",
-    "n_init": 1,
-    "select": "energy",
-    "warm_up": 0,
-    "weight_path": None,
-    "mode_weights": "hard",
-    "warm_start": False,
-    "temperature": 1.0,
-    "on_empty": "rollback",
-    "step": "published",
-    "max_sweeps": 1000,
-    "sweep_tol": 1e-6,
-    "tol": 1e-5,
-}
+_PRESETS = {"slk2018-ms": "mean_shift", "slk2018-bo": "byproduct", "journal-means": "mean"}
+"""Prototypes of the published runs."""
 
 
 class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -87,46 +63,39 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_clusters : K.
-    prototypes : F and its prototypes. "mean_shift": F = -beta sum_pk s_pk g(x_p, m_k), modes by mean-shift of the
+    prototypes : F and its prototypes. "mean_shift": F = -sum_pk s_pk g(x_p, m_k), modes by mean-shift of the
         kernel g(x, m) = exp(-||x - m||^2 / (2 sigma^2)) (SLK-MS); "byproduct": the same F, modes the members with the
-        best assignment, which are rows of X (SLK-BO); "mean": F = beta sum_pk s_pk ||x_p - m_k||^2 (SLK-Means), whose
-        balance with the graph depends on the scale of X; "medoid": distances that are not squared, to rows of X.
-    weight : lambda >= 0 of E above, per stored arc and both ways. Nothing keeps a large one from joining clusters.
+        best assignment, which are rows of X (SLK-BO), taken only where the density of their cluster is no lower;
+        "mean": F = sum_pk s_pk ||x_p - m_k||^2 (SLK-Means), whose balance with the graph depends on the scale of X;
+        "medoid": distances that are not squared, to rows of X.
+    weight : lambda >= 0 of E above, per stored arc and both ways: half of what the papers' update calls lambda. Nothing
+        keeps a large one from joining clusters.
     n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others.
-    symmetry : how arcs become W: "average" (W + W^T) / 2, "union", "mutual"; "directed" only with step="published".
-    bandwidth : sigma >= 1e-15; "estimate": sigma^2 is the mean squared distance to the neighbours in the graph (thesis
-        section 2.4); "published": k / (k + 1) of that, as the public code has it.
-    beta : factor of F, an inverse temperature; 1 in the papers.
+    normalize : "l2": rows are divided by their length, zero rows stay; the papers do. None: as they are.
     init : "k-means++", or (K, D) first prototypes, then one start only.
     n_init : starts, of which one is the result, see `select`. They race (`clustering.race`): all are updated three
         times, a quarter of them to the end, by a single mean-shift step unless prototypes are means, and the best goes
         on, its sweeps warm. Of more than 16,384 points the race sees 8,192 with a graph of their own, unless labels are
         known or the graph is a matrix of one's own. With a `weight_path` there is no race: all go on to the end.
+    random_state : seed of the starts.
+    device : "cpu", "cuda", or "auto", which is cuda where there is one.
+    symmetry : how arcs become W: "average" (W + W^T) / 2, "union", "mutual".
+    bandwidth : sigma >= 1e-15; "estimate": sigma^2 is the mean squared distance to the neighbours in the graph (thesis
+        section 2.4); "published": k / (k + 1) of that, as the public code has it.
     select : "energy": the start of lowest E, among those of most clusters. "information": of those within 0.08
         N of it the start of lowest R - 2 N H, with H the entropy of the clusters' shares in nats, which prefers even
         sizes among starts that are nearly as good.
-    warm_up : of "byproduct" and "medoid", whose prototypes hardly move once they are rows: so many updates by a single
-        mean-shift step come first. 0 in the papers.
     weight_path : shares of `weight`, below 1 and rising, that are gone through first, each from where the one before
         ended.
-    normalize : "l2": rows are divided by their length, zero rows stay; the papers do. None: as they are.
-    convention : "exact": `weight` as above. "paper": lambda of the papers' update softmax(-a + lambda W S), whose
-        tangent lacks a factor 2: it lowers R of half the weight. E is reported with `weight` either way.
     mode_weights : what points weigh in the prototypes: their assignments, or 1 in the likeliest cluster.
     warm_start : S begins where it ended before the prototypes moved, so that R falls from update to update; False: at
         softmax of the unary cost (papers), which lets clusters move farther.
-    temperature : T, the weight of the entropy in R; 1 in the papers. "auto": c d / K with c = 2 weight (weight under
-        convention="paper"), d the mean degree of the graph, at most 1: above it neighbours cannot agree on one of K
-        clusters, and assignments end nearly uniform.
+    temperature : T, the weight of the entropy in R; 1 in the papers. "auto": 2 weight d / K, d the mean degree of the
+        graph, at most 1: above it neighbours cannot agree on one of K clusters, and assignments end nearly uniform.
     on_empty : a cluster without points begins again at the point farthest from its prototype ("reseed", ten times at
-        most), keeps its prototype ("keep") and is left out of the result besides ("drop"), ends that start before the
-        step ("rollback", public code), or raises ("error").
-    step : "monotone" or "published", see `clustering.descent.descend`.
-    safeguard : a by-product mode is taken only where the density of its cluster is no lower there.
+        most), keeps its prototype ("keep"), and is left out of the result besides ("drop").
     max_iter, tol : updates of the prototypes at most; relative change of R at which they end.
     max_sweeps, sweep_tol : likewise of S between two updates.
-    device : "cpu", "cuda", or "auto", which is cuda where there is one.
-    random_state : seed of the starts.
 
     Attributes
     ----------
@@ -135,7 +104,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     cluster_centers_ : (K, D) prototypes, on normalised rows if `normalize`.
     mode_indices_ : (K,) rows of X that are the prototypes, -1 where one is not ("byproduct" and "medoid" only).
     criterion_ : what `select` compares, lower is better, to choose among fits of several seeds likewise.
-    objective_ : E. relaxed_objective_ : R, with half the weight under convention="paper".
+    objective_ : E. relaxed_objective_ : R.
     objective_trace_ : (updates,) R after each update of S at the last weight of the path.
     mode_movements_ : (updates, K) Euclidean distance of each prototype to the next, likewise; after the last update it
         is where the next step would have led.
@@ -155,62 +124,52 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         prototypes: Literal["mean", "mean_shift", "byproduct", "medoid"] = "mean_shift",
         weight: Annotated[float, AtLeast(0)] = 0.65,
         n_neighbors: Annotated[int, AtLeast(1)] = 5,
-        symmetry: Symmetry = "average",
-        bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate",
-        beta: Annotated[float, Above(0)] = 1.0,
+        normalize: Literal["l2"] | None = None,
         init: str | ArrayLike = "k-means++",
         n_init: Annotated[int, AtLeast(1)] = 48,
+        random_state: Any = None,
+        device: Device = "cpu",
+        symmetry: Literal["average", "union", "mutual"] = "average",
+        bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "estimate",
         select: Select = "information",
-        warm_up: Annotated[int, AtLeast(0)] = 6,
         weight_path: Sequence[float] | None = None,
-        normalize: Literal["l2"] | None = None,
-        convention: Literal["exact", "paper"] = "exact",
         mode_weights: Members = "soft",
         warm_start: bool = False,
         temperature: Literal["auto"] | Annotated[float, Above(0)] = "auto",
-        on_empty: Literal["reseed", "keep", "drop", "rollback", "error"] = "reseed",
-        step: Step = "monotone",
-        safeguard: bool = True,
+        on_empty: Literal["reseed", "keep", "drop"] = "reseed",
         max_iter: Annotated[int, AtLeast(1)] = 100,
         tol: Annotated[float, AtLeast(0)] = 1e-4,
         max_sweeps: Annotated[int, AtLeast(1)] = 50,
         sweep_tol: Annotated[float, AtLeast(0)] = 1e-4,
-        device: Device = "cpu",
-        random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
         self.prototypes = prototypes
         self.weight = weight
         self.n_neighbors = n_neighbors
-        self.symmetry = symmetry
-        self.bandwidth = bandwidth
-        self.beta = beta
+        self.normalize = normalize
         self.init = init
         self.n_init = n_init
+        self.random_state = random_state
+        self.device = device
+        self.symmetry = symmetry
+        self.bandwidth = bandwidth
         self.select = select
-        self.warm_up = warm_up
         self.weight_path = weight_path
-        self.normalize = normalize
-        self.convention = convention
         self.mode_weights = mode_weights
         self.warm_start = warm_start
         self.temperature = temperature
         self.on_empty = on_empty
-        self.step = step
-        self.safeguard = safeguard
         self.max_iter = max_iter
         self.tol = tol
         self.max_sweeps = max_sweeps
         self.sweep_tol = sweep_tol
-        self.device = device
-        self.random_state = random_state
 
-    @classmethod
-    def preset(cls, name: str, **changes: Any) -> "SLK":
-        """The settings of the public code: "slk2018-ms", "slk2018-bo" or "journal-means", with some changed."""
+    @staticmethod
+    def preset(name: str, **changes: Any) -> PublishedSLK:
+        """The run of the public code, "slk2018-ms", "slk2018-bo" or "journal-means", with some parameters changed."""
         if name not in _PRESETS:
             raise InputError(f"unknown preset {name!r}; known: {', '.join(_PRESETS)}")
-        return cls(**{**_PUBLISHED, **_PRESETS[name], **changes})
+        return PublishedSLK(**{"prototypes": _PRESETS[name], **changes})
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None, graph: Any = None) -> "SLK":
@@ -337,7 +296,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 fitted, new = fitted - rows.origin, new - rows.origin
             near = nearest_to(fitted, new, self.n_neighbors)
             assignments = torch.from_numpy(self.assignments_).to(logits)
-            logits += self.weight * slope_per_weight(self) * assignments[near].sum(dim=1).T
+            logits += 2 * self.weight * assignments[near].sum(dim=1).T
         return logits.max(dim=0).indices.cpu().numpy()
 
     def __sklearn_tags__(self) -> Any:
@@ -392,10 +351,12 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self.mode_indices_ = indices.cpu().numpy()
             exact = torch.where((indices >= 0)[:, None], fitted.values[indices], exact)
         self.cluster_centers_ = exact.cpu().numpy()
-        warn_of_uniform(assignments, stacklevel=5, remedy="a lower temperature or a larger weight")
-        self._warn_of_empty()
+        self._warn(entropy_of(assignments) / len(labels))
 
-    def _warn_of_empty(self) -> None:
+    def _warn(self, entropy: float) -> None:
+        """Of assignments of this mean entropy, and of clusters without points."""
+        remedy = "a lower temperature or a larger weight"
+        warn_of_uniform(entropy, self.n_clusters, stacklevel=6, remedy=remedy)
         if self.on_empty != "drop":
             remedy = "a smaller weight, fewer clusters or more starts"
             warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=6, remedy=remedy)

@@ -14,14 +14,13 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from clustering.alternation import Clamp, Empty, Outcome, Sweeps
+from clustering.alternation import Clamp, Sweeps
 from clustering.centres import ByProductModes, Means, Medoids, Modes, Rows, Rule
 from clustering.errors import InputError
 from clustering.neighbours import NeighbourGraph
 from clustering.race import race, sample, standing
 from clustering.row_graph import graph_and_variance
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
-from clustering.slk_published import run_published
 from clustering.sparse_graph import SparseGraph
 from clustering.sparse_rows import SparseRows
 from clustering.starts import Standing
@@ -35,6 +34,9 @@ if TYPE_CHECKING:
 
 COLDEST = 2.0**-10
 """Lowest temperature, where there is hardly a graph: assignments are hard for all that matters."""
+
+WARM_UP = 6
+"""Updates by a single mean-shift step that come before prototypes which are rows of X, and then hardly move."""
 
 
 class Neighbours(NamedTuple):
@@ -83,21 +85,6 @@ class Winner(NamedTuple):
     racing: float
 
 
-_WHERE_EMPTY: dict[str, Empty] = {
-    "reseed": "reseed",
-    "keep": "keep",
-    "drop": "keep",
-    "rollback": "rollback",
-    "error": "rollback",
-}
-
-
-def slope_per_weight(model: "SLK") -> int:
-    """c / weight, c of the update softmax(-cost + c W S), and so of R's term -(c / 2) <S, W S>: where the papers'
-    factor is."""
-    return 1 if model.convention == "paper" else 2
-
-
 def races(model: "SLK") -> bool:
     """Whether several starts are raced: along a path of weights they would all have to go to its end first."""
     return model.n_init > 1 and isinstance(model.init, str) and not weight_path(model)
@@ -107,16 +94,11 @@ def weight_path(model: "SLK") -> tuple[float, ...]:
     """The shares of the weight that are gone through before all of it.
 
     Raises:
-        InputError: they do not rise from 0 to below 1, or no objective could be lowered along them.
+        InputError: they do not rise from 0 to below 1.
     """
     path = tuple(float(share) for share in (model.weight_path if model.weight_path is not None else ()))
     if not all(0 <= low < high for low, high in pairwise((*path, 1.0))):
         raise InputError(f"SLK: weight_path must be rising shares of weight in [0, 1), not {model.weight_path!r}")
-    if model.symmetry == "directed" and model.step == "monotone" and model.weight > 0:
-        raise InputError(
-            "SLK: a directed graph has no objective that a monotone step could lower; "
-            "set symmetry='average', or step='published'"
-        )
     return path
 
 
@@ -130,12 +112,12 @@ def neighbours_of(model: "SLK", given: Any, rows: Rows) -> Neighbours:
 def rule_of(model: "SLK", rows: Rows, variance: float) -> Rule:
     """How prototypes follow from the assignments of these rows, by `prototypes`."""
     if model.prototypes == "mean":
-        return Means(rows, model.beta)
+        return Means(rows)
     if model.prototypes == "medoid":
-        return Medoids(rows, model.beta)
+        return Medoids(rows)
     if model.prototypes == "byproduct":
-        return ByProductModes(rows, variance, model.beta, model.safeguard)
-    return Modes(rows, variance, model.beta)
+        return ByProductModes(rows, variance)
+    return Modes(rows, variance)
 
 
 def temperature_of(model: "SLK", degree: float) -> float:
@@ -147,29 +129,19 @@ def temperature_of(model: "SLK", degree: float) -> float:
     """
     if model.temperature != "auto":
         return float(model.temperature)
-    return min(1.0, max(COLDEST, model.weight * slope_per_weight(model) * degree / model.n_clusters))
+    return min(1.0, max(COLDEST, 2 * model.weight * degree / model.n_clusters))
 
 
 def course_of(model: "SLK", degree: float, *, warm: bool) -> Course:
     """How trials are run on a graph of this mean degree; `warm` sweeps begin where those before ended."""
     return Course(
-        Sweeps(model.step, model.max_sweeps, model.sweep_tol, warm=warm),
+        Sweeps("monotone", model.max_sweeps, model.sweep_tol, warm=warm),
         model.mode_weights if model.prototypes in ("mean", "mean_shift") else "soft",
-        _WHERE_EMPTY[model.on_empty],
+        "reseed" if model.on_empty == "reseed" else "keep",
         model.max_iter,
         model.tol,
         temperature_of(model, degree),
     )
-
-
-def check_clusters(model: "SLK", outcomes: Tensor) -> None:
-    """Raise InputError where a start has lost a cluster, (T,) values of `Outcome`, and `on_empty` is "error"."""
-    lost = int((outcomes == Outcome.EMPTIED).sum())
-    if model.on_empty == "error" and lost:
-        raise InputError(
-            f"SLK: a cluster lost all its points from {lost} of {len(outcomes)} starts; "
-            "set fewer n_clusters, a smaller weight, or on_empty='reseed'"
-        )
 
 
 def run(
@@ -188,24 +160,19 @@ def run(
     watch = Stopwatch()
     graph, variance, _ = near
     rule = rule_of(model, rows, variance)
-    if model.step == "published":
-        found = run_published(model.prototypes, rows, graph, seeds, list(weights), variance, clamp)
-        compared = standing(found, rule, graph, weights, model.select)
-        return Found(found, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()))
     course = course_of(model, near.degree, warm=model.warm_start or raced)
-    slopes = seeds.new_tensor(weights) * slope_per_weight(model)
-    if model.warm_up and model.prototypes in ("byproduct", "medoid"):
-        shift = Modes(rows, variance, model.beta, steps=1)
-        brief = replace(course, max_iterations=model.warm_up, empty="keep")
+    slopes = 2 * seeds.new_tensor(weights)
+    if model.prototypes in ("byproduct", "medoid"):
+        shift = Modes(rows, variance, steps=1)
+        brief = replace(course, max_iterations=WARM_UP, empty="keep")
         about = seeds if raced else prototypes_about(seeds, rows, shift, clamp)
         first = run_trials(shift, graph, about, slopes, clamp=clamp, course=brief)
         start = prototypes_of(first.labels, rule, rows.at(rows.nearest(first.prototypes)))
-    elif raced and model.prototypes in ("mean", "mean_shift"):
+    elif raced:
         start = seeds
     else:
         start = prototypes_about(seeds, rows, rule, clamp)
     found = run_trials(rule, graph, start, slopes, path=weight_path(model), clamp=clamp, course=course)
-    check_clusters(model, found.outcome)
     compared = standing(found, rule, graph, weights, model.select)
     return Found(found, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()))
 
@@ -244,10 +211,10 @@ def race_from(
     model: "SLK", some: Rows, about: Neighbours, seeds: Tensor, clamp: Clamp | None = None
 ) -> tuple[Tensor, NDArray[np.float64]]:
     """(1, K, D) prototypes of the best of the starts from these seeds, and E of all of them."""
-    rule = Means(some, model.beta) if model.prototypes == "mean" else Modes(some, about.variance, model.beta, steps=1)
-    slope, weight = float(model.weight) * slope_per_weight(model), float(model.weight)
+    rule = Means(some) if model.prototypes == "mean" else Modes(some, about.variance, steps=1)
+    weight = float(model.weight)
     course = course_of(model, about.degree, warm=False)
-    best, energies = race(rule, about.graph, seeds, slope, weight, model.select, clamp=clamp, course=course)
+    best, energies = race(rule, about.graph, seeds, 2 * weight, weight, model.select, clamp=clamp, course=course)
     return best, energies.cpu().numpy()
 
 

@@ -113,10 +113,14 @@ _UNIFORM = 0.95
 """Share of log K from which on the mean entropy of assignments is worth a warning."""
 
 
-def warn_of_uniform(assignments: Tensor, *, stacklevel: int, remedy: str) -> None:
-    """Warn where assignments (N, K) are nearly the same for all clusters, so that the largest of each tells little."""
-    clusters = assignments.shape[1]
-    entropy = float(torch.special.entr(assignments).sum(dim=1, dtype=torch.float64).mean())
+def entropy_of(assignments: Tensor) -> float:
+    """Sum of the entropies, in nats, of assignments whatever their shape."""
+    return float(torch.special.entr(assignments).sum(dtype=torch.float64))
+
+
+def warn_of_uniform(entropy: float, clusters: int, *, stacklevel: int, remedy: str) -> None:
+    """Warn where the mean entropy of assignments, in nats, is nearly that of uniform ones, so that the largest of each
+    tells little."""
     if clusters > 1 and entropy > _UNIFORM * math.log(clusters):
         warnings.warn(
             f"assignments are nearly uniform over the {clusters} clusters; try {remedy}",

@@ -15,11 +15,11 @@ from clustering.deep.fair_assignment import FairAssignment
 
 METHODS = clustering.methods.METHODS.table
 FAIR = fairness.methods.METHODS.table
-HEAVY = ("slk", "lk", "kmodes", "xsdc", "fair_alignment")
+HEAVY = ("slk", "published_slk", "lk", "kmodes", "xsdc", "fair_alignment")
 """Estimators whose whole contract is a slow test; all of it but the lengthy checks is a quick one."""
 LENGTHY = {"check_estimator_sparse_array", "check_estimator_sparse_matrix", "check_clustering"}
 LENGTHY |= {"check_transformer_general", "check_transformer_data_not_an_array", "check_estimators_dtypes"}
-QUICK = {"n_init": 2, "max_iter": 40, "steps": 20, "supervised_steps": 20}
+QUICK = {"normalize": None, "n_init": 2, "max_iter": 40, "steps": 20, "supervised_steps": 20}
 
 
 def made(name: str, **options: Any) -> Any:
@@ -98,7 +98,9 @@ def test_known_labels_keep_their_numbers(name: str) -> None:
     assert labels[:3].tolist() == [2, 0, 1]  # the others by their first points
 
 
-@pytest.mark.parametrize("name", ["kmeans", "kmodes", "lk", "slk", "fair_kmeans", "fair_kmedian", "bera"])
+@pytest.mark.parametrize(
+    "name", ["kmeans", "kmodes", "lk", "slk", "published_slk", "fair_kmeans", "fair_kmedian", "bera"]
+)
 def test_prototypes_that_are_given_keep_their_numbers(name: str) -> None:
     X, classes = blobs()
     init = np.stack([X[classes == k].mean(axis=0) for k in (2, 0, 1)])

@@ -1,7 +1,7 @@
 """`clustering.alternation` for one problem in blocks: prototypes and assignments in turn."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -72,8 +72,8 @@ def prototypes_about_blocks(seeds: Tensor, rule: BlockRule) -> Tensor:
 
 def prototypes_of_blocks(trial: BlockTrial, rule: BlockRule) -> Tensor:
     """(1, K, D) prototypes of the labels of a trial."""
-    weights, tallies = rule.rows.cluster.run(_weighed, trial.assignments, "hard", None)
-    return _prototypes(weights, [tally.counts for tally in tallies], rule, trial.prototypes)
+    weights, counts = rule.rows.cluster.run(_weighed, trial.assignments, "hard", None)
+    return _prototypes(weights, counts, rule, trial.prototypes)
 
 
 def _prototypes(weights: list["Future"], counts: list[Tensor], rule: BlockRule, near: Tensor) -> Tensor:
@@ -93,18 +93,14 @@ def _alternate(
 ) -> BlockTrial:
     cluster, rows, sweeps = rule.rows.cluster, rule.rows.parts, course.sweeps
     objective, outcome = torch.full((1,), torch.inf, dtype=torch.float64), Outcome.MAX_ITERATIONS
-    assignments: list[Any] | None = None
     trace, movements, reseeded, revivals = [], [], 0, 0
     for iteration in range(1, course.max_iterations + 1):
         begins = [None] * cluster.count if begun is None or not slope else begun
         fields = cluster.begin(_opened, rows, rule.of, centres, slope, begins, course.temperature)
-        before = assignments or (cluster.begin(_begun, fields) if begun is None else begun)
         found = descend_blocks(fields, graph, slope, rule.rows.dtype, sweeps)
         assignments = cluster.begin(_assignments, found.moved)
-        weights, tallies = cluster.run(_weighed, assignments, course.members, None)
-        counts = torch.stack([tally.counts for tally in tallies]).sum(dim=0)
-        largest = torch.stack([tally.largest for tally in tallies]).amax(dim=0)
-        emptied = (largest if course.empty == "rollback" else counts) == 0
+        weights, counts = cluster.run(_weighed, assignments, course.members, None)
+        emptied = torch.stack(counts).sum(dim=0) == 0
         if emptied.any():
             weights = cluster.begin(_weighed, assignments, course.members, emptied)
         new = rule.update(centres, weights, found.moved)
@@ -115,23 +111,16 @@ def _alternate(
         if revived:
             new[0, emptied] = _farthest(cluster.ask(_paying, rows, fields, emptied), int(emptied.sum()))
             reseeded, revivals = reseeded + int(emptied.sum()), revivals + 1
-        stopped = lost and course.empty == "rollback"
-        if stopped:
-            assignments = before
         stay, fixed = settled(centres, new, objective, found.objective, course.tolerance)
         objective = found.objective
         trace.append(objective)
         movements.append((new - centres).norm(dim=2))
-        if stopped:
-            outcome = Outcome.EMPTIED
-            break
         if bool(stay | (fixed & (iteration > 2))) and not revived:
             outcome = Outcome.CONVERGED
             break
         if iteration < course.max_iterations:
             centres = new
         begun = assignments if sweeps.warm and slope and not revived else None
-    assert assignments is not None
     return BlockTrial(
         assignments,
         centres,
@@ -144,19 +133,8 @@ def _alternate(
     )
 
 
-class _Tally(NamedTuple):
-    """Of a block: (K,) points by their largest assignment, and the largest weight in each class."""
-
-    counts: Tensor
-    largest: Tensor
-
-
 def _opened(rows: Rows, of: Any, centres: Tensor, slope: float, begun: Tensor | None, temperature: float) -> Kept:
     return Kept(opened(of(rows).cost(centres), slope, begun, temperature))
-
-
-def _begun(opened: Opened) -> Kept:
-    return Kept(opened.L.exp())
 
 
 def _assignments(moved: Moved) -> Kept:
@@ -164,15 +142,15 @@ def _assignments(moved: Moved) -> Kept:
 
 
 def _weighed(assignments: Tensor, members: str, emptied: Tensor | None) -> Kept:
-    """(1, K, n) weights; those of an emptied class are of no consequence, but finite, and no reason for points to leave
-    their class."""
+    """(1, K, n) weights, and (K,) points by their largest assignment; weights of an emptied class are of no
+    consequence, but finite, and no reason for points to leave their class."""
     labels = assignments.max(dim=1).indices
     classes = assignments.shape[1]
     weights = assignments if members == "soft" else indicators(labels, classes, assignments.dtype)
-    tally = _Tally(torch.bincount(labels[0], minlength=classes), weights[0].amax(dim=1))
+    counts = torch.bincount(labels[0], minlength=classes)
     if emptied is not None:
         weights = torch.where(emptied[:, None], weights.amax(dim=1, keepdim=True), weights)
-    return Kept(weights, tally)
+    return Kept(weights, counts)
 
 
 def _with_all(weights: Tensor, empty: Tensor) -> Kept:

@@ -43,7 +43,7 @@ class BlockRule:
         if isinstance(rule, Means):
             return self._means(weights)
         if isinstance(rule, ByProductModes):
-            return self._byproducts(rule, centres, weights, moved)
+            return self._byproducts(centres, weights, moved)
         assert isinstance(rule, Modes)
         return self._mean_shift(rule, centres, weights)
 
@@ -68,15 +68,11 @@ class BlockRule:
 
         return ascend(centres[0], density_step, elsewhere, max_iterations=rule.steps)[None]
 
-    def _byproducts(
-        self, rule: ByProductModes, centres: Tensor, weights: Weights, moved: list["Future"] | None
-    ) -> Tensor:
+    def _byproducts(self, centres: Tensor, weights: Weights, moved: list["Future"] | None) -> Tensor:
         ask, parts = self.rows.cluster.ask, self.rows.parts
         if moved is None:
             return self._best(ask(_members_nearest, parts, self._means(weights), weights))[None]
         new = self._best(ask(_likeliest, parts, weights, moved))[None]
-        if not rule.safeguard:
-            return new
         both = torch.stack(ask(_densities, parts, torch.cat([new, centres]), weights, self.of)).sum(dim=0)
         return torch.where((both[0] >= both[1])[None, :, None], new, centres)
 

@@ -22,17 +22,16 @@ from clustering.errors import InputError
 from clustering.numbering import first_points, order_of
 from clustering.seeding import first_seeds
 from clustering.slk_fit import (
-    check_clusters,
+    WARM_UP,
     course_of,
     neighbours_of,
     race_from,
     races,
     racing_rows,
     rule_of,
-    slope_per_weight,
     weight_path,
 )
-from clustering.starts import compared
+from clustering.starts import compared, entropy_of
 from clustering.timing import Seconds, Stopwatch
 from clustering.trials import cut
 
@@ -73,7 +72,6 @@ def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
     rule = BlockRule(rows, partial(rule_of, clone(model), variance=variance))
     starts = [_run(model, rule, near, variance, seed[None], raced=raced is not None) for seed in seeds]
     outcomes = torch.tensor([start.trial.outcome for start in starts])
-    check_clusters(model, outcomes)
     objectives = torch.cat([start.trial.objective for start in starts])
     sizes = torch.stack([start.sizes for start in starts])
     standing = compared(torch.stack([start.energy for start in starts]), objectives, sizes, outcomes, model.select)
@@ -87,13 +85,15 @@ def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
 
 
 class _Start(NamedTuple):
-    """Where a start ended, its E, (K,) sizes of the clusters, float64, (K,) their first points in each block, and T."""
+    """Where a start ended, its E, (K,) sizes of the clusters, float64, (K,) their first points in each block, T, and
+    the mean entropy of its assignments."""
 
     trial: BlockTrial
     energy: Tensor
     sizes: Tensor
     first: list[NDArray[np.int64]]
     temperature: float
+    entropy: float
 
 
 def _raced(model: "SLK", rows: BlockRows, graph: Any) -> tuple[Tensor, NDArray[np.float64]] | None:
@@ -115,15 +115,15 @@ def _raced(model: "SLK", rows: BlockRows, graph: Any) -> tuple[Tensor, NDArray[n
 
 def _run(model: "SLK", rule: BlockRule, graph: BlockGraph, variance: float, seeds: Tensor, *, raced: bool) -> _Start:
     """One start; seeds that won a race are prototypes already."""
-    slope = float(model.weight) * slope_per_weight(model)
+    slope = 2 * float(model.weight)
     course = course_of(model, graph.mass() / rule.rows.points, warm=model.warm_start or raced)
-    if model.warm_up and model.prototypes == "byproduct":
-        shift = BlockRule(rule.rows, partial(Modes, variance=variance, beta=model.beta, steps=1))
-        brief = replace(course, max_iterations=model.warm_up, empty="keep")
+    if model.prototypes == "byproduct":
+        shift = BlockRule(rule.rows, partial(Modes, variance=variance, steps=1))
+        brief = replace(course, max_iterations=WARM_UP, empty="keep")
         about = seeds if raced else prototypes_about_blocks(seeds, shift)
         first = run_trial(shift, graph, about, slope, course=brief)
         start = prototypes_of_blocks(first, rule)
-    elif raced and model.prototypes != "byproduct":
+    elif raced:
         start = seeds
     else:
         start = prototypes_about_blocks(seeds, rule)
@@ -132,13 +132,14 @@ def _run(model: "SLK", rule: BlockRule, graph: BlockGraph, variance: float, seed
     found = rule.rows.cluster.ask(
         _energy, rule.rows.parts, rule.of, trial.prototypes, graph.parts, trial.assignments, halos, float(model.weight)
     )
-    energies, sizes, firsts = zip(*found, strict=True)
+    energies, sizes, firsts, entropies = zip(*found, strict=True)
     return _Start(
         trial,
         torch.stack(energies).sum(dim=0)[0],
         torch.stack(sizes).sum(dim=0).double(),
         list(firsts),
         course.temperature,
+        sum(entropies) / rule.rows.points,
     )
 
 
@@ -165,7 +166,7 @@ def _keep(model: "SLK", rule: BlockRule, start: _Start) -> None:
         indices = rows.places(centres)
         model.mode_indices_ = indices.numpy()
     model.cluster_centers_ = exact.numpy()
-    model._warn_of_empty()
+    model._warn(start.entropy)
 
 
 def _labels_of(assignments: Tensor, indices: Tensor) -> Tensor:
@@ -180,13 +181,14 @@ def _energy(
     assignments: Tensor,
     boundaries: list[Tensor],
     weight: float,
-) -> tuple[Tensor, Tensor, NDArray[np.int64]]:
-    """This block's share of E, see `clustering.trials.discrete_energy`, (K,) sizes of the clusters and first points."""
+) -> tuple[Tensor, Tensor, NDArray[np.int64], float]:
+    """This block's share of E, see `clustering.trials.discrete_energy`, (K,) sizes of the clusters and first points,
+    and the sum of the entropies of the assignments."""
     labels, clusters = assignments.max(dim=1).indices, assignments.shape[1]
     unary: Tensor = of(rows).cost(centres).gather(1, labels[:, None]).sum(dim=(1, 2), dtype=torch.float64)
     whole = torch.cat([labels, graph.halo(boundaries)[None]], dim=1) if boundaries else labels
     sizes, first = torch.bincount(labels[0], minlength=clusters), first_points(labels[0].numpy(), clusters)
-    return unary + weight * cut(whole, graph.graph), sizes, first
+    return unary + weight * cut(whole, graph.graph), sizes, first, entropy_of(assignments)
 
 
 def _assignments_of(assignments: Tensor, kept: Tensor) -> NDArray[Any]:

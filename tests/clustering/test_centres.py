@@ -40,8 +40,8 @@ def test_they_are_the_rules_of_small_tasks(seed: int, shift: float) -> None:
     assert (rows.origin is not None) == (shift > 0)
     variance = torch.full((2, 1, 1), 1.5, dtype=torch.float64)
     pairs: list[tuple[Any, Any]] = [
-        (centres.Means(rows, 2.0), prototypes.Means(points, 2.0)),
-        (centres.Modes(rows, 1.5, 2.0), prototypes.Modes(points, variance, 2.0)),
+        (centres.Means(rows), prototypes.Means(points)),
+        (centres.Modes(rows, 1.5), prototypes.Modes(points, variance)),
     ]
     coefficients = weights / weights.sum(dim=2, keepdim=True)
     coordinates = coefficients @ points.values

@@ -203,7 +203,7 @@ def test_several_methods_stand_side_by_side(store, selection, capsys):
         (["n_clusters=2000"], "n_clusters=2000"),
         (["selection=paper"], "papers"),
         (["benchmark=glyphs"], "transduce train"),
-        (["symmetry=directed"], "step='published'"),
+        (["symmetry=directed"], "symmetry"),
         (["method=sklearn.cluster.HDBSCAN"], "method=sklearn.cluster:HDBSCAN"),
         (["method=sklearn.svm:SVC"], "SVC"),
         (["method=sklearn.mixture:GaussianMixture", "n_components=2"], "labels_"),

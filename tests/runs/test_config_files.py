@@ -64,10 +64,8 @@ def test_as_published_is_the_preset_of_the_code(name):
 )
 def test_methods_as_published_are_the_presets_of_the_code(name, preset):
     from clustering import SLK
-    from clustering.methods import parameters
 
-    preset_values = SLK.preset(preset).get_params()
-    assert dict(groups.option("method", name).options) == {key: preset_values[key] for key in parameters(SLK)}
+    assert groups.option("method", name).build().get_params() == SLK.preset(preset).get_params()
 
 
 @pytest.mark.parametrize("kind", ["mean_shift", "byproduct", "means", "medoid"])
