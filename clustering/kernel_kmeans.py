@@ -5,17 +5,23 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.csgraph import connected_components
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from torch import Tensor
 
+from clustering.centres import Rows
 from clustering.cores import shared_if_large
 from clustering.estimator_input import Device, checked_rows
+from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
 from clustering.parameters import AtLeast, validate_signature
-from clustering.row_graph import graph_and_variance
-from clustering.seeding import first_seeds
+from clustering.point_moves import single_moves
+from clustering.relaxed_cut import relaxed_cut
+from clustering.row_graph import graph_and_variance, scipy_graph, weight_matrix
+from clustering.seeding import first_seeds, plus_plus
 from clustering.sparse_graph import SharedGraph, SparseGraph
 from clustering.sparse_rows import rows_of
 from clustering.starts import best_start, cluster_sizes, empty_clusters, indicators
@@ -31,18 +37,20 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     distance a_pp - 2 / |k| sum_{q in k} a_pq + 1 / |k|^2 sum_{q, r in k} a_qr, and the means follow; an empty cluster
     begins again at the point that is farthest from its mean. Where A is positive semi-definite no round raises the
     objective, but then points hardly move. So the shift is 0 as long as that lowers the objective, and grows where it
-    does not: the objective falls from round to round. A round is one sparse product. There is no `predict`.
+    does not: the objective falls from round to round. A round is one sparse product. Where none lowers it any more,
+    single points move as long as that does (`clustering.point_moves`). There is no `predict`.
 
     Parameters
     ----------
     n_clusters : K.
     n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others.
     symmetry : how arcs become W: "average" (W + W^T) / 2, "union" or "mutual".
-    init : "k-means++": the clusters of points nearest to such seeds; "random": random labels; or (K, D) seeds, then
-        one start only.
+    init : first clusters. "spectral": those of `Ncut`, from which the objective ends far lower than from seeds; where W
+        has negative weights, or fewer points with arcs than clusters, as "k-means++". "k-means++": of the points
+        nearest to such seeds. "random": random labels. Or (K, D) seeds, then one start only.
     n_init : starts, of which the lowest objective is the result.
     normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
-    max_iter : rounds at most.
+    max_iter : rounds at most, those of single points included.
     device : "cpu", "cuda", or "auto", which is cuda where there is one.
     random_state : seed of the starts.
 
@@ -50,7 +58,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     labels_ : (N,) int.
     objective_ : as above, of the result. start_objectives_ : (n_init,) that of every start.
-    n_iter_ : rounds of the result. converged_ : whether no round lowers it further.
+    n_iter_ : rounds of the result. converged_ : whether no move of a single point lowers it further.
     n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result.
     graph_ : W. seconds_ : `clustering.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.
@@ -62,7 +70,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         *,
         n_neighbors: Annotated[int, AtLeast(1)] = 5,
         symmetry: Literal["average", "union", "mutual"] = "average",
-        init: str | ArrayLike = "k-means++",
+        init: str | ArrayLike = "spectral",
         n_init: Annotated[int, AtLeast(1)] = 8,
         normalize: Literal["l2"] | None = None,
         max_iter: Annotated[int, AtLeast(1)] = 100,
@@ -98,11 +106,14 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.graph_, _ = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, bandwidth=1.0)
         graph_seconds = watch.lap()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        seeds = "k-means++" if isinstance(self.init, str) and self.init == "spectral" else self.init
         if isinstance(self.init, str) and self.init == "random":
             draws = np.stack([stream(seed, "labels", trial).integers(K, size=points) for trial in range(self.n_init)])
             labels = torch.from_numpy(draws).to(rows.values.device)
+        elif isinstance(self.init, str) and self.init == "spectral" and _has_cuts(self.graph_, K):
+            labels = self._spectral_labels(rows, seed, distinct=graph is None)
         else:
-            labels = rows.squared_distances(first_seeds(self.init, rows, K, self.n_init, seed)).min(dim=1).indices
+            labels = rows.squared_distances(first_seeds(seeds, rows, K, self.n_init, seed)).min(dim=1).indices
         seeding_seconds = watch.lap()
         found = kernel_k_means(
             self.graph_,
@@ -125,6 +136,20 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.sparse = True
         return tags
 
+    def _spectral_labels(self, rows: Rows, seed: int, *, distinct: bool) -> Tensor:
+        """(T, N) labels of spectral clustering of the graph, of points that must be `distinct` where it is theirs."""
+        if distinct:
+            plus_plus(rows, self.n_clusters, [stream(seed, "distinct")])
+        graph, K = scipy_graph(self.graph_), self.n_clusters
+        parts, _ = connected_components(graph, directed=False)
+        # Of more parts than clusters, the cut has no least value worth finding, unless all are tied together a little.
+        tied = 0.1 if parts > K else 0.0
+        found = relaxed_cut(
+            graph, rows, K, self.n_init, seed, discretize="both", regularization=tied, max_rounds=self.max_iter
+        )
+        labels = found.labels if parts <= K else np.concatenate([found.labels, densest_apart(graph, K)[None]])
+        return torch.from_numpy(labels).to(rows.values.device)
+
 
 class Rounds(NamedTuple):
     """Where T starts of kernel K-means ended.
@@ -134,8 +159,8 @@ class Rounds(NamedTuple):
         objectives: (T,) tr(A) - sum_k S_k^T A S_k / |S_k|, float64.
         rounds: (T,) those taken back included, int64.
         reseeded: (T,) empty clusters that began again, int64.
-        converged: (T,) whether no round lowers the objective further.
-        trace: (t, T) objectives, NaN after a start has stopped.
+        converged: (T,) whether no move of a single point lowers the objective, but by rounding.
+        trace: (t, T) objectives after the rounds, the last after the moves of single points.
     """
 
     labels: Tensor
@@ -146,8 +171,24 @@ class Rounds(NamedTuple):
     trace: Tensor
 
 
+def _has_cuts(graph: SparseGraph, clusters: int) -> bool:
+    """Whether spectral clustering can divide it: no weight is negative, and enough points have arcs."""
+    return bool((graph.weights >= 0).all()) and int((graph.degrees > 0).sum()) >= clusters
+
+
+def densest_apart(graph: csr_array, clusters: int) -> NDArray[np.int64]:
+    """(N,) labels of a graph (N, N) of K or more components: the K - 1 with the most weight for each point are clusters
+    of their own, all others are one. No labels without a cut have a larger average association."""
+    _, of = connected_components(graph, directed=False)
+    density = np.bincount(of, graph.sum(axis=1)) / np.bincount(of)
+    labels = np.full(len(density), clusters - 1, dtype=np.int64)
+    labels[np.argsort(-density, kind="stable")[: clusters - 1]] = np.arange(clusters - 1)
+    return np.asarray(labels[of])
+
+
 def kernel_k_means(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, clusters: int, max_rounds: int) -> Rounds:
-    """Kernel K-means from some labels, every start on its own, with as much shift of the kernel as its objective needs.
+    """Kernel K-means from some labels, every start on its own: rounds in which all points move, with as much shift of
+    the kernel as the objective needs, and where these end, moves of single points.
 
     Args:
         kernel: a_pq of different points, one problem of N points.
@@ -156,6 +197,23 @@ def kernel_k_means(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, cluste
         clusters: K <= N.
         max_rounds: at most.
     """
+    found = _rounds(kernel, diagonal, labels, clusters, max_rounds)
+    matrix = weight_matrix(kernel).astype(np.float64)
+    matrix += diags_array(diagonal.double().cpu().numpy(), format="csr")
+    weights, trace = np.ones(len(diagonal)), float(matrix.trace())
+    for start in found.converged.nonzero()[:, 0].tolist():
+        before = found.labels[start].cpu().numpy()
+        left = max_rounds - int(found.rounds[start])
+        moved = single_moves(matrix, weights, before, clusters, left)
+        found.labels[start] = torch.from_numpy(moved.labels)
+        found.objectives[start] = trace + graph_objectives(moved.labels, matrix).average_association
+        found.rounds[start] += moved.rounds
+        found.converged[start] = moved.converged
+    return found._replace(trace=torch.cat([found.trace, found.objectives[None]]))
+
+
+def _rounds(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, clusters: int, max_rounds: int) -> Rounds:
+    """The rounds in which all points move: as `kernel_k_means`, converged where none lowers the objective."""
     shared, now = SharedGraph(kernel), labels.clone()
     reseeded = _fill(now, diagonal.expand_as(now), clusters)
     rounds, converged = torch.zeros_like(reseeded), torch.zeros_like(reseeded, dtype=torch.bool)
@@ -174,7 +232,7 @@ def kernel_k_means(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, cluste
         better = ~still & (new.objective < means.objective - rounding)
         now[left[better]], objectives[left[better]] = after[better], new.objective[better]
         reseeded[left[better]] += begun[better]
-        trace.append(torch.full_like(objectives, torch.nan).index_copy_(0, left, objectives[left]))
+        trace.append(objectives.clone())
         # Where nothing moves any more, once more without a shift; up from there until a shift is enough again.
         again = still & (shift > 0) & ~settled
         ended = (still & ~again) | (~still & ~better & (shift > 2 * largest))

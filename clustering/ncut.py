@@ -1,44 +1,36 @@
-"""Normalised cut of the neighbour graph, by its eigenvectors."""
+"""Normalised cut of the neighbour graph, by its eigenvectors and moves of single points."""
 
 import warnings
 from typing import Annotated, Any, Literal
 
 import numpy as np
-import sklearn.cluster
 import torch
-from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 
-from clustering.centres import Rows
 from clustering.cores import shared_if_large
-from clustering.errors import InputError
 from clustering.estimator_input import checked_rows
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
 from clustering.parameters import AtLeast, validate_signature
+from clustering.relaxed_cut import Discretize, relaxed_cut
 from clustering.row_graph import graph_and_variance, scipy_graph
-from clustering.row_search import nearest_to
 from clustering.seeding import plus_plus
-from clustering.sparse_rows import SparseRows, SparseTable, rows_of
-from clustering.spectrum import leading_eigenvectors
+from clustering.sparse_rows import rows_of
 from clustering.starts import best_start, cluster_sizes, empty_clusters
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
-
-Labels = NDArray[np.int64]
-Embedding = NDArray[np.float64]
 
 
 class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Spectral clustering (Shi and Malik 2000) of the kNN graph.
 
-    Lowers sum_k cut(k) / vol(k) = K - sum_k S_k^T W S_k / d^T S_k (thesis eq. 1.11) by its relaxation: the rows of the
-    K leading eigenvectors of D^-1/2 W D^-1/2, which are then rotated towards labels (Yu and Shi 2003) or clustered by
-    K-means. Of several starts of that the lowest cut is taken. There is no `predict`: the method says nothing of points
-    outside the graph.
+    Lowers sum_k cut(k) / vol(k) = K - sum_k S_k^T W S_k / d^T S_k (thesis eq. 1.11), from its relaxation: the rows of
+    the K leading eigenvectors of D^-1/2 W D^-1/2 are clustered by K-means, or rotated towards labels (Yu and Shi 2003).
+    Then single points move, one after the other, as long as that lowers the cut (`clustering.point_moves`), which may
+    be far below that of the labels they began with. Of several starts the lowest cut is taken. There is no `predict`:
+    the method says nothing of points outside the graph.
 
     A graph of more than K components has cuts of cost 0, which are not worth much where some components are a few
     points: the components are then joined to K clusters of like volume, with a warning. A little `regularization` ties
@@ -49,12 +41,14 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_clusters : K.
     n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others.
     symmetry : how arcs become W: "average" (W + W^T) / 2, "union" or "mutual".
-    regularization : t >= 0 of W + t mean(d) / N, an arc of little weight between all pairs of points.
-    discretize : "rotation" or "kmeans".
-    n_init : starts of the rotation or of K-means.
+    regularization : t >= 0 of W + t mean(d) / N, an arc of little weight between all pairs of points. It counts for
+        the eigenvectors and for the moves, but not for `objective_`, by which starts are compared.
+    discretize : from eigenvectors to first labels: "kmeans", "rotation", or "both" in turns, K-means first.
+    n_init : starts.
     normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
-    max_iter : rounds of the rotation or of K-means at most.
-    random_state : seed of the starts.
+    max_iter : rounds of K-means or of the rotation at most, and as many of the moves.
+    random_state : seed of the starts. Fits with different seeds give the same labels where their best starts end at the
+        same cut, as they do on graphs with clear clusters.
 
     Attributes
     ----------
@@ -72,7 +66,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         n_neighbors: Annotated[int, AtLeast(1)] = 5,
         symmetry: Literal["average", "union", "mutual"] = "average",
         regularization: Annotated[float, AtLeast(0)] = 0.0,
-        discretize: Literal["rotation", "kmeans"] = "rotation",
+        discretize: Discretize = "both",
         n_init: Annotated[int, AtLeast(1)] = 8,
         normalize: Literal["l2"] | None = None,
         max_iter: Annotated[int, AtLeast(1)] = 100,
@@ -100,7 +94,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         validate_signature(self)
         rows = rows_of(checked_rows(self, X, reset=True, normalize=self.normalize, accept_sparse=True))
-        points, K = len(rows.values), self.n_clusters
+        K = self.n_clusters
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         watch = Stopwatch()
         if graph is None:
@@ -108,18 +102,27 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.graph_, _ = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, bandwidth=1.0)
         affinities = scipy_graph(self.graph_)
         graph_seconds = watch.lap()
-        linked = np.flatnonzero(affinities.sum(axis=1) > 0)
-        if len(linked) < K and K > 1:
-            raise InputError(f"{len(linked)} points have arcs, too few for {K} clusters; give a graph with more arcs")
-        part = affinities if len(linked) == points else affinities[linked][:, linked]
-        labels, embedding, rounds = self._labels(part, seed)
-        if len(linked) < points:
-            labels, embedding = self._spread(labels, embedding, linked, rows)
-        objectives = np.array([graph_objectives(own, affinities).normalised_cut for own in labels])
-        every = torch.from_numpy(labels)
+        found = relaxed_cut(
+            affinities,
+            rows,
+            K,
+            self.n_init,
+            seed,
+            discretize=self.discretize,
+            regularization=self.regularization,
+            max_rounds=self.max_iter,
+        )
+        if found.components > K > 1 and self.regularization == 0:
+            warnings.warn(
+                f"the graph has {found.components} components, more than {K} clusters: they are joined as they are; a "
+                "larger n_neighbors or some regularization, such as 0.1, gives clusters of more use",
+                stacklevel=3,
+            )
+        objectives = np.array([graph_objectives(own, affinities).normalised_cut for own in found.labels])
+        every = torch.from_numpy(found.labels)
         best = best_start(torch.from_numpy(objectives), cluster_sizes(every, K), torch.float64)
-        self.labels_, _ = numbered(self, labels[best])
-        self.embedding_, self.n_iter_ = embedding, rounds[best]
+        self.labels_, _ = numbered(self, found.labels[best])
+        self.embedding_, self.n_iter_ = found.embedding, found.rounds[best]
         self.objective_, self.start_objectives_ = float(objectives[best]), objectives
         self.n_empty_ = empty_clusters(every[best], K)
         self.seconds_ = Seconds(graph_seconds, 0.0, watch.lap())
@@ -129,86 +132,3 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
-
-    def _labels(self, graph: csr_array, seed: int) -> tuple[Labels, Embedding, list[int]]:
-        """(T, n) labels of the starts, (n, K) embedding, and the rounds of each start, of a graph without isolated
-        points."""
-        components, of = connected_components(graph, directed=False)
-        if self.n_clusters == 1 or (components > self.n_clusters and self.regularization == 0):
-            if self.n_clusters > 1:
-                warnings.warn(
-                    f"the graph has {components} components, more than {self.n_clusters} clusters: they are joined as "
-                    "they are; a larger n_neighbors or some regularization, such as 0.1, gives clusters of more use",
-                    stacklevel=4,
-                )
-            labels = joined(np.bincount(of, graph.sum(axis=1)).astype(np.float64), self.n_clusters)[of]
-            return labels[None], np.eye(self.n_clusters)[labels], [1]
-        vectors = leading_eigenvectors(graph, self.n_clusters, self.regularization, stream(seed, "eigenvectors"))
-        embedding = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float64).tiny)
-        starts = [stream(seed, self.discretize, trial) for trial in range(self.n_init)]
-        if self.discretize == "rotation":
-            found = [rotated(embedding, start, self.max_iter) for start in starts]
-        else:
-            found = [self._k_means(embedding, start) for start in starts]
-        return np.stack([labels for labels, _ in found]), embedding, [rounds for _, rounds in found]
-
-    def _k_means(self, embedding: Embedding, generator: np.random.Generator) -> tuple[Labels, int]:
-        state = int(generator.integers(2**31))
-        found = sklearn.cluster.KMeans(self.n_clusters, n_init=1, max_iter=self.max_iter, random_state=state)
-        found.fit(embedding)
-        return found.labels_.astype(np.int64), int(found.n_iter_)
-
-    def _spread(
-        self, labels: Labels, embedding: Embedding, linked: NDArray[np.intp], rows: Rows
-    ) -> tuple[Labels, Embedding]:
-        """Labels and embedding of all points, those without arcs labelled as the nearest with arcs."""
-        values = rows.values
-        isolated = np.setdiff1d(np.arange(len(values)), linked)
-        every = np.zeros((len(labels), len(values)), dtype=np.int64)
-        vectors = np.zeros((len(values), self.n_clusters))
-        every[:, linked], vectors[linked] = labels, embedding
-        if len(linked):
-            known = (
-                SparseTable.of_scipy(rows.values.scipy()[linked]) if isinstance(rows, SparseRows) else values[linked]
-            )
-            near = nearest_to(known, values[isolated], 1)[:, 0].numpy()
-            every[:, isolated] = every[:, linked[near]]
-        return every, vectors
-
-
-def joined(volumes: NDArray[np.float64], clusters: int) -> Labels:
-    """(c,) the cluster of each component, the largest first to the cluster of the least volume so far."""
-    labels = np.zeros(len(volumes), dtype=np.int64)
-    filled = np.zeros(clusters)
-    for component in np.argsort(-volumes, kind="stable"):
-        labels[component] = filled.argmin()
-        filled[labels[component]] += volumes[component]
-    return labels
-
-
-def rotated(embedding: Embedding, generator: np.random.Generator, max_rounds: int) -> tuple[Labels, int]:
-    """(n,) labels whose indicators are next to a rotation of the embedding (n, K) of unit rows, and the rounds it took.
-
-    Labels and rotation are found in turns, each the best for the other, from the rotation to K rows that are as
-    orthogonal as can be, the first drawn at random (Yu and Shi 2003).
-    """
-    points, clusters = embedding.shape
-    axes = np.empty((clusters, clusters))
-    axes[:, 0] = embedding[generator.integers(points)]
-    overlap = np.zeros(points)
-    for k in range(1, clusters):
-        overlap += np.abs(embedding @ axes[:, k - 1])
-        axes[:, k] = embedding[overlap.argmin()]
-    agreement = -np.inf
-    rounds = 0
-    while rounds < max_rounds:
-        rounds += 1
-        labels = (embedding @ axes).argmax(axis=1)
-        sums = np.zeros((clusters, clusters))
-        np.add.at(sums, labels, embedding)
-        left, singular, right = np.linalg.svd(sums)
-        axes = right.T @ left.T
-        if singular.sum() <= agreement * (1 + 1e-12):
-            break
-        agreement = singular.sum()
-    return labels.astype(np.int64), rounds

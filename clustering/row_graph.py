@@ -101,7 +101,7 @@ def given_graph(graph: Any, points: int, *, directed: bool = False) -> SparseGra
             raise InputError(
                 f"graph has {len(graph.pointers) - 1} points, X has {points}; give the graph of these rows"
             )
-        return graph if graph.symmetric or directed else _of_matrix(_both_ways(_matrix(graph)))
+        return graph if graph.symmetric or directed else _of_matrix(_both_ways(weight_matrix(graph)))
     try:
         matrix = sparse.csr_matrix(graph)
     except (TypeError, ValueError) as error:
@@ -139,7 +139,8 @@ def _of_matrix(matrix: Any, *, symmetric: bool = True) -> SparseGraph:
     )
 
 
-def _matrix(graph: SparseGraph) -> sparse.csr_array:
+def weight_matrix(graph: SparseGraph) -> sparse.csr_array:
+    """(N, N) weights of a graph of one problem."""
     weights, columns, pointers = (part.cpu().numpy() for part in (graph.weights, graph.columns, graph.pointers))
     return sparse.csr_array((weights, columns, pointers), shape=(graph.points, graph.points))
 
@@ -152,4 +153,4 @@ def scipy_graph(graph: SparseGraph) -> sparse.csr_array:
     """
     if (graph.weights < 0).any():
         raise InputError("graph has negative weights, which are no affinities; leave such arcs out")
-    return _matrix(graph).astype(np.float64)
+    return weight_matrix(graph).astype(np.float64)

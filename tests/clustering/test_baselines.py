@@ -19,7 +19,7 @@ from clustering import SLK, GaussianKModes, KernelKMeans, KMeans, Ncut
 from clustering.errors import InputError
 from clustering.kernel_kmeans import kernel_k_means
 from clustering.metrics import graph_objectives
-from clustering.ncut import joined, rotated
+from clustering.relaxed_cut import joined, rotated
 from clustering.row_graph import given_graph
 from clustering.spectrum import leading_eigenvectors
 from tests.oracles.sweeps import largest_rise
@@ -133,7 +133,10 @@ def test_kernel_k_means_on_inner_products_is_k_means(seed: int, points: int, K: 
 
 @settings(deadline=None, max_examples=15)
 @given(
-    seed=st.integers(0, 10_000), K=st.integers(1, 6), k=st.integers(1, 8), init=st.sampled_from(["k-means++", "random"])
+    seed=st.integers(0, 10_000),
+    K=st.integers(1, 6),
+    k=st.integers(1, 8),
+    init=st.sampled_from(["spectral", "k-means++", "random"]),
 )
 def test_kernel_k_means_falls_on_graphs_that_are_not_positive(seed: int, K: int, k: int, init: str) -> None:
     X = np.random.default_rng(seed).normal(size=(40, 2))
@@ -239,7 +242,7 @@ def test_parameters_that_cannot_be() -> None:
     X, _ = blobs()
     with pytest.raises(InputError, match="bandwidth_path"):
         GaussianKModes(3, bandwidth_path=[1.5, 3]).fit(X)
-    with pytest.raises(InputError, match="rotation, kmeans"):
+    with pytest.raises(InputError, match="both, rotation, kmeans"):
         Ncut(3, discretize="qr").fit(X)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="k-means"):
         KMeans(3, init="random").fit(X)
