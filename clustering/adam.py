@@ -13,13 +13,23 @@ class Adam:
     Args:
         parameters: a tensor of any shape.
         rate: step size; an entry moves by about so much a step.
+        together: entries along the last dimension share a second moment, the mean of theirs, so that a rotation of
+            them changes nothing.
     """
 
     def __init__(
-        self, parameters: Tensor, rate: float, *, betas: tuple[float, float] = (0.9, 0.999), epsilon: float = 1e-8
+        self,
+        parameters: Tensor,
+        rate: float,
+        *,
+        betas: tuple[float, float] = (0.9, 0.999),
+        epsilon: float = 1e-8,
+        together: bool = False,
     ) -> None:
         self.parameters, self.rate, self.betas, self.epsilon = parameters, rate, betas, epsilon
-        self.mean, self.square = torch.zeros_like(parameters), torch.zeros_like(parameters)
+        self.together = together
+        self.mean = torch.zeros_like(parameters)
+        self.square = torch.zeros_like(parameters[..., :1] if together else parameters)
         self.steps = 0
 
     def step(self, gradient: Tensor) -> None:
@@ -27,7 +37,10 @@ class Adam:
         first, second = self.betas
         self.steps += 1
         self.mean.lerp_(gradient, 1 - first)
-        self.square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
+        if self.together:
+            self.square.lerp_(gradient.square().mean(-1, keepdim=True), 1 - second)
+        else:
+            self.square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
         # Both averages start at 0; their bias is divided out, of the second together with epsilon.
         bias = math.sqrt(1 - second**self.steps)
         scale = self.square.sqrt().add_(self.epsilon * bias)

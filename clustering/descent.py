@@ -105,7 +105,7 @@ def descend(
     step: Step = "monotone",
     proximal: float = 0.0,
     max_iterations: int = 100,
-    tolerance: float = 1e-6,
+    tolerance: float | None = 1e-6,
     gap_tolerance: float = 1e-5,
     trace: bool = False,
 ) -> Descent:
@@ -127,8 +127,9 @@ def descend(
         proximal: rho of the published step (0 for SLK and LaplacianShot, the constant L with T = 0 for fair
             clustering). The monotone step finds its own.
         max_iterations: steps at most, rejected ones included.
-        tolerance: stop when |R+ - R| <= tolerance |R|, from the third step on, and
-        gap_tolerance: gap <= gap_tolerance |R|. A small change alone stops too early when rho is large.
+        tolerance: stop when |R+ - R| <= tolerance |R|, or no more than rounding, from the third step on, and
+        gap_tolerance: gap <= gap_tolerance |R|. A small change alone stops too early when rho is large. With tolerance
+            None no change is small enough, and the published step takes all of `max_iterations`.
         trace: keep R of every step.
 
     Raises:
@@ -167,7 +168,7 @@ def descend(
                 now, L, predicted, rounding = work.now, L[kept], predicted[kept], rounding[kept]
         new = work.now = work.problem.at(L)
         work.verdict = None
-        if iteration >= 2:
+        if tolerance is not None and iteration >= 2:
             work.stop(unchanged(now.R, new.R, rounding, tolerance), Status.CONVERGED)
         if guarded:
             work.guard(now, predicted, rounding)

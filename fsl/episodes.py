@@ -114,6 +114,11 @@ class Episodes:
         return self.query.shape[1]
 
     @property
+    def dimension(self) -> int:
+        """D, the number of features."""
+        return self.support.shape[2]
+
+    @property
     def dtype(self) -> torch.dtype:
         """Of the features."""
         return self.support.dtype
@@ -122,10 +127,22 @@ class Episodes:
     def shifted_points(self) -> Points:
         """The points with every query moved by mean(support) - mean(query): the cross-class shift of LaplacianShot
         (thesis section 4.3.4). It takes the classes to be mixed alike in support and query."""
+        moved = self.valid.to(self.dtype)
+        moved[:, : self.support_size] = 0
+        return self.points.moved(moved, self.shift_step[:, 0])
+
+    @cached_property
+    def shift_step(self) -> Tensor:
+        """(B, 1, S + Q) coefficients of the shift mean(support) - mean(query) over the points."""
         support, query = self._support_weights, self._query_weights
-        moved = torch.cat([torch.zeros_like(support), (query > 0).to(query.dtype)], dim=1)
-        direction = torch.cat([support / support.sum(1, keepdim=True), -query / query.sum(1, keepdim=True)], dim=1)
-        return self.points.moved(moved, direction)
+        step = torch.cat([support / support.sum(1, keepdim=True), -query / query.sum(1, keepdim=True)], dim=1)
+        return step[:, None]
+
+    def unshifted(self, coefficients: Tensor) -> Tensor:
+        """(B, K, S + Q) coefficients over the points as they were, of sums of points of which the queries were moved by
+        the shift: each of these brings the step along, which is a sum of points itself."""
+        mass = coefficients[:, :, self.support_size :].sum(dim=2, keepdim=True)
+        return torch.addcmul(coefficients, mass, self.shift_step)
 
     @cached_property
     def class_means(self) -> Tensor:

@@ -74,6 +74,10 @@ class GatheredEpisodes(Episodes):
         return self.rows.shape[1] - self.support_size
 
     @property
+    def dimension(self) -> int:
+        return self.bank.shape[1]
+
+    @property
     def dtype(self) -> torch.dtype:
         return self.bank.dtype
 

@@ -9,18 +9,17 @@ from fsl.episodes import LARGEST_GRAM, Episodes
 _CACHED = 1 << 18
 """Numbers scaled at once: 1 MiB, so that they are still in the processor's cache when their products are taken."""
 
-NEARLY_CONSTANT = 0.01
-"""Of the widest channel's range: channels of a smaller range are scaled by this."""
+_NO_RANGE = 1e-15
+"""Of the widest channel's range: what is smaller counts as none, since squares of quotients by it might overflow."""
 
 
 def min_max_points(episodes: Episodes) -> Points:
     """Support and query with every channel mapped affinely so that the task's queries have range 1 (PADDLE).
 
-    A channel in which all queries agree, or nearly, is divided by a hundredth of the widest channel's range instead, so
-    that what is mere noise is not made as wide as the rest (the public code divides by 1 where they agree exactly, and
-    by whatever small range there is otherwise). The origin is the mean of the queries, where products are
-    rounded least; the public code computes x / (max - min) - min, which is a translation of it, so that all distances
-    agree. It is no function of inner products: the features are read.
+    As in the public code, a channel in which all queries agree is divided by 1, and any other by its range, so that
+    mere noise is made as wide as the rest. The origin is the mean of the queries, where products are rounded least; the
+    public code computes x / (max - min) - min, which is a translation of it, so that all distances agree. It is no
+    function of inner products: the features are read.
     """
     features = episodes.features
     tasks, size, dimension = features.shape
@@ -48,5 +47,4 @@ def _min_max(features: Tensor, support_size: int, valid: Tensor | None) -> Tenso
         high = query.masked_fill(~valid, -torch.inf).amax(1, keepdim=True)
         centre = (query * valid).sum(1, keepdim=True) / valid.sum(1, keepdim=True)
     spread = high - low
-    spread = torch.maximum(spread, NEARLY_CONSTANT * spread.amax(2, keepdim=True))
-    return (features - centre).div_(torch.where(spread > 0, spread, 1.0))
+    return (features - centre).div_(torch.where(spread > _NO_RANGE * spread.amax(2, keepdim=True), spread, 1.0))

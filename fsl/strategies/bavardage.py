@@ -65,7 +65,7 @@ class BAVARDAGE:
         """Class probabilities of the queries; the trace holds the objective of the mixture, from its start on."""
         episodes = episodes.transformed(self.transform)
         start = SoftKMeans(
-            transform=self.transform, beta=self.start_beta, rounds=self.start_rounds, tolerance=0
+            transform=self.transform, beta=self.start_beta, rounds=self.start_rounds, tolerance=None
         ).predict(episodes)
         support = episodes.support_one_hot.mT
         valid = None if episodes.query_mask is None else episodes.query_mask[:, None].to(episodes.dtype)
@@ -82,7 +82,7 @@ class BAVARDAGE:
             clamp=episodes.padding,
             step="published",  # concave terms: nothing to guard
             max_iterations=self.rounds,
-            tolerance=0,
+            tolerance=None,
             trace=True,
         )
         return Predictions(found.assignments, start.iterations + found.iterations, found.trace)

@@ -94,9 +94,7 @@ class BDCSPN:
             scale = members.sum(dim=2, keepdim=True)
         weights /= scale.clamp_min(1e-12)
         if self.shift:
-            # A shifted query brings the step along, which is a sum of points itself.
-            mass = weights[:, :, episodes.support_size :].sum(dim=2, keepdim=True)
-            weights = torch.addcmul(weights, mass, _step(episodes))
+            weights = episodes.unshifted(weights)
         if self.support_labels == "given":  # then no class is without a member
             return weights
         return torch.where(scale > 0, weights, episodes.class_means)
@@ -140,7 +138,7 @@ class _Frame:
         unmoved = norms.clamp_min(0).sqrt()
         if not shift:
             return cls(episodes.points.inner(means), unmoved, unmoved, None, which)
-        step = _step(episodes)
+        step = episodes.shift_step
         products = episodes.points.inner(torch.cat([means, step], dim=1))  # one product, not two
         means, along = products[:, :-1], products[:, -1:]
         norms = norms + which * (2 * along + _along(along, step))
@@ -158,13 +156,6 @@ class _Frame:
         """(B, K, M) cosines of prototypes with the moved points; 0 where one of them is zero."""
         lengths = _along(products, coefficients).clamp_min(0).sqrt()
         return self.inner(products) / (lengths * self.lengths).clamp_min_(1e-12)
-
-
-def _step(episodes: Episodes) -> Tensor:
-    """(B, 1, S + Q) coefficients of the support's mean less the queries'."""
-    valid = episodes.valid[:, None].to(episodes.dtype)
-    support, query = valid.tensor_split([episodes.support_size], dim=2)
-    return torch.cat([support / support.sum(2, keepdim=True), -query / query.sum(2, keepdim=True)], dim=2)
 
 
 def _along(products: Tensor, coefficients: Tensor) -> Tensor:

@@ -2,7 +2,7 @@
 Dhillon, Chaudhari, Ravichandran and Soatto 2020 ("A Baseline for Few-Shot Image Classification")."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from clustering.parameters import Above, AtLeast, validate
 from fsl.episodes import Episodes, Predictions
@@ -31,7 +31,7 @@ class EntropyMin:
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
 
-    transform: Transform = "L2N"
+    transform: Transform = "CL2N"
     temperature: Annotated[float, Above(0)] = 15.0
     weight: Annotated[float, AtLeast(0)] = 1.0
     learning_rate: Annotated[float, Above(0)] = 5e-5
@@ -39,6 +39,11 @@ class EntropyMin:
 
     def __post_init__(self) -> None:
         validate(self)
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> "EntropyMin":
+        """The settings of the head in the public code of the alpha-TIM benchmark, which moves the network as well."""
+        return cls(**{"transform": "L2N", **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss, which Adam need not lower in every step."""
@@ -50,4 +55,5 @@ class EntropyMin:
             conditional=self.weight,
             learning_rate=self.learning_rate,
             iterations=self.iterations,
+            moments="coordinates",
         )

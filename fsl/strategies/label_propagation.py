@@ -42,7 +42,7 @@ class LabelPropagation:
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = False
 
-    transform: Transform = "L2N"
+    transform: Transform = "CL2N"
     neighbours: Annotated[int, AtLeast(1)] = 19
     alpha: Annotated[float, AtLeast(0)] = 0.99
     width: Annotated[float, Above(0)] = 0.3

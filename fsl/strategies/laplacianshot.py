@@ -1,7 +1,7 @@
 """LaplacianShot (Ziko, Dolz, Granger and Ben Ayed 2020; chapter 4 of the thesis)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from torch import Tensor
 
@@ -40,6 +40,8 @@ class LaplacianShot:
         temperature: factor of the cosine in the rectification weights.
         normalisation: what a rectified prototype is divided by.
         support_labels: whether support points join their given or their predicted class in the rectification.
+        classified: the "shifted" queries, or the "original" ones, by prototypes that were rectified with the shifted
+            ones (public code of the alpha-TIM benchmark, Veilleux et al. 2021).
         step: "monotone" or "published", see `clustering.descent.descend`.
         max_iterations: steps at most.
         tolerance: relative change of the objective at which a task stops.
@@ -58,6 +60,7 @@ class LaplacianShot:
     temperature: Annotated[float, Above(0)] = 10.0
     normalisation: Normalisation = "weights"
     support_labels: SupportLabels = "given"
+    classified: Literal["shifted", "original"] = "shifted"
     step: Step = "monotone"
     max_iterations: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] = 1e-6
@@ -101,6 +104,8 @@ class LaplacianShot:
                 normalisation=self.normalisation,
                 support_labels=self.support_labels,
             )
+        if self.classified == "original" and self.shift:
+            points, prototypes = episodes.points, episodes.unshifted(prototypes)
         found = descend(
             self._cost(episodes, points, prototypes),
             [Laplacian(self._query_graph(episodes), self.weight)] if self.weight > 0 else [],

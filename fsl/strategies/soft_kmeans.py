@@ -21,9 +21,10 @@ class SoftKMeans:
         transform: per-feature transform; UN in the public code.
         scaling: None, or "min-max", which maps every channel so that the task's queries span 0 to 1 (public code).
         beta: factor of the squared distances; 20 to 50 did well on validation classes of mini-ImageNet (Conv-4,
-            Conv-6). None is 640 / D, as 1 is in the public code for its 640 channels.
+            Conv-6); 1 in the public code.
         rounds: at most; 20 in the public configurations.
-        tolerance: relative change of the objective at which a task stops; 0 goes on to rounding, as published.
+        tolerance: relative change of the objective at which a task stops; 0 goes on to rounding, None takes all rounds,
+            as published.
     """
 
     transductive: ClassVar[bool] = True
@@ -31,9 +32,9 @@ class SoftKMeans:
 
     transform: Transform = "CL2N"
     scaling: Scaling = None
-    beta: Annotated[float, Above(0)] | None = 50.0
+    beta: Annotated[float, Above(0)] = 50.0
     rounds: Annotated[int, AtLeast(1)] = 100
-    tolerance: Annotated[float, AtLeast(0)] = 1e-6
+    tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
 
     def __post_init__(self) -> None:
         validate(self)
@@ -41,7 +42,7 @@ class SoftKMeans:
     @classmethod
     def as_published(cls, **changes: Any) -> "SoftKMeans":
         """The settings of PADDLE's public code."""
-        published = {"transform": "UN", "scaling": "min-max", "beta": None, "rounds": 20, "tolerance": 0.0}
+        published = {"transform": "UN", "scaling": "min-max", "beta": 1.0, "rounds": 20, "tolerance": None}
         return cls(**{**published, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:

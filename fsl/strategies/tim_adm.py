@@ -1,7 +1,7 @@
 """TIM-ADM: transductive information maximisation in closed-form steps (Boudiaf et al. 2020, section 2.3)."""
 
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ class TIMADM:
     exact minimiser, so the loss need not fall in every step, and 150 steps are short of convergence (1-shot).
     The marginal term is largest where all classes have equally many queries: it assumes balance.
 
-    Where the features of a task lie close together, as those of unit length after a ReLU may, the prototypes move far
+    Where the features of a task lie close together, as those of L2N after a ReLU may, the prototypes move far
     from them until the steps are too long, the loss leaps up and a few classes take everything (of a Conv-4 on
     mini-ImageNet the accuracy fell from 47 to 31 %). So the loss is looked at every tenth step: where it rose since,
     the task goes back to where it was and takes half as long steps from then on. Elsewhere nothing is changed.
@@ -46,7 +46,7 @@ class TIMADM:
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = True
 
-    transform: Transform = "L2N"
+    transform: Transform = "CL2N"
     temperature: Annotated[float, Above(0)] = 15.0
     cross_entropy: Annotated[float, AtLeast(0)] = 0.1
     marginal: Annotated[float, AtLeast(0)] = 1.0
@@ -56,6 +56,11 @@ class TIMADM:
 
     def __post_init__(self) -> None:
         validate(self)
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> "TIMADM":
+        """The settings of the public code."""
+        return cls(**{"transform": "L2N", "step": "published", **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss wherever it was looked at. A step costs one

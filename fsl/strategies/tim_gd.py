@@ -1,11 +1,11 @@
 """TIM-GD: transductive information maximisation by gradient descent (Boudiaf et al. 2020)."""
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from clustering.parameters import Above, AtLeast, validate
 from fsl.episodes import Episodes, Predictions
-from fsl.information import maximise_information
+from fsl.information import Moments, maximise_information
 from fsl.transforms import Transform
 
 
@@ -29,21 +29,30 @@ class TIMGD:
         conditional: weight of the queries' mean entropy, which is minimised; 0.1 in the public code.
         learning_rate: Adam's step size; 1e-4 in the public code.
         iterations: Adam's steps; 1000 in the public scripts. 0 is SimpleShot.
+        moments: Adam has a second moment for each of the "prototypes", its mean over the coordinates, by inner products
+            alone, or for each of their "coordinates" (public code), which costs four to ten times as much. Of Conv-4
+            tasks of mini-ImageNet 91 to 97 % of the labels are the same, and the accuracies up to chance.
     """
 
     transductive: ClassVar[bool] = True
     assumes_balance: ClassVar[bool] = True
 
-    transform: Transform = "L2N"
+    transform: Transform = "CL2N"
     temperature: Annotated[float, Above(0)] = 15.0
     cross_entropy: Annotated[float, AtLeast(0)] = 0.1
     marginal: Annotated[float, AtLeast(0)] = 1.0
     conditional: Annotated[float, AtLeast(0)] = 0.1
     learning_rate: Annotated[float, Above(0)] = 1e-4
     iterations: Annotated[int, AtLeast(0)] = 1000
+    moments: Moments = "prototypes"
 
     def __post_init__(self) -> None:
         validate(self)
+
+    @classmethod
+    def as_published(cls, **changes: Any) -> "TIMGD":
+        """The settings of the public code."""
+        return cls(**{"transform": "L2N", "moments": "coordinates", **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss before each step."""
@@ -55,4 +64,5 @@ class TIMGD:
             conditional=self.conditional,
             learning_rate=self.learning_rate,
             iterations=self.iterations,
+            moments=self.moments,
         )

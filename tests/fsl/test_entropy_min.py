@@ -43,7 +43,7 @@ def test_the_loss_falls() -> None:
 def test_without_steps_it_is_simpleshot() -> None:
     episodes = draw(5)
     found = EntropyMin(iterations=0).predict(episodes).probabilities
-    torch.testing.assert_close(found, SimpleShot(transform="L2N", beta=7.5).predict(episodes).probabilities)
+    torch.testing.assert_close(found, SimpleShot(beta=7.5).predict(episodes).probabilities)
 
 
 def test_the_entropy_of_the_queries_falls() -> None:

@@ -34,7 +34,7 @@ def test_without_propagation_a_query_goes_by_the_support_means() -> None:
     """alpha = 0 reaches no query."""
     episodes = draw(2)
     found = LabelPropagation(alpha=0).predict(episodes)
-    torch.testing.assert_close(found.probabilities, SimpleShot(transform="L2N").predict(episodes).probabilities)
+    torch.testing.assert_close(found.probabilities, SimpleShot().predict(episodes).probabilities)
 
 
 def test_an_island_without_support_goes_by_the_support_means() -> None:
@@ -78,7 +78,7 @@ def test_many_points_agree_with_loops(seed: int, neighbours: int, alpha: float, 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fsl.episodes.LARGEST_GRAM", 0)
         found = strategy.predict(draw(seed))
-    for rows, task in zip(found.probabilities, as_arrays(draw(seed), "L2N"), strict=True):
+    for rows, task in zip(found.probabilities, as_arrays(draw(seed), "CL2N"), strict=True):
         expected = oracle.label_propagation(*task, 3, neighbours, alpha, width)
         torch.testing.assert_close(rows, torch.from_numpy(expected), atol=1e-5, rtol=0)
 

@@ -19,7 +19,7 @@ from tests.oracles.small_tasks import draw, turned
 def by_loops(episodes: Episodes, strategy: LaplacianShot, iterations: int) -> torch.Tensor:
     options = {
         name: getattr(strategy, name)
-        for name in ("weight", "neighbours", "graph", "include_self", "shift", "rectify", "temperature")
+        for name in ("weight", "neighbours", "graph", "include_self", "shift", "rectify", "temperature", "classified")
     }
     assert episodes.base_mean is not None
     mean = episodes.base_mean.numpy()
@@ -53,6 +53,7 @@ def by_loops(episodes: Episodes, strategy: LaplacianShot, iterations: int) -> to
     temperature=st.sampled_from([1.0, 10.0]),
     normalisation=st.sampled_from(["weights", "count", "unit"]),
     support_labels=st.sampled_from(["given", "predicted"]),
+    classified=st.sampled_from(["shifted", "original"]),
 )
 def test_every_option_agrees_with_loops(seed: int, **options: object) -> None:
     """Seven published updates from the start, without the stop by a small change."""

@@ -96,9 +96,6 @@ def test_beta_is_the_square_of_a_factor_of_the_features() -> None:
     for kind in (PADDLE, SoftKMeans):
         found, expected = (kind(transform="UN", beta=beta) for beta in (2.25, 1.0))
         torch.testing.assert_close(found.predict(episodes).probabilities, expected.predict(longer).probabilities)
-        copies = changed(episodes, lambda features: torch.cat([features] * 3, dim=-1))
-        published = kind.as_published()
-        torch.testing.assert_close(published.predict(copies).probabilities, published.predict(episodes).probabilities)
 
 
 def test_scaling_and_translation_of_channels_change_nothing() -> None:
@@ -144,16 +141,21 @@ def test_scaled_points_have_the_public_code_distances(
         torch.testing.assert_close(found[i, :, : len(expected[0])], torch.tensor(expected).double())
 
 
-def test_a_channel_of_mere_noise_is_not_made_as_wide_as_the_rest() -> None:
-    episodes = draw(8)
-    narrow = torch.tensor([1.0, 1e-4, 1.0, 1.0]).double()
-    episodes = dataclasses.replace(episodes, support=episodes.support * narrow, query=episodes.query * narrow)
-    points = min_max_points(episodes)
-    without = changed(episodes, lambda features: features[..., [0, 2, 3]])
-    means = episodes.class_means
-    torch.testing.assert_close(
-        squared_distances(points, means), squared_distances(min_max_points(without), means), atol=1e-2, rtol=0
-    )
+@pytest.mark.parametrize("rate", [0.05, 0.5])
+@pytest.mark.parametrize(("kind", "weight", "rounds"), [(PADDLE, 1.0, 100), (SoftKMeans, 0.0, 20)])
+def test_as_published_is_the_public_code_label_by_label(kind: Any, weight: float, rounds: int, rate: float) -> None:
+    """In float32 as there, of features after a ReLU with a channel that is nearly constant and one that is dead; tasks
+    whose objective has long stopped to change take all rounds, too."""
+    episodes = changed(draw(8, batch=4, queries=20, dim=12), lambda x: rate * x.float().relu())
+    narrow = torch.tensor([1.0] * 10 + [1e-4, 0.0])
+    episodes = changed(episodes, lambda x: x * narrow)
+    found = kind.as_published().predict(episodes)
+    assert found.iterations.tolist() == [rounds] * 4
+    for i, labels in enumerate(episodes.support_labels.tolist()):
+        scaled = oracle.min_max(episodes.support[i].tolist(), episodes.query[i].tolist())
+        expected, _ = oracle.paddle(scaled[0], labels, scaled[1], 3, weight, rounds)
+        torch.testing.assert_close(found.probabilities[i].double(), torch.tensor(expected).double(), atol=1e-4, rtol=0)
+        assert found.labels[i].tolist() == [max(range(3), key=row.__getitem__) for row in expected]
 
 
 @pytest.mark.parametrize(

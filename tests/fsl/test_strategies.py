@@ -104,7 +104,7 @@ def test_an_inductive_strategy_looks_at_one_query_at_a_time(strategy: Strategy) 
         assert not torch.equal(first, second)
 
 
-BY_CHANNELS = {"Baseline", "BaselinePlusPlus", "EntropyMin", "TIMGD", "AlphaTIM"}
+BY_CHANNELS = {"Baseline", "BaselinePlusPlus", "EntropyMin"}
 """No functions of inner products: Adam goes by the channels, random heads start in them. So does min-max scaling."""
 
 
@@ -113,7 +113,8 @@ def test_a_rotation_of_the_features_changes_no_prediction(strategy: Strategy) ->
     """Turned after the transform, for a power of the channels goes by the channels too."""
     episodes = draw(9, spread=2.0).transformed(strategy.transform)
     first, second = strategy.predict(episodes).probabilities, strategy.predict(turned(episodes)).probabilities
-    if type(strategy).__name__ not in BY_CHANNELS and getattr(strategy, "scaling", None) is None:
+    by_channels = getattr(strategy, "scaling", None) is not None or getattr(strategy, "moments", "") == "coordinates"
+    if type(strategy).__name__ not in BY_CHANNELS and not by_channels:
         assert same_predictions(first, second)
         torch.testing.assert_close(first, second, atol=2e-3, rtol=0)  # an iteration may stop a step earlier or later
     else:  # or the list would name too many
@@ -131,7 +132,8 @@ def test_separable_classes_are_told_apart(strategy: Strategy) -> None:
     support = centres.repeat_interleave(2, dim=1) + noise[:, :8]
     query = centres.gather(1, hidden[..., None].expand(-1, -1, dim)) + noise[:, 8:]
     found = strategy.predict(dataclasses.replace(episodes, support=support, query=query))
-    assert torch.equal(found.labels, hidden)
+    if getattr(strategy, "scaling", None) is None:  # min-max scaling makes twelve channels of noise as wide as the rest
+        assert torch.equal(found.labels, hidden)
 
 
 @every_strategy

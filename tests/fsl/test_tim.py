@@ -1,5 +1,6 @@
 """TIM-GD, alpha-TIM and TIM-ADM: loops, gradients by finite differences, limits."""
 
+import dataclasses
 import functools
 from typing import Any
 
@@ -10,14 +11,14 @@ from hypothesis import strategies as st
 
 from clustering.errors import InputError
 from fsl.episodes import Episodes
-from fsl.information import InformationLoss
+from fsl.information import InformationLoss, Prototypes
 from fsl.strategies.alpha_tim import AlphaTIM
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.tim_adm import TIMADM
 from fsl.strategies.tim_gd import TIMGD
 from tests.oracles import information_loops as oracle
 from tests.oracles import small_tasks
-from tests.oracles.small_tasks import turned
+from tests.oracles.small_tasks import changed, turned
 
 draw = functools.partial(small_tasks.draw, batch=2, queries=7, dim=4)
 
@@ -27,16 +28,16 @@ def tasks(episodes: Episodes) -> list[tuple[list[list[float]], list[int], list[l
     return [(support.tolist(), labels.tolist(), query.tolist()) for support, labels, query in parts]
 
 
-def loss_of(episodes: Episodes, **options: Any) -> InformationLoss:
+def loss_of(episodes: Episodes, **options: Any) -> Prototypes:
     even = torch.ones(len(episodes.support), 1, 1, dtype=torch.float64)
     size, queries = episodes.support_size, episodes.query_size
-    return InformationLoss(
-        episodes.features,
+    loss = InformationLoss(
         episodes.support_one_hot.mT.contiguous(),
         even.expand(-1, 1, size) / size,
         even.expand(-1, 1, queries) / queries,
         **options,
     )
+    return Prototypes(loss, episodes.features)
 
 
 @settings(deadline=None, max_examples=20)
@@ -76,7 +77,7 @@ def test_the_gradient_is_that_of_autograd_where_alpha_differs_by_task() -> None:
     a = torch.tensor([2.0, 7.0], dtype=torch.float64)
     entropy = lambda q, a: (1 - (q ** a[:, None]).sum(1)) / (a - 1)  # noqa: E731
     conditional = torch.stack([entropy(p[:, :, q], a) for q in range(7)]).mean(0)
-    cross = -(loss.targets * log_p[:, :, :6]).sum((1, 2)) / 6
+    cross = -(loss.loss.targets * log_p[:, :, :6]).sum((1, 2)) / 6
     (0.1 * cross - entropy(mean, a) + 0.1 * conditional).sum().backward()  # type: ignore[no-untyped-call]
     torch.testing.assert_close(loss.value_and_gradient(w.detach())[1], w.grad)
 
@@ -84,9 +85,9 @@ def test_the_gradient_is_that_of_autograd_where_alpha_differs_by_task() -> None:
 @pytest.mark.parametrize(
     ("strategy", "alpha"),
     [
-        (TIMGD(transform="UN", temperature=3.0, learning_rate=0.02, iterations=6), 1.0),
-        (AlphaTIM(transform="UN", temperature=3.0, learning_rate=0.02, iterations=6, alpha=2.0), 2.0),
-        (AlphaTIM(transform="UN", temperature=3.0, learning_rate=0.02, iterations=6), 5.0),
+        (TIMGD("UN", temperature=3.0, learning_rate=0.02, iterations=6, moments="coordinates"), 1.0),
+        (AlphaTIM("UN", 2.0, temperature=3.0, learning_rate=0.02, iterations=6, moments="coordinates"), 2.0),
+        (AlphaTIM("UN", temperature=3.0, learning_rate=0.02, iterations=6, moments="coordinates"), 5.0),
     ],
     ids=["TIM-GD", "alpha-TIM", "alpha by shots"],
 )
@@ -98,6 +99,36 @@ def test_adam_agrees_with_loops(strategy: TIMGD | AlphaTIM, alpha: float, seed: 
     for i, task in enumerate(tasks(episodes)):
         expected = oracle.tim_gd(*task, 3, weights, strategy.temperature, alpha, strategy.learning_rate, 6)
         torch.testing.assert_close(found.probabilities[i], torch.tensor(expected).double(), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("kind", [TIMGD, AlphaTIM])
+@settings(deadline=None, max_examples=10)
+@given(seed=st.integers(0, 100_000), way=st.integers(1, 4), shot=st.sampled_from([1, 5]), masked=st.booleans())
+def test_by_inner_products_it_is_adam_of_the_features(kind: Any, seed: int, way: int, shot: int, masked: bool) -> None:
+    """With one second moment a prototype; many points go by their features."""
+    episodes = draw(seed, way=way, shot=shot)
+    if masked:
+        keep = torch.ones(2, 7, dtype=torch.bool)
+        keep[1, 4:] = False
+        episodes = dataclasses.replace(episodes, query_mask=keep)
+    found = kind(iterations=60, learning_rate=0.005).predict(episodes)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fsl.episodes.LARGEST_GRAM", 1)
+        expected = kind(iterations=60, learning_rate=0.005).predict(dataclasses.replace(episodes))
+    torch.testing.assert_close(found.probabilities, expected.probabilities)
+    torch.testing.assert_close(found.trace, expected.trace)
+
+
+@pytest.mark.parametrize("kind", [TIMGD, AlphaTIM])
+@pytest.mark.parametrize("shot", [1, 5])
+def test_one_moment_a_prototype_labels_as_one_a_coordinate_does(kind: Any, shot: int) -> None:
+    """All steps, on tasks as hard as 1-shot ones of a small network: nearly all labels are those of the public code,
+    which are far from the nearest prototype's."""
+    episodes = changed(draw(0, batch=6, way=5, shot=shot, queries=75, dim=160, noise=2.0), lambda x: x.float().relu())
+    labels = [strategy.predict(episodes).labels for strategy in (kind(), kind(moments="coordinates"), SimpleShot())]
+    same = [float((labels[0] == other).double().mean()) for other in labels[1:]]
+    assert same[0] > 0.95
+    assert same[1] < same[0]
 
 
 @settings(deadline=None, max_examples=10)
@@ -130,7 +161,7 @@ def close_together(seed: int, batch: int, spread: float) -> tuple[Episodes, torc
 def test_a_guard_keeps_tim_adm_from_flying_off() -> None:
     """The published steps are too long for points that lie close together."""
     episodes, hidden = close_together(0, batch=20, spread=0.005)
-    guarded, published = (TIMADM(step=step).predict(episodes) for step in ("guarded", "published"))  # type: ignore[arg-type]
+    guarded, published = (TIMADM("L2N", step=step).predict(episodes) for step in ("guarded", "published"))  # type: ignore[arg-type]
     right = [float((found.labels == hidden).double().mean()) for found in (guarded, published)]
     largest = [
         float(torch.nn.functional.one_hot(found.labels).double().mean(1).max()) for found in (guarded, published)
@@ -144,7 +175,7 @@ def test_a_guard_keeps_tim_adm_from_flying_off() -> None:
 @given(seed=st.integers(0, 100_000), spread=st.sampled_from([0.01, 0.02, 0.1, 1.0]))
 def test_from_look_to_look_the_loss_of_tim_adm_never_rises(seed: int, spread: float) -> None:
     episodes, _ = close_together(seed, batch=3, spread=spread)
-    trace = TIMADM(iterations=95).predict(episodes).trace
+    trace = TIMADM("L2N", iterations=95).predict(episodes).trace
     assert trace is not None
     assert trace.shape == (11, 3)
     assert bool((trace[1:] <= trace[:-1] + 1e-4).all())
@@ -152,7 +183,7 @@ def test_from_look_to_look_the_loss_of_tim_adm_never_rises(seed: int, spread: fl
 
 def test_the_guard_changes_nothing_where_the_loss_falls() -> None:
     episodes = draw(4, batch=20, queries=20)
-    guarded, published = (TIMADM(step=step).predict(episodes) for step in ("guarded", "published"))  # type: ignore[arg-type]
+    guarded, published = (TIMADM("L2N", step=step).predict(episodes) for step in ("guarded", "published"))  # type: ignore[arg-type]
     assert guarded.trace is not None
     assert published.trace is None
     fell = (guarded.trace[1:] != guarded.trace[:-1]).all(0)  # at every look: nothing was taken back
@@ -195,7 +226,7 @@ def test_the_prototype_step_of_tim_adm_goes_down_the_loss_with_pseudo_labels_hel
 def test_without_iterations_it_is_simpleshot(kind: Any) -> None:
     episodes = draw(3, queries=30)
     found = kind(iterations=0).predict(episodes)
-    expected = SimpleShot(transform="L2N", beta=7.5).predict(episodes)
+    expected = SimpleShot(beta=7.5).predict(episodes)
     torch.testing.assert_close(found.probabilities, expected.probabilities)
     assert torch.equal(found.labels, expected.labels)
 
@@ -227,11 +258,15 @@ def test_the_loss_falls(strategy: TIMGD, seed: int) -> None:
 
 def test_blocks_of_tasks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     episodes = draw(7, batch=5)
-    together = AlphaTIM(iterations=20).predict(episodes)
-    monkeypatch.setattr("fsl.information._CACHED", 2 * 13 * 4)
-    found = AlphaTIM(iterations=20).predict(episodes)
-    torch.testing.assert_close(found.probabilities, together.probabilities)
-    torch.testing.assert_close(found.trace, together.trace)
+    for moments in ("prototypes", "coordinates"):
+        strategy = AlphaTIM(iterations=20, moments=moments)  # type: ignore[arg-type]
+        together = strategy.predict(episodes)
+        with monkeypatch.context() as patch:
+            patch.setattr("fsl.information._CACHED", 2 * 13 * 4)
+            patch.setattr("fsl.information._CACHED_PRODUCTS", 2 * 13 * 13)
+            found = strategy.predict(episodes)
+        torch.testing.assert_close(found.probabilities, together.probabilities)
+        torch.testing.assert_close(found.trace, together.trace)
 
 
 def test_tim_adm_is_no_function_of_the_axes() -> None:

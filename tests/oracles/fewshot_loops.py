@@ -44,9 +44,11 @@ def laplacianshot(
     temperature: float,
     normalisation: str,
     support_labels: str,
+    classified: str,
     iterations: int,
 ) -> Array:
     """Assignments (Q, K) after a fixed number of unguarded updates."""
+    original = query
     if shift:
         query = query + (support.mean(0) - query.mean(0))
     prototypes = [np.mean([s for s, y in zip(support, labels, strict=True) if y == k], axis=0) for k in range(way)]
@@ -69,6 +71,8 @@ def laplacianshot(
                 continue
             scale = {"weights": mass[k], "count": members[k], "unit": np.linalg.norm(sums[k])}[normalisation]
             prototypes[k] = sums[k] / scale
+    if classified == "original":
+        query = original
     n = len(query)
     cost = np.array([[((q - m) ** 2).sum() for m in prototypes] for q in query])
     W = np.zeros((n, n))
