@@ -23,14 +23,14 @@ class Scatter:
         points: labelled points first, then those that S assigns.
         labelled: (B, K, n) weights of the labelled points in the classes; n may be 0.
         valid: (B, 1, N) 1, and 0 in rows of S that are padding and weigh nothing; None where all are real.
-        weight: >= 0; multiplies the sum over points.
+        weight: >= 0; multiplies the sum over points; (B, 1, 1) where problems differ in it.
         prior: >= 0, mass of every class at the origin.
     """
 
     points: Points
     labelled: Tensor
     valid: Tensor | None = None
-    weight: float = 1.0
+    weight: float | Tensor = 1.0
     prior: float = 0.0
 
     def value_and_gradient(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
@@ -40,7 +40,7 @@ class Scatter:
         means /= mass.clamp_min(1e-12)
         products = self.points.inner(means)
         norms = torch.linalg.vecdot(products, means)[..., None]
-        value = (mass * norms).sum((1, 2)).mul_(-0.5 * self.weight).double()
+        value = (mass * norms * self.weight).sum((1, 2)).mul_(-0.5).double()
         gradient = torch.sub(0.5 * norms, products[:, :, self.labelled.shape[2] :]).mul_(self.weight)
         return value, (gradient if self.valid is None else gradient * self.valid).mT
 
@@ -49,4 +49,6 @@ class Scatter:
 
     def select(self, problems: Tensor) -> "Scatter":
         valid = None if self.valid is None else self.valid[problems]
-        return replace(self, points=self.points.select(problems), labelled=self.labelled[problems], valid=valid)
+        weight = self.weight[problems] if isinstance(self.weight, Tensor) else self.weight
+        labelled = self.labelled[problems]
+        return replace(self, points=self.points.select(problems), labelled=labelled, valid=valid, weight=weight)

@@ -113,6 +113,11 @@ class Episodes:
         """Q, padding included."""
         return self.query.shape[1]
 
+    @cached_property
+    def shots(self) -> Tensor:
+        """(B, 1, 1) support examples of a class, on average."""
+        return self.support_one_hot.sum((1, 2))[:, None, None] / self.way
+
     @property
     def dimension(self) -> int:
         """D, the number of features."""

@@ -22,7 +22,9 @@ class AlphaTIM:
     Attributes:
         transform: per-feature transform; L2N in the public code.
         alpha: order of both entropies; 1 is Shannon's. None goes by the shots of the task as the public configuration
-            does: 2 for one shot, 7 for five or more, else 5. Where shots differ by class, by the fewest.
+            does, whose transform is L2N: 2 for one shot, 7 for five or more, else 5; where shots differ by class, by
+            the fewest. With CL2N 7 is too much: on validation classes of mini-ImageNet, 5-shot, it got 54 (Conv-4) and
+            65 % (Conv-6), 2 got 69 and 68, SimpleShot 66 and 66.
         temperature: tau; 15 in the public code.
         cross_entropy: weight of the support's cross-entropy, a mean over the support; 1 in the public code.
         marginal: weight of the entropy of the mean query, which is maximised; 1 in the public code.
@@ -38,7 +40,7 @@ class AlphaTIM:
     assumes_balance: ClassVar[bool] = False
 
     transform: Transform = "CL2N"
-    alpha: Annotated[float, Above(0)] | None = None
+    alpha: Annotated[float, Above(0)] | None = 2.0
     temperature: Annotated[float, Above(0)] = 15.0
     cross_entropy: Annotated[float, AtLeast(0)] = 1.0
     marginal: Annotated[float, AtLeast(0)] = 1.0
@@ -53,7 +55,7 @@ class AlphaTIM:
     @classmethod
     def as_published(cls, **changes: Any) -> "AlphaTIM":
         """The settings of the public code."""
-        return cls(**{"transform": "L2N", "moments": "coordinates", **changes})
+        return cls(**{"transform": "L2N", "alpha": None, "moments": "coordinates", **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; the trace holds the loss before each step."""

@@ -20,8 +20,8 @@ class SoftKMeans:
     Attributes:
         transform: per-feature transform; UN in the public code.
         scaling: None, or "min-max", which maps every channel so that the task's queries span 0 to 1 (public code).
-        beta: factor of the squared distances; 20 to 50 did well on validation classes of mini-ImageNet (Conv-4,
-            Conv-6); 1 in the public code.
+        beta: factor of the squared distances; 1 in the public code. None is 50 times the square root of the shots, as
+            of PADDLE.
         rounds: at most; 20 in the public configurations.
         tolerance: relative change of the objective at which a task stops; 0 goes on to rounding, None takes all rounds,
             as published.
@@ -32,7 +32,7 @@ class SoftKMeans:
 
     transform: Transform = "CL2N"
     scaling: Scaling = None
-    beta: Annotated[float, Above(0)] = 50.0
+    beta: Annotated[float, Above(0)] | None = None
     rounds: Annotated[int, AtLeast(1)] = 100
     tolerance: Annotated[float, AtLeast(0)] | None = 1e-6
 

@@ -10,7 +10,9 @@ from hypothesis import strategies as st
 
 from clustering.errors import InputError
 from fsl.episodes import Episodes
+from fsl.strategies.bavardage import BAVARDAGE
 from fsl.strategies.laplacianshot import LaplacianShot
+from fsl.strategies.paddle import PADDLE
 from fsl.strategies.simpleshot import SimpleShot
 from tests.oracles import fewshot_loops as oracle
 from tests.oracles.small_tasks import draw, turned
@@ -70,7 +72,7 @@ def test_every_option_agrees_with_loops(seed: int, **options: object) -> None:
 @given(seed=st.integers(0, 100_000), weight=st.floats(0.1, 1.0))
 def test_the_default_ends_at_the_fixed_point_of_the_update(seed: int, weight: float) -> None:
     """With weight times largest degree at most 2 the map contracts, so that both steps end at one point."""
-    strategy = LaplacianShot(weight=weight, neighbours=2, graph="mutual", tolerance=1e-12)
+    strategy = LaplacianShot(weight=weight, neighbours=2, graph="mutual", rectify=True, tolerance=1e-12)
     episodes = draw(seed)
     expected = by_loops(episodes, strategy, 400)
     torch.testing.assert_close(strategy.predict(episodes).probabilities, expected, atol=2e-2, rtol=0)
@@ -110,6 +112,34 @@ def test_the_traced_objective_never_rises(seed: int, weight: float, rectify: boo
     assert trace is not None
     steps = trace[1:] - trace[:-1]
     assert bool((steps[~steps.isnan()] <= 1e-10).all())
+
+
+@pytest.mark.parametrize("shot", [1, 5, 9, 10, 30])
+def test_by_default_weight_and_rectification_go_by_the_shots(shot: int) -> None:
+    episodes = draw(3, shot=shot, queries=12)
+    weight = 0.8 / (1 + (shot / 16) ** 2)
+    for neighbours in (2, 4):
+        expected = LaplacianShot(weight=2 * weight / neighbours, neighbours=neighbours, rectify=shot < 10)
+        found = LaplacianShot(neighbours=neighbours).predict(episodes)
+        torch.testing.assert_close(found.probabilities, expected.predict(episodes).probabilities)
+
+
+def test_each_task_goes_by_its_own_shots() -> None:
+    """Of a batch with 3 and with 12 of a class; the other rows of the first are padding."""
+    episodes = draw(6, batch=2, shot=12, queries=12)
+    keep = torch.ones(2, 36, dtype=torch.bool)
+    keep[0] = torch.arange(36) % 12 < 3
+    both = dataclasses.replace(episodes, support_mask=keep)
+    for kind in (LaplacianShot, PADDLE, BAVARDAGE):
+        found = kind().predict(both).probabilities
+        for i in range(2):
+            one = dataclasses.replace(
+                episodes,
+                support=episodes.support[i : i + 1, keep[i]],
+                support_labels=episodes.support_labels[i : i + 1, keep[i]],
+                query=episodes.query[i : i + 1],
+            )
+            torch.testing.assert_close(found[i : i + 1], kind().predict(one).probabilities, atol=1e-6, rtol=0)
 
 
 def test_the_shift_is_idempotent_and_levels_the_means() -> None:

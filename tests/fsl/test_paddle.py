@@ -90,6 +90,13 @@ def test_the_default_stops_near_the_end_of_all_rounds() -> None:
         assert float((strategy.predict(episodes).labels == whole.labels).double().mean()) > 0.99
 
 
+def test_beta_goes_by_the_shots() -> None:
+    episodes = draw(2, shot=4)
+    for kind in (PADDLE, SoftKMeans):
+        found, expected = kind().predict(episodes).probabilities, kind(beta=100.0).predict(episodes).probabilities
+        torch.testing.assert_close(found, expected)
+
+
 def test_beta_is_the_square_of_a_factor_of_the_features() -> None:
     episodes = draw(7)
     longer = changed(episodes, lambda features: 1.5 * features)

@@ -87,7 +87,7 @@ def test_the_gradient_is_that_of_autograd_where_alpha_differs_by_task() -> None:
     [
         (TIMGD("UN", temperature=3.0, learning_rate=0.02, iterations=6, moments="coordinates"), 1.0),
         (AlphaTIM("UN", 2.0, temperature=3.0, learning_rate=0.02, iterations=6, moments="coordinates"), 2.0),
-        (AlphaTIM("UN", temperature=3.0, learning_rate=0.02, iterations=6, moments="coordinates"), 5.0),
+        (AlphaTIM("UN", None, temperature=3.0, learning_rate=0.02, iterations=6, moments="coordinates"), 5.0),
     ],
     ids=["TIM-GD", "alpha-TIM", "alpha by shots"],
 )
@@ -242,7 +242,7 @@ def test_alpha_one_is_shannon() -> None:
 @pytest.mark.parametrize(("shot", "alpha"), [(1, 2.0), (3, 5.0), (5, 7.0), (6, 7.0)])
 def test_alpha_goes_by_the_shots(shot: int, alpha: float) -> None:
     episodes = draw(6, shot=shot)
-    found, expected = AlphaTIM(iterations=40).predict(episodes), AlphaTIM(alpha=alpha, iterations=40).predict(episodes)
+    found, expected = (AlphaTIM(alpha=given, iterations=40).predict(episodes) for given in (None, alpha))
     torch.testing.assert_close(found.probabilities, expected.probabilities)
 
 

@@ -127,7 +127,7 @@ def test_the_record_keeps_it_and_features_are_reused(classify, tracker):
     run = tracker.get(first["run"])
     assert run.info.status == "FINISHED"
     assert run.data.metrics["accuracy"] == 1
-    assert run.data.params["strategy.weight"] == "0.7"
+    assert run.data.params["strategy.neighbours"] == "2"
     kept = tracker.read(first["run"], "predictions.csv", lambda path: path.read_text())
     assert kept.startswith("picture,class,confidence,p(blue),p(red)\n")
     code, seen = classify(*GIVEN, "--json")

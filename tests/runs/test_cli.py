@@ -92,7 +92,7 @@ def test_help_lists_keys_defaults_options_and_fields(capsys):
         "10,000",
         "laplacianshot_as_published",
         "omniglot",
-        "strategy.weight=0.7",
+        "strategy.weight=null",
         "--dry-run",
     ):
         assert word in text
@@ -133,7 +133,7 @@ def test_json_is_for_scripts(evaluated, capsys):
     shown = capsys.readouterr()
     (row,) = json.loads(shown.out)
     assert row["accuracy"] == 0.5
-    assert row["config"]["strategy.weight"] == 0.7
+    assert row["config"]["strategy.weight"] is None
     assert row["run"] == "run0"
     assert not shown.err
     assert evaluated[0][1]

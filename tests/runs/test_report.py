@@ -117,7 +117,7 @@ def test_only_what_a_strategy_declares_and_traces(report):
     assert "all queries of a task together (transductive)" in laplacian.text
     assert "polyline" not in simple.text
     assert "polyline" in laplacian.text
-    assert "weight: 0.7  # lambda" in laplacian.text
+    assert "weight: null  # lambda" in laplacian.text
     assert "equally many queries of every class" in pages["methods/pt_map.html"].text
     assert "non-negative features" in pages["methods/pt_map.html"].text
 

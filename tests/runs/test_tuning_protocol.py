@@ -151,7 +151,7 @@ def test_a_grid_is_a_set_of_numbers_in_rising_order(values):
         ("laplacianshot:\n- {grid: {wieght: [0.1, 1]}}", "'weight'"),
         ("laplacianshot:\n- {grid: {weight: [0.1]}}", "two values"),
         ("laplacianshot:\n- {grid: {weight: 0.1}}", "list of values"),
-        ("laplacianshot:\n- {grid: {weight: [low, high]}}", "'low'"),
+        ("laplacianshot:\n- {grid: {temperature: [low, high]}}", "'low'"),
         ("laplacianshot:\n- {grid: {neighbours: [1.5, 2]}}", "neighbours"),
         ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, at: {neighbors: 3}}", "did you mean 'neighbours'"),
         ("laplacianshot:\n- {grid: {weight: [0.1, 1]}, at: [neighbours]}", "at"),
