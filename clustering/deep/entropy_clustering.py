@@ -27,8 +27,10 @@ class EntropyClustering(LinearSoftmax):
     ----------
     n_clusters : K.
     fairness_weight : lambda >= 0. At the paper's 100 the labels have the prior's sizes nearly exactly, in every batch.
-    margin_weight : gamma >= 0, of the squared norm of v without bias, for points whose mean squared length about their
-        centre is 1. At 0 there is no minimum.
+    margin_weight : gamma >= 0, of the squared norm of v without bias. Points are first divided by the root of their
+        mean squared distance from their mean, so that gamma does the same whatever the scale of X; the weight of a v in
+        units of X is gamma times that mean squared distance. At 0 there is no minimum; large weights join clusters that
+        are small and far apart.
     prior : expected sizes of the clusters in proportion, (K,) above 0; "balanced" says that all are alike, which should
         be known, not hoped for: where it is wrong clusters are cut and joined until it is right.
     solver : of the pseudo-labels, see `clustering.deep.objectives.Entropy`.
@@ -47,7 +49,7 @@ class EntropyClustering(LinearSoftmax):
         n_clusters: Annotated[int, AtLeast(1)] = 8,
         *,
         fairness_weight: Annotated[float, AtLeast(0)] = 100.0,
-        margin_weight: Annotated[float, AtLeast(0)] = 1e-3,
+        margin_weight: Annotated[float, AtLeast(0)] = 3e-4,
         prior: str | ArrayLike = "balanced",
         solver: Solver = "em",
         pseudo_labels: Relabel = "batch",

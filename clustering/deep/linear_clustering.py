@@ -36,7 +36,8 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     cluster_sizes_ : (K,) int, points of each cluster. n_empty_ : clusters without points.
     prior_ : (K,) the prior, summing to one.
     objective_ : margin_weight ||v||^2 + mean entropy + KL(mean p || prior), of eq. 14 of Zhang and Boykov, whatever the
-        softmax was trained by. start_objectives_ : (n_init,).
+        softmax was trained by; v is that of the points divided by their root mean squared distance from their mean.
+    start_objectives_ : (n_init,).
     n_iter_ : steps. seconds_ : `clustering.timing.Seconds`. n_features_in_, feature_names_in_ : of scikit-learn.
     """
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.stats import entropy
 from sklearn.cluster import KMeans
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
@@ -55,6 +56,18 @@ def test_shift_and_scale_change_nothing() -> None:
     assert np.array_equal(one.labels_, other.labels_)
     np.testing.assert_allclose(one.coef_, 100 * other.coef_, rtol=1e-5, atol=1e-8)
     assert one.objective_ == pytest.approx(other.objective_)
+
+
+def test_the_margin_weight_is_of_points_at_a_mean_squared_distance_of_one_whatever_their_scale() -> None:
+    X, _ = blobs()
+    settings = {"n_clusters": 3, "n_init": 1, "max_iter": 40, "random_state": 1, "margin_weight": 0.01}
+    for scale in (1e-3, 1.0, 1e3):
+        found = EntropyClustering(**settings).fit(scale * X)
+        p = found.predict_proba(scale * X)
+        mean = p.mean(axis=0)
+        own = 0.01 * ((scale * (X - X.mean(axis=0))) ** 2).sum(axis=1).mean() * (found.coef_**2).sum()
+        expected = own + entropy(p, axis=1).mean() + entropy(mean, np.full(3, 1 / 3))
+        assert found.objective_ == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.slow
