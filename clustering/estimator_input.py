@@ -1,5 +1,6 @@
 """What every estimator asks of its data: rows on a device, and clusters that are known of some of them."""
 
+import datetime
 import warnings
 from typing import Any, Literal, overload
 
@@ -12,10 +13,13 @@ from torch import Tensor
 
 from clustering.alternation import Clamp
 from clustering.errors import InputError
+from clustering.lengths import ABOVE_TINY, unit_rows
 from clustering.sparse_rows import SparseTable
 
 Device = Literal["cpu", "cuda", "auto"]
 """Where to compute; "auto" is cuda where there is one."""
+
+_DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
 
 @overload
@@ -51,10 +55,11 @@ def checked_rows(
         accept_sparse: scipy sparse ones stay so; else they are refused.
 
     Raises:
-        InputError: in a fit fewer rows than clusters; values that are not finite, or whose squares are not, or vanish;
-            a device that is not there.
+        InputError: in a fit fewer rows than clusters; dates or times; values that are not finite, or whose squares are
+            not, or vanish; a device that is not there.
     """
     name = type(estimator).__name__
+    check_no_dates(X)
     kinds = [np.float32, np.float64]
     values = validate_data(
         estimator,
@@ -84,12 +89,6 @@ def checked_rows(
     return unit_rows(rows) if normalize == "l2" else rows
 
 
-def unit_rows(rows: Tensor) -> Tensor:
-    """Rows (N, D) divided by their length, zero rows as they are."""
-    found: Tensor = rows / rows.norm(dim=1, keepdim=True).clamp_min(torch.finfo(rows.dtype).tiny)
-    return found
-
-
 def first_not_finite(values: Any) -> int:
     """The first row of values (N, D), dense or scipy sparse, with NaN or infinity; -1 where there is none."""
     bad = np.flatnonzero(~np.isfinite(np.asarray(values.sum(axis=1, dtype=np.float64)).ravel()))
@@ -104,9 +103,36 @@ def check_values(bad_row: int, largest: float, dtype: Any) -> None:
         raise InputError(f"Input X has values whose squares exceed {np.dtype(dtype)}; rescale its columns")
 
 
+def check_no_dates(X: Any, name: str = "Input X") -> None:
+    """Raise InputError where an array, a list, or a column of a frame holds dates or times: as numbers they would count
+    days or nanoseconds, whichever they are stored in."""
+    if hasattr(X, "dtypes") and hasattr(X, "iloc"):  # a frame
+        columns = [(f"{name}, column {column!r},", X.iloc[:, i]) for i, column in enumerate(X.columns)]
+    else:
+        columns = [(name, X)]
+    for where, values in columns:
+        kind = getattr(values, "dtype", None)
+        if getattr(kind, "kind", "") in ("m", "M"):
+            what = f"dates or times ({kind})"
+        elif any(isinstance(value, _DATES) for value in _objects(values)):
+            what = "dates or times"
+        else:
+            continue
+        raise InputError(f"{where} holds {what}, which are no features; turn them into numbers, or leave them out")
+
+
+def _objects(values: Any) -> Any:
+    """Those of an array of objects, or of a list's first row."""
+    if hasattr(values, "dtype"):
+        return np.asarray(values).flat if getattr(values.dtype, "kind", "") == "O" else ()
+    if not isinstance(values, (list, tuple)) or not len(values):
+        return ()
+    return values[0] if isinstance(values[0], (list, tuple, np.ndarray)) else values[:1]
+
+
 def check_not_vanishing(largest: float, dtype: Any) -> None:
     """Raise InputError where not all values are 0, but all of their squares would be; `largest` is of all rows."""
-    if 0 < largest < np.sqrt(np.finfo(dtype).tiny) * 1e3:
+    if 0 < largest < np.sqrt(np.finfo(dtype).tiny) * ABOVE_TINY:
         raise InputError(f"Input X has no values whose squares {np.dtype(dtype)} tells from 0; rescale its columns")
 
 

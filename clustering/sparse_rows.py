@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag
 
 from clustering.centres import Rows
+from clustering.lengths import vanishing
 
 
 @dataclass(frozen=True)
@@ -95,8 +96,17 @@ class SparseTable:
 
     def normalised(self) -> "SparseTable":
         """Rows divided by their length; zero rows stay."""
-        lengths = self.squared_norms.sqrt().clamp_min(torch.finfo(self.dtype).tiny)
-        return replace(self, numbers=self.numbers / torch.repeat_interleave(lengths, self.pointers.diff()))
+        tiny = torch.finfo(self.dtype).tiny
+        counts = self.pointers.diff()
+        # The squares of a row may vanish where its numbers do not.
+        largest = torch.segment_reduce(self.numbers.abs(), "max", lengths=counts, initial=0.0)
+        short = (largest > 0) & (largest < vanishing(self.dtype))
+        table = self
+        if short.any():
+            factors = torch.where(short, largest, 1.0)
+            table = replace(self, numbers=self.numbers / torch.repeat_interleave(factors, counts))
+        lengths = table.squared_norms.sqrt().clamp_min(tiny)
+        return replace(table, numbers=table.numbers / torch.repeat_interleave(lengths, counts))
 
     def new_empty(self, *size: int) -> Tensor:
         return self.numbers.new_empty(*size)

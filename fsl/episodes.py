@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from clustering.errors import InputError
+from clustering.lengths import vanishing
 from clustering.points import Features, Gram, Points
 from fsl.transforms import Transform, transform_features
 
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 
 LARGEST_GRAM = 1024
 """Points per task up to which the matrix of inner products is used instead of the features."""
+
+
+def check_base_mean(mean: Tensor) -> None:
+    """Raise InputError of a base mean (D,) with values that are not finite, or whose squares would not be."""
+    if not bool(mean.isfinite().all()):
+        raise InputError("base_mean is NaN or infinite")
+    if float(mean.abs().max()) > torch.finfo(mean.dtype).max ** 0.5 / 4e4:
+        raise InputError(f"base_mean has values whose squares exceed {mean.dtype}; give the mean of the raw features")
 
 
 class Predictions(NamedTuple):
@@ -200,8 +209,16 @@ class Episodes:
                 raise InputError(
                     f"{name} features of task {task}, row {row}, are NaN or infinite, or too large to be squared"
                 )
-        if self.base_mean is not None and not bool(self.base_mean.isfinite().all()):
-            raise InputError("base_mean is NaN or infinite")
+        parts = [part.abs().flatten(1).amax(dim=1) for part in (self.support, self.query) if part.numel()]
+        sizes = torch.stack(parts).amax(dim=0) if parts else self.support.new_zeros(1)
+        faint = (sizes > 0) & (sizes < vanishing(self.dtype))
+        if faint.any():
+            raise InputError(
+                f"features of task {int(faint.nonzero()[0])} have no values whose squares {self.dtype} tells from 0; "
+                "rescale them"
+            )
+        if self.base_mean is not None:
+            check_base_mean(self.base_mean)
 
     def _check_shapes(self) -> None:
         for name, tensor in vars(self).items():

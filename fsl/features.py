@@ -125,8 +125,8 @@ def _check(bank: FeatureBank, what: str) -> None:
         raise InputError(f"{what}: labels run from {low} to {high}, but there are {len(names)} class names")
     if mean is not None and (mean.dtype != torch.float32 or mean.shape != features.shape[1:]):
         raise InputError(f"{what}: base_mean must be float32 of shape ({features.shape[1]},), not {_describe(mean)}")
-    if mean is not None and not mean.isfinite().all():
-        raise InputError(f"{what}: NaN or infinite values in base_mean")
+    if mean is not None and not mean.square().sum().isfinite():
+        raise InputError(f"{what}: NaN or infinite values in base_mean, or too large to be squared")
     for start in range(0, len(features), _ROWS):
         finite = features[start : start + _ROWS].square().sum(dim=1).isfinite()
         if not finite.all():

@@ -19,10 +19,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from clustering.errors import InputError
+from clustering.estimator_input import check_no_dates, check_not_vanishing, check_values
 from clustering.one_core import one_core
 from clustering.tensor_files import read_tensors, write_tensors
 from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, check_whole, described
-from fsl.episodes import LARGEST_GRAM, Episodes, Strategy
+from fsl.episodes import LARGEST_GRAM, Episodes, Strategy, check_base_mean
 from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures
@@ -116,6 +117,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if len(self.classes_) < 2:
             raise InputError(f"only one class, '{self.classes_[0]}'; there must be at least two to tell apart")
         self.strategy_, self.support_, self.refined_by_ = strategy, _writable(X), 0
+        check_not_vanishing(_largest(X), X.dtype)
         encoder = self._loaded()
         self.encoder_fingerprint_ = None if encoder is None else encoder.fingerprint
         self.base_mean_ = self._base_mean()
@@ -282,6 +284,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             X = unlabelled_pictures(Path(X))
         if isinstance(X, (Mapping, Set, Iterator)) and not issparse(X):  # scikit-learn refuses these, in its words
             raise InputError(f"pictures must be a folder or a list, and features an array, not {type(X).__name__}")
+        check_no_dates(X)
         if _are_pictures(X):
             X = self.encoder().encode(X).features
         return X.detach().cpu().numpy() if isinstance(X, Tensor) else X
@@ -290,12 +293,14 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if self.base_mean is None:
             means = self._class_means(torch.from_numpy(self.support_), self.support_labels_)
             return np.asarray(means.mean(axis=0))
+        check_no_dates(self.base_mean, "base_mean")
         try:
             given = np.asarray(self.base_mean, dtype=self.support_.dtype)
         except (TypeError, ValueError):
             given = np.empty(0)
         if given.shape != self.support_.shape[1:] or not np.isfinite(given).all():
             raise InputError(f"base_mean must be {self.support_.shape[1]} finite numbers, as the features")
+        check_base_mean(torch.from_numpy(given))
         return given
 
     def _class_means(self, points: Tensor, labels: NDArray[np.integer]) -> NDArray[np.floating]:
@@ -340,8 +345,13 @@ def _are_pictures(X: Any) -> bool:
     return isinstance(first, (str, os.PathLike)) or hasattr(first, "convert") or np.ndim(first) > 1
 
 
+def _largest(X: NDArray[np.floating]) -> float:
+    return float(np.abs(X).max())
+
+
 def _writable(X: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Rows that torch takes without a warning."""
+    """Rows that torch takes without a warning, and that can be squared."""
+    check_values(-1, _largest(X), X.dtype)
     return X if X.flags.writeable else X.copy()
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from clustering.array_files import array_names, read_arrays
 from clustering.errors import InputError
+from clustering.estimator_input import check_no_dates, check_not_vanishing
 from clustering.fingerprint import fingerprint
 from fsl.benchmarks.benchmark import Split
 from fsl.features import FeatureBank
@@ -62,11 +63,19 @@ def import_features(path: Path, split: Split = "novel") -> FeatureBank:
         found = _of_arrays(*_arrays(path, split), split) if path.suffix == ".npz" else _of_pickle(read_pickle(path))
         labels, names = _numbered(found)
         mean = found.base_mean
+        check_no_dates(found.features, "its array of features")
+        check_no_dates(mean, "base_mean")
+        numbers = np.asarray(found.features)
+        if numbers.size and numbers.dtype.kind == "f":
+            check_not_vanishing(float(np.abs(numbers).max()), np.float32)
+        with np.errstate(over="ignore"):  # what is too large for 32 bits is refused as infinite
+            features = np.ascontiguousarray(found.features, np.float32)
+            mean = None if mean is None else np.array(mean, np.float32)
         return FeatureBank(
-            torch.from_numpy(np.ascontiguousarray(found.features, np.float32)),
+            torch.from_numpy(features),
             torch.from_numpy(labels),
             names,
-            None if mean is None else torch.from_numpy(np.array(mean, np.float32)),
+            None if mean is None else torch.from_numpy(mean),
             {"imported": path.name, "content": fingerprint(path.read_bytes()), "form": found.form, "split": split},
         )
     except InputError as error:

@@ -13,9 +13,9 @@ more like Gaussians.
 from typing import Literal
 
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from clustering.errors import InputError
+from clustering.lengths import unit_rows
 
 Transform = Literal["UN", "L2N", "CL2N", "PT"]
 
@@ -50,4 +50,4 @@ def transform_features(features: Tensor, transform: Transform, base_mean: Tensor
                 "take them from after the last ReLU, not centred or normalised by mean, or choose transform=L2N or CL2N"
             )
         features = (features + _SMALL).sqrt_()
-    return normalize(features, dim=-1, eps=1e-12)
+    return unit_rows(features)

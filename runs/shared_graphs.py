@@ -9,7 +9,7 @@ from scipy import sparse
 from sklearn.preprocessing import normalize as unit_sparse_rows
 from sklearn.utils.validation import has_fit_parameter
 
-from clustering.estimator_input import unit_rows
+from clustering.lengths import unit_rows
 from clustering.neighbours import NeighbourGraph, neighbours
 from fsl.machine import resolve_device
 from fsl.progress import Progress

@@ -11,7 +11,8 @@ from torch import Tensor
 from clustering.blocks.cluster import Cluster, Kept
 from clustering.centres import Rows
 from clustering.errors import InputError
-from clustering.estimator_input import check_not_vanishing, check_values, first_not_finite, unit_rows
+from clustering.estimator_input import check_no_dates, check_not_vanishing, check_values, first_not_finite
+from clustering.lengths import unit_rows
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -50,6 +51,7 @@ class BlockRows:
             raise InputError(f"Expected 2D array, got {X.ndim}D array instead; reshape it to (points, features)")
         if X.shape[1] == 0:
             raise InputError("0 feature(s) while a minimum of 1 is required.")
+        check_no_dates(X)
         if not (np.issubdtype(X.dtype, np.number) or X.dtype == bool) or np.issubdtype(X.dtype, np.complexfloating):
             raise InputError(f"X must be of real numbers, not {X.dtype}")
         X = X.rechunk({1: -1})

@@ -20,6 +20,7 @@ from clustering.deep.fair_pseudo_labels import (
 )
 from clustering.deep.training import checked_prior
 from clustering.errors import InputError
+from clustering.estimator_input import check_no_dates
 from clustering.parameters import Above, AtLeast, validate_signature
 from clustering.timing import Seconds, Stopwatch
 
@@ -73,6 +74,7 @@ class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 near within its steps.
         """
         validate_signature(self)
+        check_no_dates(X)
         scores = torch.from_numpy(validate_data(self, X, dtype=np.float64, ensure_min_samples=2))
         if scores.shape[1] != self.n_clusters:
             raise InputError(

@@ -1,0 +1,80 @@
+"""Dates, and numbers whose squares vanish: refused by name, or labelled rightly, by every estimator."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+
+from clustering.errors import InputError
+from clustering.estimator_input import check_no_dates
+from clustering.lengths import unit_rows
+from clustering.methods import METHODS
+from clustering.sparse_rows import SparseTable
+from fairness.methods import METHODS as FAIR
+
+DAYS = np.datetime64("2020-01-01") + np.arange(60).reshape(20, 3).astype("timedelta64[D]")
+ONE_COLUMN = pd.DataFrame({"a": np.arange(20.0), "when": pd.date_range("2020", periods=20, tz="UTC")})
+OBJECTS = DAYS.astype(object)
+
+
+def made(kind: Any) -> Any:
+    few = {name: 2 for name in ("n_init", "max_iter") if name in kind().get_params()}
+    return kind(n_clusters=2, **few)
+
+
+@pytest.mark.parametrize("name", list(METHODS.table))
+def test_dates_are_refused(name: str) -> None:
+    for X, words in (
+        (DAYS, "datetime64"),
+        (pd.DataFrame(OBJECTS), "column 0"),
+        (DAYS - DAYS[0], "timedelta64"),
+        (ONE_COLUMN, "'when'"),
+        (OBJECTS, "dates"),
+    ):
+        with pytest.raises(InputError, match=words):
+            made(METHODS.load(name)).fit(X)
+
+
+@pytest.mark.parametrize("name", list(FAIR.table))
+def test_dates_are_refused_by_fair_methods(name: str) -> None:
+    with pytest.raises(InputError, match="datetime64"):
+        made(FAIR.load(name)).fit(DAYS, sensitive_features=np.arange(20) % 2)
+
+
+def test_dates_in_lists_are_refused_and_numbers_are_not() -> None:
+    with pytest.raises(InputError, match="dates"):
+        check_no_dates(OBJECTS.tolist())
+    with pytest.raises(InputError, match="base_mean"):
+        check_no_dates(DAYS[0], "base_mean")
+    for X in ([[1.0, 2.0]], [], np.ones((2, 2)), None, sparse.eye_array(3), pd.DataFrame({"a": [1]}), torch.ones(2, 2)):
+        check_no_dates(X)
+
+
+def blobs() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    generator = np.random.default_rng(0)
+    truth = np.repeat([0, 1], 15)
+    return generator.normal(size=(30, 2)) + 8 * truth[:, None], truth
+
+
+@pytest.mark.parametrize("name", ["kmeans", "kmodes", "ncut", "kernel_kmeans", "lk", "slk", "entropy"])
+def test_a_column_without_squares_changes_nothing_and_nothing_else_is_refused(name: str) -> None:
+    X, truth = blobs()
+    for faint in (1e-320, 1e-200):
+        labels = made(METHODS.load(name)).set_params(random_state=0, max_iter=20).fit(np.c_[X, faint * X[:, 0]]).labels_
+        assert len(set(zip(labels, truth, strict=True))) == 2
+    with pytest.raises(InputError, match="no values whose squares"):
+        made(METHODS.load(name)).fit(1e-320 * X)
+
+
+def test_rows_without_squares_have_length_one_after_normalising() -> None:
+    rows = np.array([[3e-320, 4e-320, 0.0], [0.0, 0.0, 0.0], [3.0, 4.0, 0.0], [1e-200, 0.0, 1.0]])
+    expected = np.array([[0.6, 0.8, 0.0], [0.0, 0.0, 0.0], [0.6, 0.8, 0.0], [1e-200, 0.0, 1.0]])
+    np.testing.assert_allclose(unit_rows(torch.from_numpy(rows)).numpy(), expected, rtol=1e-3)
+    table = SparseTable.of_scipy(sparse.csr_array(rows), "cpu").normalised()
+    np.testing.assert_allclose(table.scipy().toarray(), expected, rtol=1e-3)
+    thirty_two = unit_rows(torch.tensor([[3e-42, 4e-42], [3.0, 4.0]]))
+    np.testing.assert_allclose(thirty_two.numpy(), [[0.6, 0.8]] * 2, rtol=1e-3)
