@@ -1,6 +1,5 @@
 """Sensitive attributes that are numbers, in bins."""
 
-import numbers
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -33,6 +32,29 @@ def binned(name: str, values: NDArray[np.float64], bins: Any) -> tuple[NDArray[n
     return np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2), edges
 
 
+def check_bins(bins: Any, name: str | None = None) -> None:
+    """Check bins that may not be used, of an attribute of this name or of all.
+
+    Raises:
+        InputError: bins that are none.
+    """
+    if isinstance(bins, Mapping):
+        for each, own in bins.items():
+            check_bins(own, str(each))
+        return
+    if bins is None or (isinstance(bins, (int, np.integer)) and not isinstance(bins, bool) and bins >= 2):
+        return
+    if isinstance(bins, Sequence | np.ndarray) and not isinstance(bins, str):
+        try:
+            edges = np.asarray(bins, dtype=np.float64)
+        except (TypeError, ValueError):
+            edges = np.empty(0)
+        if edges.ndim == 1 and len(edges) >= 2 and np.all(np.diff(edges) > 0):
+            return
+    of = "" if name is None else f" of {name!r}"
+    raise InputError(f"numeric_bins{of} must be 2 or more, or two or more rising edges, not {bins!r}")
+
+
 def _edges(name: str, values: NDArray[np.float64], bins: Any) -> NDArray[np.float64]:
     if isinstance(bins, np.ndarray):  # found before, of other points
         return bins
@@ -40,9 +62,8 @@ def _edges(name: str, values: NDArray[np.float64], bins: Any) -> NDArray[np.floa
     if isinstance(bins, (int, np.integer)) and bins >= 2:
         edges = np.unique(np.quantile(known, np.linspace(0, 1, int(bins) + 1)))
     else:
-        edges = np.asarray([] if isinstance(bins, (numbers.Number, str)) else bins, dtype=np.float64)
-        if edges.ndim != 1 or len(edges) < 2 or not np.all(np.diff(edges) > 0):
-            raise InputError(f"numeric_bins of {name!r} must be 2 or more, or two or more rising edges, not {bins!r}")
+        check_bins(bins, name)
+        edges = np.asarray(bins, dtype=np.float64)
         outside = (known < edges[0]) | (known > edges[-1])
         if outside.any():
             raise InputError(

@@ -18,7 +18,6 @@ from torch import Tensor
 
 from clustering.centres import Rows
 from clustering.cores import shared_if_large
-from clustering.descent import Status, descend
 from clustering.errors import InputError
 from clustering.estimator_input import Device
 from clustering.metrics import graph_objectives
@@ -31,13 +30,14 @@ from clustering.starts import best_start, cluster_sizes
 from clustering.streams import stream
 from clustering.timing import Seconds, Stopwatch
 from fairness.fair_spectrum import embedded_labels, fair_embedding, linked_points
-from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y
+from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y, warn_if_one_group
 from fairness.flow_rounding import rounded_assignments
 from fairness.groups import Groups, Missing
 from fairness.metrics import soft_fairness_error
+from fairness.ncut_descent import lowered
 from fairness.reporting import keep_fairness, warn_if_parted
 from fairness.terms import GroupProportions, NormalizedCut
-from fairness.trade_off import path_weights
+from fairness.trade_off import GRID, path_weights
 from fairness.variational import rungs
 from fairness.weight_search import Ended, Found, Goal
 
@@ -45,9 +45,6 @@ _AUTOMATIC = 10.0
 """Default weight: the cut is 0..K whatever the points, and the error is summed over as many clusters."""
 
 _LOWEST_RUNG = 0.01
-
-_HIGHEST = 1e4
-"""Largest weight that a search for one tries."""
 
 _ON_A_RUNG = 150
 """Steps on a rung that only leads further."""
@@ -60,10 +57,11 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         E(S) = K - sum_k S_k' W S_k / d' S_k + weight sum_k KL(U || P_k),     W the symmetric kNN graph, d its degrees,
 
-    by the one optimiser, `clustering.descent.descend`: both terms are linearised at S, and a proximal guard sees to it
-    that E never rises, whatever W and the weight are. All starts are one batch over one graph. It begins at labels, at
-    weight 0, and comes to the weight in rungs. There is no `predict`: the method says nothing of points outside the
-    graph. Memory: the graph and about a dozen N x K arrays for each start.
+    by the one optimiser, `clustering.descent.descend`, and moves out of corners (`fairness.ncut_descent`): both terms
+    are linearised at S, and a proximal guard sees to it that E never rises, whatever W and the weight are. All starts
+    are one batch over one graph. It begins at labels, at weight 0, and comes to the weight in rungs. There is no
+    `predict`: the method says nothing of points outside the graph. Memory: the graph and about a dozen N x K arrays for
+    each start.
 
     A graph in more parts than clusters has cuts of 0 without number, of which the fair ones cost nothing more.
 
@@ -163,6 +161,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         warn_if_groups_are_y(y, sensitive_features)
         watch = Stopwatch()
         values, groups = fit_input(self, X, sensitive_features)
+        if y is None:
+            warn_if_one_group(self, [self.fairness_weight], groups, sensitive_features)
         goal = Goal.of(self, groups)
         problem = self._problem(values, groups, graph)
         if goal is None:
@@ -198,7 +198,9 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             InputError: as of `fit`; weights that are none.
         """
         watch, asked = Stopwatch(), path_weights(weights)
-        problem = self._problem(*fit_input(self, X, sensitive_features), graph)
+        values, groups = fit_input(self, X, sensitive_features)
+        warn_if_one_group(self, asked, groups, sensitive_features)
+        problem = self._problem(values, groups, graph)
         ends = self._ends(problem, asked, done)
         seconds = problem.seconds(watch.lap(), len(asked))
         models = [clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in asked]
@@ -223,23 +225,22 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             asked = [0.0 for _ in asked]
         ends: dict[float, _End] = {}
         rising = sorted(set(asked))
-        for end in self._descents(problem, rising):
-            ends[end.weight] = end
+        for best, *_ in self._descents(problem, rising):
+            ends[best.weight] = best
             if done is not None:
                 done(len(ends), len(rising))
         return [ends[weight] for weight in asked]
 
     def _searched(self, problem: "_Problem", goal: Goal) -> Found["_End"]:
-        """Where the best start ended at the least weight that reaches the goal."""
+        """Of all starts and weights the end of the lowest cut that reaches the goal."""
 
-        def follow(weights: Iterable[float]) -> Iterator[Ended["_End"]]:
-            steps = 0
-            for end in self._descents(problem, weights):
-                steps += end.steps
-                cut = graph_objectives(end.labels, problem.affinities).normalised_cut
-                yield Ended(end.weight, end.labels, cut, end._replace(steps=steps))
+        def run(weights: Iterable[float], returning: bool) -> Iterator[list[Ended["_End"]]]:
+            for ends in self._descents(problem, weights, returning):
+                cuts = [graph_objectives(end.labels, problem.affinities).normalised_cut for end in ends]
+                yield [Ended(end.weight, end.labels, cut, end) for end, cut in zip(ends, cuts, strict=True)]
 
-        return goal.search(follow, problem.groups, self.n_clusters, first=_LOWEST_RUNG, last=_HIGHEST)
+        weights = [0.0] if problem.groups.trivial else GRID
+        return goal.search([run], problem.groups, self.n_clusters, weights)
 
     def _spectral_labels(self, problem: "_Problem") -> Tensor:
         """(T, N) labels of the start of fair spectral clustering: none where unwanted, or the graph has no such."""
@@ -265,9 +266,12 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"init must be spectral, k-means++ or {len(rows.values)} labels 0..{self.n_clusters - 1}")
         return torch.from_numpy(given.astype(np.int64)).to(rows.values.device)[None]
 
-    def _descents(self, problem: "_Problem", weights: Iterable[float]) -> Iterator["_End"]:
-        """Where the best start ended at each of the weights, which are asked for one by one; 0 can only be the first.
-        Those above the one before are reached in rungs."""
+    def _descents(
+        self, problem: "_Problem", weights: Iterable[float], returning: bool = False
+    ) -> Iterator[list["_End"]]:
+        """Where the starts ended at each of the weights, the best one first; they are asked for one by one, and 0 can
+        only be the first. Those above the one before are reached in rungs; a lower one, if that is said, begins where
+        the last that a larger one followed had ended."""
         values, groups, labels, W = problem.values, problem.groups, problem.labels, problem.graph
         cut = NormalizedCut(SharedGraph(W), W.degrees)
         cells = torch.from_numpy(groups.cells).to(values.device)
@@ -275,40 +279,42 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         target = torch.from_numpy(groups.target).to(values)
         attributes = [np.flatnonzero(groups.attribute_of == t).tolist() for t in range(len(groups.attributes))]
         S = self._smoothed(labels, values)
-        cost, reached, steps = torch.zeros_like(S), 0.0, 0
+        reached, steps = 0.0, 0
+        kept = S, reached
         for weight in weights:
+            if returning and weight < reached:
+                S, reached = kept
+            kept = S, reached
             if weight > 0 and reached == 0:  # nobody who asks for weight 0 alone waits for eigenvectors
                 S = torch.cat([S, self._smoothed(self._spectral_labels(problem), values)])
-                cost = torch.zeros_like(S)
             for rung in [*rungs(max(reached, _LOWEST_RUNG), weight, self.rungs), weight]:
                 fair = [GroupProportions(indicators[:, j], target[j], rung, self.pseudo_count) for j in attributes]
-                found = descend(
-                    cost,
+                found = lowered(
                     [cut, *fair] if rung > 0 else [cut],
-                    start=S,
-                    temperature=0.0,
+                    S,
                     max_iterations=self.max_iter if rung == weight else min(_ON_A_RUNG, self.max_iter),
                     tolerance=self.tol,
                     gap_tolerance=self.gap_tol,
-                    trace=rung == weight,
                 )
-                S, steps = found.assignments, steps + int(found.iterations.max())
-            assert found.trace is not None
+                S, steps = found.assignments, steps + found.steps
             sizes = cluster_sizes(S.mT.max(dim=1).indices, self.n_clusters)
             best = best_start(found.objective, sizes, S.dtype)
-            trace = found.trace[:, best]
-            counts = S.new_zeros(len(groups.membership), self.n_clusters, dtype=torch.float64)
-            counts.index_add_(0, cells, S[best].double())
-            yield _End(
-                weight,
-                self._labels(S[best], groups),
-                float(found.objective[best]),
-                soft_fairness_error(counts.cpu().numpy(), groups),
-                float(found.gap[best]),
-                int(found.status[best]) != Status.MAX_ITERATIONS,
-                trace[~torch.isnan(trace)].cpu().numpy(),
-                steps,
-            )
+            ends = []
+            for start in sorted(range(len(S)), key=lambda start: start != best):
+                counts = S.new_zeros(len(groups.membership), self.n_clusters, dtype=torch.float64)
+                counts.index_add_(0, cells, S[start].double())
+                end = _End(
+                    weight,
+                    self._labels(S[start], groups),
+                    float(found.objective[start]),
+                    soft_fairness_error(counts.cpu().numpy(), groups),
+                    float(found.gap[start]),
+                    bool(found.converged[start]),
+                    np.array(found.history[start]),
+                    steps,
+                )
+                ends.append(end)
+            yield ends
             reached, steps = weight, 0
             if weight == 0:  # certain assignments would leave their cluster slowly
                 S = self._smoothed(S.mT.max(dim=1).indices, values)
@@ -370,7 +376,7 @@ class _Problem:
 
 
 class _End(NamedTuple):
-    """Where the best start ended at one weight."""
+    """Where a start ended at one weight."""
 
     weight: float
     labels: NDArray[np.int64]

@@ -1,8 +1,11 @@
 """What every method of fair clustering is given: rows, and groups that can be in its clusters."""
 
+import warnings
+from collections.abc import Iterable
 from typing import Any, Literal
 
 from numpy.typing import ArrayLike
+from sklearn.utils import check_random_state
 from torch import Tensor
 
 from clustering.estimator_input import Device, checked_rows, warn_of_y
@@ -32,6 +35,7 @@ def fit_input(estimator: Any, X: ArrayLike, sensitive_features: Any, **how: Any)
         InputError: names the parameter or what is wrong with the data.
     """
     validate_signature(estimator)
+    check_random_state(getattr(estimator, "random_state", None))
     device: Device = getattr(estimator, "device", "cpu")
     values = checked_rows(estimator, X, reset=True, normalize=estimator.normalize, device=device)
     return values, fit_groups(estimator, len(values), sensitive_features, **how)
@@ -49,3 +53,21 @@ def fit_groups(estimator: Any, points: int, sensitive_features: Any, **how: Any)
 def warn_if_groups_are_y(y: Any, sensitive_features: Any) -> None:
     """Warn where a fit is given a y and no groups: it would be of one group, and perfectly fair whatever it finds."""
     warn_of_y(y, sensitive_features, "if these are groups, give fit(X, sensitive_features=...)")
+
+
+def warn_if_one_group(estimator: Any, weights: Iterable[Any], groups: Groups, sensitive_features: Any) -> None:
+    """Warn where fairness is asked for, by one of some values of `fairness_weight`, and there is one group alone: the
+    result is that of the unfair method, and perfectly fair whatever it is."""
+    asked = [weight for weight in weights if weight != 0]
+    if groups.trivial and asked:
+        lacking = "no sensitive_features are given"
+        if sensitive_features is not None:
+            lacking = f"sensitive_features has one group alone, {groups.labels()[0]!r}"
+            if len(groups.attributes) > 1:
+                lacking = "every attribute of sensitive_features has one group alone"
+        remedy = "give fit(X, sensitive_features=...)" if sensitive_features is None else "give two groups or more"
+        warnings.warn(
+            f"{type(estimator).__name__}: {lacking}, so that every clustering counts as fair and fairness_weight="
+            f"{asked[0]!r} changes nothing; {remedy}, or set fairness_weight=0",
+            stacklevel=4,
+        )

@@ -11,7 +11,7 @@ import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
 from clustering.errors import InputError
-from fairness.bins import Bins, bin_names, binned
+from fairness.bins import Bins, bin_names, binned, check_bins
 
 Missing = Literal["error", "own_group"]
 """Points without a value: refused, or a group of their own."""
@@ -124,9 +124,10 @@ def groups_of(
         InputError: values that are missing or not N, an attribute with more than 100 groups, a target that is none:
             shares that are not positive or do not sum to one, groups that it lacks or that do not occur.
     """
+    check_bins(numeric_bins)
     columns = _columns(sensitive_features, points)
     coded = [_coded(name, values, _as_lists(numeric_bins), missing) for name, values in columns.items()]
-    _check_bins(numeric_bins, columns)
+    _check_named(numeric_bins, columns)
     attributes: tuple[str, ...] = tuple(columns)
     crossed: tuple[str, ...] = ()
     edges = {name: edge for name, (_, _, edge) in zip(columns, coded, strict=True) if edge is not None}
@@ -264,7 +265,7 @@ def _as_lists(bins: Any) -> Any:
     return bins.tolist() if isinstance(bins, np.ndarray) else bins
 
 
-def _check_bins(bins: Bins, columns: Mapping[str, Any]) -> None:
+def _check_named(bins: Bins, columns: Mapping[str, Any]) -> None:
     if isinstance(bins, Mapping) and (unknown := [name for name in bins if name not in columns]):
         raise InputError(f"numeric_bins names {unknown[0]!r}, which sensitive_features lacks; it has {list(columns)}")
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fairness.groups import Groups
+from fairness.metrics import FLOOR
 
 
 class Reading(NamedTuple):
@@ -59,6 +60,19 @@ class Penalty:
     def weighing(self, weight: float) -> "Penalty":
         """The same with another weight."""
         return replace(self, weight=weight)
+
+    def of_labels(self, counts: Tensor) -> float:
+        """The term without pseudo-counts, as the fairness error of labels counts it, at counts (C, K) of the cells in
+        the clusters; of clusters with points."""
+        mu, sizes = self.target[:, None], counts.sum(dim=0)
+        shares = (self.membership.T @ counts / sizes.clamp_min(1)).clamp_min(FLOOR)
+        errors = (mu * (mu.log() - shares.log())).sum(dim=0)
+        return self.weight * float(errors[sizes > 0].sum())
+
+    def lacking(self, counts: Tensor) -> Tensor:
+        """(K,) whether a cluster has no point, or none of some group, at counts (C, K) of labels."""
+        found: Tensor = (self.membership.T @ counts == 0).any(dim=0)
+        return found
 
     def at(self, counts: Tensor) -> Reading:
         """The term at counts (C, K) of the cells in the clusters."""

@@ -28,6 +28,9 @@ _BLOCK = 1 << 17
 
 _BLOCK_ON_GPU = 1 << 24
 
+_DISTANCES = 1 << 21
+"""Of points to candidates at a time: 16 MiB."""
+
 FLOOR = 1e-12
 """Of an assignment whenever costs change: without it, log s falls without end and nothing comes back."""
 
@@ -187,6 +190,54 @@ class Points:
     def farthest(self, cost: Cost, count: int) -> Tensor:
         """(count, D) points that pay most for the cluster of least cost, most first."""
         return self.rows[self.lowest(cost).topk(count).indices]
+
+    def rows_at(self, indices: Tensor) -> Tensor:
+        """(n, D) the points that came as these (n,)."""
+        return self.rows[self.order.argsort()[indices.to(self.order.device)]]
+
+    def nearest(self, labels: Tensor, middles: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Of each cluster of labels (N,) the points nearest to a middle (K, D), nearest first: (K, c) where they came,
+        -1 where it has fewer, and (K, c, D) rows."""
+        own, K = labels[self.order], self.clusters
+        members = [(own == k).nonzero()[:, 0] for k in range(K)]
+        count = min(count, max(len(some) for some in members))
+        indices = torch.full((K, count), -1, device=own.device)
+        rows = self.rows.new_zeros(K, count, self.rows.shape[1])
+        for k, some in enumerate(members):
+            away = (self.rows[some] - middles[k].to(self.rows)).square().sum(dim=1)
+            best = some[away.topk(min(count, len(some)), largest=False).indices]
+            indices[k, : len(best)], rows[k, : len(best)] = self.order[best], self.rows[best]
+        return indices, rows
+
+    def distances(self, labels: Tensor, tried: Tensor) -> Tensor:
+        """(K, c) sums of the distances of a cluster's points, of labels (N,), to points (K, c, D), float64."""
+        own, found = labels[self.order], tried.new_zeros(tried.shape[:2], dtype=torch.float64)
+        at_once = max(1, _DISTANCES // max(1, tried.shape[1]))
+        for k in range(len(tried)):
+            for some in torch.split(self.rows[own == k], at_once):
+                found[k] += torch.cdist(some.double(), tried[k].double()).sum(dim=0)
+        return found
+
+    def exchanged(self, cost: Cost, prices: Tensor, tried: Cost, count: int) -> Tensor:
+        """(n, K) what points pay at prices (C, K) for the cluster of least cost and price, where one of the n `count`
+        prototypes of the cost `tried` stands in for that of a cluster."""
+        found = torch.zeros(count, self.clusters, dtype=torch.float64, device=self.rows.device)
+        step = max(1, _DISTANCES // (self.clusters * count))
+        for block in self.blocks:
+            paid = prices[block.cell].to(self.rows)[:, None]
+            for first in range(block.at.start, block.at.stop, step):
+                rows, norms = (of[first : min(first + step, block.at.stop)] for of in (self.rows, self.norms))
+                now, other = (rows.new_empty(many, len(rows)) for many in (self.clusters, count))
+                for which, into in ((cost, now), (tried, other)):
+                    left_out = which.into(into, rows, norms)
+                    if left_out is not None:
+                        into.add_(left_out)
+                least = now.add_(paid).topk(min(2, self.clusters), dim=0, largest=False)
+                second = least.values[1] if self.clusters > 1 else torch.full_like(least.values[0], torch.inf)
+                mine = torch.arange(self.clusters, device=rows.device)[:, None] == least.indices[0]
+                without = torch.where(mine, second, least.values[0])  # (K, n)
+                found += torch.minimum(other[:, None] + paid, without).sum(dim=2)
+        return found
 
     def lowest(self, cost: Cost) -> Tensor:
         """(N,) least cost of each of the rows."""

@@ -20,7 +20,8 @@ from clustering.numbering import order_of
 from clustering.parameters import Above, AtLeast, Within
 from clustering.seeding import TooFewDistinct, first_seeds
 from clustering.timing import Seconds, Stopwatch
-from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y
+from fairness.climb import Course, Stage
+from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y, warn_if_one_group
 from fairness.flow_rounding import rounded_assignments
 from fairness.groups import Groups, Missing
 from fairness.metrics import soft_fairness_error
@@ -29,17 +30,13 @@ from fairness.penalty import Penalty
 from fairness.points import Points
 from fairness.prototypes import RULES, Rule
 from fairness.reporting import keep_fairness, warn_if_parted
-from fairness.starts import LOWEST_RUNG, Starts, sample
+from fairness.starts import Starts, sample
 from fairness.store import Store
-from fairness.trade_off import path_weights
-from fairness.variational import Course, Progress, Stage
+from fairness.trade_off import GRID, path_weights
 from fairness.weight_search import Ended, Found, Goal
 
 _AUTOMATIC = 10.0
 """Default weight, in units of the costs about one prototype, per cluster: data end near their target there."""
-
-_HIGHEST = 1e4
-"""Largest weight that a search for one tries, in the same units."""
 
 
 class _Problem(NamedTuple):
@@ -135,6 +132,8 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         warn_if_groups_are_y(y, sensitive_features)
         watch = Stopwatch()
         problem = self._begun(X, sensitive_features)
+        if y is None:
+            warn_if_one_group(self, [self.fairness_weight], problem.groups, sensitive_features)
         goal = Goal.of(self, problem.groups)
         if goal is None:
             stage = self._stages(problem, [self.fairness_weight])[0]
@@ -169,6 +168,7 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         watch, asked = Stopwatch(), path_weights(weights)
         problem = self._begun(X, sensitive_features)
+        warn_if_one_group(self, asked, problem.groups, sensitive_features)
         if weights is None:
             asked = [problem.starts.unit * weight for weight in asked]
         stages, share = self._stages(problem, asked, done), 1 / len(asked)
@@ -258,22 +258,18 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return [best[weight] for weight in asked]
 
     def _searched(self, problem: _Problem, goal: Goal) -> Found[Stage]:
-        """Where the best start ended at the least weight that reaches the goal."""
+        """Of all starts and weights the cheapest end that reaches the goal."""
         assert problem.values is not None
         rows, starts = problem.values.cpu().numpy(), problem.starts
 
-        def ends(seed: Tensor, weights: Iterable[float]) -> Iterator[Ended[Stage]]:
-            history: tuple[Progress, ...] = ()
-            for stage in starts.along(seed, weights):
+        def run(seed: Tensor, weights: Iterable[float], returning: bool) -> Iterator[list[Ended[Stage]]]:
+            for stage in starts.along(seed, weights, returning):
                 whole = self._rounded(starts.points, stage)
-                labels, history = whole.labels.cpu().numpy(), history + whole.history
-                objective = objective_of(self.kind, rows, labels)
-                yield Ended(stage.weight, labels, objective, whole._replace(history=history))
+                labels = whole.labels.cpu().numpy()
+                yield [Ended(stage.weight, labels, objective_of(self.kind, rows, labels), whole)]
 
-        first, last = starts.unit * LOWEST_RUNG, starts.unit * _HIGHEST
-        return goal.nearest(
-            goal.search(partial(ends, seed), problem.groups, self._K, first=first, last=last) for seed in starts.seeds
-        )
+        weights = [0.0] if problem.groups.trivial else [starts.unit * weight for weight in GRID]
+        return goal.search([partial(run, seed) for seed in starts.seeds], problem.groups, self._K, weights)
 
     def _seeds(self, values: Tensor) -> Tensor:
         """(T, K, D) first prototypes."""

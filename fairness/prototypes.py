@@ -10,6 +10,9 @@ from torch import Tensor
 from fairness.objectives import Kind
 from fairness.store import Cost, Logs, Moments, Store
 
+_PAIRS = 1 << 23
+"""Distances of points to candidates that are computed at an update of medoids, where that many are enough."""
+
 _EMPTY = 1e-8
 """Of the mean size: a cluster with less soft mass keeps its prototype."""
 
@@ -19,9 +22,20 @@ class Rule(Protocol):
 
     Attributes:
         reads_assignments: whether from S0 itself, not from its moments alone.
+        are_points: whether prototypes are among the points.
     """
 
     reads_assignments: ClassVar[bool]
+    are_points: ClassVar[bool]
+
+    @property
+    def ending(self) -> "Rule":
+        """The rule of the result, to which this one leads."""
+        ...
+
+    def begin(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+        """(K, D) prototypes of S0, where those of before (K, D) are of a rule that leads to this one."""
+        ...
 
     def cost(self, prototypes: Tensor) -> Cost:
         """What points pay for prototypes (K, D)."""
@@ -69,9 +83,17 @@ class Means:
     """c_k = X' S_k / n_k, which minimise the sum of squared distances."""
 
     reads_assignments: ClassVar[bool] = False
+    are_points: ClassVar[bool] = False
+
+    @property
+    def ending(self) -> Rule:
+        return self
 
     def cost(self, prototypes: Tensor) -> Cost:
         return SquaredDistances(prototypes)
+
+    def begin(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+        return self.update(points, logs, prototypes, moments)
 
     def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
         mass = moments.counts.sum(dim=0)[:, None]
@@ -97,12 +119,20 @@ class GeometricMedians:
     """
 
     reads_assignments: ClassVar[bool] = True
+    are_points: ClassVar[bool] = False
 
     steps: int = 10
     tolerance: float = 1e-6
 
+    @property
+    def ending(self) -> Rule:
+        return Medoids()
+
     def cost(self, prototypes: Tensor) -> Cost:
         return Distances(prototypes)
+
+    def begin(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+        return self.update(points, logs, prototypes, moments)
 
     def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
         mass = moments.counts.sum(dim=0)
@@ -126,8 +156,65 @@ class GeometricMedians:
         return points.lengths
 
 
+@dataclass(frozen=True)
+class Medoids:
+    """c_k the point of the cluster with the least sum of distances, looked for among those nearest to the geometric
+    median; that of before where none is better. A sum weighs points by S0.
+
+    Attributes:
+        least: points that are tried in each cluster, more where points are few.
+    """
+
+    reads_assignments: ClassVar[bool] = True
+    are_points: ClassVar[bool] = True
+
+    least: int = 64
+
+    @property
+    def ending(self) -> Rule:
+        return self
+
+    def cost(self, prototypes: Tensor) -> Cost:
+        return Distances(prototypes)
+
+    def begin(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+        labels, count = points.labels(logs), max(self.least, _PAIRS // points.count)
+        medians = _ROUGHLY.update(points, logs, prototypes, moments)
+        indices, rows = points.nearest(labels, medians, count)
+        sums = points.distances(labels, rows).masked_fill(indices < 0, torch.inf)
+        found = rows[torch.arange(len(rows)), sums.argmin(dim=1)].to(prototypes)
+        return torch.where((indices[:, :1] < 0), prototypes, found)
+
+    def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
+        found = self.begin(points, logs, prototypes, moments)
+        paid = [points.sums(logs, Paid(self.cost(tried)))[0] for tried in (prototypes, found)]
+        return torch.where((paid[1] < paid[0])[:, None], found, prototypes)
+
+    def spread(self, points: Store) -> float:
+        return 2 * math.sqrt(points.largest)
+
+    def scatter(self, points: Store) -> float:
+        return points.lengths
+
+
 RULES: dict[Kind, Rule] = {"kmeans": Means(), "kmedian": GeometricMedians()}
 """By the objective that they lower."""
+
+
+_ROUGHLY = GeometricMedians(tolerance=1e-4)
+"""Points near these are tried as medoids."""
+
+
+@dataclass(frozen=True)
+class Paid:
+    """What points pay."""
+
+    cost: Cost
+
+    def __call__(self, rows: Tensor, norms: Tensor, s: Tensor, room: Tensor) -> tuple[Tensor]:
+        """Sums of s a (K,)."""
+        left_out = self.cost.into(room, rows, norms)
+        return (torch.linalg.vecdot(s, room if left_out is None else room.add_(left_out)),)
 
 
 def weiszfeld(points: Store, logs: Logs, medians: Tensor) -> tuple[Tensor, Tensor]:

@@ -6,23 +6,24 @@ and prices, until it ends by the same rule. Weights count per point: on a sample
 prices of the groups stay what they are.
 """
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
 
 from clustering.starts import rounding
 from clustering.streams import stream
+from fairness.climb import Course, Stage
 from fairness.penalty import Penalty
 from fairness.prototypes import Rule
 from fairness.store import Store
-from fairness.variational import Course, Stage, follow, go_on
+from fairness.variational import follow, go_on
 
 _SAMPLE, _MEMBERS = 100_000, 256
 """Points of a sample, and for each cluster at least. Fewer than twice as many are not worth one."""
@@ -72,15 +73,17 @@ class Starts:
     course: Course
     unit: float
 
-    def along(self, seed: Tensor, weights: Iterable[float]) -> Iterator[Stage]:
-        """Where one start leads, at each of the weights, which are asked for one by one; by way of the sample."""
-        for stage in self._followed(seed, weights):
+    def along(self, seed: Tensor, weights: Iterable[float], returning: bool) -> Iterator[Stage]:
+        """Where one start leads, at each of the weights, which are asked for one by one; by way of the sample. A lower
+        weight than the last may follow, if that is said."""
+        for stage in self._followed(seed, weights, returning):
             yield stage if self.some is None else self._with_all(stage)
 
     def best(
         self, weights: Sequence[float], keep: Callable[[Stage], Stage], done: Callable[[int, int], None] | None = None
     ) -> list[Stage]:
-        """Of all starts the stage of lowest E at each weight.
+        """Of all starts the stage of fewest empty clusters, and of those the one whose labels have the lowest E, for
+        each weight.
 
         Args:
             weights: >= 0, rising.
@@ -91,8 +94,7 @@ class Starts:
         counted = count(1)
         for seed in self.seeds:
             for weight, stage in zip(weights, self._followed(seed, weights), strict=True):
-                lowest = best[weight].objective if weight in best else math.inf
-                if stage.objective < lowest - rounding(self.seeds.dtype) * abs(stage.objective):
+                if weight not in best or _better(stage, best[weight], self.seeds.dtype):
                     best[weight] = keep(stage) if self.some is None else stage._replace(logs=[])
                 if done is not None:
                     done(next(counted), len(self.seeds) * len(weights))
@@ -104,7 +106,7 @@ class Starts:
     def _share(self) -> float:
         return 1.0 if self.some is None else self.some.count / self.points.count
 
-    def _followed(self, seed: Tensor, weights: Iterable[float]) -> Iterator[Stage]:
+    def _followed(self, seed: Tensor, weights: Iterable[float], returning: bool = False) -> Iterator[Stage]:
         """Stages of the sample, where there is one; their weights are those that were asked for."""
         points, share = self.some or self.points, self._share
         asked: list[float] = []
@@ -115,8 +117,15 @@ class Starts:
                 yield share * weight
 
         first = share * self.unit * LOWEST_RUNG
-        for stage in follow(points, self.rule, self.penalty, seed, scaled(), self.course, first):
+        for stage in follow(points, self.rule, self.penalty, seed, scaled(), self.course, first, returning):
             yield stage._replace(weight=asked[-1])
 
     def _with_all(self, begun: Stage) -> Stage:
         return go_on(self.points, self.rule, self.penalty, begun, begun.weight, self.course)
+
+
+def _better(one: Stage, other: Stage, dtype: torch.dtype) -> bool:
+    """Whether one stage has fewer empty clusters than another, or as many and labels of lower E."""
+    if one.empty != other.empty:
+        return one.empty < other.empty
+    return one.of_labels < other.of_labels - rounding(dtype) * abs(other.of_labels)

@@ -100,6 +100,24 @@ class Store(Protocol):
         """(count, D) points that pay most for the cluster of least cost, most first."""
         ...
 
+    def rows_at(self, indices: Tensor) -> Tensor:
+        """(n, D) the points that came as these (n,)."""
+        ...
+
+    def nearest(self, labels: Labels, middles: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Of each cluster the points nearest to a middle (K, D): (K, c) where they came, -1 where it has fewer, and
+        (K, c, D) rows."""
+        ...
+
+    def distances(self, labels: Labels, tried: Tensor) -> Tensor:
+        """(K, c) sums of the distances of a cluster's points to points (K, c, D)."""
+        ...
+
+    def exchanged(self, cost: Cost, prices: Tensor, tried: Cost, count: int) -> Tensor:
+        """(n, K) what points pay at prices (C, K), where one of n = `count` other prototypes stands in for that of a
+        cluster."""
+        ...
+
     def sums(self, logs: Logs, of: Sums) -> tuple[Tensor, ...]:
         """Sums over all points, float64, of what `of` gives of those of a block."""
         ...

@@ -1,27 +1,28 @@
-"""The least fairness weight whose labels are as fair as asked for, each weight begun where another ended."""
+"""The fairness weight whose labels have the lowest objective of all that are as fair as asked for."""
 
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
 from clustering.errors import InputError
-from clustering.starts import first_lowest
+from clustering.starts import rounding
 from fairness.groups import Groups
 from fairness.metrics import Fairness, cluster_balances
 
 End = TypeVar("End")
 
-_STEP = 4.0
-"""Ratio of the weights on the way up."""
+_NEAR = 1.02
+"""Ratio of a weight that reaches the goal to one that does not, at which a search between them ends."""
 
-_NEAR = 1.1
-"""Ratio of a weight that reaches the goal to one that does not, at which the search ends."""
+_BEYOND = 10.0
+"""Last weight that is tried where none of a path reaches the goal, in units of its largest."""
 
 _ROUNDING = 1e-12
 """Of a goal: what misses it by no more reaches it."""
@@ -45,7 +46,7 @@ class Trial(NamedTuple):
 
 
 class Ended(NamedTuple, Generic[End]):
-    """Where one weight led: labels (N,), their objective, and whatever else is to be kept of it."""
+    """Where one start ended at one weight: labels (N,), their objective, and whatever else is to be kept of it."""
 
     weight: float
     labels: NDArray[np.int64]
@@ -57,8 +58,8 @@ class Found(NamedTuple, Generic[End]):
     """Where a search ended.
 
     Attributes:
-        end: what was kept of the weight that is chosen, with its fairness and trial.
-        path: all trials, by weight; of several searches those of each.
+        end: what was kept of the trial that is chosen, with its fairness and trial.
+        path: all trials, by weight.
     """
 
     end: End
@@ -117,50 +118,29 @@ class Goal:
         balance = -math.inf if self.min_balance is None else self.min_balance - found.balance_min
         return max(error, balance)
 
-    def search(
-        self,
-        follow: Callable[[Iterable[float]], Iterator[Ended[End]]],
-        groups: Groups,
-        clusters: int,
-        *,
-        first: float,
-        last: float,
-    ) -> Found[End]:
-        """The least weight, up to a tenth, that reaches this: 0, then upwards in steps of 4, then by bisection of the
-        logarithm. The error of labels need not fall at every step; those that are returned do reach it, if any did.
+    def search(self, runs: Sequence["Run[End]"], groups: Groups, clusters: int, weights: Sequence[float]) -> Found[End]:
+        """Of all that was tried what has the lowest objective and reaches this, of equal ones that of the least weight;
+        the least far off where nothing reaches it.
+
+        Tried are the weights of a path, by every start, as that path has them. Then every run that could still be lower
+        looks between its cheapest weight that reaches this and the one below, by bisection of the logarithm.
 
         Args:
-            follow: where each weight of an iterable leads, before it asks for the next.
+            runs: where weights lead.
             groups: of the points.
             clusters: K.
-            first: weight above 0 that is tried first. last: the largest.
+            weights: of the path, rising.
         """
-        weights, path = _Weights(first, last), []
-        best: Found[End] | None = None
-        for ended in follow(weights):
-            fairness = Fairness.of(groups.counts(ended.labels, clusters), groups)
-            missed = self.missed(fairness)
-            weights.reached = missed <= _ROUNDING
-            trial = Trial(ended.weight, ended.objective, fairness.error, fairness.balance_min, weights.reached)
-            path.append(trial)
-            # Once it is reached, what reaches it again does so at a lower weight.
-            if best is None or trial.reached or (not best.trial.reached and missed < self.missed(best.fairness)):
-                best = Found(ended.end, fairness, trial, ())
-        assert best is not None
-        return best._replace(path=tuple(sorted(path)))
-
-    def nearest(self, found: Iterable[Found[End]]) -> Found[End]:
-        """Of several searches the one of the least weight, of equal ones that of the lower objective; where none
-        reached this, the one least far off. Its path is that of all of them."""
-        every = list(found)
-        reached = [one for one in every if one.trial.reached]
-        if reached:
-            least = min(one.trial.weight for one in reached)
-            lowest = [one for one in reached if one.trial.weight == least]
-            best = lowest[int(first_lowest([one.trial.objective for one in lowest]))]
-        else:
-            best = min(every, key=lambda one: self.missed(one.fairness))
-        return best._replace(path=tuple(sorted(trial for one in every for trial in one.path)))
+        search: _Search[End] = _Search(self, groups, clusters)
+        paths = [search.follow(run(_Path(search, weights), False)) for run in runs]
+        # Those that are nearest to an end first: what they find spares the others.
+        for trials, run in sorted(zip(paths, runs, strict=True), key=lambda one: _cheapest(one[0])):
+            low, high = _about_the_cheapest(trials)
+            floor = min((trial.objective for trial in trials if trial.weight == low), default=math.inf)
+            if 0 < low * _NEAR < high and search.could_be(floor):
+                search.follow(run(_Between(search, low, high), True))
+        assert search.best is not None
+        return search.best._replace(path=tuple(sorted(search.path)))
 
     def warn_if_missed(self, found: Found[Any], rounding: str) -> None:
         """Warn where the best is not as fair as this, of labels that were rounded so."""
@@ -176,24 +156,92 @@ class Goal:
             )
 
 
-class _Weights:
-    """Weights to try, the next from whether the last reached the goal."""
+Run = Callable[[Iterable[float], bool], Iterator[Sequence[Ended[End]]]]
+"""Where one start or several lead at each weight of an iterable, before they ask for the next, and whether a lower
+weight may follow."""
 
-    def __init__(self, first: float, last: float) -> None:
-        self.first, self.last, self.reached = first, last, False
+
+class _Search(Generic[End]):
+    """What has been tried, and the best of it."""
+
+    def __init__(self, goal: Goal, groups: Groups, clusters: int) -> None:
+        self.goal, self.groups, self.clusters = goal, groups, clusters
+        self.path: list[Trial] = []
+        self.best: Found[End] | None = None
+        self.reached = False  # by the last weight, of the run that is on
+
+    def follow(self, run: Iterator[Sequence[Ended[End]]]) -> list[Trial]:
+        """Try where a run leads: its trials."""
+        first = len(self.path)
+        for ends in run:
+            judged = [self._judge(ended) for ended in ends]
+            self.reached = any(judged)
+        return self.path[first:]
+
+    def could_be(self, objective: float) -> bool:
+        """Whether what is not cheaper than this could be better than the best."""
+        return self.best is None or objective < self.best.trial.objective
+
+    def _judge(self, ended: Ended[End]) -> bool:
+        fairness = Fairness.of(self.groups.counts(ended.labels, self.clusters), self.groups)
+        reached = self.goal.missed(fairness) <= _ROUNDING
+        trial = Trial(ended.weight, ended.objective, fairness.error, fairness.balance_min, reached)
+        self.path.append(trial)
+        if self._better(trial, fairness):
+            self.best = Found(ended.end, fairness, trial, ())
+        return reached
+
+    def _better(self, trial: Trial, fairness: Fairness) -> bool:
+        best = self.best
+        if best is None or trial.reached != best.trial.reached or fairness.empty != best.fairness.empty:
+            return best is None or (fairness.empty, not trial.reached) < (best.fairness.empty, not best.trial.reached)
+        if not trial.reached:
+            return self.goal.missed(fairness) < self.goal.missed(best.fairness)
+        same = rounding(torch.float64) * abs(best.trial.objective)
+        if abs(trial.objective - best.trial.objective) <= same:
+            return trial.weight < best.trial.weight
+        return trial.objective < best.trial.objective
+
+
+@dataclass(frozen=True)
+class _Path:
+    """Rising weights, and one more where none of them reached the goal."""
+
+    search: _Search[Any]
+    weights: Sequence[float]
 
     def __iter__(self) -> Iterator[float]:
-        low, high = 0.0, 0.0
-        yield high
-        while not self._reached():
-            if high >= self.last:
-                return
-            low, high = high, min(_STEP * high, self.last) if high else self.first
-            yield high
-        while 0 < _NEAR * low < high:
+        reached = False
+        for weight in self.weights:
+            yield weight
+            reached = reached or self.search.reached
+        if not reached and self.weights[-1] > 0:
+            yield _BEYOND * self.weights[-1]
+
+
+@dataclass(frozen=True)
+class _Between:
+    """Weights between one that does not reach the goal, which is the first, and one that does."""
+
+    search: _Search[Any]
+    low: float
+    high: float
+
+    def __iter__(self) -> Iterator[float]:
+        low, high = self.low, self.high
+        yield low
+        while _NEAR * low < high:
             middle = math.sqrt(low * high)
             yield middle
-            low, high = (low, middle) if self._reached() else (middle, high)
+            low, high = (low, middle) if self.search.reached else (middle, high)
 
-    def _reached(self) -> bool:
-        return self.reached
+
+def _cheapest(trials: Sequence[Trial]) -> float:
+    return min((trial.objective for trial in trials if trial.reached), default=math.inf)
+
+
+def _about_the_cheapest(trials: Sequence[Trial]) -> tuple[float, float]:
+    """The weight of the cheapest trial that reaches the goal, and the largest below it; 0 twice where none does."""
+    reached = [(trial.objective, trial.weight) for trial in trials if trial.reached]
+    high = min(reached)[1] if reached else 0.0
+    return max((trial.weight for trial in trials if trial.weight < high), default=0.0), high

@@ -1,31 +1,18 @@
 """Objectives of hard labels of points in blocks: those of `fairness.objectives`."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from fairness.blocks.points import BlockPoints
 from fairness.objectives import Medoids
-from fairness.prototypes import GeometricMedians, Pulls, SquaredDistances
+from fairness.prototypes import GeometricMedians, Paid, Pulls, SquaredDistances
 from fairness.store import Labels, Moments
 
 _CANDIDATES = 64
 """Members nearest to the geometric median that are tried as medoids."""
 
 _MEDIANS = GeometricMedians(steps=50, tolerance=1e-9)
-
-
-@dataclass(frozen=True)
-class _Paid:
-    """What points pay for prototypes (K, D)."""
-
-    prototypes: Tensor
-
-    def __call__(self, rows: Tensor, norms: Tensor, s: Tensor, room: Tensor) -> tuple[Tensor]:
-        SquaredDistances(self.prototypes).into(room, rows, norms)
-        return (torch.linalg.vecdot(s, room.add_(norms)),)
 
 
 def _weighed(rows: Tensor, norms: Tensor, s: Tensor, room: Tensor) -> tuple[Tensor, Tensor]:
@@ -36,7 +23,7 @@ def kmeans_objective(points: BlockPoints, labels: Labels) -> float:
     """sum_p ||x_p - mean of its cluster||^2."""
     logs = points.begin(labels, 0.0)
     mass, sums = points.sums(logs, _weighed)
-    return float(points.sums(logs, _Paid(sums / mass.clamp_min(1e-300)[:, None]))[0].sum())
+    return float(points.sums(logs, Paid(SquaredDistances(sums / mass.clamp_min(1e-300)[:, None])))[0].sum())
 
 
 def medoids(points: BlockPoints, labels: Labels) -> Medoids:

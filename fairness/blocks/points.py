@@ -25,15 +25,12 @@ if TYPE_CHECKING:
     from distributed import Future
 
 
-_AT_ONCE = 1 << 14
-"""Points whose distances to candidates are there at a time."""
-
-
 class BlockPoints:
     """N points of D coordinates on the workers, each of one of C cells, for K clusters."""
 
     def __init__(self, rows: BlockRows, origin: Tensor, cell_of: NDArray[np.int64], cells: int, clusters: int) -> None:
         """Args: the rows, (D,) where they are counted from, their cells (N,) 0..C-1, C and K."""
+        self._origin = origin
         self._rows, self._cluster, self._sizes = rows, rows.cluster, np.diff(rows.offsets).tolist()
         self.cells, self.clusters, self.count, self.dtype = cells, clusters, rows.points, rows.dtype
         codes = np.split(cell_of.astype(np.min_scalar_type(cells)), rows.offsets[1:-1])
@@ -83,9 +80,10 @@ class BlockPoints:
         found: tuple[Tensor, ...] = _added(self._cluster.ask(_summed, self._parts, logs, of))
         return found
 
+    def rows_at(self, indices: Tensor) -> Tensor:
+        return self._rows.values_at(indices) - self._origin
+
     def nearest(self, labels: Labels, middles: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """Of each cluster of labels the points nearest to a middle (K, D), nearest first: (K, c) indices, -1 where it
-        has fewer, and (K, c, D) rows."""
         firsts = np.cumsum([0, *self._sizes[:-1]]).tolist()
         found = self._cluster.ask(_nearest, self._parts, labels, middles, count, firsts)
         squared, indices, rows = (torch.cat(each, dim=1) for each in zip(*found, strict=True))
@@ -93,8 +91,11 @@ class BlockPoints:
         return indices.gather(1, best), rows.gather(1, best[:, :, None].expand(-1, -1, rows.shape[2]))
 
     def distances(self, labels: Labels, tried: Tensor) -> Tensor:
-        """(K, c) sums of the distances of a cluster's points to points (K, c, D), float64."""
         found: list[Tensor] = self._cluster.ask(_distances, self._parts, labels, tried)
+        return torch.stack(found).sum(dim=0)
+
+    def exchanged(self, cost: Cost, prices: Tensor, tried: Cost, count: int) -> Tensor:
+        found: list[Tensor] = self._cluster.ask(_exchanged, self._parts, cost, prices, tried, count)
         return torch.stack(found).sum(dim=0)
 
     def as_dask_array(self, labels: Labels) -> Any:
@@ -172,21 +173,14 @@ def _summed(points: Points, logs: list[Tensor], of: Sums) -> tuple[Tensor, ...]:
 
 
 def _nearest(points: Points, labels: Tensor, middles: Tensor, count: int, first: int) -> tuple[Tensor, Tensor, Tensor]:
-    K, D = middles.shape
-    squared, indices = points.rows.new_full((K, count), torch.inf, dtype=torch.float64), torch.full((K, count), -1)
-    rows, own = points.rows.new_zeros(K, count, D), labels[points.order]
-    for k in range(K):
-        members = (own == k).nonzero()[:, 0]
-        away = (points.rows[members] - middles[k]).square().sum(dim=1)
-        best = away.topk(min(count, len(members)), largest=False).indices
-        squared[k, : len(best)], rows[k, : len(best)] = away[best], points.rows[members[best]]
-        indices[k, : len(best)] = first + points.order[members[best]]
-    return squared, indices, rows
+    indices, rows = points.nearest(labels, middles, count)
+    squared = (rows - middles[:, None].to(rows)).square().sum(dim=2).double().masked_fill(indices < 0, torch.inf)
+    return squared, torch.where(indices < 0, indices, first + indices), rows
 
 
 def _distances(points: Points, labels: Tensor, tried: Tensor) -> Tensor:
-    own, found = labels[points.order], tried.new_zeros(tried.shape[:2], dtype=torch.float64)
-    for k in range(len(tried)):
-        for some in torch.split(points.rows[own == k], _AT_ONCE):
-            found[k] += torch.cdist(some.double(), tried[k].double()).sum(dim=0)
-    return found
+    return points.distances(labels, tried)
+
+
+def _exchanged(points: Points, cost: Cost, prices: Tensor, tried: Cost, count: int) -> Tensor:
+    return points.exchanged(cost, prices, tried, count)

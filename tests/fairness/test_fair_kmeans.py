@@ -15,12 +15,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from clustering.errors import InputError
 from fairness import FairKMeans, FairKMedian, FairNcut
+from fairness.climb import Climb, Course
 from fairness.groups import groups_of
 from fairness.metrics import soft_fairness_error
 from fairness.penalty import Penalty
 from fairness.points import Points
 from fairness.prototypes import Means
-from fairness.variational import Course, _Climb
 from tests.fairness.thesis_sets import draw, synthetic, unequal
 from tests.oracles.fair_clustering import fair_programme
 
@@ -29,6 +29,7 @@ quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarnin
 BRIEF: dict[str, Any] = {"n_init": 1, "rungs": 1, "max_iter": 6, "max_sweeps": 10, "random_state": 0}
 
 
+@pytest.mark.filterwarnings("ignore:FairKMeans. no sensitive_features")
 @settings(max_examples=30)
 @given(seed=st.integers(0, 1000), K=st.integers(1, 5))
 def test_weight_zero_is_k_means(seed, K):
@@ -280,7 +281,7 @@ def test_clusters_that_lose_their_points_begin_again_where_that_lowers_the_objec
     points = Points(X - X.mean(), torch.from_numpy(groups.cells), 2, 3)
     penalty, centres = Penalty.of(groups, 1.0), torch.tensor([[-3.0], [5.0], [50.0]], dtype=torch.float64)
     logs = points.begin(torch.from_numpy(np.repeat([0, 0, 1], 20)), 0.0)
-    climb = _Climb(points, Means(), penalty, Course(), centres, logs)
+    climb = Climb(points, Means(), penalty, Course(), centres, logs)
     climb.reach(weight, 10, 15)
     E = np.array([step.objective for step in climb.history])
     assert (np.diff(E) <= 1e-9 * (E[0] + weight)).all()
@@ -316,3 +317,40 @@ def test_groups_in_the_place_of_y_are_worth_a_warning():
     X, groups = draw(0, 20)
     with pytest.warns(UserWarning, match="sensitive_features="):
         FairKMeans(2, n_init=1).fit(X, groups)
+
+
+@pytest.mark.parametrize("kind", [FairKMeans, FairKMedian, FairNcut])
+def test_a_weight_without_groups_is_worth_a_warning(kind):
+    X, _ = draw(0, 20)
+    options = {"n_init": 1, "random_state": 0, "max_iter": 2}
+    with pytest.warns(UserWarning, match=r"no sensitive_features .*fairness_weight=10 .*sensitive_features="):
+        kind(2, fairness_weight=10, **options).fit(X)
+    with pytest.warns(UserWarning, match="one group alone, 'f'"):
+        kind(2, fairness_weight=10, **options).fit(X, sensitive_features=["f"] * 20)
+    with pytest.warns(UserWarning, match="no sensitive_features"):
+        kind(2, **options).path(X, [0, 1])
+    with pytest.warns(UserWarning, match="no sensitive_features"):
+        kind(2, fairness_weight="auto", max_error=0.1, **options).fit(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        kind(2, fairness_weight=0, **options).fit(X)
+
+
+@pytest.mark.parametrize("kind", [FairKMeans, FairKMedian, FairNcut])
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("numeric_bins", 0), ("numeric_bins", "many"), ("numeric_bins", [3, 2]), ("numeric_bins", {"group": True})],
+)
+@pytest.mark.parametrize("groups", [None, ["a", "b"] * 3])
+def test_options_that_are_not_used_are_checked_too(kind, option, value, groups):
+    with pytest.raises(InputError, match=option):
+        kind(2, **{option: value}).fit(np.arange(6.0)[:, None], sensitive_features=groups)
+
+
+@pytest.mark.parametrize("kind", [FairKMeans, FairNcut])
+def test_a_seed_is_checked_where_starts_are_given(kind):
+    X = np.arange(6.0)[:, None]
+    init = X[:2] if kind is FairKMeans else np.arange(6) % 2
+    with pytest.raises(ValueError, match="seed"):
+        kind(2, init=init, random_state="seven").fit(X)

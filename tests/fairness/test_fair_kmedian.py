@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from fairness import FairKMedian
 from fairness.points import Points
 from fairness.prototypes import GeometricMedians, weiszfeld
-from tests.fairness.thesis_sets import draw, unequal
+from tests.fairness.thesis_sets import draw, synthetic, unequal
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 BRIEF: dict[str, Any] = {"n_init": 1, "rungs": 1, "max_iter": 6, "max_sweeps": 10, "random_state": 0}
@@ -87,3 +87,45 @@ def test_medoids_are_rows_and_new_points_are_predicted():
     np.testing.assert_array_equal(model.predict(X, sensitive_features=groups), paid.argmin(axis=1))
     excess = np.take_along_axis(paid, model.labels_[:, None], 1) - paid.min(axis=1, keepdims=True)
     assert excess.sum() <= 2 * model.gap_ + 1e-9  # labels differ where a point hardly cares
+
+
+def scaled(made):
+    """The points as the authors' later code has them: columns in standard deviations, then rows of unit length."""
+    X, groups = made
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    return X / np.linalg.norm(X, axis=1, keepdims=True), groups
+
+
+def test_at_weight_zero_no_pair_of_points_are_cheaper_medoids():
+    """Against all pairs. Geometric medians and their medoids end at 286.25."""
+    X, groups = scaled(synthetic())
+    distances = np.linalg.norm(X[:, None] - X, axis=2)
+    least = min(np.minimum(own, distances[i + 1 :]).sum(axis=1).min() for i, own in enumerate(distances[:-1]))
+    model = FairKMedian(2, fairness_weight=0, n_init=1, random_state=0).fit(X, sensitive_features=groups)
+    assert model.objective_ == pytest.approx(least)
+    assert model.relaxed_objective_ == pytest.approx(least)
+
+
+@quiet
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("weight", "objective", "error"), [(10, 287.281, 0.1561), (60, 290.154, 0.0199), (500, 293.444, 0.0005)]
+)
+def test_labels_are_no_dearer_than_those_of_the_public_code(weight, objective, error):
+    """E of the best of 12 seeds of the authors' algorithm, and the objective alone."""
+    X, groups = scaled(synthetic())
+    model = FairKMedian(2, fairness_weight=weight, random_state=0).fit(X, sensitive_features=groups)
+    assert model.objective_ <= objective
+    assert model.objective_ + weight * model.fairness_error_ <= objective + weight * error + 0.01
+
+
+@quiet
+def test_prototypes_are_points_and_exchanges_lower_what_is_reported(monkeypatch):
+    X, groups = draw(3, 60)
+    with_them = FairKMedian(3, fairness_weight=5.0, **BRIEF).fit(X, sensitive_features=groups)
+    apart = np.linalg.norm(with_them.cluster_centers_[:, None] - X, axis=2).min(axis=1)
+    np.testing.assert_allclose(apart, 0, atol=1e-12)
+    monkeypatch.setattr("fairness.climb.Climb._with_exchanges", lambda self, w, *ended: (*ended, self._labelled(w)))
+    without = FairKMedian(3, fairness_weight=5.0, **BRIEF).fit(X, sensitive_features=groups)
+    paid = [one.objective_ + 5.0 * one.fairness_error_ for one in (with_them, without)]
+    assert paid[0] <= paid[1] + 1e-9

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.datasets import make_blobs
@@ -83,3 +84,34 @@ def test_a_group_of_a_few_points_is_in_the_sample(samples_are_small):
     model = FairKMeans(3, fairness_weight=50, random_state=0).fit(X, sensitive_features=groups)
     assert np.isfinite(model.relaxed_objective_)
     assert model.group_counts_.sum() == 1200
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("method", [FairKMeans, FairKMedian])
+def test_a_cluster_of_outliers_that_lacks_a_group_begins_elsewhere(method):
+    """One outlier, at which a prototype is seeded, is of one group: no weight would give its cluster the other."""
+    drawn = np.random.default_rng(0)
+    X = np.concatenate([drawn.normal(size=(60, 2)), drawn.normal(size=(60, 2)) + 6, [[9.0, -9.0]]])
+    groups = np.r_[np.arange(120) % 2, 0]
+    init = np.array([[0.0, 0.0], [6.0, 6.0], [9.0, -9.0]])
+    model = method(3, fairness_weight=20.0, init=init, rungs=0).fit(X, sensitive_features=groups)
+    assert not model.absent_groups_
+    assert model.fairness_error_ < 0.1
+    assert model.n_empty_ == 0
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_of_the_starts_the_labels_of_lowest_E_are_the_result():
+    X, groups = overlapping(300)
+    options = {"fairness_weight": 20.0, "rungs": 0, "max_iter": 5, "max_sweeps": 5}
+    seeds = [X[at : at + 4] for at in (0, 50, 100)]
+    paid = []
+    for init in seeds:
+        one = FairKMeans(4, init=init, prototypes="hard", **options).fit(X, sensitive_features=groups)
+        paid.append(one.objective_ + 20.0 * one.fairness_error_)
+    assert len(set(np.round(paid, 6))) > 1
+    with pytest.MonkeyPatch.context() as patched:
+        every = torch.from_numpy(np.stack(seeds))
+        patched.setattr(FairKMeans, "_seeds", lambda self, values: every)
+        best = FairKMeans(4, n_init=3, prototypes="hard", **options).fit(X, sensitive_features=groups)
+    assert best.objective_ + 20.0 * best.fairness_error_ == pytest.approx(min(paid), rel=1e-3)

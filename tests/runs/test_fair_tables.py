@@ -116,6 +116,8 @@ def test_the_printed_row_is_found_at_its_weight_and_the_fairest_beside_it(
     assert held.endswith(f"weight 60 ({ROW}); balance mean ({ROW}); balance mean at weight 60 ({ROW})")
     assert "as the paper scored" not in held
     claims = {finding.claim: finding.status for finding in findings if finding.setting == "synthetic_unequal"}
+    [by_rule] = [claim for claim in claims if "smallest weight" in claim]
+    assert claims.pop(by_rule) == "fails", "the print is a point on the way"
     assert set(claims.values()) <= {"holds", "tie"}
     assert len(claims) == 5
     assert not any("never rises" in claim for claim in claims), "Figure 3.2 is of Synthetic alone"
@@ -195,6 +197,15 @@ def test_a_claim_that_does_not_hold_fails(change, claim):
     assert judged({"fair_kmedian": made_up(), "backurs": rival})[claim].status == "holds"
     assert judged({"fair_kmedian": made_up(**change), "backurs": rival})[claim].status == "fails"
     assert judged({})[claim].status == "not run"
+
+
+def test_the_rule_of_the_thesis_for_the_weight_is_judged_beside_the_weight_that_matches():
+    claim = "the smallest weight of the least error gives fair_kmedian the printed objective"
+    printed = judged({"fair_kmedian": made_up(objective=np.array([1.0, 2.0, 60.4]))})[claim]
+    assert (printed.setting, printed.status) == ("synthetic_unequal", "holds")
+    on_the_way = judged({"fair_kmedian": made_up(objective=np.array([1.0, 60.4, 69.1]))})[claim]
+    assert on_the_way.status == "fails"
+    assert "69.1 at error 0, weight 10, against 60.36 printed, at error 0.07" in on_the_way.evidence
 
 
 @given(
