@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from clustering.streams import stream, stream_key
 
-NEARLY = 0.08
-"""Nats a point. By more than this a start of SLK is worse that joins two clusters and halves another where clusters lie
+NEARLY = 0.04
+"""Of E a point. By more than this a start of SLK is worse that joins two clusters and halves another where clusters lie
 apart (blobs of uneven sizes: 0.1 to 0.2), by less where they run into each other (USPS, MNIST)."""
 
 

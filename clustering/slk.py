@@ -25,13 +25,14 @@ from clustering.slk_fit import (
     Found,
     Neighbours,
     Winner,
+    blurred,
     neighbours_of,
     race_starts,
     races,
     rule_of,
     run,
     tells_more,
-    temperature_of,
+    temperatures_of,
     weight_path,
 )
 from clustering.slk_memory import require_for_fit, require_for_trials
@@ -82,7 +83,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     symmetry : how arcs become W: "average" (W + W^T) / 2, "union", "mutual".
     bandwidth : sigma >= 1e-15; "estimate": sigma^2 is the mean squared distance to the neighbours in the graph (thesis
         section 2.4); "published": k / (k + 1) of that, as the public code has it.
-    select : "energy": the start of lowest E, among those of most clusters. "information": of those within 0.08
+    select : "energy": the start of lowest E, among those of most clusters. "information": of those within 0.04
         N of it the start of lowest R - 2 N H, with H the entropy of the clusters' shares in nats, which prefers even
         sizes among starts that are nearly as good.
     weight_path : shares of `weight`, below 1 and rising, that are gone through first, each from where the one before
@@ -90,8 +91,9 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     mode_weights : what points weigh in the prototypes: their assignments, or 1 in the likeliest cluster.
     warm_start : S begins where it ended before the prototypes moved, so that R falls from update to update; False: at
         softmax of the unary cost (papers), which lets clusters move farther.
-    temperature : T, the weight of the entropy in R; 1 in the papers. "auto": 2 weight d / K, d the mean degree of the
-        graph, at most 1: above it neighbours cannot agree on one of K clusters, and assignments end nearly uniform.
+    temperature : T, the weight of the entropy in R; 1 in the papers. "auto": 3 weight d / K, d the mean degree of the
+        graph, at most 1, and two thirds of that where assignments end blurred: far above it neighbours cannot agree on
+        one of K clusters, and assignments end nearly uniform.
     on_empty : a cluster without points begins again at the point farthest from its prototype ("reseed", ten times at
         most), keeps its prototype ("keep"), and is left out of the result besides ("drop").
     max_iter, tol : updates of the prototypes at most; relative change of R at which they end.
@@ -197,16 +199,25 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
         near = neighbours_of(self, graph, rows)
-        if races(self):
-            won = race_starts(self, rows, near, clamp, whole=tells_more(graph))
-            found = run(self, rows, near, won.prototypes, [float(self.weight)], clamp, raced=True)
-            self._keep(found, 0, won, partial_labels)
-        else:
-            watch = Stopwatch()
-            seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
-            weights, seeding = [float(self.weight)] * len(seeds), watch.lap()
-            found = run(self, rows, near, seeds, weights, clamp, seeding=seeding)
-            self._keep(found, int(found.standing.order(rows.values.dtype)[0]), None, partial_labels)
+        spent = Seconds(0.0, 0.0, 0.0)
+        for temperature in temperatures_of(self, near.degree):
+            won = None
+            if races(self):
+                won = race_starts(self, rows, near, clamp, temperature=temperature, whole=tells_more(graph))
+                weights = [float(self.weight)]
+                found = run(self, rows, near, won.prototypes, weights, clamp, temperature=temperature, raced=True)
+            else:
+                watch = Stopwatch()
+                seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
+                weights, seeding = [float(self.weight)] * len(seeds), watch.lap()
+                found = run(self, rows, near, seeds, weights, clamp, temperature=temperature, seeding=seeding)
+            best = int(found.standing.order(rows.values.dtype)[0])
+            last = self._keep(found, best, won, partial_labels)
+            spent = Seconds(last.graph, spent.seeding + last.seeding, spent.optimise + last.optimise)
+            if not blurred(self._entropy(), self.n_clusters):
+                break
+        self.seconds_ = spent
+        self._warn(self._entropy())
         return self
 
     @shared_if_large
@@ -246,7 +257,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             near = built[drawn] = built.get(drawn) or neighbours_of(lead, graph, rows)
             together = max(1, TOGETHER // (len(rows.values) * lead.n_clusters))
             for some in (group[first : first + together] for first in range(0, len(group), together)):
-                lead._fit_together(some, rows, near, whole=tells_more(graph))
+                lead._fit_together(some, rows, near, temperatures_of(lead, near.degree), whole=tells_more(graph))
                 for model in some:
                     validate_data(model, X, reset=True, skip_check_array=True)
         return models
@@ -259,9 +270,14 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """
         require_for_trials(self, X, graph, trials=starts)
 
-    def _fit_together(self, models: Sequence["SLK"], rows: Rows, near: Neighbours, *, whole: bool) -> None:
-        """Fit models that differ from this one in weight and seed at most, all of one start or of starts that race."""
-        watch, won = Stopwatch(), [race_starts(model, rows, near, None, whole=whole) for model in models if races(self)]
+    def _fit_together(
+        self, models: Sequence["SLK"], rows: Rows, near: Neighbours, temperatures: Sequence[float], *, whole: bool
+    ) -> None:
+        """Fit models that differ from this one in weight and seed at most, all of one start or of starts that race; at
+        the first of the temperatures, and those that are blurred at the next ones."""
+        watch, temperature = Stopwatch(), temperatures[0]
+        raced = [model for model in models if races(self)]
+        won = [race_starts(model, rows, near, None, temperature=temperature, whole=whole) for model in raced]
         if won:
             starts = torch.cat([winner.prototypes for winner in won])
         else:
@@ -269,9 +285,15 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             first = {seed: first_seeds(self.init, rows, self.n_clusters, 1, seed) for seed in seeds}
             starts = torch.cat([first[model.random_state] for model in models])
         weights, seeding = [float(model.weight) for model in models], watch.lap()
-        found = run(self, rows, near, starts, weights, seeding=seeding, raced=bool(won))
+        found = run(self, rows, near, starts, weights, temperature=temperature, seeding=seeding, raced=bool(won))
         for trial, model in enumerate(models):
             model._keep(found.of(trial), 0, won[trial] if won else None)
+        again = [model for model in models if blurred(model._entropy(), self.n_clusters)] if temperatures[1:] else []
+        for model in models:
+            if model not in again:
+                model._warn(model._entropy())
+        if again:
+            self._fit_together(again, rows, near, temperatures[1:], whole=whole)
 
     def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
         """(n,) clusters of new points.
@@ -318,14 +340,16 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         values = checked_rows(self, X, reset=reset, normalize=self.normalize, device=self.device, accept_sparse=accept)
         return rows_of(values) if reset else rows_of(values, self._fitted)
 
-    def _keep(self, found: Found, best: int, won: Winner | None, known: ArrayLike | None = None) -> None:
-        """Take the best start, which may have won a race before."""
+    def _keep(self, found: Found, best: int, won: Winner | None, known: ArrayLike | None = None) -> Seconds:
+        """Take the best start, which may have won a race before; the seconds that it took."""
         trials, fitted = found.trials, found.rule.rows
         self._fitted, self.graph_, self.bandwidth_ = fitted, found.near.graph, found.near.variance**0.5
-        self.temperature_ = temperature_of(self, found.near.degree)
+        self.temperature_ = found.temperature
         energies, seconds = found.standing.energies.cpu().numpy(), found.seconds
         self.start_objectives_ = energies if won is None else won.energies
-        self.seconds_ = seconds if won is None else Seconds(seconds.graph, won.seeding, won.racing + seconds.optimise)
+        if won is not None:
+            seconds = Seconds(seconds.graph, won.seeding, won.racing + seconds.optimise)
+        self.seconds_ = seconds
         self.objective_, self.relaxed_objective_ = float(energies[best]), float(trials.objective[best])
         self.criterion_ = float(found.standing.criteria[best])
         trace = trials.trace[:, best]
@@ -351,15 +375,19 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self.mode_indices_ = indices.cpu().numpy()
             exact = torch.where((indices >= 0)[:, None], fitted.values[indices], exact)
         self.cluster_centers_ = exact.cpu().numpy()
-        self._warn(entropy_of(assignments) / len(labels))
+        return seconds
+
+    def _entropy(self) -> float:
+        """Mean entropy of the assignments, in nats."""
+        return entropy_of(torch.from_numpy(self.assignments_)) / len(self.assignments_)
 
     def _warn(self, entropy: float) -> None:
         """Of assignments of this mean entropy, and of clusters without points."""
         remedy = "a lower temperature or a larger weight"
-        warn_of_uniform(entropy, self.n_clusters, stacklevel=6, remedy=remedy)
+        warn_of_uniform(entropy, self.n_clusters, stacklevel=5, remedy=remedy)
         if self.on_empty != "drop":
             remedy = "a smaller weight, fewer clusters or more starts"
-            warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=6, remedy=remedy)
+            warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=5, remedy=remedy)
 
 
 def _alike(models: Sequence[SLK]) -> list[list[SLK]]:

@@ -3,6 +3,7 @@
 All of it is of rows in memory but for what `clustering.blocks.slk` takes of it, for rows on the workers of a cluster.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -35,6 +36,10 @@ if TYPE_CHECKING:
 COLDEST = 2.0**-10
 """Lowest temperature, where there is hardly a graph: assignments are hard for all that matters."""
 
+_BLURRED = 0.35
+"""Mean entropy of assignments, as a share of log K, above which a lower temperature has better labels: of good labels
+it is 0.02 to 0.3, and where neighbours no longer agree it jumps to 0.5 to 1 (digits and MNIST, K from 5 to 50)."""
+
 WARM_UP = 6
 """Updates by a single mean-shift step that come before prototypes which are rows of X, and then hardly move."""
 
@@ -60,6 +65,7 @@ class Found(NamedTuple):
     rule: Rule
     near: Neighbours
     seconds: Seconds
+    temperature: float
 
     def of(self, trial: int) -> "Found":
         """One of them, as if it had been alone, which takes its share of the time."""
@@ -120,27 +126,34 @@ def rule_of(model: "SLK", rows: Rows, variance: float) -> Rule:
     return Modes(rows, variance)
 
 
-def temperature_of(model: "SLK", degree: float) -> float:
-    """Weight of the entropy in R.
+def temperatures_of(model: "SLK", degree: float) -> tuple[float, ...]:
+    """Weights of the entropy in R that are tried in turn, until assignments are not `blurred`.
 
-    By default at most the one above which the graph cannot tell clusters apart: at uniform S the Jacobian of the update
-    softmax(c W S / T) has the largest eigenvalue c d / (K T), d the mean degree, so that points whose costs differ by
-    less than T stay in all clusters alike where c d < K T (the mean field of the Potts model becomes disordered).
+    By default 1.5 times and once the one above which the graph cannot tell clusters apart: at uniform S the Jacobian of
+    the update softmax(c W S / T), c = 2 weight, has the largest eigenvalue c d / (K T), d the mean degree, so that
+    points whose costs differ by less than T stay in all clusters alike where c d < K T (the mean field of the Potts
+    model becomes disordered). Costs that differ more, and neighbours of neighbours, keep order somewhat above it.
     """
     if model.temperature != "auto":
-        return float(model.temperature)
-    return min(1.0, max(COLDEST, 2 * model.weight * degree / model.n_clusters))
+        return (float(model.temperature),)
+    bound = 2 * model.weight * degree / model.n_clusters
+    return tuple(dict.fromkeys(min(1.0, max(COLDEST, factor * bound)) for factor in (1.5, 1.0)))
 
 
-def course_of(model: "SLK", degree: float, *, warm: bool) -> Course:
-    """How trials are run on a graph of this mean degree; `warm` sweeps begin where those before ended."""
+def blurred(entropy: float, clusters: int) -> bool:
+    """Whether assignments of this mean entropy, in nats, tell clusters apart too little."""
+    return entropy > _BLURRED * math.log(clusters)
+
+
+def course_of(model: "SLK", temperature: float, *, warm: bool) -> Course:
+    """How trials are run; `warm` sweeps begin where those before ended."""
     return Course(
         Sweeps("monotone", model.max_sweeps, model.sweep_tol, warm=warm),
         model.mode_weights if model.prototypes in ("mean", "mean_shift") else "soft",
         "reseed" if model.on_empty == "reseed" else "keep",
         model.max_iter,
         model.tol,
-        temperature_of(model, degree),
+        temperature,
     )
 
 
@@ -152,6 +165,7 @@ def run(
     weights: Sequence[float],
     clamp: Clamp | None = None,
     *,
+    temperature: float,
     seeding: float = 0.0,
     raced: bool = False,
 ) -> Found:
@@ -160,7 +174,7 @@ def run(
     watch = Stopwatch()
     graph, variance, _ = near
     rule = rule_of(model, rows, variance)
-    course = course_of(model, near.degree, warm=model.warm_start or raced)
+    course = course_of(model, temperature, warm=model.warm_start or raced)
     slopes = 2 * seeds.new_tensor(weights)
     if model.prototypes in ("byproduct", "medoid"):
         shift = Modes(rows, variance, steps=1)
@@ -174,10 +188,12 @@ def run(
         start = prototypes_about(seeds, rows, rule, clamp)
     found = run_trials(rule, graph, start, slopes, path=weight_path(model), clamp=clamp, course=course)
     compared = standing(found, rule, graph, weights, model.select)
-    return Found(found, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()))
+    return Found(found, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()), temperature)
 
 
-def race_starts(model: "SLK", rows: Rows, near: Neighbours, clamp: Clamp | None, *, whole: bool) -> Winner:
+def race_starts(
+    model: "SLK", rows: Rows, near: Neighbours, clamp: Clamp | None, *, temperature: float, whole: bool
+) -> Winner:
     """The best of the starts. On a sample, unless labels are known or the graph may tell what the rows do not
     (`whole`)."""
     watch = Stopwatch()
@@ -197,7 +213,7 @@ def race_starts(model: "SLK", rows: Rows, near: Neighbours, clamp: Clamp | None,
     seeding = watch.lap()
     if chosen is not None:
         about = neighbours_of(model, None, some)
-    best, energies = race_from(model, some, about, seeds, clamp)
+    best, energies = race_from(model, some, about, seeds, temperature, clamp)
     return Winner(best, energies * (len(rows.values) / len(some.values)), seeding, watch.lap())
 
 
@@ -208,12 +224,12 @@ def racing_rows(model: "SLK", points: int) -> Tensor | None:
 
 
 def race_from(
-    model: "SLK", some: Rows, about: Neighbours, seeds: Tensor, clamp: Clamp | None = None
+    model: "SLK", some: Rows, about: Neighbours, seeds: Tensor, temperature: float, clamp: Clamp | None = None
 ) -> tuple[Tensor, NDArray[np.float64]]:
     """(1, K, D) prototypes of the best of the starts from these seeds, and E of all of them."""
     rule = Means(some) if model.prototypes == "mean" else Modes(some, about.variance, steps=1)
     weight = float(model.weight)
-    course = course_of(model, about.degree, warm=False)
+    course = course_of(model, temperature, warm=False)
     best, energies = race(rule, about.graph, seeds, 2 * weight, weight, model.select, clamp=clamp, course=course)
     return best, energies.cpu().numpy()
 

@@ -23,12 +23,14 @@ from clustering.numbering import first_points, order_of
 from clustering.seeding import first_seeds
 from clustering.slk_fit import (
     WARM_UP,
+    blurred,
     course_of,
     neighbours_of,
     race_from,
     races,
     racing_rows,
     rule_of,
+    temperatures_of,
     weight_path,
 )
 from clustering.starts import compared, entropy_of
@@ -62,41 +64,46 @@ def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
     watch = Stopwatch()
     near, variance = BlockGraph.with_variance(graph, rows, model.n_neighbors, model.symmetry, model.bandwidth)
     seconds_of_graph = watch.lap()
-    raced = _raced(model, rows, graph) if races(model) else None
-    if raced is not None:
-        seeds = raced[0]
-    else:
-        draw = partial(plus_plus_blocks, rows, model.n_clusters)
-        seeds = first_seeds(model.init, rows.template, model.n_clusters, model.n_init, model.random_state, draw=draw)
-    seconds_of_seeding = watch.lap()
+    model.graph_, model.bandwidth_ = graph, variance**0.5
     rule = BlockRule(rows, partial(rule_of, clone(model), variance=variance))
-    starts = [_run(model, rule, near, variance, seed[None], raced=raced is not None) for seed in seeds]
-    outcomes = torch.tensor([start.trial.outcome for start in starts])
-    objectives = torch.cat([start.trial.objective for start in starts])
-    sizes = torch.stack([start.sizes for start in starts])
-    standing = compared(torch.stack([start.energy for start in starts]), objectives, sizes, outcomes, model.select)
-    best = int(standing.order(rows.dtype)[0])
-    model.graph_, model.bandwidth_, model.criterion_ = graph, variance**0.5, float(standing.criteria[best])
+    seeding = 0.0
+    for temperature in temperatures_of(model, near.mass() / rows.points):
+        begun = Stopwatch()
+        raced = _raced(model, rows, graph, temperature) if races(model) else None
+        if raced is not None:
+            seeds = raced[0]
+        else:
+            draw = partial(plus_plus_blocks, rows, model.n_clusters)
+            settings = model.n_clusters, model.n_init, model.random_state
+            seeds = first_seeds(model.init, rows.template, *settings, draw=draw)
+        seeding += begun.lap()
+        starts = [_run(model, rule, near, variance, seed[None], temperature, raced=raced is not None) for seed in seeds]
+        outcomes = torch.tensor([start.trial.outcome for start in starts])
+        objectives = torch.cat([start.trial.objective for start in starts])
+        sizes = torch.stack([start.sizes for start in starts])
+        standing = compared(torch.stack([start.energy for start in starts]), objectives, sizes, outcomes, model.select)
+        best = int(standing.order(rows.dtype)[0])
+        if not blurred(starts[best].entropy, model.n_clusters):
+            break
+    model.temperature_, model.criterion_ = temperature, float(standing.criteria[best])
     model.start_objectives_ = standing.energies.numpy() if raced is None else raced[1]
-    model.temperature_ = starts[best].temperature
     _keep(model, rule, starts[best])
-    model.seconds_ = Seconds(seconds_of_graph, seconds_of_seeding, watch.lap())
+    model.seconds_ = Seconds(seconds_of_graph, seeding, watch.lap() - seeding)
     return model
 
 
 class _Start(NamedTuple):
-    """Where a start ended, its E, (K,) sizes of the clusters, float64, (K,) their first points in each block, T, and
-    the mean entropy of its assignments."""
+    """Where a start ended, its E, (K,) sizes of the clusters, float64, (K,) their first points in each block, and the
+    mean entropy of its assignments."""
 
     trial: BlockTrial
     energy: Tensor
     sizes: Tensor
     first: list[NDArray[np.int64]]
-    temperature: float
     entropy: float
 
 
-def _raced(model: "SLK", rows: BlockRows, graph: Any) -> tuple[Tensor, NDArray[np.float64]] | None:
+def _raced(model: "SLK", rows: BlockRows, graph: Any, temperature: float) -> tuple[Tensor, NDArray[np.float64]] | None:
     """(1, K, D) prototypes of the best start, and E of all, as of all rows; None where the sample has too few distinct
     rows."""
     chosen = racing_rows(model, rows.points)
@@ -109,14 +116,24 @@ def _raced(model: "SLK", rows: BlockRows, graph: Any) -> tuple[Tensor, NDArray[n
         if everything:
             raise
         return None
-    best, energies = race_from(model, some, neighbours_of(model, graph if everything else None, some), seeds)
+    about = neighbours_of(model, graph if everything else None, some)
+    best, energies = race_from(model, some, about, seeds, temperature)
     return best, energies * (rows.points / len(chosen))
 
 
-def _run(model: "SLK", rule: BlockRule, graph: BlockGraph, variance: float, seeds: Tensor, *, raced: bool) -> _Start:
+def _run(
+    model: "SLK",
+    rule: BlockRule,
+    graph: BlockGraph,
+    variance: float,
+    seeds: Tensor,
+    temperature: float,
+    *,
+    raced: bool,
+) -> _Start:
     """One start; seeds that won a race are prototypes already."""
     slope = 2 * float(model.weight)
-    course = course_of(model, graph.mass() / rule.rows.points, warm=model.warm_start or raced)
+    course = course_of(model, temperature, warm=model.warm_start or raced)
     if model.prototypes == "byproduct":
         shift = BlockRule(rule.rows, partial(Modes, variance=variance, steps=1))
         brief = replace(course, max_iterations=WARM_UP, empty="keep")
@@ -138,7 +155,6 @@ def _run(model: "SLK", rule: BlockRule, graph: BlockGraph, variance: float, seed
         torch.stack(energies).sum(dim=0)[0],
         torch.stack(sizes).sum(dim=0).double(),
         list(firsts),
-        course.temperature,
         sum(entropies) / rule.rows.points,
     )
 

@@ -141,9 +141,25 @@ def test_defaults_hold_over_clusters_and_weights(seed: int, K: int, log_weight: 
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*clusters have no points", category=ConvergenceWarning)
         model = SLK(K, prototypes=rule, weight=weight, n_init=2, random_state=seed).fit(X)
-    assert model.temperature_ <= max(2 * weight * dense(model).sum() / len(X) / K, 2**-10) + 1e-12
+    assert model.temperature_ <= max(3 * weight * dense(model).sum() / len(X) / K, 2**-10) + 1e-12
     means = KMeans(K, n_init=2, random_state=0).fit_predict(X)
     assert nmi(y, model.labels_) > nmi(y, means) - 0.15
+
+
+def test_a_lower_temperature_follows_where_assignments_are_blurred(monkeypatch: pytest.MonkeyPatch) -> None:
+    X, _ = blobs()
+    options: dict[str, Any] = {"weight": 0.1, "n_init": 2, "random_state": 0}
+    monkeypatch.setattr("clustering.slk_fit._BLURRED", 1.0)
+    first = SLK(3, **options).fit(X)
+    monkeypatch.setattr("clustering.slk_fit._BLURRED", 0.0)
+    last = SLK(3, **options).fit(X)
+    assert last.temperature_ == pytest.approx(first.temperature_ / 1.5)
+    assert last.seconds_.optimise > 0
+    [together] = SLK(3, **options).trials(X, seeds=[0])
+    assert together.temperature_ == last.temperature_
+    np.testing.assert_array_equal(together.labels_, last.labels_)
+    given = SLK(3, temperature=first.temperature_, **options).fit(X)
+    np.testing.assert_array_equal(given.labels_, first.labels_)
 
 
 def test_nearly_uniform_assignments_are_warned_of() -> None:
