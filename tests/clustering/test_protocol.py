@@ -77,5 +77,5 @@ def test_most_clusters_come_before_the_lowest_criterion():
 
 
 def test_the_criterion_counts_among_nearly_the_lowest_objectives():
-    assert lowest([-9.0, -1.0, -2.0], [20.0, 0.0, 7.6], [3, 3, 3], 100) == 2
-    assert lowest([-9.0, -1.0, -2.0], [20.0, 0.0, 8.4], [3, 3, 3], 100) == 1
+    assert lowest([-9.0, -1.0, -2.0], [20.0, 0.0, 3.6], [3, 3, 3], 100) == 2
+    assert lowest([-9.0, -1.0, -2.0], [20.0, 0.0, 4.4], [3, 3, 3], 100) == 1

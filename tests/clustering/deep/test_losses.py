@@ -61,24 +61,22 @@ def test_information_is_a_mean_divergence_within_its_bounds(seed: int) -> None:
 def test_information_is_the_loss_of_few_shot_learning(seed: int, alpha: float) -> None:
     """TIM's and alpha-TIM's loss and its hand-written gradient, by autograd of the loss here."""
     generator = torch.Generator().manual_seed(seed)
-    features, w = (torch.randn(2, n, 4, generator=generator, dtype=torch.float64) for n in (9, 3))
+    logits = torch.randn(2, 3, 9, generator=generator, dtype=torch.float64, requires_grad=True)
+    log_p = logits.log_softmax(dim=1)
     nothing = torch.zeros(2, 3, 0, dtype=torch.float64)
     few_shot = InformationLoss(
-        features,
         nothing,
         nothing[:, :1],
         torch.full((2, 1, 9), 1 / 9, dtype=torch.float64),
-        temperature=2.0,
         cross_entropy=0.0,
         marginal=0.7,
         conditional=0.3,
         alpha=alpha,
     )
-    value, gradient = few_shot.value_and_gradient(w)
-    w.requires_grad_()
-    ours = losses.information(few_shot.log_probabilities(w).mT, conditional=0.3, marginal=0.7, order=alpha)
+    value, derivative = few_shot.value_and_derivative(log_p.detach())
+    ours = losses.information(log_p.mT, conditional=0.3, marginal=0.7, order=alpha)
     torch.testing.assert_close(ours, value)
-    torch.testing.assert_close(torch.autograd.grad(ours.sum(), w)[0], gradient)
+    torch.testing.assert_close(torch.autograd.grad(ours.sum(), logits)[0], derivative)
 
 
 def test_renyi_entropies_fall_with_the_order_and_have_their_limits() -> None:
