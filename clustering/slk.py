@@ -199,18 +199,19 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)
         near = neighbours_of(self, graph, rows)
-        spent = Seconds(0.0, 0.0, 0.0)
+        watch, seeds, spent = Stopwatch(), None, Seconds(0.0, 0.0, 0.0)
+        if not races(self):
+            seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
+            spent = Seconds(0.0, watch.lap(), 0.0)
         for temperature in temperatures_of(self, near.degree):
             won = None
-            if races(self):
+            if seeds is None:
                 won = race_starts(self, rows, near, clamp, temperature=temperature, whole=tells_more(graph))
                 weights = [float(self.weight)]
                 found = run(self, rows, near, won.prototypes, weights, clamp, temperature=temperature, raced=True)
             else:
-                watch = Stopwatch()
-                seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state, clamp)
-                weights, seeding = [float(self.weight)] * len(seeds), watch.lap()
-                found = run(self, rows, near, seeds, weights, clamp, temperature=temperature, seeding=seeding)
+                weights = [float(self.weight)] * len(seeds)
+                found = run(self, rows, near, seeds, weights, clamp, temperature=temperature)
             best = int(found.standing.order(rows.values.dtype)[0])
             last = self._keep(found, best, won, partial_labels)
             spent = Seconds(last.graph, spent.seeding + last.seeding, spent.optimise + last.optimise)

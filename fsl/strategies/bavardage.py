@@ -67,7 +67,7 @@ class BAVARDAGE:
         """Class probabilities of the queries; the trace holds the objective of the mixture, from its start on."""
         episodes = episodes.transformed(self.transform)
         start = SoftKMeans(
-            transform=self.transform, beta=self.start_beta, rounds=self.start_rounds, tolerance=None
+            transform=self.transform, beta=self.start_beta, rounds=self.start_rounds, tolerance=0
         ).predict(episodes)
         beta = beta_by_shots(episodes) if self.beta is None else self.beta
         support = episodes.support_one_hot.mT
@@ -85,7 +85,7 @@ class BAVARDAGE:
             clamp=episodes.padding,
             step="published",  # concave terms: nothing to guard
             max_iterations=self.rounds,
-            tolerance=None,
+            tolerance=0,
             trace=True,
         )
         return Predictions(found.assignments, start.iterations + found.iterations, found.trace)

@@ -30,8 +30,8 @@ class TIMGD:
         learning_rate: Adam's step size; 1e-4 in the public code.
         iterations: Adam's steps; 1000 in the public scripts. 0 is SimpleShot.
         moments: Adam has a second moment for each of the "prototypes", its mean over the coordinates, by inner products
-            alone, or for each of their "coordinates" (public code), which costs four to ten times as much. Of Conv-4
-            tasks of mini-ImageNet 91 to 97 % of the labels are the same, and the accuracies up to chance.
+            alone, or for each of their "coordinates" (public code), which costs four to ten times as much. On 24 tasks
+            of mini-ImageNet (Conv-4) 94 to 96 % of the labels were the same, and the accuracies within 2.2 points.
     """
 
     transductive: ClassVar[bool] = True
