@@ -51,8 +51,7 @@ def test_an_update_that_empties_a_cluster_is_taken_back_and_is_the_last(preset: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("weight", [0.5, 1.0, 2.0])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("weight", "seed"), [(0.5, 0), (1.0, 1), (2.0, 2)])
 def test_digits(preset: str, weight: float, seed: int) -> None:
     X = normalize(load_digits().data)
     agree(preset, X, X[np.random.default_rng(seed).choice(len(X), 10, replace=False)], weight)
