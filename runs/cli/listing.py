@@ -96,7 +96,8 @@ def _tables() -> list[dict[str, Any]]:
 
     rows = []
     for printed in map(published_table, published_names()):
-        here = sum(cell.config is not None for cell in paper_table(printed.name).cells.values())
+        cells = paper_table(printed.name).cells.values()
+        here = sum(cell.config is not None and cell.published is not None for cell in cells)  # not those of a dash
         rows.append(
             {
                 "name": printed.name,

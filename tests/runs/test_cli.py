@@ -355,6 +355,7 @@ def test_every_table_of_the_papers_is_listed_with_its_cells(capsys):
     rows = {row["name"]: row for row in json.loads(capsys.readouterr().out)["tables"]}
     assert list(rows) == published_names()
     assert sum(row["cells"] for row in rows.values()) == 1110
+    assert all(row["runnable"] <= row["cells"] for row in rows.values())
     assert {name for name, row in rows.items() if row["kind"] == "formulas"} == {
         name for name, row in rows.items() if row["cells"] == 0
     }
