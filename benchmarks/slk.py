@@ -60,8 +60,9 @@ def main() -> None:
             if given.fits:
                 found = fits(SLK(K, prototypes=prototypes, weight=weight, **more), given.fits, X, y, graph)
                 each = "  ".join(f"{row[0]:.3f} / {row[1]:.3f}" for row in found)
+                spread = f"mean {found[:, 0].mean():.3f} sd {found[:, 0].std():.3f} / {found[:, 1].mean():.3f}"
                 seconds = np.median(found[:, 3])
-                print(f"  fits    {each}  {seconds:.1f} s, {seconds / exact:.3f} of faiss each", flush=True)
+                print(f"  fits    {each}  {spread}  {seconds:.1f} s, {seconds / exact:.3f} of faiss each", flush=True)
 
 
 def faiss_seconds(X: np.ndarray) -> float:

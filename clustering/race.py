@@ -1,12 +1,14 @@
 """Which of many starts to go on with: successive halving (Jamieson and Talwalkar 2016), on a sample where that will do.
 
 Starts differ by far more than their last updates change them, and a few thousand points tell which is good. So all
-starts are updated a few times on a sample of the points with a graph of its own, the best quarter until they stay, and
-one goes on, from its prototypes, with all points.
+starts are updated a few times on a sample of the points with a graph of its own, the best quarter until they stay. The
+first few of these are changed (`clustering.split_merge`) as long as that is better, and one goes on, from its
+prototypes, with all points.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -16,6 +18,7 @@ from clustering.alternation import Clamp
 from clustering.centres import Rule
 from clustering.seeding import prototypes_about
 from clustering.sparse_graph import SparseGraph
+from clustering.split_merge import Ends, split_and_merged
 from clustering.starts import Select, Standing, cluster_sizes, compared
 from clustering.trials import Course, Trials, discrete_energy, run_trials
 
@@ -77,7 +80,8 @@ def race(
     clamp: Clamp | None,
     course: Course,
 ) -> tuple[Tensor, Tensor]:
-    """The prototypes (1, K, D) of the best of the starts, and E (T,) of every start where it was left.
+    """The prototypes (1, K, D) of the best of the starts, changed where that is better and no points are known, and E
+    (T,) of every start where it was left.
 
     Args:
         rule: over the rows of the sample.
@@ -100,16 +104,32 @@ def race(
     few = replace(rest, max_iterations=min(course.max_iterations, _FIRST_UPDATES))
     energies = seeds.new_zeros(len(seeds), dtype=torch.float64)
     left, start = torch.arange(len(seeds), device=seeds.device), prototypes_about(seeds, rule.rows, rule, clamp)
-    together = max(1, _TOGETHER // (len(rule.rows.values) * seeds.shape[1]))
-    for heat, kept in ((few, max(1, round(_KEPT * len(seeds)))), (rest, 1)):
-        heats, ended = [], []
-        for some in torch.split(start, together):
-            slopes = some.new_full((len(some),), slope)
-            found = run_trials(rule, graph, some, slopes, clamp=clamp, course=heat)
-            heats.append(standing(found, rule, graph, [weight] * len(some), select))
-            ended.append(found.prototypes)
-        result = Standing(*(torch.cat(parts) for parts in zip(*heats, strict=True)))
-        energies[left] = result.energies
-        winners = result.order(start.dtype)[:kept]
-        left, start = left[winners], torch.cat(ended)[winners]
-    return start, energies
+    run = partial(_run, rule, graph, slope, weight, select, clamp)
+    for heat, kept in ((few, max(1, round(_KEPT * len(seeds)))), (rest, len(seeds))):
+        ends = run(heat, start)
+        energies[left] = ends.standing.energies
+        winners = ends.standing.order(start.dtype)[:kept]
+        left, ends = left[winners], ends.at(winners)
+        start = ends.prototypes
+    if clamp is None:
+        ends = split_and_merged(rule, graph, ends, weight, select, partial(run, rest))
+    return ends.prototypes[:1], energies
+
+
+def _run(
+    rule: Rule,
+    graph: SparseGraph,
+    slope: float,
+    weight: float,
+    select: Select,
+    clamp: Clamp | None,
+    course: Course,
+    start: Tensor,
+) -> Ends:
+    """Where prototypes (T, K, D) lead, some of them at a time."""
+    ends = []
+    for some in torch.split(start, max(1, _TOGETHER // (len(rule.rows.values) * start.shape[1]))):
+        found = run_trials(rule, graph, some, some.new_full((len(some),), slope), clamp=clamp, course=course)
+        compared = standing(found, rule, graph, [weight] * len(some), select)
+        ends.append(Ends(found.prototypes, found.labels, compared))
+    return Ends.joined(*ends)

@@ -75,8 +75,9 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     normalize : "l2": rows are divided by their length, zero rows stay; the papers do. None: as they are.
     init : "k-means++", or (K, D) first prototypes, then one start only.
     n_init : starts, of which one is the result, see `select`. They race (`clustering.race`): all are updated three
-        times, a quarter of them to the end, by a single mean-shift step unless prototypes are means, and the best goes
-        on, its sweeps warm. Of more than 16,384 points the race sees 8,192 with a graph of their own, unless labels are
+        times, a quarter of them to the end, by a single mean-shift step unless prototypes are means; of the first few,
+        unless labels are known, two clusters are joined and another parted as long as that is better. The best goes on,
+        its sweeps warm. Of more than 16,384 points the race sees 8,192 with a graph of their own, unless labels are
         known or the graph is a matrix of one's own. With a `weight_path` there is no race: all go on to the end.
     random_state : seed of the starts.
     device : "cpu", "cuda", or "auto", which is cuda where there is one.

@@ -17,7 +17,8 @@ FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
 Cluster a data set. Each method is shown in three ways, side by side: the trial that labels of a tenth of the points
 select among 40 (seeds and settings, as in the papers; scored on the other points), the one of ten starts that the
-method itself finds best, without labels, and mean and standard deviation of these ten. Three times: of the neighbour
+method itself finds best, without labels, and mean and standard deviation of these ten. n_init says of
+how many starts each of these is itself the best; n_init=48 gives every method as many. Three times: of the neighbour
 graph, of first prototypes, of the rest (of methods that do not tell: of all). A finished clustering is used again.
 With network= the method trains a network on pictures (or rows), one a run: an interrupted training goes on when the
 same command is given again, and what the network learned is kept to be clustered in turn. With labels= the classes of
@@ -87,15 +88,22 @@ def show(results: "Sequence[Clustered]", varying: Any, console: Console) -> None
     rows = [
         {
             "method": short(result.config.method),
-            **varying(result.config, leave_out=("method", "dataset")),
+            **_starts(result),
+            **varying(result.config, leave_out=("method", "dataset", "method.n_init")),
             **_judgement(result),
             **_seconds(result),
             "": "reused" if result.reused else "new",
         }
         for result in results
     ]
-    right = [name for name in dict.fromkeys(name for row in rows for name in row) if "\n" in name]
+    right = [name for name in dict.fromkeys(name for row in rows for name in row) if "\n" in name or name == "n_init"]
     console.table(rows, title=_title(results), right=right)
+
+
+def _starts(result: "Clustered") -> dict[str, str]:
+    """Of each fit, of which the fit chooses one by itself; of a method that says it."""
+    starts = result.config.method.options.get("n_init")
+    return {} if starts is None else {"n_init": str(starts)}
 
 
 def _judgement(result: "Clustered") -> dict[str, str]:
