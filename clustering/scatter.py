@@ -22,7 +22,7 @@ class Scatter:
     Attributes:
         points: labelled points first, then those that S assigns.
         labelled: (B, K, n) weights of the labelled points in the classes; n may be 0.
-        valid: (B, 1, N) 1, and 0 in rows of S that are padding and weigh nothing; None where all are real.
+        valid: (B, 1, N) how many points a row of S counts as: 0 in padding; None where all count as one.
         weight: >= 0; multiplies the sum over points; (B, 1, 1) where problems differ in it.
         prior: >= 0, mass of every class at the origin.
     """

@@ -8,7 +8,7 @@ from clustering.errors import InputError
 from fsl.episodes import Strategy
 from fsl.strategies import STRATEGIES
 
-ANY_MIX = "laplacianshot"  # with shift=False transductive, of queries whose classes may be mixed in any way
+ANY_MIX = "soft_slk"  # transductive, of queries whose classes may be mixed in any way
 SHIFT = "shift"  # the field of strategies that may move the queries' mean to the support's
 
 

@@ -12,6 +12,7 @@ STRATEGIES = Plugins(
         "slk_means": "fsl.strategies.slk_means:SLKMeans",
         "slk_ms": "fsl.strategies.slk_ms:SLKMS",
         "slk_bo": "fsl.strategies.slk_bo:SLKBO",
+        "soft_slk": "fsl.strategies.soft_slk:SoftSLK",
         "nearest": "fsl.strategies.nearest:Nearest",
         "baseline": "fsl.strategies.baseline:Baseline",
         "baseline_plus_plus": "fsl.strategies.baseline_plus_plus:BaselinePlusPlus",

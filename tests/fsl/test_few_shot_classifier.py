@@ -109,7 +109,7 @@ def test_one_query_alone_and_balance_are_warned_of():
     np.testing.assert_allclose(
         alone, FewShotClassifier("laplacianshot").fit(support, names).predict_proba(query[:1], alone=True)
     )
-    with pytest.warns(UserWarning, match="strategy=laplacianshot"):
+    with pytest.warns(UserWarning, match="strategy=soft_slk"):
         FewShotClassifier("tim_adm").fit(support, names).predict(query)
 
 
