@@ -1,9 +1,10 @@
 """What strategies gain over SimpleShot with balanced and with Dirichlet queries, in 1-shot and in 5-shot.
 
     python benchmarks/regimes.py conv4.safetensors conv6.safetensors --tasks 1000
+    python benchmarks/regimes.py glyphs.safetensors --tasks 5 --way 227
 
 Each file is a feature bank, such as `transduce evaluate` leaves in RESULTS/cache/features. All strategies get the same
-tasks, 5-way with 15 queries a class (on average); those that shift the queries are there with and without the shift. A
+tasks, with 15 queries a class (on average); those that shift the queries are there with and without the shift. A
 cell is the mean difference of accuracy in points and half of its 95 % interval over tasks; * is below SimpleShot by
 more than that. In the end, in how many cells that is so, and which share of the best gain is kept where least of it is.
 """
@@ -30,6 +31,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("banks", type=Path, nargs="+")
     parser.add_argument("--tasks", type=int, default=1000)
+    parser.add_argument("--way", type=int, default=5)
     parser.add_argument("--shots", type=int, nargs="+", default=[1, 5])
     parser.add_argument("--strategies", nargs="+", default=[n for n in STRATEGIES.table if n not in LEFT_OUT])
     given = parser.parse_args()
@@ -43,7 +45,9 @@ def main() -> None:
     for path in given.banks:
         bank = FeatureBank.load(path)
         usable = {name: each for name, each in strategies.items() if each.transform != "PT" or bank.features.min() >= 0}
-        samplers = [sampler for shot in given.shots for sampler in (Balanced(shot=shot), Dirichlet(shot=shot))]
+        samplers = [
+            sampler for shot in given.shots for sampler in (Balanced(given.way, shot), Dirichlet(given.way, shot))
+        ]
         rows: dict[str, list[str]] = {name: [] for name in usable}
         for sampler in samplers:
             found = evaluate(usable, bank, sampler.tasks(bank.labels), given.tasks)
