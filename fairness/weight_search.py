@@ -18,7 +18,7 @@ from fairness.metrics import Fairness, cluster_balances
 
 End = TypeVar("End")
 
-_NEAR = 1.02
+_NEAR = 1.005
 """Ratio of a weight that reaches the goal to one that does not, at which a search between them ends."""
 
 _BEYOND = 10.0

@@ -46,20 +46,20 @@ def run_of(start, asked=None):
     unit=st.floats(1e-3, 10),
     wanted=st.integers(1, 25),
 )
-def test_between_two_weights_the_least_is_found_up_to_a_fiftieth(threshold, unit, wanted):
+def test_between_two_weights_the_least_is_found_up_to_half_a_percent(threshold, unit, wanted):
     """Where objectives rise with the weight, the cheapest that reaches a goal is that of the least weight."""
     asked = []
     run = run_of(lambda weight: (wanted if weight >= threshold else 0, 1 + weight), asked)
     weights = [unit * weight for weight in GRID]
     found = Goal(None, wanted / (50 - wanted)).search([run], groups_of(GROUPS, 100), 2, weights)
     assert asked[: len(weights)] == weights
-    assert len(asked) <= len(weights) + 9
+    assert len(asked) <= len(weights) + 11
     assert [trial.weight for trial in found.path] == sorted(asked)
     if threshold <= 10 * weights[-1]:
         assert found.trial.reached
         assert found.end == found.trial.weight >= threshold
         if threshold <= weights[-1]:
-            assert found.end <= max(1.02 * threshold, weights[1])
+            assert found.end <= max(1.005 * threshold, weights[1])
     else:
         assert not found.trial.reached
         assert max(asked) == 10 * weights[-1]
