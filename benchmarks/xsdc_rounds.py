@@ -17,6 +17,7 @@ from clustering.known_labels import drawn_labels
 PENALTIES = {"chosen": None, "2^-20": 2.0**-20}
 ROUNDS = (10, 200)
 BATCH = 512
+PAPER = {"assignment": "balancing", "schedule": "constant", "classifier": "nearest"}
 
 
 def main() -> None:
@@ -33,7 +34,7 @@ def main() -> None:
             reached, residuals = [], []
             for seed in range(1, options.seeds + 1):
                 known = drawn_labels(data, 50, seed)
-                model = XSDC(10, penalty=penalty, rounds=rounds, batch_size=BATCH, random_state=seed)
+                model = XSDC(10, penalty=penalty, rounds=rounds, batch_size=BATCH, random_state=seed, **PAPER)
                 model.fit(data.values, partial_labels=known.labels)
                 reached.append(float((model.labels_ == y)[~known.known].mean()))
                 residuals.append(model.residuals_[-model.steps :] / size)

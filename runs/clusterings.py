@@ -277,8 +277,10 @@ def say_balanced(configs: Sequence[ClusterConfig], progress: Progress) -> None:
     """That a method takes all clusters to be alike in size is nothing to be silent about."""
     named: dict[str, dict[str, None]] = {}  # methods by what to give
     for one in configs:
-        remedy = getattr(one.method.build(), "equal_sizes_unless", "")
-        if remedy:
+        built = one.method.build()
+        remedy = getattr(built, "equal_sizes_unless", "")
+        told = one.asked_labels() is not None and getattr(built, "sizes_follow_labels", False)
+        if remedy and not told:
             named.setdefault(remedy, {})[short(one.method)] = None
     for remedy, methods in named.items():
         progress.note(f"{', '.join(methods)}: all clusters are taken to be of the same size; where not, {remedy}")

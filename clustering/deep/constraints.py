@@ -63,6 +63,11 @@ class Constraints:
         same = groups[:, None] == groups
         return Known(torch.from_numpy(same | apart).to(device), torch.from_numpy(same.astype(np.float64)).to(device))
 
+    def only(self, points: NDArray[np.int64]) -> "Constraints":
+        """What is known of these points (n,) alone; one that is there twice is in one group with itself."""
+        names, places = np.unique(self.groups[points], return_inverse=True)
+        return Constraints(places, self.apart[names][:, names], self.labels[points], self.coarse[names])
+
     def barred(self, clusters: int) -> NDArray[np.bool_]:
         """(G, K) clusters that a group cannot be, as their labelled points have another coarse label."""
         owner = np.full(clusters, -1, dtype=np.int64)

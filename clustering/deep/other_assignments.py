@@ -1,32 +1,32 @@
-"""What matrix balancing is compared with: other ways from features to an equivalence matrix."""
+"""Ways from features to an equivalence matrix other than balancing it: by labels, and what the paper compares with."""
 
 import torch
 from torch import Tensor
 
-from clustering.deep.constraints import Known
-from clustering.deep.discriminative import ridge
+from clustering.deep.constraints import Constraints, Known
+from clustering.deep.discriminative import best_penalty, ridge
+from clustering.deep.rounding import obeying_labels
 from clustering.errors import InputError
 
 
-def by_pseudo_labels(features: Tensor, labels: Tensor, clusters: int, penalty: float) -> Tensor:
+def by_pseudo_labels(features: Tensor, known: Constraints, clusters: int) -> Tensor:
     """(n, n) M = Y Y^T, where points without label have that of a ridge regression on those with one (XSDC, section 5).
+
+    Labels obey links, and linked points have that of their highest sum. The penalty of the regression is the best at
+    labelled points that are left out.
 
     Args:
         features: (n, D).
-        labels: (n,) 0..K-1, -1 where unknown.
-        clusters: K, each with a label.
-        penalty: of the regression.
-
-    Raises:
-        InputError: a cluster without label.
+        known: of these points; a cluster of which none has a label gets no other point.
+        clusters: K.
     """
-    known = labels >= 0
-    if len(torch.unique(labels[known])) < clusters:
-        raise InputError("assignment='pseudo_labels' needs labels of every cluster; give some, or take 'balancing'")
-    told = torch.nn.functional.one_hot(labels[known], clusters).to(torch.float64)
-    found = ridge(features[known], told, penalty).scores(features).argmax(1)
-    full = torch.where(known, labels, found)
-    return (full[:, None] == full).to(torch.float64)
+    told = torch.from_numpy(known.labels >= 0).to(features.device)
+    labels = torch.from_numpy(known.labels).to(features.device)[told]
+    targets = torch.nn.functional.one_hot(labels, clusters).to(torch.float64)
+    scores = ridge(features[told], targets, best_penalty(features[told], targets)).scores(features)
+    scores[:, targets.sum(0) == 0] = -torch.inf
+    found = torch.from_numpy(obeying_labels(scores.cpu().numpy(), known)).to(features.device)
+    return (found[:, None] == found).to(torch.float64)
 
 
 def by_eigenvectors(features: Tensor, known: Known, clusters: int, share: float = 0.1) -> Tensor:

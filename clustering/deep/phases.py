@@ -5,8 +5,9 @@ no loader and no share of a batch gives; steps have the network's own rule; and 
 nothing could be spread over several devices.
 """
 
+import math
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -24,7 +25,7 @@ from clustering.fingerprint import fingerprint
 from clustering.state_files import resumable, save_state
 from clustering.streams import stream
 
-RECIPE = 2
+RECIPE = 3
 """Of the training code: raise it with a change that gives other weights."""
 
 STATE = "last.ckpt"
@@ -35,6 +36,10 @@ _WATCH = 10
 """Steps from one point of the curves to the next."""
 
 
+_GAIN = 0.03
+"""Share of F that steps on pseudo-labels have to gain."""
+
+
 class Phase(NamedTuple):
     """Steps of one kind.
 
@@ -42,11 +47,17 @@ class Phase(NamedTuple):
         kind: "supervised", labelled points alone, or "assigned", all points.
         steps: how many.
         step_size: of the network's rule.
+        falling: along half a cosine, from that of the first step towards 0 after the last; else all are of that size.
     """
 
     kind: Literal["supervised", "assigned"]
     steps: int
     step_size: float
+    falling: bool = False
+
+    def size(self, done: int) -> float:
+        """Of the step after so many, as a share of the first one's."""
+        return (1 + math.cos(math.pi * done / self.steps)) / 2 if self.falling else 1.0
 
 
 class Trained(NamedTuple):
@@ -56,11 +67,13 @@ class Trained(NamedTuple):
         trace: (steps,) F of every batch, see `clustering.deep.reversal.Step`.
         residuals: (steps,) by how many points sizes were outside their bounds after balancing.
         resumed_at: steps that were found done.
+        before: parameters and buffers of the network as they were before the last phase with steps.
     """
 
     trace: NDArray[np.float64]
     residuals: NDArray[np.float64]
     resumed_at: int
+    before: dict[str, Tensor]
 
 
 def train(
@@ -115,11 +128,14 @@ def train(
     if advance is not None and resumed_at:
         advance(resumed_at)
     before, kept = 0, resumed_at
+    start = _copied(network) if state is None else state["start"]
     for number, phase in enumerate(phases):
         done = min(max(resumed_at - before, 0), phase.steps)
         last = before + phase.steps
         if done < phase.steps:
+            start = start if done else _copied(network)
             optimizer = network.optimizer(phase.step_size, decay)
+            sizes = [group["lr"] for group in optimizer.param_groups]
             if state is not None and done:
                 optimizer.load_state_dict(state["optimizer"])
                 weight = float(state["penalty"])
@@ -128,6 +144,8 @@ def train(
             kind = training.supervised if phase.kind == "supervised" else training.assigned
             steps = kind(weight, optimizer, batch_size, stream(seed, "batches", number), done=done)
             while len(trace) < last:
+                for group, size in zip(optimizer.param_groups, sizes, strict=True):
+                    group["lr"] = size * phase.size(len(trace) - before)
                 step = _next(steps, before, folder, kept)
                 trace.append((step.objective, step.residual))
                 if advance is not None:
@@ -135,11 +153,40 @@ def train(
                 if log is not None and (len(trace) % _WATCH == 0 or len(trace) == last):
                     log.metrics(_seen(training, step, observe, stream(seed, "curves", len(trace))), len(trace))
                 if folder is not None and (len(trace) % _KEEP == 0 or len(trace) == last):
-                    _keep(folder, identity, network, optimizer, weight, trace)
+                    _keep(folder, identity, network, start, optimizer, weight, trace)
                     kept = len(trace)
         before = last
     told = np.array(trace, dtype=np.float64).reshape(-1, 2)
-    return Trained(told[:, 0], told[:, 1], resumed_at)
+    return Trained(told[:, 0], told[:, 1], resumed_at, start)
+
+
+def _copied(network: Any) -> dict[str, Tensor]:
+    return {name: each.detach().clone() for name, each in network.state_dict().items()}
+
+
+def kept(
+    training: Reversal, before: Mapping[str, Tensor], points: NDArray[np.int64], penalty: Callable[[], float]
+) -> bool:
+    """Whether a training lowered F of these points enough; else the network is as `before` it again.
+
+    Where clusters overlap, pseudo-labels gain next to nothing, and may lead away from what labels say.
+
+    Args:
+        training: with the network as it is after.
+        before: parameters and buffers of the network.
+        points: (n,) some of all points; M is found before and after.
+        penalty: asked for once, with the network as it was before.
+    """
+    network = training.network
+    after = _copied(network)
+    network.load_state_dict(before)
+    weight = penalty()
+    loss = training.loss(points, weight)
+    network.load_state_dict(after)
+    if training.loss(points, weight) <= (1 - _GAIN) * loss:
+        return True
+    network.load_state_dict(before)
+    return False
 
 
 def _next(steps: Iterator[Step], before: int, folder: Path | None, kept: int) -> Step:
@@ -185,12 +232,21 @@ def _clusters(training: Reversal, step: Step, M: Tensor, generator: np.random.Ge
     return found
 
 
-def _keep(folder: Path, identity: str, network: Any, optimizer: Any, penalty: float, trace: list[Any]) -> None:
+def _keep(
+    folder: Path,
+    identity: str,
+    network: Any,
+    start: dict[str, Tensor],
+    optimizer: Any,
+    penalty: float,
+    trace: list[Any],
+) -> None:
     save_state(
         folder / STATE,
         {
             "identity": identity,
             "network": network.state_dict(),
+            "start": start,
             "optimizer": optimizer.state_dict(),
             "penalty": penalty,
             "trace": torch.tensor(trace, dtype=torch.float64),

@@ -78,8 +78,7 @@ class Reversal:
         min_share: least size of a cluster, as a share of a batch.
         max_share: greatest.
         rounds: of matrix balancing.
-        assignment: how M is found: "balancing", or what it is compared with, see `other_assignments`; those know no
-            bounds.
+        assignment: how M is found: "balancing", or as in `other_assignments`, which know no bounds.
         copies: what is made of each point of a batch of which nothing is known, as one of that many.
     """
 
@@ -160,8 +159,7 @@ class Reversal:
         """
         count = len(points)
         if self.assignment == "pseudo_labels":
-            labels = torch.from_numpy(self.known.labels[points]).to(features.device)
-            return by_pseudo_labels(features.detach(), labels, self.clusters, penalty), 0.0
+            return by_pseudo_labels(features.detach(), self.known.only(points), self.clusters), 0.0
         known = self.known.among(points, features.device)
         if self.assignment == "eigenvectors":
             return by_eigenvectors(features.detach(), known, self.clusters), 0.0
@@ -173,6 +171,11 @@ class Reversal:
             reference=1 / self.clusters,
         )  # fmt: skip
         return found.equivalence, float(found.residual)
+
+    def loss(self, points: NDArray[np.int64], penalty: float) -> float:
+        """F of these points and the M that they have, without a step."""
+        features = self.features(self._of(points))
+        return float(discriminative_objective(features, self.equivalence(features, points, penalty)[0], penalty))
 
     def check_sizes(self, size: int) -> None:
         """See before training whether a cluster may have as many points in a batch as are copies of one.

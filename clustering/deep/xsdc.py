@@ -8,7 +8,6 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linear_sum_assignment
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
@@ -26,10 +25,11 @@ from clustering.deep.discriminative import (
     ridge,
     ridge_objective,
 )
-from clustering.deep.phases import Phase, train
+from clustering.deep.final_classifier import Kind, final_classifier, rounded_labels
+from clustering.deep.phases import Phase, kept, train
 from clustering.deep.representations import network_of, side_of
 from clustering.deep.reversal import Assignment, Reversal
-from clustering.deep.rounding import nearest_labels, obeying_labels, spectral_labels
+from clustering.deep.rounding import obeying_labels
 from clustering.deep.size_bounds import size_bounds
 from clustering.deep.training import Advance, Log, Observe
 from clustering.errors import InputError
@@ -44,9 +44,6 @@ from clustering.timing import Seconds, Stopwatch
 _UNLABELLED_PENALTY = 0.1
 """Where no labels choose one. The smaller it is, the more features follow whatever M they began with."""
 
-_ROUNDED = 2000
-"""Points of which M is rounded, where labels are not known; its eigenvectors take the square of them."""
-
 
 class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """X-supervised discriminative clustering (Jones, Roulet and Harchaoui): un-, semi- or fully supervised.
@@ -54,8 +51,10 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     Learns features in which a ridge regression tells the clusters apart. In turns, the relaxed equivalence matrix of a
     batch is balanced, subject to the labels and links that are known and to bounds on the size of a cluster, and the
     network takes a step down the regression's loss, solved for in closed form. The result is a ridge classifier on the
-    features. **Clusters of equal size are assumed unless `min_share` and `max_share`, or more labels or links of one
-    cluster than that, say otherwise**: without any bound all points in one cluster are best.
+    features. Where every cluster has labels, that matrix is of the labels which a ridge regression on the known ones
+    gives the others, and clusters may be of any size. **Else clusters of equal size are assumed unless `min_share` and
+    `max_share`, or more labels or links of one cluster than that, say otherwise**: without any bound all points in one
+    cluster are best.
 
     A batch of n points takes a handful of n x n matrices in double precision, 40 MB for 1024 + 1024.
 
@@ -81,10 +80,15 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     copies : of every point of a batch of which nothing is known, itself and changed ones, known to be of one cluster,
         batch_size of all together; rows must be square grey pictures, which are turned, widened, moved and partly
         erased. 1: itself alone.
-    rounds : of balancing. assignment : "balancing", or what it is compared with, which knows no bounds: "pseudo_labels"
-        of a ridge regression, where every cluster has labels, or "eigenvectors" of the relaxation without signs.
+    rounds : of balancing. assignment : "auto", "pseudo_labels" where every cluster has labels and no bounds are given,
+        else "balancing"; steps with pseudo-labels are taken back where they lower the loss of a batch by less than
+        3 %. "balancing", as in the paper; "pseudo_labels" of a ridge regression on the known ones, which
+        obey links, of clusters that all have labels; or, to compare, "eigenvectors" of the relaxation without signs.
+        Only balancing knows bounds.
+    schedule : "falling", the size of steps on all points falls to 0 along half a cosine; "constant", as in the paper.
     classifier : what is fitted at the end where every cluster has labels: "nearest", labelled points and all others
-        with the label of the nearest labelled point, as in the paper; "labelled", labelled points alone.
+        with the label of the nearest labelled point, as in the paper; "labelled", labelled points alone; "auto", the
+        one that does best at labelled points that are left out, with a penalty of 2^-40 .. 1 of its own.
     device : "cpu", "cuda", or "auto", which is cuda where there is one.
     random_state : seed of the network and of the batches.
 
@@ -99,7 +103,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     trace_ : (n_iter_,) the loss F of every batch: of supervised steps that of a regression on labels; of steps on all
         points that of M, which may be below 0, for M is no Y Y^T. residuals_ : (n_iter_,) by how many points sizes were
         outside their bounds after balancing: much above one where links leave no room for them.
-    n_iter_ : steps. seconds_ : `clustering.timing.Seconds` of the fit.
+    steps_kept_ : whether features are those after all steps, or steps on all points were taken back. n_iter_ : steps.
+    seconds_ : `clustering.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
@@ -120,8 +125,9 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         batch_size: Annotated[int, AtLeast(2)] = 1024,
         copies: Annotated[int, AtLeast(1)] = 1,
         rounds: Annotated[int, AtLeast(1)] = 10,
-        assignment: Assignment = "balancing",
-        classifier: Literal["nearest", "labelled"] = "nearest",
+        assignment: Literal["auto"] | Assignment = "auto",
+        schedule: Literal["falling", "constant"] = "falling",
+        classifier: Literal["auto"] | Kind = "auto",
         device: Device = "cpu",
         random_state: Any = None,
     ) -> None:
@@ -140,6 +146,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.copies = copies
         self.rounds = rounds
         self.assignment = assignment
+        self.schedule = schedule
         self.classifier = classifier
         self.device = device
         self.random_state = random_state
@@ -192,10 +199,10 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             points, labels=given, must_link=must_link, cannot_link=cannot_link, coarse_labels=coarse_labels
         )
         check_room(known, K)
-        self._check_bounded()
-        bounds = (
-            (1 / K,) * 2 if self.assignment != "balancing" else size_bounds(known, K, self.min_share, self.max_share)
-        )
+        assignment = self._assignment(known)
+        bounds = (0.0, 1.0)
+        if assignment == "balancing":
+            bounds = size_bounds(known, K, self.min_share, self.max_share)
         watch = Stopwatch()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         copies = self._copies(rows.shape[1], seed)
@@ -207,12 +214,13 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         inputs = self._inputs(rows)
         self.network_ = network_of(self.representation, rows.shape[1], self.n_features).to(rows)
         self.network_.begin(inputs, stream(seed, "network"))
-        training = Reversal(self.network_, inputs, known, K, *bounds, self.rounds, self.assignment, copies)
+        training = Reversal(self.network_, inputs, known, K, *bounds, self.rounds, assignment, copies)
         training.check_sizes(self.batch_size)
         seeding_seconds = watch.lap()
+        phases = self._phases(training)
         done = train(
             training,
-            self._phases(training),
+            phases,
             penalty=(lambda: self._penalty(training)) if self.penalty is None else float(self.penalty),
             decay=self.decay,
             batch_size=self.batch_size,
@@ -224,6 +232,10 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         )
         self.trace_, self.residuals_ = done.trace, done.residuals
         self.n_iter_, self.size_bounds_ = len(done.trace), np.array(bounds)
+        self.steps_kept_ = True
+        if self.assignment == "auto" and assignment == "pseudo_labels" and sum(one.steps > 0 for one in phases) == 2:
+            judged = next(training.batches(self.batch_size, stream(seed, "kept"))).points
+            self.steps_kept_ = kept(training, done.before, judged, lambda: self._penalty(training))
         self._classify(training, stream(seed, "rounding"))
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         broken = broken_links(known, self.labels_)
@@ -261,9 +273,15 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     @property
     def equal_sizes_unless(self) -> str:
         """What to give where clusters are not of the same size, as they are taken to be; empty if they are not."""
-        if self.assignment != "balancing" or (self.min_share, self.max_share) != (None, None):
+        if self.assignment in ("pseudo_labels", "eigenvectors") or (self.min_share, self.max_share) != (None, None):
             return ""
-        return "give min_share and max_share, the least and greatest share of the points"
+        labels = "labels of every cluster, or " if self.assignment == "auto" else ""
+        return f"give {labels}min_share and max_share, the least and greatest share of the points"
+
+    @property
+    def sizes_follow_labels(self) -> bool:
+        """Whether clusters may be of any size where each of them has labels."""
+        return self.assignment == "auto" and (self.min_share, self.max_share) == (None, None)
 
     def planned_steps(self, partial_labels: ArrayLike | None = None) -> int:
         """How many steps a fit would take, of points with these labels (N,), of which -1 are unknown."""
@@ -312,13 +330,27 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.n_features_in_, self._n_features_out = columns, len(classifier.weights)
         return self
 
-    def _check_bounded(self) -> None:
-        """That bounds have a part in the assignment, where they are given."""
-        for name, share in (("min_share", self.min_share), ("max_share", self.max_share)):
-            if share is not None and self.assignment != "balancing":
+    def _assignment(self, known: Constraints) -> Assignment:
+        """How M is found, with what is known.
+
+        Raises:
+            InputError: bounds that have no part in it, or labels that are wanting.
+        """
+        bounds = {"min_share": self.min_share, "max_share": self.max_share}
+        given = {name: share for name, share in bounds.items() if share is not None}
+        labelled = self._all_labelled(known)
+        if self.assignment == "auto":
+            return "pseudo_labels" if labelled and not given else "balancing"
+        if self.assignment != "balancing":
+            for name, share in given.items():
                 raise InputError(
                     f"{name}={share:g}: assignment={self.assignment} knows no bounds; leave it out, or take balancing"
                 )
+        if self.assignment == "pseudo_labels" and not labelled:
+            raise InputError(
+                "assignment=pseudo_labels needs labels of every cluster; give some, or take auto or balancing"
+            )
+        return self.assignment
 
     def _copies(self, pixels: int, seed: int) -> Copies | None:
         if self.copies == 1:
@@ -335,7 +367,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if self._all_labelled(training.known):
             found.append(Phase("supervised", self.supervised_steps, first))
         if len(training.others):
-            found.append(Phase("assigned", self.steps, size))
+            found.append(Phase("assigned", self.steps, size, self.schedule == "falling"))
         return found
 
     def _penalty(self, training: Reversal) -> float:
@@ -357,13 +389,11 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         features = normalised_features(raw, self._scale)
         self.penalty_ = self._penalty(training)
         if self._all_labelled(known):
-            taken = told if self.classifier == "labelled" else np.arange(len(features))
-            near = nearest_labels(features[taken].cpu().numpy(), features[told].cpu().numpy(), known.labels[told])
-            labels = np.where(known.labels[taken] >= 0, known.labels[taken], near)
+            fitted = final_classifier(features, known.labels, K, self.classifier, self.penalty_)
+            self.penalty_, self.classifier_ = fitted.penalty, fitted.classifier
         else:
-            taken, labels = np.arange(len(features)), self._rounded(training, features, generator)
-        targets = torch.nn.functional.one_hot(torch.from_numpy(labels).to(features.device), K)
-        self.classifier_ = ridge(features[torch.from_numpy(taken).to(features.device)], targets, self.penalty_)
+            labels = torch.from_numpy(rounded_labels(training, features, self.penalty_, generator)).to(features.device)
+            self.classifier_ = ridge(features, torch.nn.functional.one_hot(labels, K), self.penalty_)
         found = obeying_labels(self.classifier_.scores(features).cpu().numpy(), known)
         self.labels_, order = numbered(self, found, known.labels)
         self.classifier_ = Ridge(self.classifier_.weights[:, order], self.classifier_.intercept[order])
@@ -375,22 +405,6 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     def _all_labelled(self, known: Constraints) -> bool:
         """Whether every cluster has a labelled point."""
         return len(np.unique(known.labels[known.labels >= 0])) == self.n_clusters
-
-    def _rounded(self, training: Reversal, features: Tensor, generator: np.random.Generator) -> NDArray[np.int64]:
-        """(N,) labels from M of some of the points, of the others that of the nearest; named by the labels that are
-        known."""
-        known = training.known
-        told = next(training.batches(_ROUNDED // 2, generator)).known
-        rest = generator.permutation(np.setdiff1d(training.others, told))
-        taken = np.concatenate([told, rest])[:_ROUNDED]
-        some = features[torch.from_numpy(taken).to(features.device)]
-        M, _ = training.equivalence(some, taken, self.penalty_)
-        found = spectral_labels(M.cpu().numpy(), self.n_clusters, generator)
-        table = np.zeros((self.n_clusters, self.n_clusters))
-        named = known.labels[taken] >= 0
-        np.add.at(table, (found[named], known.labels[taken][named]), 1)
-        found = linear_sum_assignment(table, maximize=True)[1][found]
-        return nearest_labels(features.cpu().numpy(), some.cpu().numpy(), found)
 
     def _inputs(self, rows: Tensor) -> Tensor:
         return (rows - self._centre.to(rows)) / self._spread.to(rows)

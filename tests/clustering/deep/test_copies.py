@@ -92,7 +92,7 @@ def test_a_fit_with_copies_goes_on_where_it_was_interrupted(tmp_path: Any) -> No
         ({"copies": 31}, r"copies=31 .*batch_size=30"),
         ({"copies": 0}, "copies"),
         (
-            {"copies": 16, "batch_size": 16},
+            {"copies": 16, "batch_size": 16, "assignment": "balancing"},
             r"10\.3333 .*batch of 31, .*16",
         ),
     ],

@@ -50,18 +50,40 @@ def test_what_is_known_is_pasted_over_eigenvectors() -> None:
 
 def test_pseudo_labels_of_planted_clusters() -> None:
     features, classes = draw(1)
-    labels = torch.from_numpy(np.where(np.arange(20) < 9, classes, -1))
-    M = by_pseudo_labels(features, labels, 3, 0.01)
+    M = by_pseudo_labels(features, constraints(20, labels=np.where(np.arange(20) < 9, classes, -1)), 3)
     same = torch.from_numpy(classes[:, None] == classes).double()
     assert float((M != same).double().mean()) < 0.2
     assert torch.equal(M[:9, :9], same[:9, :9])
     assert torch.equal(M @ M, M * M.sum(1))  # an equivalence
 
 
-def test_what_cannot_be_is_said() -> None:
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1000), labelled=st.integers(3, 12))
+def test_pseudo_labels_obey_links(seed: int, labelled: int) -> None:
+    """Of the points of a batch, in any order, and of points that stand in it twice, as copies do."""
+    generator = np.random.default_rng(seed)
+    features, classes = draw(seed, 30)
+    drawn = generator.integers(30, size=(20, 2))
+    drawn = drawn[drawn[:, 0] != drawn[:, 1]]
+    same = classes[drawn[:, 0]] == classes[drawn[:, 1]]
+    labels = np.where(np.arange(30) < labelled, classes, -1)
+    known = constraints(30, labels=labels, must_link=drawn[same], cannot_link=drawn[~same][:2])
+    points = np.concatenate([np.arange(labelled), generator.integers(30, size=25)])
+    changed = features[points] + torch.from_numpy(generator.normal(size=(len(points), 5)))
+    M = by_pseudo_labels(changed, known.only(points), 3).numpy()
+    pairs = known.among(points)
+    told = pairs.mask.numpy()
+    np.testing.assert_array_equal(M[told], pairs.values.numpy()[told])
+    np.testing.assert_array_equal(M @ M, M * M.sum(1))
+
+
+def test_a_cluster_whose_labels_are_in_no_batch_gets_no_point_of_it() -> None:
     features, classes = draw(0)
-    labels = torch.from_numpy(np.where(classes == 2, -1, classes))
-    with pytest.raises(InputError, match="labels"):
-        by_pseudo_labels(features, labels, 3, 0.1)
+    M = by_pseudo_labels(features, constraints(20, labels=np.where(classes == 2, -1, classes)), 3)
+    assert np.linalg.matrix_rank(M.numpy()) == 2
+
+
+def test_what_cannot_be_is_said() -> None:
+    features, _ = draw(0)
     with pytest.raises(InputError, match="8 features"):
         by_eigenvectors(features, constraints(20).among(np.arange(20)), 9)

@@ -78,8 +78,36 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path: Path, stop: int) -> None:
     assert found.resumed_at == {10: 0, 30: 20, 50: 40}[stop]
     np.testing.assert_array_equal(found.trace, expected.trace)
     np.testing.assert_array_equal(found.residuals, expected.residuals)
+    assert all(torch.equal(one, expected.before[name]) for name, one in found.before.items())
     for one, other in zip(again.network.parameters(), whole.network.parameters(), strict=True):
         assert torch.equal(one, other)
+
+
+def test_falling_steps_go_on_where_they_were(tmp_path: Path) -> None:
+    """Their sizes are those of the schedule, along half a cosine, wherever it was interrupted."""
+    phases = [PHASES[0], PHASES[1]._replace(falling=True)]
+    found: list[list[float]] = []
+    for folder, stop in ((None, None), (tmp_path, 50), (tmp_path, None)):
+        training, _ = blobs()
+        sizes: list[float] = []
+        make = training.network.optimizer
+
+        def watched(size: float, decay: float, make: Any = make, sizes: list[float] = sizes) -> torch.optim.Optimizer:
+            optimizer = make(size, decay)
+            optimizer.register_step_pre_hook(lambda one, *_: sizes.append(one.param_groups[0]["lr"]))
+            return optimizer
+
+        training.network.optimizer = watched
+        if stop is None:
+            expected = run(training, folder, phases=phases)
+        else:
+            with pytest.raises(Stopped):
+                run(training, folder, Recorder(stop), phases=phases)
+        found.append(sizes)
+    whole, _, rest = found
+    np.testing.assert_allclose(whole, [1e-3] * 30 + [1e-3 * (1 + np.cos(np.pi * t / 30)) for t in range(30)])
+    assert rest == whole[40:]
+    np.testing.assert_array_equal(expected.trace, run(blobs()[0], phases=phases).trace)
 
 
 def test_a_finished_one_is_not_begun_again(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import check_estimator
 
-from clustering.deep import XSDC, xsdc
+from clustering.deep import XSDC, final_classifier
 from clustering.deep.discriminative import ridge_objective
 from clustering.deep.vector_networks import LinearMap, Perceptron
 from clustering.errors import InputError
@@ -90,7 +90,7 @@ def test_fits_are_chosen_among_at_one_penalty() -> None:
     X, classes = blobs(spread=2.0)
     labels = partly(classes, 4)
     for given, among in ((None, 0.1), (0.02, 0.02)):
-        model = small(penalty=given, steps=10).fit(X, partial_labels=labels)
+        model = small(penalty=given, steps=10, classifier="nearest").fit(X, partial_labels=labels)
         features, one_hot = torch.from_numpy(model.transform(X)), torch.eye(3)[model.labels_]
         assert model.objective_ == pytest.approx(float(ridge_objective(features, one_hot, model.penalty_)))
         assert model.criterion_ == pytest.approx(float(ridge_objective(features, one_hot, among)))
@@ -286,7 +286,7 @@ def test_labels_of_any_ratio_are_trained_with(share: float, size: int, numbers: 
 
 def test_many_labels_of_some_clusters_leave_room_to_find_the_other(monkeypatch: pytest.MonkeyPatch) -> None:
     """More labelled points than are rounded: others are looked at, too."""
-    monkeypatch.setattr(xsdc, "_ROUNDED", 120)
+    monkeypatch.setattr(final_classifier, "_ROUNDED", 120)
     X, classes = blobs(points=600)
     labels = np.where((classes == 2) | (np.arange(600) > 500), -1, classes)
     model = small(steps=10).fit(X, partial_labels=labels)
@@ -307,6 +307,58 @@ def test_labels_of_nothing_are_no_labels() -> None:
     model = small().fit(X, partial_labels=np.full(150, -1))
     assert model.n_iter_ == 60
     assert accuracy(classes, model.labels_) > 0.95
+
+
+def test_labels_of_every_cluster_take_the_place_of_sizes() -> None:
+    """Clusters of 5 to 1: labels that are pseudo follow them, balanced ones do not; bounds are balanced with."""
+    X, classes = blobs(points=540, spread=2.0)
+    kept = (classes == 0) | (np.arange(540) % 15 < 3)
+    X, classes = X[kept], classes[kept]
+    labels = np.full(len(X), -1)
+    for c in range(3):
+        labels[np.flatnonzero(classes == c)[:6]] = c
+    auto, same, balanced = (
+        small(assignment=one).fit(X, partial_labels=labels) for one in ("auto", "pseudo_labels", "balancing")
+    )
+    assert np.array_equal(auto.trace_, same.trace_)
+    assert auto.size_bounds_.tolist() == [0, 1]
+    assert not auto.residuals_.any()
+    assert (auto.labels_ == classes).mean() > (balanced.labels_ == classes).mean()
+    one, other = (
+        small(assignment=one, min_share=0.1, max_share=0.8, steps=5).fit(X, partial_labels=labels)
+        for one in ("auto", "balancing")
+    )
+    assert np.array_equal(one.trace_, other.trace_)
+    some = np.where(labels == 2, -1, labels)
+    one, other = (small(assignment=one, steps=5).fit(X, partial_labels=some) for one in ("auto", "balancing"))
+    assert np.array_equal(one.trace_, other.trace_)
+
+
+def test_steps_that_gain_nothing_are_taken_back(tmp_path: Path) -> None:
+    """Features are then those of the supervised steps alone, also after an interruption, but where it was asked for."""
+    X, classes = blobs(spread=2.0)
+    labels, tiny = partly(classes, 4), {"steps": 20, "step_size": 1e-9, "supervised_step_size": 0.1}
+    alone = small(steps=0, supervised_step_size=0.1).fit(X, partial_labels=labels)
+    back = small(**tiny).fit(X, partial_labels=labels, folder=tmp_path)
+    again = small(**tiny).fit(X, partial_labels=labels, folder=tmp_path)
+    for one in (back, again):
+        assert not one.steps_kept_
+        assert np.array_equal(one.transform(X), alone.transform(X))
+        assert np.array_equal(one.predict_proba(X), alone.predict_proba(X))
+    asked = small(assignment="pseudo_labels", **tiny).fit(X, partial_labels=labels)
+    assert asked.steps_kept_
+    assert not np.array_equal(asked.transform(X), alone.transform(X))
+    assert small(steps=20).fit(X, partial_labels=labels).steps_kept_
+
+
+def test_steps_fall_or_are_constant() -> None:
+    X, classes = blobs(spread=2.0)
+    falling, constant = (
+        small(schedule=one, steps=10, assignment="pseudo_labels").fit(X, partial_labels=partly(classes, 4))
+        for one in ("falling", "constant")
+    )
+    assert np.array_equal(falling.trace_[:22], constant.trace_[:22]), "the first step on all points is of full size"
+    assert not np.array_equal(falling.trace_[22:], constant.trace_[22:])
 
 
 def test_labelled_points_alone_can_make_the_classifier() -> None:

@@ -38,7 +38,7 @@ def test_labels_and_links_that_contradict_equal_sizes_are_said() -> None:
     X, classes = blobs()
     labels = np.where(np.arange(150) < 120, classes // 2, -1)  # labels of 0 twice as often
     with pytest.warns(UserWarning, match=r"80 of 150 points .* 0\.333 to 0\.667; .*min_share"):
-        model = small(n_clusters=2, steps=3, supervised_steps=1).fit(X, partial_labels=labels)
+        model = small(n_clusters=2, steps=3, supervised_steps=1, assignment="balancing").fit(X, partial_labels=labels)
     np.testing.assert_allclose(model.size_bounds_, [1 / 3, 2 / 3], atol=0.01)
     with pytest.warns(UserWarning, match=r"60 of 150 points .* 0\.3 to 0\.4"):
         small(steps=3).fit(X, must_link=[(0, 3 * i) for i in range(1, 50)] + [(0, i) for i in range(1, 30, 3)])
@@ -76,6 +76,11 @@ def test_a_cluster_that_is_lost_is_said() -> None:
             {"max_share": 0.5, "assignment": "eigenvectors"},
             {},
             "assignment=eigenvectors",
+        ),
+        (
+            {"assignment": "pseudo_labels"},
+            {"partial_labels": np.arange(150) % 3 - 1},
+            "assignment=pseudo_labels needs labels of every cluster",
         ),
         ({"penalty": 0.0}, {}, "penalty"),
         ({}, {"must_link": [(0, 1)], "cannot_link": [(1, 0)]}, "cannot_link .*1 and 0.*must_link"),

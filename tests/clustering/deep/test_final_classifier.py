@@ -1,0 +1,76 @@
+"""The classifier at the end: leave-one-out errors in closed form against fits without each point, and the choice."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from clustering.deep.discriminative import ridge
+from clustering.deep.final_classifier import final_classifier, nearest_left_out_error
+from clustering.deep.rounding import nearest_labels
+
+
+def draw(seed: int, points: int, labelled: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    generator = np.random.default_rng(seed)
+    classes = np.arange(points) % 3
+    values = generator.normal(size=(points, 4)) + 2 * np.eye(3, 4)[classes]
+    return values, np.where(np.arange(points) < labelled, classes, -1)
+
+
+@settings(max_examples=20)
+@given(seed=st.integers(0, 1000), labelled=st.integers(4, 12), others=st.integers(1, 20), power=st.integers(-20, 0))
+def test_the_error_at_points_left_out_is_that_of_fits_without_them(
+    seed: int, labelled: int, others: int, power: int
+) -> None:
+    """Labels of nearest points are found anew without the point, and the penalty weighs as much as with it."""
+    values, labels = draw(seed, labelled + others, labelled)
+    one_hot, penalty = np.eye(3), 2.0**power
+    distances = np.square(values[labelled:, None] - values[:labelled]).sum(-1)
+    nearest = np.argsort(distances, axis=1)[:, :2]
+    expected = []
+    for left in range(labelled):
+        kept = np.delete(np.arange(labelled), left)
+        found = nearest_labels(values[labelled:], values[kept], labels[kept])
+        rows = np.concatenate([values[kept], values[labelled:]])
+        targets = torch.from_numpy(one_hot[np.concatenate([labels[kept], found])])
+        weight = penalty * (labelled + others) / len(rows)
+        scores = ridge(torch.from_numpy(rows), targets, weight).scores(torch.from_numpy(values[left : left + 1]))
+        expected.append(np.square(scores.numpy()[0] - one_hot[labels[left]]).sum())
+    full = np.concatenate([labels[:labelled], labels[nearest[:, 0]]])
+    error = nearest_left_out_error(
+        torch.from_numpy(values),
+        torch.from_numpy(one_hot[full]),
+        torch.from_numpy(nearest),
+        torch.tensor([penalty, 1.0]),
+    )
+    assert float(error[0]) == pytest.approx(np.mean(expected), rel=1e-5)
+
+
+def test_nearest_points_where_labels_are_few_and_labelled_ones_where_clusters_overlap() -> None:
+    generator = np.random.default_rng(0)
+    classes = np.arange(600) % 3
+    apart = np.eye(3, 20)[classes] + 0.1 * generator.normal(size=(600, 20))
+    few = final_classifier(torch.from_numpy(apart), np.where(np.arange(600) < 6, classes, -1), 3, "auto", 0.1)
+    assert few.kind == "nearest"
+    mixed = np.eye(3, 4)[classes] + 1.0 * generator.normal(size=(600, 4))
+    many = final_classifier(torch.from_numpy(mixed), np.where(np.arange(600) < 200, classes, -1), 3, "auto", 0.1)
+    assert many.kind == "labelled"
+    alone = final_classifier(torch.from_numpy(mixed[:200]), classes[:200], 3, "auto", 0.1)
+    assert alone.penalty == many.penalty
+    assert torch.equal(alone.classifier.weights, many.classifier.weights)
+
+
+def test_what_is_asked_for_is_fitted() -> None:
+    values, labels = draw(0, 40, 9)
+    rows, told = torch.from_numpy(values), labels >= 0
+    one_hot = torch.eye(3, dtype=torch.float64)
+    nearest = final_classifier(rows, labels, 3, "nearest", 0.01)
+    full = np.where(told, labels, nearest_labels(values, values[told], labels[told]))
+    torch.testing.assert_close(nearest.classifier, ridge(rows, one_hot[torch.from_numpy(full)], 0.01))
+    labelled = final_classifier(rows, labels, 3, "labelled", 0.01)
+    torch.testing.assert_close(labelled.classifier, ridge(rows[told], one_hot[torch.from_numpy(labels[told])], 0.01))
+    assert nearest.penalty == labelled.penalty == 0.01
+    one = final_classifier(rows, np.where(np.arange(40) == 3, 0, -1), 1, "auto", 0.01)
+    assert (one.classifier.scores(rows).argmax(1) == 0).all()
