@@ -15,7 +15,7 @@ from fsl.features import FeatureBank
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.strategies import STRATEGIES
 
-NAMES = ("simpleshot", "laplacianshot", "slk_means", "slk_ms", "tim_adm", "alpha_tim")
+NAMES = ("simpleshot", "laplacianshot", "slk_means", "slk_ms", "soft_slk", "tim_adm", "alpha_tim")
 DRAWS, WAY, SHOT = 10, 10, 5
 MIXES = {"alike": [30] * WAY, "three prevail": [30] * 3 + [4] * 7, "one class": [30] + [0] * 9}
 
