@@ -111,7 +111,7 @@ def race(
         winners = ends.standing.order(start.dtype)[:kept]
         left, ends = left[winners], ends.at(winners)
         start = ends.prototypes
-    if clamp is None:
+    if clamp is None and len(rule.rows.values) <= 2 * _SAMPLE:  # else of all points of a graph of one's own: too slow
         ends = split_and_merged(rule, graph, ends, weight, select, partial(run, rest))
     return ends.prototypes[:1], energies
 

@@ -83,8 +83,10 @@ def split_and_merged(
     if 2 < clusters <= _MOST_CLUSTERS:
         for leader in _leaders(ends.labels):
             for turn in range(_ROUNDS):
-                energies, generator = ends.standing.energies, stream(0, "split and merge", turn)
-                allowed = float(energies.min() + 2 * ends.standing.allowances[leader] - energies[leader])
+                standing, generator = ends.standing, stream(0, "split and merge", turn)
+                alike = standing.sound & (standing.clusters == standing.clusters[leader])
+                lowest = standing.energies[alike].min() if alike.any() else standing.energies[leader]
+                allowed = float(lowest + 2 * standing.allowances[leader] - standing.energies[leader])
                 changed = changes(rule, graph, ends, leader, weight, select, allowed, generator)
                 if not len(changed):
                     break

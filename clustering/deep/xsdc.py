@@ -81,10 +81,10 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         batch_size of all together; rows must be square grey pictures, which are turned, widened, moved and partly
         erased. 1: itself alone.
     rounds : of balancing. assignment : "auto", "pseudo_labels" where every cluster has labels and no bounds are given,
-        else "balancing"; steps with pseudo-labels are taken back where they lower the loss of a batch by less than
-        3 %. "balancing", as in the paper; "pseudo_labels" of a ridge regression on the known ones, which
-        obey links, of clusters that all have labels; or, to compare, "eigenvectors" of the relaxation without signs.
-        Only balancing knows bounds.
+        else "balancing"; steps with pseudo-labels after supervised ones are taken back where they lower the loss of a
+        batch by less than 3 %. "balancing", as in the paper; "pseudo_labels" of a ridge regression on the known ones,
+        which obey links, of clusters that all have labels; or, to compare, "eigenvectors" of the relaxation without
+        signs. Only balancing knows bounds.
     schedule : "falling", the size of steps on all points falls to 0 along half a cosine; "constant", as in the paper.
     classifier : what is fitted at the end where every cluster has labels: "nearest", labelled points and all others
         with the label of the nearest labelled point, as in the paper; "labelled", labelled points alone; "auto", the
@@ -101,8 +101,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     penalty_ : of that. objective_ : its loss with labels_ as targets, plus its penalty. criterion_ : likewise at
         `penalty`, 0.1 where None, to choose among fits of several seeds, whose penalty_ may differ.
     trace_ : (n_iter_,) the loss F of every batch: of supervised steps that of a regression on labels; of steps on all
-        points that of M, which may be below 0, for M is no Y Y^T. residuals_ : (n_iter_,) by how many points sizes were
-        outside their bounds after balancing: much above one where links leave no room for them.
+        points that of M, which may be below 0 where M is balanced, for it is no Y Y^T then. residuals_ : (n_iter_,) by
+        how many points sizes were outside their bounds after balancing: much above one where links leave no room.
     steps_kept_ : whether features are those after all steps, or steps on all points were taken back. n_iter_ : steps.
     seconds_ : `clustering.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.

@@ -43,8 +43,8 @@ class BAVARDAGE:
             features. None is 50 times the square root of the shots, chosen on validation classes of mini-ImageNet
             (Conv-4, Conv-6); of 20 shots it was up to 0.7 points below SimpleShot there (Conv-6).
         prior: how many points the prior of a mean weighs as much as; 10 in the public code, which empties classes where
-            there are many: on CLIP features of DTD, 20 ways, 1 shot, it was 17 points below SimpleShot. With 1 there
-            are no losses up to some 20 ways; of 227 (glyphs, 1 shot) it is 10 points below, `soft_slk` 8 above.
+            there are many: on CLIP features of DTD, 20 ways, 1 shot, it was 17 points below SimpleShot. With 1 it
+            is above it with 64 ways (glyphs), and 10 points below with 227, where `soft_slk` is 8 above.
         concentration: of the Dirichlet prior; 2 in the public code. The larger, the more equal the proportions.
         rounds: of the mixture, 5 in the public code.
         start_beta: factor of the squared distances in the soft K-means that it starts from; 20 in the public code. None
