@@ -9,7 +9,7 @@ from clustering.memory import require
 from clustering.neighbours import room
 from clustering.race import sampled
 from clustering.row_search import by_shape
-from clustering.slk_fit import races
+from clustering.slk_fit import races, tells_more
 from clustering.trials import TOGETHER
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def needed(
         clusters: K.
         neighbours: k of the graph that is to be built; None of one that is given.
         normalised: whether rows are divided by their length.
-        drawn: starts whose seeds are drawn together, from all points.
+        drawn: starts whose seeds are drawn together, from all points; where they race, each keeps its labels.
         together: starts that all points are worked on for together.
         kept: results that stay, each with its assignments.
     """
@@ -48,18 +48,21 @@ def needed(
     if neighbours is not None:
         building = room(points, columns, neighbours, "sparse" if sparse else by_shape(points, columns))
         graph = max(16 * points * neighbours, building - working)  # it is there before seeds are drawn
-    return {"copies of the rows": copies, "the graph": graph, "seeds and assignments": working}
+    labels = 8 * points * drawn if drawn > together else 0
+    return {"copies of the rows": copies, "the graph": graph, "seeds and assignments": working, "labels": labels}
 
 
 def require_for_fit(model: "SLK", X: Any, graph: Any, *, known: bool) -> None:
-    """Nothing, if there is memory for `fit`; `known` labels race on all points.
+    """Raise if memory is insufficient for `fit`. Starts race on all points where labels are `known`, the graph is one's
+    own, or rows are sparse.
 
     Raises:
         InputError: less is free than it would need.
     """
     points = getattr(X, "shape", (1,))[0]
     if races(model):
-        drawn, together = model.n_init if known or sampled(points, model.n_clusters) == points else 1, 1
+        all_points = known or tells_more(graph) or hasattr(X, "nnz") or sampled(points, model.n_clusters) == points
+        drawn, together = model.n_init if all_points else 1, 1
     else:
         drawn = together = model.n_init
     _require(model, X, graph, drawn=drawn, together=together, kept=1)

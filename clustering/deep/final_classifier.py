@@ -94,14 +94,16 @@ def nearest_left_out_error(features: Tensor, targets: Tensor, nearest: Tensor, p
     values, vectors = torch.linalg.eigh(centred.T @ centred)
     along, targets = centred @ vectors, targets.to(torch.float64)
     changes = targets[nearest[:, 1]] - targets[nearest[:, 0]]
-    told, own = along[:labelled], along[nearest[:, 0]]
+    told = along[:labelled]
+    squares, paired = told.square(), along[nearest[:, 0]] * along[labelled:]
+    sums, mean = along.T @ targets, targets.mean(dim=0)
     errors = []
     for penalty in penalties.to(values):
         inverses = 1 / (values.clamp_min(0) + count * penalty)
-        fitted = told @ (inverses[:, None] * (along.T @ targets)) + targets.mean(dim=0)
-        weights = (own * along[labelled:]) @ inverses + 1 / count  # H of each other point and the one it is nearest to
+        fitted = told @ (inverses[:, None] * sums) + mean
+        weights = paired @ inverses + 1 / count  # H of each other point and the one it is nearest to
         fitted = fitted.index_add(0, nearest[:, 0], weights[:, None] * changes)
-        leverage = told.square() @ inverses + 1 / count
+        leverage = squares @ inverses + 1 / count
         left_out = (targets[:labelled] - fitted) / (1 - leverage).clamp_min(1e-12)[:, None]
         errors.append(left_out.square().sum(-1).mean())
     return torch.stack(errors)

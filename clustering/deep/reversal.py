@@ -1,8 +1,8 @@
 """Training features by ultimate layer reversal: the last, linear layer is solved for in every step, in closed form.
 
-A step draws a batch, balances its equivalence matrix M without gradients, and goes down the gradient of F(Phi(V); M) by
-the parameters V of the network (XSDC, Jones, Roulet and Harchaoui, Algorithms 2 and 3). With all labels known M is, and
-it is ridge classification with a learned representation; with none it is clustering.
+A step draws a batch, finds its equivalence matrix M without gradients (balanced, or of pseudo-labels), and goes down
+the gradient of F(Phi(V); M) by the parameters V of the network (XSDC, Jones, Roulet and Harchaoui, Algorithms 2 and 3).
+With all labels known M is, and it is ridge classification with a learned representation; with none it is clustering.
 """
 
 from collections.abc import Iterator

@@ -27,7 +27,7 @@ def size_bounds(
         InputError: bounds without the mean share between them, or that what is known leaves no room for.
 
     Warns:
-        UserWarning: equal sizes, which were not asked for, contradict what is known.
+        UserWarning: equal sizes, which were not asked for, contradict what is known, or only some clusters have labels.
     """
     equal, points = 1 / clusters, len(known.groups)
     low, high = (equal if share is None else share for share in (min_share, max_share))
@@ -60,6 +60,12 @@ def size_bounds(
         raise InputError(
             f"{most} of {points} points are known to be in one cluster (that of point {point}), but a cluster has at "
             f"most {high * points:g}: raise max_share"
+        )
+    if min_share is None and max_share is None and labelled.any() and not labelled.all():
+        warnings.warn(
+            f"only some of the {clusters} clusters have labels, so all clusters are taken to be of the same size; give "
+            "labels of every cluster, or min_share and max_share",
+            stacklevel=3,
         )
     least = int(labelled.argmin())
     if labelled[least] + unknown < (low - 1e-9) * points:

@@ -184,7 +184,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
                 with the state of another training.
 
         Warns:
-            UserWarning: more points are known to be in one cluster than equal sizes have, and no bounds are given.
+            UserWarning: more points are known to be in one cluster than equal sizes have, and no bounds are given; only
+                some clusters have labels, so that their sizes are balanced.
             ConvergenceWarning: a cluster has no point in the end, or points that are known to be apart are in one.
         """
         warn_if_labels_are_y(y, partial_labels)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from clustering import SLK, control_groups, memory
+from clustering import SLK, control_groups, memory, slk_memory
 from clustering.errors import InputError
 from clustering.neighbours import neighbours
 from clustering.slk_memory import needed
@@ -84,3 +84,13 @@ def test_the_least_of_machine_and_control_groups(
     monkeypatch.setattr(memory, "_MEMORY", tmp_path / "none")
     monkeypatch.setattr(control_groups, "_GROUPS", tmp_path / "none")
     assert memory.free() is None
+
+
+def test_a_race_on_all_points_keeps_the_labels_of_every_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+    monkeypatch.setattr(slk_memory, "require", lambda what, parts, remedy: asked.append(sum(parts.values())))
+    points = np.broadcast_to(np.float32(0), (1_000_000, 64))
+    own = sparse.csr_array((len(points), len(points)), dtype=np.float32)
+    for n_init in (48, 96):
+        slk_memory.require_for_fit(SLK(10, n_init=n_init), points, own, known=False)
+    assert asked[1] - asked[0] >= 48 * 8 * len(points)

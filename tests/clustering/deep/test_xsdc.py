@@ -147,7 +147,8 @@ def test_coarse_labels_keep_clusters_apart() -> None:
 def test_a_cluster_without_labels_is_found_beside_the_labelled_ones() -> None:
     X, classes = blobs()
     labels = np.where(classes == 2, -1, partly(classes, 4))
-    model = small().fit(X, partial_labels=labels)
+    with pytest.warns(UserWarning, match="only some of the 3 clusters have labels"):
+        model = small().fit(X, partial_labels=labels)
     assert (model.labels_ == classes).mean() > 0.95
 
 
@@ -289,7 +290,8 @@ def test_many_labels_of_some_clusters_leave_room_to_find_the_other(monkeypatch: 
     monkeypatch.setattr(final_classifier, "_ROUNDED", 120)
     X, classes = blobs(points=600)
     labels = np.where((classes == 2) | (np.arange(600) > 500), -1, classes)
-    model = small(steps=10).fit(X, partial_labels=labels)
+    with pytest.warns(UserWarning, match="only some of the 3 clusters have labels"):
+        model = small(steps=10).fit(X, partial_labels=labels)
     assert (model.labels_ == classes).mean() > 0.95
 
 
@@ -330,7 +332,8 @@ def test_labels_of_every_cluster_take_the_place_of_sizes() -> None:
     )
     assert np.array_equal(one.trace_, other.trace_)
     some = np.where(labels == 2, -1, labels)
-    one, other = (small(assignment=one, steps=5).fit(X, partial_labels=some) for one in ("auto", "balancing"))
+    with pytest.warns(UserWarning, match="only some of the 3 clusters have labels.*min_share and max_share"):
+        one, other = (small(assignment=one, steps=5).fit(X, partial_labels=some) for one in ("auto", "balancing"))
     assert np.array_equal(one.trace_, other.trace_)
 
 
