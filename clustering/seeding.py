@@ -116,8 +116,11 @@ def first_seeds(
         seed = int(check_random_state(random_state).randint(np.iinfo(np.int32).max))
         streams = [stream(seed, "k-means++", trial) for trial in range(starts)]
         return draw(streams) if draw is not None else seeds_beside(rows, clusters, streams, clamp)
-    given = np.asarray(init, dtype=np.float64)
     shape = (clusters, rows.values.shape[1])
+    try:
+        given = np.asarray(init, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"init must be k-means++ or finite numbers {shape}") from None
     if given.shape != shape or not np.isfinite(given).all():
         raise InputError(f"init must be k-means++ or finite {shape}, not {given.shape}")
     seeds = torch.from_numpy(given).to(rows.values.device, rows.values.dtype)[None]

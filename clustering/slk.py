@@ -385,10 +385,12 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     def _warn(self, entropy: float) -> None:
         """Of assignments of this mean entropy, and of clusters without points."""
-        remedy = "a lower temperature or a larger weight"
+        remedy = "a lower temperature, or a bandwidth of the scale of the clusters where some points lie far away"
         warn_of_uniform(entropy, self.n_clusters, stacklevel=5, remedy=remedy)
         if self.on_empty != "drop":
             remedy = "a smaller weight, fewer clusters or more starts"
+            if self.n_neighbors * self.n_clusters > len(self.labels_):  # neighbours are of several clusters
+                remedy = f"n_neighbors below {self.n_neighbors}, {remedy}"
             warn_of_empty(self.n_empty_, self.n_clusters, stacklevel=5, remedy=remedy)
 
 

@@ -102,7 +102,10 @@ def weight_path(model: "SLK") -> tuple[float, ...]:
     Raises:
         InputError: they do not rise from 0 to below 1.
     """
-    path = tuple(float(share) for share in (model.weight_path if model.weight_path is not None else ()))
+    try:
+        path = tuple(float(share) for share in (model.weight_path if model.weight_path is not None else ()))
+    except (TypeError, ValueError):
+        path = (math.nan,)
     if not all(0 <= low < high for low, high in pairwise((*path, 1.0))):
         raise InputError(f"SLK: weight_path must be rising shares of weight in [0, 1), not {model.weight_path!r}")
     return path

@@ -195,8 +195,8 @@ class _Search(Generic[End]):
         best = self.best
         if best is None or trial.reached != best.trial.reached or fairness.empty != best.fairness.empty:
             return best is None or (fairness.empty, not trial.reached) < (best.fairness.empty, not best.trial.reached)
-        if not trial.reached:
-            return self.goal.missed(fairness) < self.goal.missed(best.fairness)
+        if not trial.reached:  # by balance alone many labels are as far off: clusters lack a group
+            return (self.goal.missed(fairness), fairness.error) < (self.goal.missed(best.fairness), best.fairness.error)
         same = rounding(torch.float64) * abs(best.trial.objective)
         if abs(trial.objective - best.trial.objective) <= same:
             return trial.weight < best.trial.weight

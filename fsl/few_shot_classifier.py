@@ -112,7 +112,9 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.encoder_fingerprint_: str | None = None
         self._read_from = None
         X, y = validate_data(self, self._features(X), y, dtype=[np.float32, np.float64])
-        check_classification_targets(y)
+        with warnings.catch_warnings():  # one or two pictures of each class are what this is for
+            warnings.filterwarnings("ignore", "The number of unique classes")
+            check_classification_targets(y)
         self.classes_, self.support_labels_ = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
             raise InputError(f"only one class, '{self.classes_[0]}'; there must be at least two to tell apart")
@@ -160,12 +162,18 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: queries, as for `predict`.
             probabilities: what `predict_proba` gave for them; None: it is asked.
+
+        Raises:
+            InputError: probabilities that are not finite, or of another shape than queries x classes.
         """
         check_is_fitted(self)
         features = self._features(X)
         if probabilities is None:
             probabilities = self.predict_proba(features)
         features = _writable(validate_data(self, features, reset=False, dtype=self.support_.dtype))
+        shape = (len(features), len(self.classes_))
+        if probabilities.shape != shape or not np.isfinite(probabilities).all():
+            raise InputError(f"probabilities must be finite and {shape}, as predict_proba gives them")
         points = torch.cat([self._transformed(self.support_), self._transformed(features)])
         labels = np.concatenate([self.support_labels_, probabilities.argmax(axis=1)])
         self.prototypes_, self.refined_by_ = self._class_means(points, labels), len(features)

@@ -199,7 +199,7 @@ def maximise_information(
 
     The tasks of a batch are summed in the loss, so each is fitted as it would be alone. With a moment for each
     prototype a step costs (S + Q)^2 K multiply-adds a task, by inner products; with one for each coordinate, where a
-    rotation of the features changes the result slightly, and where there are many points, 2 (S + Q) K D.
+    rotation of the features changes the result slightly, and where there are more than 2 D points, 2 (S + Q) K D.
 
     Returns:
         Predictions with the loss as their trace; Adam does not promise that it falls in every step.
@@ -217,13 +217,14 @@ def maximise_information(
     )
     tasks, size = support.shape[0], support.shape[2] + query.shape[2]
     points = episodes.points if moments == "prototypes" else None
-    by_products, dimension = isinstance(points, Gram), episodes.dimension
+    dimension = episodes.dimension
+    by_products = isinstance(points, Gram) and 2 * dimension > size
     cached, width = (_CACHED_PRODUCTS, size) if by_products else (_CACHED, dimension)
     at_once = tasks if support.is_cuda else max(1, cached // (size * width))
     fitted = []
     for start in range(0, tasks, at_once):
         block = slice(start, start + at_once)
-        if isinstance(points, Gram):
+        if by_products and isinstance(points, Gram):
             parts = points.values[block], episodes.class_means[block]
             fitted.append(fit_products(loss.select(block), *parts, dimension, learning_rate, iterations))
         else:

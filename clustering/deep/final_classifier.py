@@ -9,7 +9,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
-from clustering.deep.discriminative import PENALTIES, Ridge, best_penalty, left_out_error, ridge
+from clustering.deep.discriminative import PENALTIES, Ridge, best_penalty, left_out_error, lone_labels, ridge
 from clustering.deep.reversal import Reversal
 from clustering.deep.rounding import nearest_labels, spectral_labels
 
@@ -39,7 +39,7 @@ def final_classifier(
 ) -> Final:
     """The ridge classifier of this kind; "auto" is that of kind and penalty (of `PENALTIES`) whose mean squared error
     at labelled points is least, each left out in turn: "labelled" where both kinds are as good, and the greatest
-    penalty of those.
+    penalty of those. Where a cluster has a single label it is "nearest".
 
     "nearest" does better where labels are so few that they leave out some directions of the features, "labelled" where
     clusters overlap, so that the nearest label is often wrong. Where features were trained on the same labels both
@@ -56,6 +56,8 @@ def final_classifier(
     points = torch.cat([features[told], features[others]])
     known = torch.from_numpy(labels).to(features.device)[told]
     targets = torch.nn.functional.one_hot(known, clusters).to(torch.float64)
+    if kind == "auto" and lone_labels(targets):
+        kind = "nearest"
     if kind == "auto" and not len(others):
         penalty = best_penalty(points, targets)
     if kind == "labelled" or len(told) < 2 or not len(others):  # of one labelled point nothing can be left out

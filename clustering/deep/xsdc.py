@@ -66,8 +66,9 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         of rows that are square grey pictures; "ckn_gm", that for CIFAR-10, of square colour pictures, channel by
         channel; or a `clustering.deep.vector_networks.Network` of your own, which is copied.
     n_features : D of the features.
-    penalty : ridge penalty. None: where every cluster has labels the one of 2^-40 .. 1 that does best at labelled
-        points that are left out, else 0.1. Without labels much depends on it: try several.
+    penalty : ridge penalty. None: with labels of two clusters or more the one of 2^-40 .. 1 that does best at labelled
+        points that are left out (2^-14 where a cluster has a single label), else 0.1. Without labels much depends on
+        it: try several.
     min_share, max_share : least and greatest size of a cluster, as shares of a batch; 1 / K where None.
     supervised_steps : steps on labelled points alone, first, where every cluster has some. steps : on batches of all.
     step_size : of the network's own rule: along the sphere (nearly an angle in radians, of "linear", "lenet5" and
@@ -88,7 +89,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     schedule : "falling", the size of steps on all points falls to 0 along half a cosine; "constant", as in the paper.
     classifier : what is fitted at the end where every cluster has labels: "nearest", labelled points and all others
         with the label of the nearest labelled point, as in the paper; "labelled", labelled points alone; "auto", the
-        one that does best at labelled points that are left out, with a penalty of 2^-40 .. 1 of its own.
+        one that does best at labelled points that are left out, with a penalty of 2^-40 .. 1 of its own ("nearest"
+        where a cluster has a single label).
     device : "cpu", "cuda", or "auto", which is cuda where there is one.
     random_state : seed of the network and of the batches.
 
@@ -96,7 +98,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
     ----------
     labels_ : (N,) int, those that were known as they were; linked points have one, and points known to be apart two,
         as far as K clusters allow.
-    cluster_sizes_ : (K,) points of each. size_bounds_ : (2,) the shares that held.
+    cluster_sizes_ : (K,) points of each. size_bounds_ : (2,) the shares that held for M in
+        training; labels_ are those of the classifier, and may be outside.
     network_ : the trained network. classifier_ : `clustering.deep.discriminative.Ridge` on its normalised features.
     penalty_ : of that. objective_ : its loss with labels_ as targets, plus its penalty. criterion_ : likewise at
         `penalty`, 0.1 where None, to choose among fits of several seeds, whose penalty_ may differ.
@@ -376,7 +379,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if self.penalty is not None:
             return float(self.penalty)
         points = training.labelled
-        if not self._all_labelled(training.known) or len(points) < 2:
+        if len(np.unique(training.known.labels[points])) < min(2, self.n_clusters) or len(points) < 2:
             return _UNLABELLED_PENALTY
         features = training.features(training.inputs[torch.from_numpy(points).to(training.inputs.device)])
         return best_penalty(features, training.targets(points))

@@ -134,6 +134,20 @@ def test_of_equal_objectives_the_least_weight_is_taken_and_of_goals_none_reaches
     assert missed.trial.balance_min == pytest.approx(7 / 43)
 
 
+def test_of_labels_without_any_balance_the_fairest_is_the_nearest():
+    groups = groups_of(np.repeat([0, 1, 2], [40, 40, 20]), 100)
+
+    def run(weights, returning):
+        for weight in weights:
+            # One cluster lacks a group; the other two are mixed from some weight on.
+            half = np.r_[np.arange(80) % 2, np.ones(20)] if weight >= 10 else np.repeat([0, 1, 1], [40, 40, 20])
+            yield [Ended(weight, half.astype(np.int64), weight, weight)]
+
+    found = Goal(None, 0.5).search([run], groups, 2, GRID)
+    assert found.trial.balance_min == 0
+    assert found.trial.weight >= 10
+
+
 @pytest.mark.filterwarnings("ignore:the labels' fairness error")
 def test_a_goal_that_no_weight_reaches_is_told():
     X, groups = np.repeat([[0.0], [1.0]], 10, axis=0), np.repeat([0, 1], 10)

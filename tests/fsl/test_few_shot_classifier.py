@@ -321,3 +321,17 @@ def test_pictures_need_a_network_and_folders_no_labels(pictures):
     with pytest.raises(InputError, match=r"\by\b"):
         FewShotClassifier(backbone=str(pictures / "0.safetensors")).fit(pictures / "support", ["red"])
     assert TIMADM.assumes_balance
+
+
+def test_one_picture_of_each_of_many_classes_is_no_regression() -> None:
+    support = np.random.default_rng(0).normal(size=(30, 8))
+    found = FewShotClassifier("simpleshot").fit(support, np.arange(30)).predict(support)
+    assert np.array_equal(found, np.arange(30))
+
+
+@pytest.mark.parametrize("bad", [np.full((5, 3), np.nan), np.ones((2, 3)) / 3, np.ones((5, 4)) / 4])
+def test_probabilities_that_no_strategy_gave_are_refused(bad: np.ndarray) -> None:
+    rng = np.random.default_rng(0)
+    fitted = FewShotClassifier("simpleshot").fit(rng.normal(size=(6, 4)), np.arange(6) % 3)
+    with pytest.raises(InputError, match="predict_proba"):
+        fitted.refine(rng.normal(size=(5, 4)), bad)

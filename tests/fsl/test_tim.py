@@ -292,3 +292,16 @@ def test_wrong_values_name_the_field(kind: Any, field: str, value: object) -> No
         kind(**{field: value})
     with pytest.raises(InputError, match="alpha"):
         AlphaTIM(alpha=0)
+
+
+@pytest.mark.parametrize("seed", [0, 2])
+def test_features_of_one_column_do_not_end_in_nan(seed: int) -> None:
+    """All points are at -1 or 1 after the transform, so that gradients cancel to nothing but rounding."""
+    generator = torch.Generator().manual_seed(seed)
+    support, query = (torch.rand(1, size, 1, generator=generator) for size in (5, 75))
+    episodes = Episodes(support, torch.arange(5)[None], query, 5, base_mean=support.mean((0, 1)))
+    for strategy in (TIMGD(), AlphaTIM()):
+        found = strategy.predict(episodes)
+        assert found.probabilities.isfinite().all()
+        assert found.trace is not None
+        assert found.trace.abs().max() < 100

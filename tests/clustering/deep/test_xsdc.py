@@ -8,6 +8,8 @@ import pytest
 import torch
 from numpy.typing import NDArray
 from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
 from clustering.deep import XSDC, final_classifier
@@ -388,3 +390,14 @@ def test_on_a_gpu_it_is_the_same() -> None:
     X, classes = blobs()
     found = [small(device=device).fit(X, partial_labels=partly(classes, 4)) for device in ("cpu", "cuda")]
     assert (found[0].labels_ == found[1].labels_).mean() > 0.98
+
+
+def test_single_labels_do_no_worse_than_the_nearest_of_them() -> None:
+    """Nothing can be left out of a class with one label, so that neither penalty nor classifier are chosen by that."""
+    X, y = load_digits(return_X_y=True)
+    known = np.full(len(X), -1)
+    known[[np.flatnonzero(y == c)[0] for c in range(10)]] = np.arange(10)
+    model = XSDC(10, random_state=0).fit(X, partial_labels=known)
+    nearest = KNeighborsClassifier(1).fit(X[known >= 0], y[known >= 0]).predict(X)
+    assert model.penalty_ == 2**-14
+    assert (model.labels_ == y)[known < 0].mean() > (nearest == y)[known < 0].mean()
