@@ -31,10 +31,9 @@ from torch import Tensor
 from turns import take_turns, threads, timed
 
 from fsl.episodes import Strategy
-from fsl.evaluation import evaluate
-from fsl.features import FeatureBank
-from fsl.gathering import GatheredEpisodes
-from fsl.machine import keep_freed_memory
+from fsl.evaluation.evaluate import evaluate
+from fsl.features.bank import FeatureBank
+from fsl.features.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.bd_cspn import BDCSPN
 from fsl.strategies.laplacianshot import LaplacianShot
@@ -42,6 +41,7 @@ from fsl.strategies.pt_map import PTMAP
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.tim_gd import TIMGD
 from fsl.tasks import Tasks
+from fsl.training.machine import keep_freed_memory
 from fsl.transforms import Transform, transform_features
 
 try:

@@ -8,7 +8,7 @@ Each measurement is a process of its own beside so many busy loops, settings in 
 without this library. Seconds are of the clock and, in brackets, of the processor, without imports.
 
 --operations times one operation of so many elements with one and with all threads of torch, in turns: where
-`clustering.cores.WORTH_SHARING` comes from.
+`clustering.foundation.cores.WORTH_SHARING` comes from.
 """
 
 import argparse
@@ -64,7 +64,7 @@ def fair(rows: int) -> Callable[[], object]:
 def strategies(queries: int, way: int, tasks: int) -> Callable[[], object]:
     from setting import make_bank
 
-    from fsl.evaluation import evaluate
+    from fsl.evaluation.evaluate import evaluate
     from fsl.samplers.balanced import Balanced
     from fsl.strategies import STRATEGIES
 
@@ -115,7 +115,7 @@ CASES: dict[str, Callable[[], Callable[[], object]]] = {
     "laplacian": lambda: _fit(_imported("clustering", "LaplacianKModes", 10)),
     "ncut": lambda: _fit(_imported("clustering", "Ncut", 10)),
     "entropy": lambda: _fit(_imported("clustering.deep.entropy_clustering", "EntropyClustering", 10)),
-    "xsdc": lambda: _fit(_imported("clustering.deep.xsdc", "XSDC", 10, steps=10)),
+    "xsdc": lambda: _fit(_imported("clustering.deep.xsdc.estimator", "XSDC", 10, steps=10)),
     "fair": lambda: fair(3_791),
     "strategies": lambda: strategies(15, 5, 200),
     "conv4-28": lambda: conv4(28),

@@ -25,9 +25,9 @@ from sklearn.preprocessing import normalize
 
 from clustering import SLK
 from clustering.datasets import DATASETS
+from clustering.graphs.neighbours import NeighbourGraph, neighbours
+from clustering.graphs.row_graph import scipy_graph
 from clustering.metrics import accuracy, nmi
-from clustering.neighbours import NeighbourGraph, neighbours
-from clustering.row_graph import scipy_graph
 
 STARTS = 8
 SPECTRAL_UP_TO, HDBSCAN_UP_TO = 20_000, 20_000

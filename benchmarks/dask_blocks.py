@@ -18,7 +18,7 @@ from distributed import Client, LocalCluster
 from machine import describe
 
 from clustering import SLK
-from clustering.neighbours import neighbours
+from clustering.graphs.neighbours import neighbours
 
 DIMENSION, CLUSTERS = 10, 4
 SETTINGS = {"n_init": 1, "random_state": 0, "prototypes": "mean_shift"}

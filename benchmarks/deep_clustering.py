@@ -18,9 +18,9 @@ from clustering.datasets.mnist import MNIST
 from clustering.deep import OBJECTIVES
 from clustering.deep.networks import small_cnn
 from clustering.deep.training import DeepTraining, train
+from clustering.foundation.streams import stream
 from clustering.metrics import accuracy, nmi
-from clustering.streams import stream
-from fsl.augmentation import Augmentation
+from fsl.training.augmentation import Augmentation
 
 VIEWS = Augmentation(rotation=15, translation=0.1, scale=0.15, shear=10)
 

@@ -21,12 +21,12 @@ import numpy as np
 import torch
 from machine import describe
 
-from clustering.streams import stream
+from clustering.foundation.streams import stream
 from fairness import FairKMeans
 from fairness.datasets.census_like import CensusLike
 from fairness.groups import groups_of
-from fairness.points import Points
-from fairness.prototypes import SquaredDistances
+from fairness.optimiser.points import Points
+from fairness.optimiser.prototypes import SquaredDistances
 from fairness.rivals import Backurs, Bera
 
 POINTS, CLUSTERS, GROUPS = (10_000, 31_600, 100_000, 316_000), (5, 10, 20, 40), (2, 4, 8, 16)

@@ -24,12 +24,12 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from fairness import FairKMeans, FairKMedian
-from fairness.compressed import settle
 from fairness.datasets.census_like import CensusLike
 from fairness.groups import groups_of
-from fairness.penalty import Penalty
-from fairness.points import Points
-from fairness.prototypes import SquaredDistances
+from fairness.optimiser.compressed import settle
+from fairness.optimiser.penalty import Penalty
+from fairness.optimiser.points import Points
+from fairness.optimiser.prototypes import SquaredDistances
 
 K, POINTS = 20, 2_458_285
 WEIGHTS = (100.0, 10_000.0)

@@ -15,11 +15,11 @@ from machine import describe
 from setting import floor, make_bank
 from turns import take_turns, timed
 
-from fsl.evaluation import evaluate
-from fsl.gathering import GatheredEpisodes
-from fsl.machine import keep_freed_memory
+from fsl.evaluation.evaluate import evaluate
+from fsl.features.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced
 from fsl.strategies import STRATEGIES
+from fsl.training.machine import keep_freed_memory
 from fsl.transforms import transform_features
 
 COUNT, COMPARED = 10_000, 512

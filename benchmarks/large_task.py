@@ -25,14 +25,14 @@ import torch
 from machine import describe
 from setting import make_bank
 
-import clustering.neighbourhood
-from clustering.knn import nearest_neighbours
-from clustering.sparse_graph import SparseGraph
-from fsl.evaluation import evaluate
-from fsl.features import FeatureBank
-from fsl.machine import keep_freed_memory
+import clustering.graphs.neighbourhood
+from clustering.graphs.knn import nearest_neighbours
+from clustering.graphs.sparse_graph import SparseGraph
+from fsl.evaluation.evaluate import evaluate
+from fsl.features.bank import FeatureBank
 from fsl.samplers.whole_split import WholeSplit
 from fsl.strategies import STRATEGIES
+from fsl.training.machine import keep_freed_memory
 from runs.figures.style import COLOURS, MARKERS, new_figure, save, styled
 
 WAYS, DIMENSION, NEIGHBOURS = 227, 512, 10
@@ -63,7 +63,7 @@ def measure(name: str, path: Path) -> Measured:
 
         return run
 
-    clustering.neighbourhood.nearest_neighbours = timed(nearest_neighbours)
+    clustering.graphs.neighbourhood.nearest_neighbours = timed(nearest_neighbours)
     SparseGraph.of_arcs = timed(SparseGraph.of_arcs)  # type: ignore[method-assign]
     bank = FeatureBank.load(path)
     tasks = WholeSplit(SUPPORT_SHARE).tasks(bank.labels)

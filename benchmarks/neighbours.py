@@ -25,7 +25,7 @@ from sklearn.preprocessing import normalize
 from threadpoolctl import threadpool_info
 
 from clustering.datasets import DATASETS
-from clustering.neighbours import neighbours
+from clustering.graphs.neighbours import neighbours
 
 K = 5
 ALL_QUERIES_UP_TO = 20_000

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fsl.features import FeatureBank
+from fsl.features.bank import FeatureBank
 from fsl.few_shot_classifier import FewShotClassifier
 from fsl.strategies import STRATEGIES
 

@@ -19,7 +19,7 @@ from clustering.deep.fair_assignment import em_steps, newton_pseudo_labels
 from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels
 from clustering.deep.networks import Classifier, small_cnn
 from clustering.deep.objectives import Entropy, Objective, SeLa
-from clustering.transport import sinkhorn
+from clustering.optimiser.transport import sinkhorn
 
 FAIRNESS = 100.0
 GAPS = (1e-3, 1e-5, 1e-7)

@@ -15,12 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from fsl.evaluation import evaluate
-from fsl.features import FeatureBank
+from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.scores import half_width
+from fsl.features.bank import FeatureBank
 from fsl.named_strategies import SHIFT
 from fsl.samplers.balanced import Balanced
 from fsl.samplers.dirichlet import Dirichlet
-from fsl.scores import half_width
 from fsl.strategies import STRATEGIES
 
 LEFT_OUT = {"tim_gd", "alpha_tim", "ilpc", "transductive_fine_tuning"}  # slow

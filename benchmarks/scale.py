@@ -29,9 +29,9 @@ import torch
 from machine import describe
 
 from clustering import SLK
-from clustering.neighbours import neighbours, symmetrised
-from clustering.row_search import nearest_rows
-from clustering.sparse_graph import SparseGraph
+from clustering.graphs.neighbours import neighbours, symmetrised
+from clustering.graphs.row_search import nearest_rows
+from clustering.graphs.sparse_graph import SparseGraph
 from runs.figures.style import new_row, save, series, styled
 
 COLUMNS, CLUSTERS, NEIGHBOURS = 10, 4, 5

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import torch
 from torch import Tensor
 
-from fsl.features import FeatureBank
+from fsl.features.bank import FeatureBank
 from fsl.tasks import Tasks
 
 WAY, SHOT, QUERIES = 5, 1, 75

@@ -18,8 +18,8 @@ import numpy as np
 import torch
 
 from clustering import SLK
+from clustering.graphs.neighbours import neighbours
 from clustering.metrics import accuracy, nmi
-from clustering.neighbours import neighbours
 
 
 def main() -> None:

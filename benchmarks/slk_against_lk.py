@@ -23,17 +23,17 @@ from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
 from clustering import LaplacianKModes
-from clustering.alternation import Sweeps, alternate
-from clustering.centres import Modes, Rows
 from clustering.datasets import DATASETS
+from clustering.graphs.neighbours import neighbours
+from clustering.graphs.row_graph import given_graph
+from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
 from clustering.metrics import accuracy
-from clustering.neighbours import neighbours
-from clustering.row_graph import given_graph
+from clustering.optimiser.alternation import Sweeps, alternate
+from clustering.optimiser.centres import Modes, Rows
+from clustering.optimiser.terms import Laplacian
+from clustering.optimiser.trials import discrete_energy
 from clustering.seeding import first_seeds, prototypes_about
-from clustering.sparse_graph import SharedGraph, SparseGraph
 from clustering.starts import indicators
-from clustering.terms import Laplacian
-from clustering.trials import discrete_energy
 
 WEIGHTS = (0.1, 0.25, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0)
 PATH = tuple(np.geomspace(0.15, 1, 12)[:-1])

@@ -20,8 +20,8 @@ from sklearn.datasets import load_digits, make_blobs
 from sklearn.preprocessing import normalize
 
 from clustering import SLK
+from clustering.graphs.neighbours import neighbours
 from clustering.metrics import nmi
-from clustering.neighbours import neighbours
 
 POINTS = 2000
 

@@ -20,12 +20,12 @@ from machine import describe
 from setting import FLOOR_BATCHES, floor, floor_by_core, make_bank
 from turns import take_turns, threads, timed
 
-from fsl.evaluation import evaluate
-from fsl.features import FeatureBank
-from fsl.machine import keep_freed_memory
+from fsl.evaluation.evaluate import evaluate
+from fsl.features.bank import FeatureBank
 from fsl.samplers.balanced import Balanced
 from fsl.strategies import STRATEGIES
 from fsl.tasks import Tasks
+from fsl.training.machine import keep_freed_memory
 from fsl.transforms import transform_features
 
 MOST = 10_000

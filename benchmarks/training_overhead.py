@@ -24,19 +24,19 @@ import torch
 from machine import describe
 from torch.nn import functional
 
-from clustering.streams import stream
-from clustering.tensor_files import read_tensors, write_tensors
-from fsl.augmentation import Augmentation, normalise
+from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.streams import stream
 from fsl.backbones import create_backbone
 from fsl.benchmarks.benchmark import Decoded
 from fsl.benchmarks.images import ImageSet
 from fsl.benchmarks.listed import ListedBenchmark
-from fsl.machine import has_fast_bfloat16, keep_freed_memory, resolve_device
 from fsl.progress import Advance
-from fsl.training import Log, Training, train
-from runs.console import Console
-from runs.store import Store
-from runs.tracking import Tracker
+from fsl.training.augmentation import Augmentation, normalise
+from fsl.training.machine import has_fast_bfloat16, keep_freed_memory, resolve_device
+from fsl.training.training import Log, Training, train
+from runs.console.console import Console
+from runs.record.tracking import Tracker
+from runs.storage.store import Store
 
 
 @dataclass(frozen=True)

@@ -24,15 +24,15 @@ from sklearn.model_selection import train_test_split
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.magic import MAGIC
 from clustering.datasets.mnist import MNIST
-from clustering.deep.constraints import constraints
-from clustering.deep.discriminative import feature_scale, ridge
-from clustering.deep.kernel_networks import lenet5_kernel_network
-from clustering.deep.reversal import Reversal
-from clustering.deep.rounding import nearest_labels
-from clustering.deep.vector_networks import KernelMap
-from clustering.known_labels import labels_of_some
-from clustering.streams import stream
-from runs import groups
+from clustering.deep.xsdc.constraints import constraints
+from clustering.deep.xsdc.discriminative import feature_scale, ridge
+from clustering.deep.xsdc.kernel_networks import lenet5_kernel_network
+from clustering.deep.xsdc.reversal import Reversal
+from clustering.deep.xsdc.rounding import nearest_labels
+from clustering.deep.xsdc.vector_networks import KernelMap
+from clustering.evaluation.known_labels import labels_of_some
+from clustering.foundation.streams import stream
+from runs.config import groups
 
 PENALTIES = 2.0 ** np.arange(-40, 1)
 BATCH = 1024  # points of either kind; the paper has 4096 for MAGIC

@@ -23,9 +23,9 @@ from clustering.datasets.digits import Digits
 from clustering.datasets.magic import MAGIC
 from clustering.datasets.mnist import MNIST
 from clustering.deep import XSDC
-from clustering.deep.final_classifier import final_classifier
-from clustering.known_labels import drawn_labels
-from runs import groups
+from clustering.deep.xsdc.final_classifier import final_classifier
+from clustering.evaluation.known_labels import drawn_labels
+from runs.config import groups
 
 MODELS: dict[str, Callable[[], Any]] = {
     "mnist": lambda: groups.option("method", "xsdc_lenet5").build(),

@@ -12,7 +12,7 @@ from sklearn.datasets import load_digits
 
 from clustering.datasets.dataset import Dataset
 from clustering.deep import XSDC
-from clustering.known_labels import drawn_labels
+from clustering.evaluation.known_labels import drawn_labels
 
 PENALTIES = {"chosen": None, "2^-20": 2.0**-20}
 ROUNDS = (10, 200)

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from clustering.deep.balancing import balance
-from clustering.deep.constraints import constraints
-from clustering.deep.discriminative import discriminative_objective, dissimilarity, normalised_features
-from clustering.deep.kernel_networks import OfRows, lenet5_kernel_network
-from clustering.deep.vector_networks import KernelMap, LinearMap, Perceptron
+from clustering.deep.xsdc.balancing import balance
+from clustering.deep.xsdc.constraints import constraints
+from clustering.deep.xsdc.discriminative import discriminative_objective, dissimilarity, normalised_features
+from clustering.deep.xsdc.kernel_networks import OfRows, lenet5_kernel_network
+from clustering.deep.xsdc.vector_networks import KernelMap, LinearMap, Perceptron
 
 LABELLED, OTHERS, CLUSTERS, PENALTY = 50, 1024, 10, 2.0**-20
 

@@ -4,7 +4,7 @@ import importlib
 import os
 from typing import Any
 
-import clustering.torchvision_without_cuda  # noqa: F401 - before anything imports torchvision
+import clustering.foundation.torchvision_without_cuda  # noqa: F401 - before anything imports torchvision
 
 # Threads of OpenMP that wait for each other sleep, unless the user says otherwise: where other programs use the cores,
 # too, waiting in a loop takes the time of those that are waited for. It is read when torch is loaded.
@@ -17,8 +17,8 @@ _ESTIMATORS = {
     "KernelKMeans": "clustering.kernel_kmeans",
     "LaplacianKModes": "clustering.laplacian_kmodes",
     "Ncut": "clustering.ncut",
-    "PublishedSLK": "clustering.published_slk",
-    "SLK": "clustering.slk",
+    "PublishedSLK": "clustering.slk.published",
+    "SLK": "clustering.slk.estimator",
     "SeededKMeans": "clustering.seeded_kmeans",
 }
 

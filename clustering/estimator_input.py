@@ -11,10 +11,10 @@ from scipy import sparse
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from clustering.alternation import Clamp
-from clustering.errors import InputError
-from clustering.lengths import ABOVE_TINY, unit_rows
-from clustering.sparse_rows import SparseTable
+from clustering.foundation.errors import InputError
+from clustering.graphs.sparse_rows import SparseTable
+from clustering.optimiser.alternation import Clamp
+from clustering.optimiser.lengths import ABOVE_TINY, unit_rows
 
 Device = Literal["cpu", "cuda", "auto"]
 """Where to compute; "auto" is cuda where there is one."""

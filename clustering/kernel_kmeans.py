@@ -12,21 +12,21 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from clustering.centres import Rows
-from clustering.cores import shared_if_large
 from clustering.estimator_input import Device, checked_rows
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.parameters import AtLeast, validate_signature
+from clustering.foundation.streams import stream
+from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.graphs.point_moves import single_moves
+from clustering.graphs.relaxed_cut import relaxed_cut
+from clustering.graphs.row_graph import graph_and_variance, scipy_graph, weight_matrix
+from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
+from clustering.graphs.sparse_rows import rows_of
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
-from clustering.parameters import AtLeast, validate_signature
-from clustering.point_moves import single_moves
-from clustering.relaxed_cut import relaxed_cut
-from clustering.row_graph import graph_and_variance, scipy_graph, weight_matrix
+from clustering.optimiser.centres import Rows
 from clustering.seeding import first_seeds, plus_plus
-from clustering.sparse_graph import SharedGraph, SparseGraph
-from clustering.sparse_rows import rows_of
 from clustering.starts import best_start, cluster_sizes, empty_clusters, indicators
-from clustering.streams import stream
-from clustering.timing import Seconds, Stopwatch
 
 
 class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -38,7 +38,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     begins again at the point that is farthest from its mean. Where A is positive semi-definite no round raises the
     objective, but then points hardly move. So the shift is 0 as long as that lowers the objective, and grows where it
     does not: the objective falls from round to round. A round is one sparse product. Where none lowers it any more,
-    single points move as long as that does (`clustering.point_moves`). There is no `predict`.
+    single points move as long as that does (`clustering.graphs.point_moves`). There is no `predict`.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     objective_ : as above, of the result. start_objectives_ : (n_init,) that of every start.
     n_iter_ : rounds of the result. converged_ : whether no move of a single point lowers it further.
     n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result.
-    graph_ : W. seconds_ : `clustering.timing.Seconds` of the fit.
+    graph_ : W. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
@@ -92,7 +92,7 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 
         Args:
-            graph: W, see `clustering.row_graph.given_graph`; built from X where None.
+            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
 
         Raises:
             InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters.

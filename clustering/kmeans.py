@@ -9,14 +9,14 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 
-from clustering.cores import shared_if_large
 from clustering.estimator_input import checked_rows
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.parameters import AtLeast, validate_signature
+from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.graphs.sparse_rows import SparseRows, nearest_centres, rows_of
 from clustering.numbering import numbered
-from clustering.parameters import AtLeast, validate_signature
 from clustering.seeding import first_seeds
-from clustering.sparse_rows import SparseRows, nearest_centres, rows_of
 from clustering.starts import first_lowest
-from clustering.timing import Seconds, Stopwatch
 
 
 class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -40,7 +40,7 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     cluster_centers_ : (K, D) means, of normalised rows if `normalize`.
     objective_ : the sum of squared distances. start_objectives_ : (n_init,) that of every start.
     n_iter_ : Lloyd iterations of the result.
-    seconds_ : `clustering.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
     def __init__(

@@ -11,20 +11,20 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clustering.alternation import Alternation, Outcome, alternate
 from clustering.blocks import is_dask_array
-from clustering.centres import Modes, Rows
-from clustering.cores import shared_if_large
-from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
-from clustering.graph import Symmetry
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import NARROWEST, AtLeast, validate_signature
+from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.graphs.dense_graph import Symmetry
+from clustering.graphs.row_graph import graph_and_variance
+from clustering.graphs.sparse_rows import nearest_centres, rows_of
 from clustering.numbering import numbered
-from clustering.parameters import NARROWEST, AtLeast, validate_signature
-from clustering.row_graph import graph_and_variance
+from clustering.optimiser.alternation import Alternation, Outcome, alternate
+from clustering.optimiser.centres import Modes, Rows
 from clustering.seeding import first_seeds, prototypes_about
-from clustering.sparse_rows import nearest_centres, rows_of
 from clustering.starts import best_start, cluster_sizes, empty_clusters
-from clustering.timing import Seconds, Stopwatch
 
 _COLD = 1e-4
 """Temperature at which assignments are hard and R is the objective of K-modes to the fourth digit."""
@@ -60,7 +60,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_iter_ : updates of the modes, those of the path included. converged_ : whether it ended before max_iter.
     n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result.
     bandwidth_ : sigma. graph_ : the graph, where one was given or needed.
-    seconds_ : `clustering.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         array labels_ is one, see docs/many-machines.md.
 
         Args:
-            graph: from which sigma is estimated, see `clustering.row_graph.given_graph`; built where None.
+            graph: from which sigma is estimated, see `clustering.graphs.row_graph.given_graph`; built where None.
 
         Raises:
             InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters.

@@ -1,4 +1,5 @@
-"""Laplacian K-modes by its convex relaxation (Wang and Carreira-Perpinan 2014): the rival of `clustering.slk`."""
+"""Laplacian K-modes by its convex relaxation (Wang and Carreira-Perpinan 2014): the rival of
+`clustering.slk.estimator`."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -10,21 +11,21 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clustering.centres import Modes, mean_shift
-from clustering.cores import shared_if_large
-from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import NARROWEST, AtLeast, validate_signature
+from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.graphs.row_graph import graph_and_variance
+from clustering.graphs.row_search import nearest_to
+from clustering.graphs.smoothing import Smoothed, Smoothness, smoothed
+from clustering.graphs.sparse_rows import nearest_centres, rows_of
 from clustering.numbering import numbered
-from clustering.parameters import NARROWEST, AtLeast, validate_signature
-from clustering.row_graph import graph_and_variance
-from clustering.row_search import nearest_to
+from clustering.optimiser.centres import Modes, mean_shift
+from clustering.optimiser.simplex import project
+from clustering.optimiser.trials import discrete_energy
 from clustering.seeding import first_seeds
-from clustering.simplex import project
-from clustering.smoothing import Smoothed, Smoothness, smoothed
-from clustering.sparse_rows import nearest_centres, rows_of
 from clustering.starts import best_start, cluster_sizes, empty_clusters, indicators
-from clustering.timing import Seconds, Stopwatch
-from clustering.trials import discrete_energy
 
 
 class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -63,7 +64,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     objective_trace_ : that after each update of S. start_objectives_ : (n_init,) E of every start.
     n_iter_ : updates of the modes. n_sweeps_ : gradient steps in all. converged_ : whether it ended before max_iter.
     n_empty_ : clusters without points in the result.
-    bandwidth_ : sigma. graph_ : W. seconds_ : `clustering.timing.Seconds` of the fit.
+    bandwidth_ : sigma. graph_ : W. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
@@ -105,7 +106,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 
         Args:
-            graph: W, see `clustering.row_graph.given_graph`; built from X where None.
+            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
 
         Raises:
             InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters.

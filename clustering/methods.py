@@ -7,9 +7,9 @@ import inspect
 from collections.abc import Collection, Mapping
 from typing import Any, get_type_hints
 
-from clustering.errors import InputError
-from clustering.parameters import mismatch, validate_signature
-from clustering.plugins import Plugins
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import mismatch, validate_signature
+from clustering.foundation.plugins import Plugins
 
 METHODS = Plugins(
     kind="method",
@@ -20,11 +20,11 @@ METHODS = Plugins(
         "ncut": "clustering.ncut:Ncut",
         "kernel_kmeans": "clustering.kernel_kmeans:KernelKMeans",
         "lk": "clustering.laplacian_kmodes:LaplacianKModes",
-        "slk": "clustering.slk:SLK",
-        "published_slk": "clustering.published_slk:PublishedSLK",
+        "slk": "clustering.slk.estimator:SLK",
+        "published_slk": "clustering.slk.published:PublishedSLK",
         "softmax": "clustering.deep.softmax_clustering:SoftmaxClustering",
         "entropy": "clustering.deep.entropy_clustering:EntropyClustering",
-        "xsdc": "clustering.deep.xsdc:XSDC",
+        "xsdc": "clustering.deep.xsdc.estimator:XSDC",
     },
     group="transduce.methods",
 )

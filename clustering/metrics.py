@@ -14,13 +14,13 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score, silhouette_score
 
-from clustering.centres import Means, Medoids, Modes, Rows, Rule
-from clustering.errors import InputError
-from clustering.neighbours import NeighbourGraph
-from clustering.row_graph import given_graph, scipy_graph
-from clustering.sparse_graph import SparseGraph
-from clustering.streams import stream
-from clustering.trials import discrete_energy
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
+from clustering.graphs.neighbours import NeighbourGraph
+from clustering.graphs.row_graph import given_graph, scipy_graph
+from clustering.graphs.sparse_graph import SparseGraph
+from clustering.optimiser.centres import Means, Medoids, Modes, Rows, Rule
+from clustering.optimiser.trials import discrete_energy
 
 Prototypes = Literal["mean", "mean_shift", "byproduct", "medoid"]
 """F of an objective, as `clustering.SLK` has it."""
@@ -140,7 +140,7 @@ def discrete_objective(
         X: (N, D).
         labels: (N,) clusters 0..K-1.
         prototypes: (K, D).
-        graph: W, see `clustering.row_graph.given_graph`.
+        graph: W, see `clustering.graphs.row_graph.given_graph`.
         weight: lambda.
         kind: F.
         bandwidth: sigma of the kernel g(x, m) = exp(-||x - m||^2 / (2 sigma^2)).
@@ -207,8 +207,8 @@ def graph_objectives(labels: ArrayLike, W: Any, *, balance: float = 1.0) -> Grap
 
     Args:
         labels: (N,).
-        W: weights >= 0 between N points: scipy sparse, an array, or a graph of `clustering.neighbours`. Its diagonal
-            counts, as that of a kernel must.
+        W: weights >= 0 between N points: scipy sparse, an array, or a graph of `clustering.graphs.neighbours`. Its
+            diagonal counts, as that of a kernel must.
         balance: weight of the sizes in `self_balanced`.
     """
     own = _numbered(labels)

@@ -9,18 +9,18 @@ from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 
-from clustering.cores import shared_if_large
 from clustering.estimator_input import checked_rows
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.parameters import AtLeast, validate_signature
+from clustering.foundation.streams import stream
+from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.graphs.relaxed_cut import Discretize, relaxed_cut
+from clustering.graphs.row_graph import graph_and_variance, scipy_graph
+from clustering.graphs.sparse_rows import rows_of
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
-from clustering.parameters import AtLeast, validate_signature
-from clustering.relaxed_cut import Discretize, relaxed_cut
-from clustering.row_graph import graph_and_variance, scipy_graph
 from clustering.seeding import plus_plus
-from clustering.sparse_rows import rows_of
 from clustering.starts import best_start, cluster_sizes, empty_clusters
-from clustering.streams import stream
-from clustering.timing import Seconds, Stopwatch
 
 
 class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
@@ -28,9 +28,9 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Lowers sum_k cut(k) / vol(k) = K - sum_k S_k^T W S_k / d^T S_k (thesis eq. 1.11), from its relaxation: the rows of
     the K leading eigenvectors of D^-1/2 W D^-1/2 are clustered by K-means, or rotated towards labels (Yu and Shi 2003).
-    Then single points move, one after the other, as long as that lowers the cut (`clustering.point_moves`), which may
-    be far below that of the labels they began with. Of several starts the lowest cut is taken. There is no `predict`:
-    the method says nothing of points outside the graph.
+    Then single points move, one after the other, as long as that lowers the cut (`clustering.graphs.point_moves`),
+    which may be far below that of the labels they began with. Of several starts the lowest cut is taken. There is no
+    `predict`: the method says nothing of points outside the graph.
 
     A graph of more than K components has cuts of cost 0, which are not worth much where some components are a few
     points: the components are then joined to K clusters of like volume, with a warning. A little `regularization` ties
@@ -56,7 +56,8 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     embedding_ : (N, K) rows of eigenvectors, of length one; 0 for points without arcs.
     objective_ : the normalised cut of W, 0..K. start_objectives_ : (n_init,) that of every start.
     n_iter_ : rounds of the result. n_empty_ : clusters without points in the result.
-    graph_ : W. seconds_ : `clustering.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    graph_ : W. seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of
+        scikit-learn.
     """
 
     def __init__(
@@ -87,7 +88,7 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 
         Args:
-            graph: W, see `clustering.row_graph.given_graph`; built from X where None.
+            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
 
         Raises:
             InputError: a parameter, X or graph that cannot be; fewer points than clusters, or fewer with arcs.

@@ -12,14 +12,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clustering.cores import shared_if_large
 from clustering.estimator_input import checked_rows, known_clusters, warn_if_labels_are_y
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.parameters import AtLeast, validate_signature
+from clustering.foundation.streams import stream, stream_key
+from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.graphs.sparse_rows import nearest_centres, rows_of
 from clustering.numbering import numbered
-from clustering.parameters import AtLeast, validate_signature
 from clustering.seeding import first_seeds
-from clustering.sparse_rows import nearest_centres, rows_of
-from clustering.streams import stream, stream_key
-from clustering.timing import Seconds, Stopwatch
 
 _SAMPLE = 1000
 """Points whose distances make the bandwidth."""
@@ -46,7 +46,7 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     labels_ : (N,) int, those that were known as they were.
     cluster_centers_ : (K, D') means, of mapped rows; N x D' numbers are held.
     objective_ : sum of squared distances of mapped rows to their means. n_iter_ : rounds.
-    seconds_ : `clustering.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
     def __init__(

@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from clustering.alternation import Clamp
-from clustering.centres import Rows, Rule
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
+from clustering.optimiser.alternation import Clamp
+from clustering.optimiser.centres import Rows, Rule
 from clustering.starts import first_lowest, indicators
-from clustering.streams import stream
 
 Draw = Callable[[Sequence[np.random.Generator]], Tensor]
 """(T, K, D) seeds, one trial of each of the T streams."""

@@ -9,8 +9,8 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from clustering.alternation import Outcome
-from clustering.protocol import NEARLY
+from clustering.evaluation.protocol import NEARLY
+from clustering.optimiser.alternation import Outcome
 
 Select = Literal["information", "energy"]
 """What is compared: E, or R - 2 N H."""

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import block_array, coo_array, csr_array, eye_array, kron, vstack
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness.groups import Groups
 
 Floats = NDArray[np.float64]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 
 Bins = int | Sequence[float] | Mapping[str, Any] | None
 """Of attributes that are numbers: so many bins of about equally many points, or the edges of right-closed bins, or

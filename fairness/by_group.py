@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import chdtrc, ndtri
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness.groups import Groups, as_labels, groups_of
 from fairness.metrics import FLOOR, shares_of
 

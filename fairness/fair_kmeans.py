@@ -14,10 +14,10 @@ class FairKMeans(PrototypeClustering):
     by mirror steps for S that are guarded, so that E never rises at any weight, and the means in turn. It begins at the
     unfair solution, which is the result at weight 0, and comes to the weight in rungs. Where a cluster's labels lack a
     group at the end, and it is small, its prototype is tried at other points, and stays there if E of the labels falls.
-    Between two updates of the means, S is known by C + C K numbers (`fairness.compressed`), C the combinations of
-    groups that occur; a sweep over N points takes about twice the time of an iteration of Lloyd. Memory: besides X, two
-    copies of it and N K numbers. Of 200,000 points or more, starts and rungs see a sample of 100,000, and one start
-    goes on with all points.
+    Between two updates of the means, S is known by C + C K numbers (`fairness.optimiser.compressed`), C the
+    combinations of groups that occur; a sweep over N points takes about twice the time of an iteration of Lloyd.
+    Memory: besides X, two copies of it and N K numbers. Of 200,000 points or more, starts and rungs see a sample of
+    100,000, and one start goes on with all points.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class FairKMeans(PrototypeClustering):
     labels_ : (N,) int; a `dask.array` of a `dask.array`.
     cluster_centers_ : (K, D) means of S, or of its labels if `prototypes` is "hard"; of normalised rows if `normalize`.
     fairness_weight_ : the weight, where the parameter was None or "auto" or there is one group, for which it is 0.
-    weight_path_ : of "auto", `fairness.weight_search.Trial` of all weights and starts that were tried.
+    weight_path_ : of "auto", `fairness.optimiser.weight_search.Trial` of all weights and starts that were tried.
     objective_ : sum of squared distances of the points to the means of their labels.
     fairness_error_ : sum over clusters of KL(U || P_k) of the labels, in nats; soft_fairness_error_ : of S. Of both a
         share below 1e-20 counts as that.
@@ -65,9 +65,9 @@ class FairKMeans(PrototypeClustering):
     n_empty_ : clusters without points.
     group_prices_ : (J, K) what a point of a group pays for a cluster beside its distance, used by `predict`.
     relaxed_objective_ : E. gap_ : how far from stationary S is, in units of E.
-    history_ : `fairness.climb.Progress` of each update of all points; n_iter_ : how many.
+    history_ : `fairness.optimiser.climb.Progress` of each update of all points; n_iter_ : how many.
     converged_ : whether tol ended them.
-    seconds_ : `clustering.timing.Seconds` of the fit; of `path`, its share.
+    seconds_ : `clustering.foundation.timing.Seconds` of the fit; of `path`, its share.
     n_features_in_, feature_names_in_ : of scikit-learn.
 
     Examples

@@ -16,30 +16,30 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from clustering.centres import Rows
-from clustering.cores import shared_if_large
-from clustering.errors import InputError
 from clustering.estimator_input import Device
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import Above, AtLeast, Within
+from clustering.foundation.streams import stream
+from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.graphs.row_graph import graph_and_variance, scipy_graph
+from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
 from clustering.metrics import graph_objectives
 from clustering.numbering import numbered
-from clustering.parameters import Above, AtLeast, Within
-from clustering.row_graph import graph_and_variance, scipy_graph
+from clustering.optimiser.centres import Rows
 from clustering.seeding import first_seeds
-from clustering.sparse_graph import SharedGraph, SparseGraph
 from clustering.starts import best_start, cluster_sizes
-from clustering.streams import stream
-from clustering.timing import Seconds, Stopwatch
-from fairness.fair_spectrum import embedded_labels, fair_embedding, linked_points
 from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y, warn_if_one_group
-from fairness.flow_rounding import rounded_assignments
 from fairness.groups import Groups, Missing
 from fairness.metrics import soft_fairness_error
-from fairness.ncut_descent import lowered
+from fairness.optimiser.fair_spectrum import embedded_labels, fair_embedding, linked_points
+from fairness.optimiser.flow_rounding import rounded_assignments
+from fairness.optimiser.ncut_descent import lowered
+from fairness.optimiser.terms import GroupProportions, NormalizedCut
+from fairness.optimiser.variational import rungs
+from fairness.optimiser.weight_search import Ended, Found, Goal
 from fairness.reporting import keep_fairness, warn_if_parted
-from fairness.terms import GroupProportions, NormalizedCut
 from fairness.trade_off import GRID, path_weights
-from fairness.variational import rungs
-from fairness.weight_search import Ended, Found, Goal
 
 _AUTOMATIC = 10.0
 """Default weight: the cut is 0..K whatever the points, and the error is summed over as many clusters."""
@@ -57,11 +57,11 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         E(S) = K - sum_k S_k' W S_k / d' S_k + weight sum_k KL(U || P_k),     W the symmetric kNN graph, d its degrees,
 
-    by the one optimiser, `clustering.descent.descend`, and moves out of corners (`fairness.ncut_descent`): both terms
-    are linearised at S, and a proximal guard sees to it that E never rises, whatever W and the weight are. All starts
-    are one batch over one graph. It begins at labels, at weight 0, and comes to the weight in rungs. There is no
-    `predict`: the method says nothing of points outside the graph. Memory: the graph and about a dozen N x K arrays for
-    each start.
+    by the one optimiser, `clustering.optimiser.descent.descend`, and moves out of corners
+    (`fairness.optimiser.ncut_descent`): both terms are linearised at S, and a proximal guard sees to it that E never
+    rises, whatever W and the weight are. All starts are one batch over one graph. It begins at labels, at weight 0, and
+    comes to the weight in rungs. There is no `predict`: the method says nothing of points outside the graph. Memory:
+    the graph and about a dozen N x K arrays for each start.
 
     A graph in more parts than clusters has cuts of 0 without number, of which the fair ones cost nothing more.
 
@@ -74,8 +74,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others. 19 in the papers'
         code, which counts the point itself among its 20.
     init : first labels: of the nearest "k-means++" seed (papers); "spectral": of such and, above weight 0, one start
-        more of fair spectral clustering (`fairness.fair_spectrum`), which often leads to far lower cuts, for K
-        eigenvectors of the graph; or (N,) labels 0..K-1, then one start only.
+        more of fair spectral clustering (`fairness.optimiser.fair_spectrum`), which often leads to far lower cuts, for
+        K eigenvectors of the graph; or (N,) labels 0..K-1, then one start only.
     n_init : starts, of which that of most clusters and lowest E is the result.
     rungs, mixing, pseudo_count, rounding, normalize : as of `FairKMeans`.
     max_iter, tol : steps at most, at each weight; relative change of E at which they end, the gap being small.
@@ -153,7 +153,7 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             X: (N, D) float32 or float64, other numbers become float32. Finite.
             y: ignored, with a warning unless `sensitive_features` are given.
             sensitive_features: as of `FairKMeans.fit`.
-            graph: W, see `clustering.row_graph.given_graph`; built from X where None.
+            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
 
         Raises:
             InputError: a parameter, X, groups, a target or a graph that cannot be.

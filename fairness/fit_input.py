@@ -9,7 +9,7 @@ from sklearn.utils import check_random_state
 from torch import Tensor
 
 from clustering.estimator_input import Device, checked_rows, warn_of_y
-from clustering.parameters import validate_signature
+from clustering.foundation.parameters import validate_signature
 from fairness.groups import Groups, groups_of, smallest_group
 
 SmallGroups = Literal["error", "keep"]

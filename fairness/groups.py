@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness.bins import Bins, bin_names, binned, check_bins
 
 Missing = Literal["error", "own_group"]

@@ -9,7 +9,7 @@ what its `objective_` is, see `kind_of`.
 from typing import Any
 
 import clustering.methods
-from clustering.plugins import Plugins
+from clustering.foundation.plugins import Plugins
 
 METHODS = Plugins(
     kind="method",

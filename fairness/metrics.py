@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness.groups import Groups, as_labels, groups_of
 
 FLOOR = 1e-20

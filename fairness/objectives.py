@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 
 Kind = Literal["kmeans", "kmedian"]
 """Sums of squared distances to means, or of distances to medoids."""

@@ -13,27 +13,27 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
 from clustering.blocks import is_dask_array
-from clustering.centres import Rows
-from clustering.cores import shared_if_large
 from clustering.estimator_input import Device, checked_rows
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.parameters import Above, AtLeast, Within
+from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import order_of
-from clustering.parameters import Above, AtLeast, Within
+from clustering.optimiser.centres import Rows
 from clustering.seeding import TooFewDistinct, first_seeds
-from clustering.timing import Seconds, Stopwatch
-from fairness.climb import Course, Stage
 from fairness.fit_input import SmallGroups, fit_input, warn_if_groups_are_y, warn_if_one_group
-from fairness.flow_rounding import rounded_assignments
 from fairness.groups import Groups, Missing
 from fairness.metrics import soft_fairness_error
 from fairness.objectives import Kind, Medoids, kmeans_objective, medoids, objective_of
-from fairness.penalty import Penalty
-from fairness.points import Points
-from fairness.prototypes import RULES, Rule
+from fairness.optimiser.climb import Course, Stage
+from fairness.optimiser.flow_rounding import rounded_assignments
+from fairness.optimiser.penalty import Penalty
+from fairness.optimiser.points import Points
+from fairness.optimiser.prototypes import RULES, Rule
+from fairness.optimiser.starts import Starts, sample
+from fairness.optimiser.store import Store
+from fairness.optimiser.weight_search import Ended, Found, Goal
 from fairness.reporting import keep_fairness, warn_if_parted
-from fairness.starts import Starts, sample
-from fairness.store import Store
 from fairness.trade_off import GRID, path_weights
-from fairness.weight_search import Ended, Found, Goal
 
 _AUTOMATIC = 10.0
 """Default weight, in units of the costs about one prototype, per cluster: data end near their target there."""

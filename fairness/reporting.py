@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 
+from clustering.foundation.timing import Seconds
 from clustering.numbering import numbered
-from clustering.timing import Seconds
 from fairness.groups import Groups
 from fairness.metrics import Fairness
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 
 GRID = (0.0, *(float(weight) for weight in np.geomspace(1e-2, 1e3, 13)))
 """Weights of a path in the unit of a method's default weight, from where fairness hardly counts to where it alone

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clustering.errors import InputError
-from clustering.tensor_headers import read_header
+from clustering.files.tensor_headers import read_header
+from clustering.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from fsl.few_shot_classifier import FewShotClassifier

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-from clustering.errors import InputError
-from clustering.lengths import vanishing
-from clustering.points import Features, Gram, Points
+from clustering.foundation.errors import InputError
+from clustering.optimiser.lengths import vanishing
+from clustering.optimiser.points import Features, Gram, Points
 from fsl.transforms import Transform, transform_features
 
 if TYPE_CHECKING:
-    from fsl.pictures import TaskPictures
+    from fsl.features.pictures import TaskPictures
 
 LARGEST_GRAM = 1024
 """Points per task up to which the matrix of inner products is used instead of the features."""

@@ -18,19 +18,19 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
-from clustering.errors import InputError
 from clustering.estimator_input import check_no_dates, check_not_vanishing, check_values
-from clustering.one_core import one_core
-from clustering.tensor_files import read_tensors, write_tensors
+from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.errors import InputError
+from clustering.foundation.one_core import one_core
 from fsl.classifier_files import FORMAT, REMEDY, check_replaceable, check_whole, described
 from fsl.episodes import LARGEST_GRAM, Episodes, Strategy, check_base_mean
-from fsl.machine import resolve_device
 from fsl.named_strategies import cautions, name_of, named, stored
 from fsl.picture_folders import labelled_pictures, unlabelled_pictures
+from fsl.training.machine import resolve_device
 from fsl.transforms import transform_features
 
 if TYPE_CHECKING:
-    from fsl.image_encoder import ImageEncoder
+    from fsl.features.image_encoder import ImageEncoder
 
 _ROWS = 8192  # queries at a time, where each is labelled by itself
 
@@ -258,7 +258,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         if self.backbone is None:
             raise InputError('pictures need a network: give backbone="timm:NAME" or a checkpoint, or give features')
-        from fsl.image_encoder import ImageEncoder
+        from fsl.features.image_encoder import ImageEncoder
 
         found = self._loaded()
         if found is None:

@@ -4,7 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.episodes import Strategy
 from fsl.strategies import STRATEGIES
 

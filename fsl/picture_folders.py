@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustering.cores import on_each_core
-from clustering.errors import InputError
-from clustering.regular_files import open_regular
+from clustering.files.regular import open_regular
+from clustering.foundation.cores import on_each_core
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.split_lists import HIDDEN, SUFFIXES, pictures_under
 
 FEWEST = 2  # classes

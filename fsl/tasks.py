@@ -11,8 +11,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from clustering.errors import InputError
-from clustering.tensor_files import read_tensors, write_tensors
+from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.errors import InputError
 
 FORMAT = "transduce tasks 1"
 BLOCK = 256

@@ -46,7 +46,7 @@ def test_packages_are_light_to_import() -> None:
     heavy = "torch mlflow pandas scipy sklearn timm pytorch_lightning matplotlib faiss"
     code = (
         "import sys, clustering, clustering.deep, fairness, fsl, "
-        "fsl.strategies, fsl.benchmarks, fsl.samplers, runs.config, runs.cli\n"
+        "fsl.strategies, fsl.benchmarks, fsl.samplers, runs.config.configs, runs.cli\n"
         f"sys.exit(' '.join(set('{heavy}'.split()) & set(sys.modules)) or None)"
     )
     found = subprocess.run([sys.executable, "-c", code], cwd=PROJECT, capture_output=True, text=True, check=False)
@@ -64,7 +64,7 @@ def test_what_needs_torchvision_imports_after_a_package_of_ours(packages: str) -
 
 
 def test_without_torchvision_the_hook_finds_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    from clustering.torchvision_without_cuda import _BeforeTorchvision
+    from clustering.foundation.torchvision_without_cuda import _BeforeTorchvision
 
     finder = _BeforeTorchvision()
     monkeypatch.setattr(sys, "meta_path", [finder, *sys.meta_path])

@@ -2,7 +2,7 @@
 
 What travels between workers are the rows of S that arcs lead to in other blocks, and to this process sums of K (D + 1)
 numbers and a few scalars; nothing of the size of N is ever here. The steps themselves are those of
-`clustering.objective` and `clustering.centres`, done on every block.
+`clustering.optimiser.objective` and `clustering.optimiser.centres`, done on every block.
 """
 
 import sys

@@ -1,4 +1,4 @@
-"""`clustering.alternation` for one problem in blocks: prototypes and assignments in turn."""
+"""`clustering.optimiser.alternation` for one problem in blocks: prototypes and assignments in turn."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from clustering.alternation import REVIVALS, Outcome, settled
 from clustering.blocks.cluster import Kept
 from clustering.blocks.descent import Moved, Opened, descend_blocks, opened
 from clustering.blocks.graph import BlockGraph
 from clustering.blocks.prototypes import Best, BlockRule
-from clustering.centres import Rows
+from clustering.optimiser.alternation import REVIVALS, Outcome, settled
+from clustering.optimiser.centres import Rows
+from clustering.optimiser.trials import Course
 from clustering.starts import indicators
-from clustering.trials import Course
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BlockTrial:
-    """Where a trial ended; the fields are those of `clustering.trials.Trials`.
+    """Where a trial ended; the fields are those of `clustering.optimiser.trials.Trials`.
 
     Attributes:
         assignments: of each block the task that gives its (1, K, n) S.
@@ -46,7 +46,7 @@ def run_trial(
     path: tuple[float, ...] = (),
     course: Course,
 ) -> BlockTrial:
-    """What `clustering.trials.run_trials` does with one start (1, K, D)."""
+    """What `clustering.optimiser.trials.run_trials` does with one start (1, K, D)."""
     assignments, iterations, reseeded = None, 0, 0
     for share in (*path, 1.0):
         found = _alternate(rule, graph, start, slope * share, assignments, course)

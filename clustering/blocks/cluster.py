@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -1,4 +1,5 @@
-"""`clustering.descent` for one problem in blocks: each block takes the step on its rows, the sums decide for all.
+"""`clustering.optimiser.descent` for one problem in blocks: each block takes the step on its rows, the sums decide for
+all.
 
 A step is three tasks a block: one gives the rows of S that arcs of other blocks lead to, one takes the step, and one
 reports three numbers. The step after it is made in the same task, in the hope that this one is
@@ -11,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from clustering.alternation import Sweeps
 from clustering.blocks.cluster import Kept
 from clustering.blocks.graph import BlockGraph, HaloGraph
-from clustering.descent import KAPPA_MAX, Status, accepted, far_from_stationary, next_kappa, unchanged
-from clustering.objective import Objective, State, allowance, inner
-from clustering.terms import CURVATURE
+from clustering.optimiser.alternation import Sweeps
+from clustering.optimiser.descent import KAPPA_MAX, Status, accepted, far_from_stationary, next_kappa, unchanged
+from clustering.optimiser.objective import Objective, State, allowance, inner
+from clustering.optimiser.terms import CURVATURE
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -38,7 +39,7 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True)
 class HaloLaplacian:
-    """`clustering.terms.Laplacian` of the rows of a block, those of its halo held where they are.
+    """`clustering.optimiser.terms.Laplacian` of the rows of a block, those of its halo held where they are.
 
     Attributes:
         graph: W of own rows and halo; None where only the curvature is asked for.

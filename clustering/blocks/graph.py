@@ -12,10 +12,10 @@ from torch import Tensor
 
 from clustering.blocks.cluster import Cluster, Kept
 from clustering.blocks.rows import BlockRows
-from clustering.centres import Rows
-from clustering.graph import Symmetry
-from clustering.row_graph import Bandwidth, arc_lengths, given_graph, variance_above_rounding
-from clustering.sparse_graph import SparseGraph, merged
+from clustering.graphs.dense_graph import Symmetry
+from clustering.graphs.row_graph import Bandwidth, arc_lengths, given_graph, variance_above_rounding
+from clustering.graphs.sparse_graph import SparseGraph, merged
+from clustering.optimiser.centres import Rows
 
 if TYPE_CHECKING:
     from distributed import Future
@@ -24,7 +24,7 @@ _AT_ONCE = 1 << 22
 """Distances at a time, and coordinates of candidates: 16 MiB in float32."""
 
 _SPARE = 4
-"""Candidates beyond k, which are ranked anew by exact differences, as in `clustering.knn`."""
+"""Candidates beyond k, which are ranked anew by exact differences, as in `clustering.graphs.knn`."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class BlockGraph:
     def with_variance(
         cls, given: Any, rows: BlockRows, k: int, symmetry: Symmetry, bandwidth: Bandwidth
     ) -> tuple["BlockGraph", float]:
-        """W of the rows, and sigma^2; see `clustering.row_graph.graph_and_variance`."""
+        """W of the rows, and sigma^2; see `clustering.graphs.row_graph.graph_and_variance`."""
         estimated = isinstance(bandwidth, str)
         if given is None:
             near = cls.built(rows, k, symmetry)
@@ -87,8 +87,8 @@ class BlockGraph:
 
     @classmethod
     def given(cls, graph: Any, rows: BlockRows, *, measured: bool, directed: bool = False) -> "BlockGraph":
-        """A graph that this process holds, see `clustering.row_graph.given_graph`. Its rows go to the workers within
-        the tasks, so that the scheduler keeps them.
+        """A graph that this process holds, see `clustering.graphs.row_graph.given_graph`. Its rows go to the workers
+        within the tasks, so that the scheduler keeps them.
 
         Args:
             graph: W.

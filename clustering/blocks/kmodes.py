@@ -8,19 +8,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.alternation import Outcome, Sweeps
 from clustering.blocks.alternation import BlockTrial, prototypes_about_blocks, run_trial
 from clustering.blocks.graph import BlockGraph
 from clustering.blocks.prototypes import BlockRule
 from clustering.blocks.results import begin_fit, dask_array
 from clustering.blocks.rows import BlockRows
 from clustering.blocks.seeding import plus_plus_blocks
-from clustering.centres import Modes, Rows
+from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import first_points, order_of
+from clustering.optimiser.alternation import Outcome, Sweeps
+from clustering.optimiser.centres import Modes, Rows
+from clustering.optimiser.trials import Course
 from clustering.seeding import first_seeds
 from clustering.starts import best_start, warn_of_empty
-from clustering.timing import Seconds, Stopwatch
-from clustering.trials import Course
 
 if TYPE_CHECKING:
     from clustering.kmodes import GaussianKModes

@@ -1,4 +1,5 @@
-"""The rules of `clustering.centres` for rows in blocks: sums over the blocks, and the best of their best points."""
+"""The rules of `clustering.optimiser.centres` for rows in blocks: sums over the blocks, and the best of their best
+points."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,8 +10,8 @@ from torch import Tensor
 
 from clustering.blocks.descent import Moved
 from clustering.blocks.rows import BlockRows
-from clustering.centres import ByProductModes, Means, Modes, Rows, Rule, ascend, members_of
-from clustering.prototypes import log_odds
+from clustering.optimiser.centres import ByProductModes, Means, Modes, Rows, Rule, ascend, members_of
+from clustering.optimiser.prototypes import log_odds
 
 if TYPE_CHECKING:
     from distributed import Future

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from clustering.blocks.rows import BlockRows
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 
 if TYPE_CHECKING:
     from distributed import Future

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from clustering.blocks.cluster import Kept
 from clustering.blocks.rows import BlockRows
-from clustering.centres import Rows
+from clustering.optimiser.centres import Rows
 from clustering.seeding import draws_of, nearer, too_few
 from clustering.starts import first_lowest
 

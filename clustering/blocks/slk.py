@@ -10,18 +10,20 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from torch import Tensor
 
-from clustering.alternation import Outcome
 from clustering.blocks.alternation import BlockTrial, prototypes_about_blocks, prototypes_of_blocks, run_trial
 from clustering.blocks.graph import BlockGraph, HaloGraph
 from clustering.blocks.prototypes import BlockRule
 from clustering.blocks.results import begin_fit, dask_array
 from clustering.blocks.rows import BlockRows
 from clustering.blocks.seeding import plus_plus_blocks
-from clustering.centres import Modes, Rows
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
+from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import first_points, order_of
+from clustering.optimiser.alternation import Outcome
+from clustering.optimiser.centres import Modes, Rows
+from clustering.optimiser.trials import cut
 from clustering.seeding import first_seeds
-from clustering.slk_fit import (
+from clustering.slk.fit import (
     WARM_UP,
     blurred,
     course_of,
@@ -34,11 +36,9 @@ from clustering.slk_fit import (
     weight_path,
 )
 from clustering.starts import compared, entropy_of
-from clustering.timing import Seconds, Stopwatch
-from clustering.trials import cut
 
 if TYPE_CHECKING:
-    from clustering.slk import SLK
+    from clustering.slk.estimator import SLK
 
 
 def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
@@ -198,8 +198,8 @@ def _energy(
     boundaries: list[Tensor],
     weight: float,
 ) -> tuple[Tensor, Tensor, NDArray[np.int64], float]:
-    """This block's share of E, see `clustering.trials.discrete_energy`, (K,) sizes of the clusters and first points,
-    and the sum of the entropies of the assignments."""
+    """This block's share of E, see `clustering.optimiser.trials.discrete_energy`, (K,) sizes of the clusters and first
+    points, and the sum of the entropies of the assignments."""
     labels, clusters = assignments.max(dim=1).indices, assignments.shape[1]
     unary: Tensor = of(rows).cost(centres).gather(1, labels[:, None]).sum(dim=(1, 2), dtype=torch.float64)
     whole = torch.cat([labels, graph.halo(boundaries)[None]], dim=1) if boundaries else labels

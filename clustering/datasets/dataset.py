@@ -5,7 +5,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 
 
 class Dataset(NamedTuple):

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from clustering.datasets.dataset import Dataset
-from clustering.fingerprint import fingerprint
+from clustering.foundation.fingerprint import fingerprint
 
 RECIPE = 1  # raised whenever other points are given
 

@@ -6,8 +6,8 @@ from typing import Annotated, ClassVar
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.digits import Digits
 from clustering.datasets.uneven import uneven_rows
-from clustering.fingerprint import fingerprint
-from clustering.parameters import AtLeast, Within, validate
+from clustering.foundation.fingerprint import fingerprint
+from clustering.foundation.parameters import AtLeast, Within, validate
 
 RECIPE = 1  # raised whenever other points are given
 

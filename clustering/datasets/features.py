@@ -9,11 +9,11 @@ import numpy as np
 
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.files import fingerprint_of
-from clustering.errors import InputError
-from clustering.parameters import validate
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import validate
 
 RECIPE = 1  # raised whenever the same file gives other points
-FORMAT = "transduce features 1"  # of `fsl.features.FeatureBank`
+FORMAT = "transduce features 1"  # of `fsl.features.bank.FeatureBank`
 FOUND = "clusters found"  # what the provenance says of labels that are no classes
 
 
@@ -36,7 +36,7 @@ class Features:
         return fingerprint_of("features", RECIPE, [self._file()])
 
     def read(self) -> Dataset:
-        from clustering.tensor_files import read_tensors
+        from clustering.files.tensors import read_tensors
 
         path = self._file()
         remedy = "make it again with --force, or fetch it again"

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering import memory
-from clustering.array_files import UNREADABLE, read_arrays
-from clustering.errors import InputError
-from clustering.fingerprint import Fingerprint
-from clustering.regular_files import open_regular
+from clustering.files.arrays import UNREADABLE, read_arrays
+from clustering.files.regular import open_regular
+from clustering.foundation import memory
+from clustering.foundation.errors import InputError
+from clustering.foundation.fingerprint import Fingerprint
 
 Arrays = Mapping[str, NDArray[Any]]
 Part = tuple[NDArray[Any], NDArray[Any]]

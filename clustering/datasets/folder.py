@@ -9,14 +9,14 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.cores import on_each_core
 from clustering.datasets.dataset import Dataset, numbered
-from clustering.errors import InputError
-from clustering.fingerprint import Fingerprint, fingerprint
-from clustering.heif import HEIF, HEIF_REMEDY, is_heif, read_heif
-from clustering.memory import require
-from clustering.parameters import Within, validate
-from clustering.regular_files import open_regular
+from clustering.files.heif import HEIF, HEIF_REMEDY, is_heif, read_heif
+from clustering.files.regular import open_regular
+from clustering.foundation.cores import on_each_core
+from clustering.foundation.errors import InputError
+from clustering.foundation.fingerprint import Fingerprint, fingerprint
+from clustering.foundation.memory import require
+from clustering.foundation.parameters import Within, validate
 
 RECIPE = 1  # raised whenever the same files give other points
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", *HEIF)

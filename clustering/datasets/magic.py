@@ -6,12 +6,12 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from clustering.array_files import UNREADABLE
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.files import damaged, files_of, fingerprint_of, open_bytes
-from clustering.errors import InputError
-from clustering.parameters import AtLeast, validate
-from clustering.streams import stream
+from clustering.files.arrays import UNREADABLE
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.streams import stream
 
 RECIPE = 1  # raised whenever the same files give other points
 WANTED = "magic04.csv, or UCI's magic04.data, packed (.gz) or not"

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.array_files import UNREADABLE
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.files import (
     arrays_of,
@@ -19,8 +18,9 @@ from clustering.datasets.files import (
     open_bytes,
     train_and_test,
 )
-from clustering.errors import InputError
-from clustering.parameters import validate
+from clustering.files.arrays import UNREADABLE
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import validate
 
 RECIPE = 1  # raised whenever the same files give other points
 IDX = ("train-images-idx3-ubyte", "t10k-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte")

@@ -6,7 +6,7 @@ from typing import ClassVar
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.files import fingerprint_of
 from clustering.datasets.stored_features import stored_features, stored_file
-from clustering.parameters import validate
+from clustering.foundation.parameters import validate
 
 RECIPE = 1  # raised whenever the same file gives other points
 WHAT = "features of the discriminator of a GAN trained on MNIST (data/mnist_gan.npz of the authors' repository SLK)"

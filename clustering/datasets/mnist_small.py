@@ -7,9 +7,9 @@ import numpy as np
 
 from clustering.datasets.dataset import Dataset
 from clustering.datasets.mnist import mnist_source, pixels
-from clustering.fingerprint import fingerprint
-from clustering.parameters import AtLeast, Within, validate
-from clustering.streams import stream
+from clustering.foundation.fingerprint import fingerprint
+from clustering.foundation.parameters import AtLeast, Within, validate
+from clustering.foundation.streams import stream
 
 RECIPE = 1  # raised whenever the same files give other points
 

@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from clustering.array_files import UNREADABLE
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.files import damaged, fingerprint_of, first_of, folder_of, missing, open_bytes
-from clustering.errors import InputError
-from clustering.parameters import AtLeast, validate
+from clustering.files.arrays import UNREADABLE
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import AtLeast, validate
 
 RECIPE = 1  # raised whenever the same files give other points
 WANTED = "r8-train.txt.gz and r8-test.txt.gz (or r8-train-all-terms.txt and r8-test-all-terms.txt): topic<TAB>text"

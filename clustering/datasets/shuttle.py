@@ -8,8 +8,8 @@ import numpy as np
 
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.files import Part, files_of, fingerprint_of, open_bytes, rows_and_classes
-from clustering.errors import InputError
-from clustering.parameters import validate
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import validate
 
 RECIPE = 1  # raised whenever the same files give other points
 WANTED = "shuttle.npz, or UCI's shuttle.trn and shuttle.tst (unpack shuttle.trn.Z first)"

@@ -6,10 +6,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from clustering.datasets.dataset import Dataset
-from clustering.fingerprint import fingerprint
-from clustering.memory import require
-from clustering.parameters import AtLeast, validate
-from clustering.streams import stream
+from clustering.foundation.fingerprint import fingerprint
+from clustering.foundation.memory import require
+from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.streams import stream
 
 RECIPE = 1  # raised whenever other points are given
 

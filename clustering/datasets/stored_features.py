@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from clustering.array_files import UNREADABLE
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.files import arrays_of, damaged, first_of, folder_of, missing
-from clustering.errors import InputError
+from clustering.files.arrays import UNREADABLE
+from clustering.foundation.errors import InputError
 
 VALUES = ("x", "X", "data", "features", "fea", "codes")
 CLASSES = ("y", "Y", "labels", "label", "gnd", "gt", "targets")

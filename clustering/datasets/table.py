@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.files import fingerprint_of
 from clustering.datasets.table_columns import NO_MEANT, Column, Kind, Unfit, read_column, why_needless
-from clustering.errors import InputError
-from clustering.parameters import validate
-from clustering.profiles import spreads
-from clustering.row_files import RowFile
+from clustering.evaluation.profiles import spreads
+from clustering.files.tables import RowFile
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import validate
 
 RECIPE = 2  # raised whenever the same file gives other points
 LARGEST = 1e30  # of a value: float32 holds it

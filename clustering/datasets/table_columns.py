@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.cells import ALMOST
-from clustering.row_files import RowFile
+from clustering.files.cells import ALMOST
+from clustering.files.tables import RowFile
 
 Kind = Literal["numbers", "dates", "categories"]
 NO_MEANT = "; where an empty cell means no, write no in it"

@@ -3,8 +3,8 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.errors import InputError
-from clustering.streams import stream
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
 
 
 def uneven_rows(labels: NDArray[np.int64], points: int, share: float, *, seed: int, name: str) -> NDArray[np.int64]:

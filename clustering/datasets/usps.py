@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset, numbered
 from clustering.datasets.files import Part, files_of, fingerprint_of, open_bytes, rows_and_classes
-from clustering.errors import InputError
-from clustering.parameters import validate
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import validate
 
 RECIPE = 1  # raised whenever the same files give other points
 FORMS = ("usps.npz",), ("zip.train", "zip.test"), ("usps.bz2", "usps.t.bz2"), ("usps", "usps.t")

@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from clustering.plugins import Plugins
+from clustering.foundation.plugins import Plugins
 
 OBJECTIVES = Plugins(
     kind="objective",
@@ -35,7 +35,7 @@ NETWORKS = Plugins(
 _ESTIMATORS = {
     "EntropyClustering": "clustering.deep.entropy_clustering",
     "SoftmaxClustering": "clustering.deep.softmax_clustering",
-    "XSDC": "clustering.deep.xsdc",
+    "XSDC": "clustering.deep.xsdc.estimator",
 }
 
 

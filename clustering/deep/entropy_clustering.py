@@ -8,7 +8,7 @@ from clustering.deep.linear_clustering import LinearSoftmax
 from clustering.deep.linear_heads import FASTEST, Relabel
 from clustering.deep.objectives import Entropy, Solver
 from clustering.estimator_input import Device
-from clustering.parameters import Above, AtLeast, UpTo
+from clustering.foundation.parameters import Above, AtLeast, UpTo
 
 
 class EntropyClustering(LinearSoftmax):

@@ -10,7 +10,6 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from clustering.cores import shared_if_large
 from clustering.deep.fair_pseudo_labels import (
     FLOOR,
     PseudoLabels,
@@ -19,10 +18,11 @@ from clustering.deep.fair_pseudo_labels import (
     fair_objective,
 )
 from clustering.deep.training import checked_prior
-from clustering.errors import InputError
 from clustering.estimator_input import check_no_dates
-from clustering.parameters import Above, AtLeast, validate_signature
-from clustering.timing import Seconds, Stopwatch
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import Above, AtLeast, validate_signature
+from clustering.foundation.timing import Seconds, Stopwatch
 
 LARGEST = 6000
 """Unknowns of a Newton step at most: it solves a dense system of them, of 8 bytes their number squared."""
@@ -45,7 +45,7 @@ class FairAssignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     ----------
     labels_ : (N,) int, the likeliest cluster. assignments_ : (N, K) the pseudo-labels.
     objective_ : what they minimise. n_iter_ : steps. n_features_in_ : K.
-    seconds_ : `clustering.timing.Seconds`, of the steps alone.
+    seconds_ : `clustering.foundation.timing.Seconds`, of the steps alone.
     """
 
     def __init__(

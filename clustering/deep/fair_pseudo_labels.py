@@ -13,7 +13,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from clustering.alternation import Clamp
+from clustering.optimiser.alternation import Clamp
 
 FLOOR = 1e-8
 """Probability below which no prediction is taken: a class with p = 0 could never be given, however empty it is."""

@@ -13,17 +13,17 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from clustering.alternation import Clamp
-from clustering.cores import shared_if_large
 from clustering.deep.linear_heads import Relabel, fit_heads, log_probabilities
 from clustering.deep.objectives import Objective
 from clustering.deep.training import checked_prior
-from clustering.errors import InputError
 from clustering.estimator_input import Device, checked_rows, known_clusters, warn_if_labels_are_y
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import validate_signature
+from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.numbering import numbered
-from clustering.parameters import validate_signature
+from clustering.optimiser.alternation import Clamp
 from clustering.starts import best_start, warn_of_empty
-from clustering.timing import Seconds, Stopwatch
 
 
 class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
@@ -38,7 +38,8 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
     objective_ : margin_weight ||v||^2 + mean entropy + KL(mean p || prior), of eq. 14 of Zhang and Boykov, whatever the
         softmax was trained by; v is that of the points divided by their root mean squared distance from their mean.
     start_objectives_ : (n_init,).
-    n_iter_ : steps. seconds_ : `clustering.timing.Seconds`. n_features_in_, feature_names_in_ : of scikit-learn.
+    n_iter_ : steps. seconds_ : `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : of
+        scikit-learn.
     """
 
     n_clusters: int

@@ -6,12 +6,12 @@ from typing import Literal, NamedTuple
 import torch
 from torch import Tensor
 
-from clustering.adam import Adam
-from clustering.alternation import Clamp
 from clustering.deep import losses
 from clustering.deep.objectives import Objective
-from clustering.errors import InputError
-from clustering.streams import stream_key
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream_key
+from clustering.optimiser.adam import Adam
+from clustering.optimiser.alternation import Clamp
 
 FASTEST = 1e30
 """Learning rate beyond which Adam's step is no number of 32 bits any more."""

@@ -15,13 +15,13 @@ import torch
 from sklearn.exceptions import ConvergenceWarning
 from torch import Tensor
 
-from clustering.alternation import Clamp
 from clustering.deep import losses
 from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels
-from clustering.errors import InputError
-from clustering.parameters import Above, AtLeast, Within, validate
-from clustering.pseudo_labels import adm
-from clustering.transport import sinkhorn
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.optimiser.alternation import Clamp
+from clustering.optimiser.pseudo_labels import adm
+from clustering.optimiser.transport import sinkhorn
 
 Solver = Literal["em", "exact"]
 LEAST_SMOOTHING = 0.01  # of labels in the reverse cross-entropy, as in Figure 11 of Zhang and Boykov without wrong ones
@@ -203,7 +203,7 @@ class SeLa(_Validated):
 @dataclass(frozen=True)
 class MIADM(_Validated):
     """Mutual information by the alternating direction method (Jabi et al. 2019), the pseudo-labels of TIM-ADM:
-    cross-entropy with `clustering.pseudo_labels.adm`.
+    cross-entropy with `clustering.optimiser.pseudo_labels.adm`.
 
     Attributes:
         marginal, conditional: weights of the pseudo-labels' terms.

@@ -7,14 +7,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from clustering.alternation import Clamp
-from clustering.counted_epochs import CountedEpochs
 from clustering.deep import losses
 from clustering.deep.training import Job, predictions
-from clustering.errors import InputError
-from clustering.quiet_lightning import train_quietly
-from clustering.state_files import save_state
-from clustering.streams import stream_key
+from clustering.files.training_state import save_state
+from clustering.foundation.counted_epochs import CountedEpochs
+from clustering.foundation.errors import InputError
+from clustering.foundation.quiet_lightning import train_quietly
+from clustering.foundation.streams import stream_key
+from clustering.optimiser.alternation import Clamp
 
 
 class SelfLabelling(CountedEpochs):

@@ -9,9 +9,9 @@ from clustering.deep import OBJECTIVES
 from clustering.deep.linear_clustering import LinearSoftmax
 from clustering.deep.linear_heads import FASTEST, Relabel
 from clustering.deep.objectives import Objective
-from clustering.errors import InputError
 from clustering.estimator_input import Device
-from clustering.parameters import Above, AtLeast, UpTo, Within
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import Above, AtLeast, UpTo, Within
 
 LABELS_ALONE = ("labelled", "labelled_reverse", "labelled_absolute")
 """Objectives that learn nothing from points whose class is not known."""

@@ -14,13 +14,13 @@ from torch import Tensor, nn
 from clustering.deep.linear_heads import FASTEST
 from clustering.deep.networks import Classifier
 from clustering.deep.objectives import Objective
-from clustering.errors import InputError
 from clustering.estimator_input import known_clusters
-from clustering.fingerprint import fingerprint
-from clustering.parameters import Above, AtLeast, UpTo, validate
+from clustering.files.training_state import resumable
+from clustering.foundation.errors import InputError
+from clustering.foundation.fingerprint import fingerprint
+from clustering.foundation.parameters import Above, AtLeast, UpTo, validate
+from clustering.foundation.streams import stream_key
 from clustering.starts import warn_of_empty
-from clustering.state_files import resumable
-from clustering.streams import stream_key
 
 RECIPE = 1
 """Of the training code: raise it with a change that gives other weights."""

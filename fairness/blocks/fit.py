@@ -11,18 +11,18 @@ from torch import Tensor
 from clustering.blocks.results import begin_fit
 from clustering.blocks.rows import BlockRows
 from clustering.blocks.seeding import plus_plus_blocks
-from clustering.errors import InputError
-from clustering.parameters import validate_signature
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import validate_signature
 from clustering.seeding import TooFewDistinct, first_seeds
 from fairness.blocks.objectives import kmeans_objective, medoids
 from fairness.blocks.points import BlockPoints
 from fairness.fit_input import fit_groups
 from fairness.groups import Groups
 from fairness.metrics import Fairness
-from fairness.points import Points
+from fairness.optimiser.points import Points
+from fairness.optimiser.starts import sample
+from fairness.optimiser.store import Labels
 from fairness.reporting import keep_fairness
-from fairness.starts import sample
-from fairness.store import Labels
 
 
 def rows_and_groups(model: Any, X: Any, sensitive_features: Any) -> tuple[BlockRows, Groups]:

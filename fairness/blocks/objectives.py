@@ -6,8 +6,8 @@ from torch import Tensor
 
 from fairness.blocks.points import BlockPoints
 from fairness.objectives import Medoids
-from fairness.prototypes import GeometricMedians, Paid, Pulls, SquaredDistances
-from fairness.store import Labels, Moments
+from fairness.optimiser.prototypes import GeometricMedians, Paid, Pulls, SquaredDistances
+from fairness.optimiser.store import Labels, Moments
 
 _CANDIDATES = 64
 """Members nearest to the geometric median that are tried as medoids."""

@@ -1,8 +1,9 @@
-"""The points of a fair clustering in blocks on the workers of a Dask cluster: the `fairness.store.Store` there.
+"""The points of a fair clustering in blocks on the workers of a Dask cluster: the `fairness.optimiser.store.Store`
+there.
 
-A worker keeps a block as `fairness.points.Points`, and does to it what is done in memory; the sums of the blocks are
-added up here, in their order. Every log S0 is a value of its own, so that one that was lost with its worker is computed
-again from those before.
+A worker keeps a block as `fairness.optimiser.points.Points`, and does to it what is done in memory; the sums of the
+blocks are added up here, in their order. Every log S0 is a value of its own, so that one that was lost with its worker
+is computed again from those before.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,11 +16,11 @@ from torch import Tensor
 from clustering.blocks.cluster import Kept
 from clustering.blocks.results import dask_array
 from clustering.blocks.rows import BlockRows
-from clustering.centres import Rows
 from clustering.numbering import first_points
-from fairness.compressed import Totals
-from fairness.points import Points
-from fairness.store import Cost, Labels, Logs, Moments, Sums
+from clustering.optimiser.centres import Rows
+from fairness.optimiser.compressed import Totals
+from fairness.optimiser.points import Points
+from fairness.optimiser.store import Cost, Labels, Logs, Moments, Sums
 
 if TYPE_CHECKING:
     from distributed import Future

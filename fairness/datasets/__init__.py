@@ -1,6 +1,6 @@
 """Data sets with sensitive features. To add one: a file in this folder and a line in this table."""
 
-from clustering.plugins import Plugins
+from clustering.foundation.plugins import Plugins
 
 DATASETS = Plugins(
     kind="dataset",

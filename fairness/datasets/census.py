@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from clustering.array_files import UNREADABLE
 from clustering.datasets.files import damaged, fingerprint_of, first_of, folder_of, missing
-from clustering.errors import InputError
-from clustering.parameters import validate
+from clustering.files.arrays import UNREADABLE
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset, Preprocess, of_size, preprocessed
 
 RECIPE = 1  # raised whenever the same file gives other points

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 
 Preprocess = Literal["thesis", "aaai"] | None
 """Rows divided by their length ("thesis"); columns in their standard deviations first ("aaai", and the public code

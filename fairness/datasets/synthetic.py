@@ -5,8 +5,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from clustering.fingerprint import fingerprint
-from clustering.parameters import validate
+from clustering.foundation.fingerprint import fingerprint
+from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset, Preprocess, preprocessed
 
 RECIPE = 1  # raised whenever other points are given

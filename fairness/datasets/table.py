@@ -11,13 +11,13 @@ from typing import ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.cells import ALMOST
 from clustering.datasets.files import fingerprint_of
 from clustering.datasets.table import Contents, Missing
 from clustering.datasets.table import Table as Rows
-from clustering.errors import InputError
-from clustering.parameters import validate
-from clustering.row_files import RowFile
+from clustering.files.cells import ALMOST
+from clustering.files.tables import RowFile
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset
 
 RECIPE = 3  # raised whenever the same file gives other points or groups

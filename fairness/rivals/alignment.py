@@ -8,15 +8,15 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from clustering.cores import shared_if_large
-from clustering.parameters import AtLeast, Within
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.parameters import AtLeast, Within
+from clustering.foundation.streams import stream
+from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.starts import first_lowest
-from clustering.streams import stream
-from clustering.timing import Seconds, Stopwatch
 from fairness.assignment import FairAssignment, fair_assignment
 from fairness.fit_input import SmallGroups, warn_if_groups_are_y
-from fairness.flow_rounding import rounded
 from fairness.objectives import kmeans_objective
+from fairness.optimiser.flow_rounding import rounded
 from fairness.reporting import keep_labels
 from fairness.rivals.given import Floats, Given, Ints, given
 from fairness.rivals.unfair import costs, unfair_centres
@@ -45,7 +45,7 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     hubs into which every group sends the same share of its points, the fair assignment with exact proportions: N K
     instead of n_1 n_2 variables, solved here for all points at once, for any number of groups. Any pairing within a hub
     is optimal; points are paired in the order along the hub's principal axis. (The public code doubles what alignment
-    costs, and draws the cluster of a point that is between several; here `fairness.flow_rounding` decides.)
+    costs, and draws the cluster of a point that is between several; here `fairness.optimiser.flow_rounding` decides.)
 
     Several attributes: every combination of their values is a group.
 
@@ -70,7 +70,7 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     history_ : (n_iter_,) cost of the joint distribution after each turn, times N.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
     absent_groups_ : as of `fairness.FairKMeans`; of combinations, where there are several attributes.
-    n_iter_ : turns of the result. seconds_ : `clustering.timing.Seconds` of the fit.
+    n_iter_ : turns of the result. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.
     """
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from clustering.cores import shared_if_large
-from clustering.parameters import AtLeast
-from clustering.streams import stream
-from clustering.timing import Stopwatch
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.parameters import AtLeast
+from clustering.foundation.streams import stream
+from clustering.foundation.timing import Stopwatch
 from fairness.fit_input import SmallGroups, warn_if_groups_are_y
 from fairness.objectives import Kind
 from fairness.rivals.fairlets import fit_fairlets, wanted_balance
@@ -51,7 +51,7 @@ class Backurs(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     history_ : (1,) cost of the fairlets' centres. n_iter_ : 1.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
     absent_groups_ : as of `fairness.FairKMeans`.
-    seconds_ : `clustering.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
     def __init__(

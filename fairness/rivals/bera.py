@@ -6,15 +6,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from clustering.cores import shared_if_large
-from clustering.parameters import AtLeast, Within
-from clustering.streams import stream
-from clustering.timing import Seconds, Stopwatch
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.parameters import AtLeast, Within
+from clustering.foundation.streams import stream
+from clustering.foundation.timing import Seconds, Stopwatch
 from fairness.assignment import bounds_about, fair_assignment
 from fairness.fit_input import SmallGroups, warn_if_groups_are_y
-from fairness.flow_rounding import rounded
 from fairness.metrics import largest_violation
 from fairness.objectives import Kind, objective_of
+from fairness.optimiser.flow_rounding import rounded
 from fairness.reporting import keep_labels
 from fairness.rivals.given import given
 from fairness.rivals.unfair import best_centres, costs, unfair_centres
@@ -25,8 +25,9 @@ class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     group in every cluster is between mu_j (1 - delta) and mu_j / (1 - delta).
 
     The linear programme is solved exactly at full size (`fairness.assignment`), and rounded by a flow
-    (`fairness.flow_rounding`) where the paper drops constraints. Any number of groups, which overlap where there are
-    several attributes. Centres stay where they were; `FairLloyd` moves them. Takes N K float64 costs besides X.
+    (`fairness.optimiser.flow_rounding`) where the paper drops constraints. Any number of groups, which overlap where
+    there are several attributes. Centres stay where they were; `FairLloyd` moves them. Takes N K float64 costs besides
+    X.
 
     Parameters
     ----------
@@ -52,7 +53,7 @@ class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     n_fractional_ : points that were rounded.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
     absent_groups_ : as of `fairness.FairKMeans`.
-    history_ : (1,) lp_value_. n_iter_ : 1. seconds_ : `clustering.timing.Seconds` of the fit.
+    history_ : (1,) lp_value_. n_iter_ : 1. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.
     """
 

@@ -7,16 +7,16 @@ from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from clustering.cores import shared_if_large
-from clustering.parameters import AtLeast, Within
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.parameters import AtLeast, Within
+from clustering.foundation.streams import stream
+from clustering.foundation.timing import Seconds, Stopwatch
 from clustering.starts import first_lowest
-from clustering.streams import stream
-from clustering.timing import Seconds, Stopwatch
 from fairness.assignment import FairAssignment, bounds_about, fair_assignment
 from fairness.fit_input import SmallGroups, warn_if_groups_are_y
-from fairness.flow_rounding import rounded
 from fairness.metrics import largest_violation
 from fairness.objectives import Kind, geometric_median, objective_of
+from fairness.optimiser.flow_rounding import rounded
 from fairness.reporting import keep_labels
 from fairness.rivals.given import Floats, Given, Ints, given
 from fairness.rivals.unfair import costs, unfair_centres
@@ -52,7 +52,7 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    labels_ : (N,) int, rounded from the fractional assignment, see `fairness.flow_rounding`.
+    labels_ : (N,) int, rounded from the fractional assignment, see `fairness.optimiser.flow_rounding`.
     cluster_centers_ : (K, D) means or geometric medians, of normalised rows if `normalize`.
     objective_ : K-means or K-median objective of the labels, about their own means or medoids.
     history_ : (n_iter_,) cost of the fractional assignment after each turn; it never rises.
@@ -60,7 +60,7 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
     absent_groups_ : as of `fairness.FairKMeans`.
     start_objectives_ : (n_init,) objective of every start.
-    n_iter_ : turns of the result. seconds_ : `clustering.timing.Seconds` of the fit.
+    n_iter_ : turns of the result. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
     n_features_in_, feature_names_in_ : of scikit-learn.
     """
 

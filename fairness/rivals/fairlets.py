@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.errors import InputError
-from clustering.timing import Seconds, Stopwatch
+from clustering.foundation.errors import InputError
+from clustering.foundation.timing import Seconds, Stopwatch
 from fairness.groups import Groups
 from fairness.objectives import medoids, objective_of
 from fairness.reporting import keep_labels

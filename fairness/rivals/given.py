@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
 
-from clustering.centres import Rows
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
+from clustering.optimiser.centres import Rows
 from clustering.seeding import first_seeds
 from fairness.fit_input import fit_input
 from fairness.groups import Groups

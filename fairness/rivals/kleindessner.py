@@ -8,15 +8,15 @@ import torch
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClusterMixin
 
-from clustering.centres import Rows
-from clustering.cores import shared_if_large
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.parameters import AtLeast
+from clustering.foundation.streams import stream
+from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.graphs.row_graph import graph_and_variance, scipy_graph
 from clustering.metrics import graph_objectives
-from clustering.parameters import AtLeast
-from clustering.row_graph import graph_and_variance, scipy_graph
-from clustering.streams import stream
-from clustering.timing import Seconds, Stopwatch
-from fairness.fair_spectrum import embedded_labels, fair_embedding
+from clustering.optimiser.centres import Rows
 from fairness.fit_input import SmallGroups, warn_if_groups_are_y
+from fairness.optimiser.fair_spectrum import embedded_labels, fair_embedding
 from fairness.reporting import keep_labels
 from fairness.rivals.given import given
 
@@ -54,7 +54,7 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
     absent_groups_ : as of `fairness.FairKMeans`.
     history_ : (1,) the normalised cut. n_iter_ : 1.
-    seconds_ : `clustering.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
     """
 
     kind = "ncut"
@@ -85,7 +85,7 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             sensitive_features: see `fairness.groups.groups_of`; None: one group, spectral clustering.
-            graph: W, see `clustering.row_graph.given_graph`; built from X where None.
+            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
 
         Raises:
             InputError: a parameter, X, groups or a graph that cannot be; fewer points with arcs than clusters.

@@ -4,8 +4,8 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from clustering.code import code_fingerprint
-from clustering.errors import InputError, unknown
+from clustering.foundation.code import code_fingerprint
+from clustering.foundation.errors import InputError, unknown
 
 if TYPE_CHECKING:
     from torch import nn
@@ -41,7 +41,7 @@ def create_backbone(name: str, *, channels: int, size: int, pretrained: bool = F
         name: one of ours or of timm's, such as "conv4" or "resnet18".
         channels: of the images.
         size: side of the square images in pixels.
-        pretrained: with timm's weights instead, see `fsl.pretrained`.
+        pretrained: with timm's weights instead, see `fsl.weights.pretrained`.
 
     Returns:
         A module that maps (N, channels, size, size) float to (N, D); its attribute `feature_size` is D.

@@ -1,6 +1,6 @@
 """Few-shot benchmarks. To add one: a file in this folder and a line in this table."""
 
-from clustering.plugins import Plugins
+from clustering.foundation.plugins import Plugins
 
 BENCHMARKS = Plugins(
     kind="benchmark",

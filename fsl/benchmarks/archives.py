@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.array_files import read_arrays
-from clustering.regular_files import open_regular
+from clustering.files.arrays import read_arrays
+from clustering.files.regular import open_regular
 
 LOCAL_HEADER = struct.Struct("<26xHH")  # of a member: the lengths of its name and of its extra field come last
 

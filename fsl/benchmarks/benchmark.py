@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple, Protocol, get_a
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.fingerprint import Fingerprint as Fingerprint
-from clustering.fingerprint import fingerprint as fingerprint
+from clustering.foundation.fingerprint import Fingerprint as Fingerprint
+from clustering.foundation.fingerprint import fingerprint as fingerprint
 
 if TYPE_CHECKING:
-    from fsl.augmentation import Augmentation
+    from fsl.training.augmentation import Augmentation
 
 Split = Literal["base", "validation", "novel"]
 SPLITS: tuple[Split, ...] = get_args(Split)

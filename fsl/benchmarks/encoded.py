@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from clustering.errors import InputError
-from clustering.heif import HEIF_REMEDY, is_heif, read_heif
-from clustering.regular_files import open_regular
+from clustering.files.heif import HEIF_REMEDY, is_heif, read_heif
+from clustering.files.regular import open_regular
+from clustering.foundation.errors import InputError
 
 Fit = Literal["squeeze", "crop"]
 _DRAFT = 3  # a JPEG is decoded at a half, a quarter or an eighth of its size that is at least so many times the square

@@ -9,15 +9,15 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from clustering.errors import InputError
-from clustering.fingerprint import Fingerprint
-from clustering.parameters import Above, AtLeast, Within, validate
-from clustering.streams import stream
-from fsl.augmentation import Augmentation
+from clustering.foundation.errors import InputError
+from clustering.foundation.fingerprint import Fingerprint
+from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.foundation.streams import stream
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
 from fsl.benchmarks.encoded import EncodedPictures, Fit, read_bytes
 from fsl.benchmarks.listed import relative, size_of
 from fsl.benchmarks.split_lists import FILES, find_lists, picture_folder, pictures_under, read_list
+from fsl.training.augmentation import Augmentation
 
 RECIPE = 1  # raised whenever the same files give other images
 FEWEST = 2  # classes of a split

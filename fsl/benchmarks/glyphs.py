@@ -16,12 +16,12 @@ import numpy as np
 from matplotlib import ft2font
 from numpy.typing import NDArray
 
-from clustering.errors import InputError
-from clustering.memory import require
-from clustering.parameters import AtLeast, validate
-from clustering.streams import stream
-from fsl.augmentation import Augmentation
+from clustering.foundation.errors import InputError
+from clustering.foundation.memory import require
+from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.streams import stream
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split, fingerprint
+from fsl.training.augmentation import Augmentation
 
 RECIPE = 2  # raised whenever the same seed gives other images, so that no cache holds the old ones
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.array_files import UNREADABLE, read_arrays
-from clustering.errors import InputError
+from clustering.files.arrays import UNREADABLE, read_arrays
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.archives import open_archive
 from fsl.benchmarks.benchmark import SPLITS, Split
 from fsl.benchmarks.catalogue import Catalogue
@@ -27,7 +27,7 @@ from fsl.benchmarks.split_lists import (
     read_list,
     role_of,
 )
-from fsl.pickles import PICKLES, read_pickle
+from fsl.weights.pickles import PICKLES, read_pickle
 
 # pictures of base classes that the authors of some caches hold back, and their lists of labelled pictures
 LEFT_OUT = ("train_phase_val", "train_phase_test", "labelsplit", "trainval")

@@ -18,13 +18,13 @@ from filelock import FileLock
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.code import code_fingerprint
-from clustering.cores import on_each_core
-from clustering.errors import InputError, unknown
-from clustering.tensor_files import read_tensors
+from clustering.files.tensors import read_tensors
+from clustering.foundation.code import code_fingerprint
+from clustering.foundation.cores import on_each_core
+from clustering.foundation.errors import InputError, unknown
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Decoded, Fingerprint, Split, fingerprint
-from fsl.block_files import write_blocks
-from fsl.closed_splits import check_open
+from fsl.benchmarks.block_files import write_blocks
+from fsl.evaluation.closed_splits import check_open
 from fsl.progress import Progress, quiet
 
 FORMAT = "transduce images 1"
@@ -81,7 +81,7 @@ def read_split(benchmark: Benchmark, split: Split, progress: Progress = quiet) -
     Raises:
         InputError: for an unknown split, data that are missing or cannot be read, or a benchmark that breaks its own
             description.
-        ClosedSplitError: see `fsl.closed_splits`.
+        ClosedSplitError: see `fsl.evaluation.closed_splits`.
     """
     _check_split(split)
     with progress.track(f"reading {benchmark.name}, {split}", 1) as advance, _named(benchmark, f"read({split!r})"):
@@ -105,7 +105,7 @@ def open_images(
 
     Raises:
         InputError: as `read_split`, or a class that stands in another split too.
-        ClosedSplitError: see `fsl.closed_splits`.
+        ClosedSplitError: see `fsl.evaluation.closed_splits`.
     """
     _check_split(split)
     path = images_file(benchmark, split, cache)

@@ -12,15 +12,15 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.errors import InputError
-from clustering.fingerprint import Fingerprint
-from clustering.parameters import validate
-from clustering.regular_files import open_regular
-from fsl.augmentation import Augmentation
+from clustering.files.regular import open_regular
+from clustering.foundation.errors import InputError
+from clustering.foundation.fingerprint import Fingerprint
+from clustering.foundation.parameters import validate
 from fsl.benchmarks.benchmark import SPLITS, Decoded, Split
 from fsl.benchmarks.catalogue import Catalogue
 from fsl.benchmarks.encoded import EncodedPictures, Fit
 from fsl.benchmarks.holdings import Place, find_places
+from fsl.training.augmentation import Augmentation
 
 RECIPE = 2  # raised whenever the same files give other images
 HASHED = 1 << 28  # bytes of a file up to which all of it counts in a fingerprint

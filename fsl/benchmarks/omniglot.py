@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch.nn import functional
 
-from clustering.array_files import read_arrays
-from clustering.errors import InputError
-from clustering.parameters import validate
-from clustering.regular_files import open_regular
-from fsl.augmentation import Augmentation
+from clustering.files.arrays import read_arrays
+from clustering.files.regular import open_regular
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import validate
 from fsl.benchmarks.benchmark import Decoded, Split, fingerprint
+from fsl.training.augmentation import Augmentation
 
 RECIPE = 1  # raised whenever the same files give other images
 PARTS = ("images_background", "images_evaluation")

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from clustering.datasets.files import open_bytes
-from clustering.errors import InputError
-from clustering.heif import HEIF
+from clustering.files.heif import HEIF
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import Split
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", *HEIF)

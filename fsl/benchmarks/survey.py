@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from clustering.cores import on_each_core
-from clustering.errors import InputError
-from clustering.fingerprint import Fingerprint
+from clustering.foundation.cores import on_each_core
+from clustering.foundation.errors import InputError
+from clustering.foundation.fingerprint import Fingerprint
 from fsl.benchmarks.benchmark import SPLITS, Benchmark, Split
 from fsl.benchmarks.catalogue import known_copy
 from fsl.benchmarks.encoded import EncodedPictures

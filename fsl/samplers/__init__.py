@@ -1,6 +1,6 @@
 """Samplers: how tasks are drawn. To add one: a file in this folder and a line in this table."""
 
-from clustering.plugins import Plugins
+from clustering.foundation.plugins import Plugins
 
 SAMPLERS = Plugins(
     kind="sampler",

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from torch import Tensor
 
-from clustering.parameters import AtLeast, validate
-from clustering.streams import stream
+from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.streams import stream
 from fsl.samplers.pool import Pool, assemble_equal
 from fsl.tasks import BLOCK, Tasks, TaskSource
 

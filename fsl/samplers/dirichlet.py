@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.parameters import Above, AtLeast, validate
-from clustering.streams import stream
+from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.streams import stream
 from fsl.samplers.pool import Pool, assemble
 from fsl.tasks import BLOCK, Tasks, TaskSource
 

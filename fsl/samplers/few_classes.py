@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.errors import InputError
-from clustering.parameters import AtLeast, validate
-from clustering.streams import stream
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.streams import stream
 from fsl.samplers.pool import Pool, assemble, smallest, subset
 from fsl.tasks import BLOCK, Tasks, TaskSource
 

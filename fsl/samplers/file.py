@@ -5,8 +5,8 @@ from pathlib import Path
 
 from torch import Tensor
 
-from clustering.errors import InputError
-from clustering.parameters import validate
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import validate
 from fsl.tasks import Tasks, TaskSource
 
 

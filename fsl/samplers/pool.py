@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.tasks import Tasks
 
 

@@ -7,9 +7,9 @@ from typing import Annotated
 import numpy as np
 from torch import Tensor
 
-from clustering.errors import InputError
-from clustering.parameters import AtLeast, validate
-from clustering.streams import stream
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import AtLeast, validate
+from clustering.foundation.streams import stream
 from fsl.samplers.pool import Pool, assemble_equal
 from fsl.tasks import BLOCK, Tasks, TaskSource
 

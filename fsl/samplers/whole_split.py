@@ -7,9 +7,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from clustering.errors import InputError
-from clustering.parameters import Above, Within, validate
-from clustering.streams import stream
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import Above, Within, validate
+from clustering.foundation.streams import stream
 from fsl.samplers.pool import Pool
 from fsl.tasks import Tasks, TaskSource
 

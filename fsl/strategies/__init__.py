@@ -1,6 +1,6 @@
 """Few-shot strategies. To add one: a file in this folder and a line in this table."""
 
-from clustering.plugins import Plugins
+from clustering.foundation.plugins import Plugins
 
 STRATEGIES = Plugins(
     kind="strategy",

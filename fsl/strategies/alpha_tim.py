@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast, validate
 from fsl.episodes import Episodes, Predictions
-from fsl.information import Moments, maximise_information
+from fsl.strategies.shared.information import Moments, maximise_information
 from fsl.transforms import Transform
 
 

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 
 import torch
 
-from clustering.parameters import Above, AtLeast, Within, validate
+from clustering.foundation.parameters import Above, AtLeast, Within, validate
 from fsl.episodes import Episodes, Predictions
-from fsl.linear_heads import Draw, Schedule, train
+from fsl.strategies.shared.linear_heads import Draw, Schedule, train
 from fsl.transforms import Transform
 
 
@@ -18,8 +18,8 @@ class Baseline:
     P(k | x_q) = softmax_k( <w_k, x_q> + b_k ).
 
     The recipe is the paper's (section 4.2) with what its public code adds: dampening, and uniform initial weights.
-    All tasks draw the same, see `fsl.linear_heads.Draw`. Training is exact in the inner products of the support; its
-    cost grows with the square of the support.
+    All tasks draw the same, see `fsl.strategies.shared.linear_heads.Draw`. Training is exact in the inner products of
+    the support; its cost grows with the square of the support.
 
     Attributes:
         transform: per-feature transform; none in the paper.

@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.parameters import Above, AtLeast, Within, validate
+from clustering.foundation.parameters import Above, AtLeast, Within, validate
 from fsl.episodes import Episodes, Predictions
-from fsl.linear_heads import Draw, Schedule, train
+from fsl.strategies.shared.linear_heads import Draw, Schedule, train
 from fsl.transforms import Transform
 
 _LENGTH = 1e-5  # added to a feature's length, as in the public code
@@ -21,8 +21,8 @@ class BaselinePlusPlus:
     P(k | x_q) = softmax_k( scale g_k cos(v_k, x_q) ).
 
     The lengths, the scale and the dampening are the public code's; the paper (section 3.2) has the cosine alone. All
-    tasks draw the same, see `fsl.linear_heads.Draw`. Training is exact in the inner products of the support; its cost
-    grows with the square of the support.
+    tasks draw the same, see `fsl.strategies.shared.linear_heads.Draw`. Training is exact in the inner products of the
+    support; its cost grows with the square of the support.
 
     The paper takes the features as they are, of a network that was trained with this very head. Of other networks the
     features after a ReLU all have cosines near 1, and so few steps hardly leave the random start: with a Conv-4 trained

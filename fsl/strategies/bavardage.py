@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 
 import torch
 
-from clustering.descent import descend
-from clustering.mixture import MixtureEvidence
-from clustering.objective import Term
-from clustering.parameters import Above, AtLeast, validate
-from clustering.scatter import Scatter
+from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.optimiser.descent import descend
+from clustering.optimiser.mixture import MixtureEvidence
+from clustering.optimiser.objective import Term
+from clustering.optimiser.scatter import Scatter
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.paddle import beta_by_shots
 from fsl.strategies.soft_kmeans import SoftKMeans

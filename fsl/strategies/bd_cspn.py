@@ -7,9 +7,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from clustering.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast, validate
 from fsl.episodes import Episodes, Predictions
-from fsl.rectification import SupportLabels, likeliest
+from fsl.strategies.shared.rectification import SupportLabels, likeliest
 from fsl.transforms import Transform
 
 

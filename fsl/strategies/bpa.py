@@ -3,24 +3,26 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from clustering.parameters import Above, AtLeast, Within, validate
-from fsl.affinities import balanced_affinities
-from fsl.centring import Centring, centred
+from clustering.foundation.parameters import Above, AtLeast, Within, validate
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.pt_map import PTMAP
+from fsl.strategies.shared.affinities import balanced_affinities
+from fsl.strategies.shared.centring import Centring, centred
 from fsl.transforms import Transform
 
 
 @dataclass(frozen=True)
 class BPA:
-    """PT-MAP whose features are the points' affinities to all points of the task, see `fsl.affinities`.
+    """PT-MAP whose features are the points' affinities to all points of the task, see
+    `fsl.strategies.shared.affinities`.
 
     Nothing is trained. On the features of a WRN trained with S2M2 on mini-ImageNet its authors report 83.19 % with 1
     shot and 89.56 % with 5, and 82.92 % and 88.82 % of PT-MAP alone.
 
     Attributes:
         transform: per-feature transform; PT as published.
-        centring: of the features, "apart" as published, "together" or none, see `fsl.centring`; then unit length.
+        centring: of the features, "apart" as published, "together" or none, see `fsl.strategies.shared.centring`; then
+            unit length.
         regularisation: weight of the entropy in the affinities; 0.1 to 0.2 in the public code.
         beta: sharpness of PT-MAP's transport.
         rate: step of its prototypes.

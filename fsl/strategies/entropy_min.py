@@ -4,9 +4,9 @@ Dhillon, Chaudhari, Ravichandran and Soatto 2020 ("A Baseline for Few-Shot Image
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from clustering.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast, validate
 from fsl.episodes import Episodes, Predictions
-from fsl.information import maximise_information
+from fsl.strategies.shared.information import maximise_information
 from fsl.transforms import Transform
 
 

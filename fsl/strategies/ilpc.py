@@ -6,16 +6,16 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.graph import nearest
-from clustering.knn import nearest_neighbours
-from clustering.parameters import Above, AtLeast, Within, validate
-from clustering.points import Features, Points
-from clustering.propagation import DensePropagation, Propagation, SparsePropagation
-from clustering.sparse_graph import SparseGraph
-from clustering.transport import sinkhorn
-from fsl.centring import Centring, centred
-from fsl.denoising import mean_losses
+from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.graphs.dense_graph import nearest
+from clustering.graphs.knn import nearest_neighbours
+from clustering.graphs.propagation import DensePropagation, Propagation, SparsePropagation
+from clustering.graphs.sparse_graph import SparseGraph
+from clustering.optimiser.points import Features, Points
+from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes, Predictions
+from fsl.strategies.shared.centring import Centring, centred
+from fsl.strategies.shared.denoising import mean_losses
 from fsl.transforms import Transform
 
 
@@ -37,7 +37,7 @@ class ILPC:
 
     Attributes:
         transform: per-feature transform; PT is published for WRN features.
-        centring: "together" as published, "apart" or None, see `fsl.centring`; then unit length.
+        centring: "together" as published, "apart" or None, see `fsl.strategies.shared.centring`; then unit length.
         neighbours: k of the graph; 20 published for WRN, 15 for ResNet-12, other numbers for other settings.
         alpha: share of the neighbours in the propagation, 0.8 in most published commands.
         power: sharpens the labels before the transport.

@@ -3,10 +3,10 @@
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, ClassVar
 
-from clustering.alternation import Members
-from clustering.parameters import Above, AtLeast, validate
-from fsl.constrained_clustering import First, SigmaRule, SupportClamp
+from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.optimiser.alternation import Members
 from fsl.episodes import Episodes, Predictions
+from fsl.strategies.shared.constrained_clustering import First, SigmaRule, SupportClamp
 from fsl.strategies.slk_ms import SLKMS
 from fsl.transforms import Transform
 

@@ -6,13 +6,13 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.errors import InputError
-from clustering.graph import nearest, symmetrised
-from clustering.knn import nearest_neighbours
-from clustering.parameters import Above, AtLeast, validate
-from clustering.points import Features, Points, squared_distances, squared_pairwise
-from clustering.propagation import SparsePropagation
-from clustering.sparse_graph import SparseGraph
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.graphs.dense_graph import nearest, symmetrised
+from clustering.graphs.knn import nearest_neighbours
+from clustering.graphs.propagation import SparsePropagation
+from clustering.graphs.sparse_graph import SparseGraph
+from clustering.optimiser.points import Features, Points, squared_distances, squared_pairwise
 from fsl.episodes import Episodes, Predictions
 from fsl.transforms import Transform
 

@@ -6,15 +6,15 @@ from typing import Annotated, Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from clustering.descent import Step, descend
-from clustering.errors import InputError
-from clustering.graph import Graph, Symmetry
-from clustering.neighbourhood import neighbour_graph
-from clustering.parameters import Above, AtLeast, validate
-from clustering.points import Points, squared_distances
-from clustering.terms import Laplacian
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.graphs.dense_graph import Graph, Symmetry
+from clustering.graphs.neighbourhood import neighbour_graph
+from clustering.optimiser.descent import Step, descend
+from clustering.optimiser.points import Points, squared_distances
+from clustering.optimiser.terms import Laplacian
 from fsl.episodes import Episodes, Predictions
-from fsl.rectification import Normalisation, SupportLabels, rectified_means
+from fsl.strategies.shared.rectification import Normalisation, SupportLabels, rectified_means
 from fsl.transforms import Transform
 
 FEW_SHOTS = 10
@@ -50,7 +50,7 @@ class LaplacianShot:
         support_labels: whether support points join their given or their predicted class in the rectification.
         classified: the "shifted" queries, or the "original" ones, by prototypes that were rectified with the shifted
             ones (public code of the alpha-TIM benchmark, Veilleux et al. 2021).
-        step: "monotone" or "published", see `clustering.descent.descend`.
+        step: "monotone" or "published", see `clustering.optimiser.descent.descend`.
         max_iterations: steps at most.
         tolerance: relative change of the objective at which a task stops.
     """

@@ -6,9 +6,9 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.parameters import Above, validate
+from clustering.foundation.parameters import Above, validate
 from fsl.episodes import Episodes, Predictions
-from fsl.support_products import by_query, support_norms
+from fsl.strategies.shared.support_products import by_query, support_norms
 from fsl.transforms import Transform
 
 

@@ -6,9 +6,9 @@ from typing import ClassVar, Literal
 import torch
 from torch import Tensor
 
-from clustering.parameters import validate
+from clustering.foundation.parameters import validate
 from fsl.episodes import Episodes, Predictions
-from fsl.support_products import by_query, support_norms
+from fsl.strategies.shared.support_products import by_query, support_norms
 from fsl.transforms import Transform
 
 

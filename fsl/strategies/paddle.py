@@ -6,14 +6,14 @@ from typing import Annotated, Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from clustering.descent import descend
-from clustering.objective import Term
-from clustering.parameters import Above, AtLeast, validate
-from clustering.points import squared_distances
-from clustering.proportions import ProportionEntropy
-from clustering.scatter import Scatter
+from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.optimiser.descent import descend
+from clustering.optimiser.objective import Term
+from clustering.optimiser.points import squared_distances
+from clustering.optimiser.proportions import ProportionEntropy
+from clustering.optimiser.scatter import Scatter
 from fsl.episodes import Episodes, Predictions
-from fsl.scaling import min_max_points
+from fsl.strategies.shared.scaling import min_max_points
 from fsl.transforms import Transform
 
 Scaling = Literal["min-max"] | None

@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from clustering.parameters import Above, AtLeast, Within, validate
-from clustering.points import squared_distances
-from clustering.transport import sinkhorn
-from fsl.centring import Centring, centred, leading
+from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.optimiser.points import squared_distances
+from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes, Predictions
+from fsl.strategies.shared.centring import Centring, centred, leading
 from fsl.transforms import Transform
 
 
@@ -30,7 +30,7 @@ class ProtoLP:
     Attributes:
         transform: per-feature transform; PT as published for most features.
         dimensions: leading singular directions that are kept.
-        centring: "together" as published, "apart" or None, see `fsl.centring`; then unit length.
+        centring: "together" as published, "apart" or None, see `fsl.strategies.shared.centring`; then unit length.
         beta: sharpness of the transport.
         laplacian: "random_walk", or "graph", Z^T Z - Z^T Z diag(Z^T 1)^-1 Z^T Z, symmetric.
         gamma: weight of the Laplacian.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
-from clustering.parameters import Above, validate
+from clustering.foundation.parameters import Above, validate
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.transforms import Transform

@@ -6,11 +6,11 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.parameters import Above, AtLeast, Within, validate
-from clustering.points import Points
-from clustering.transport import sinkhorn
-from fsl.centring import Centring, centred
+from clustering.foundation.parameters import Above, AtLeast, Within, validate
+from clustering.optimiser.points import Points
+from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes, Predictions
+from fsl.strategies.shared.centring import Centring, centred
 from fsl.transforms import Transform
 
 

@@ -5,8 +5,8 @@ from typing import Annotated, ClassVar, Literal
 
 import torch
 
-from clustering.parameters import Above, validate
-from clustering.points import cosines
+from clustering.foundation.parameters import Above, validate
+from clustering.optimiser.points import cosines
 from fsl.episodes import Episodes, Predictions
 from fsl.transforms import Transform
 

@@ -4,12 +4,20 @@ section 2.3.1), with known support."""
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from clustering.descent import Step
-from clustering.graph import Symmetry
-from clustering.parameters import Above, AtLeast, validate
-from clustering.prototypes import ByProductModes
-from fsl.constrained_clustering import First, Neighbours, SigmaRule, SupportClamp, check, cluster, points_of
+from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.graphs.dense_graph import Symmetry
+from clustering.optimiser.descent import Step
+from clustering.optimiser.prototypes import ByProductModes
 from fsl.episodes import Episodes, Predictions
+from fsl.strategies.shared.constrained_clustering import (
+    First,
+    Neighbours,
+    SigmaRule,
+    SupportClamp,
+    check,
+    cluster,
+    points_of,
+)
 from fsl.transforms import Transform
 
 
@@ -43,7 +51,7 @@ class SLKBO:
             "prototypes" (public code).
         warm_start: start the sweeps of an outer step from the last assignments; False starts from softmax(-a), as
             published, which voids the descent over outer steps.
-        step: of the sweeps, "monotone" or "published", see `clustering.descent.descend`.
+        step: of the sweeps, "monotone" or "published", see `clustering.optimiser.descent.descend`.
         max_iterations: outer steps at most (100 in the public code).
         tolerance: relative change of the objective at which a task stops, from its third step on (1e-4 in the public
             code); it stops too when its prototypes stay.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
-from clustering.parameters import Above, AtLeast, validate
+from clustering.foundation.parameters import Above, AtLeast, validate
 from fsl.episodes import Episodes, Predictions
 from fsl.strategies.paddle import PADDLE, Scaling
 from fsl.transforms import Transform

@@ -7,14 +7,14 @@ from typing import Annotated, ClassVar
 import torch
 from torch import Tensor
 
-from clustering.descent import descend
-from clustering.neighbourhood import neighbour_graph
-from clustering.objective import Term
-from clustering.parameters import Above, AtLeast, validate
-from clustering.points import squared_distances
-from clustering.scatter import Scatter
-from clustering.terms import Laplacian
-from clustering.transport import sinkhorn
+from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.graphs.neighbourhood import neighbour_graph
+from clustering.optimiser.descent import descend
+from clustering.optimiser.objective import Term
+from clustering.optimiser.points import squared_distances
+from clustering.optimiser.scatter import Scatter
+from clustering.optimiser.terms import Laplacian
+from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes, Predictions
 from fsl.transforms import Transform
 

@@ -6,9 +6,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import torch
 from torch import Tensor
 
-from clustering.parameters import Above, AtLeast, validate
-from clustering.points import Points
-from clustering.pseudo_labels import adm
+from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.optimiser.points import Points
+from clustering.optimiser.pseudo_labels import adm
 from fsl.episodes import Episodes, Predictions
 from fsl.transforms import Transform
 
@@ -18,8 +18,8 @@ class TIMADM:
     """TIM's loss with pseudo-labels q in between, by two closed-form steps in turn and without a learning rate.
 
     Minimises cross_entropy CE(support) - marginal H(mean q) + conditional mean_q <q, -log p> + mean_q KL(q || p), with
-    p = softmax(-(temperature / 2) ||x - w||^2): q by `clustering.pseudo_labels.adm`, and the prototypes by solving
-    for a zero gradient with p held at the old ones (eq. 8):
+    p = softmax(-(temperature / 2) ||x - w||^2): q by `clustering.optimiser.pseudo_labels.adm`, and the prototypes by
+    solving for a zero gradient with p held at the old ones (eq. 8):
 
         w_k <- sum_i c_i ((z_ik - p_ik) x_i + p_ik w_k) / sum_i c_i z_ik,
 

@@ -8,13 +8,13 @@ from typing import Annotated, ClassVar, Literal
 import torch
 from torch import Tensor, nn
 
-from clustering.adam import Adam
-from clustering.errors import InputError
-from clustering.memory import require
-from clustering.parameters import Above, AtLeast, validate
-from clustering.streams import stream_key
+from clustering.foundation.errors import InputError
+from clustering.foundation.memory import require
+from clustering.foundation.parameters import Above, AtLeast, validate
+from clustering.foundation.streams import stream_key
+from clustering.optimiser.adam import Adam
 from fsl.episodes import Episodes, Predictions
-from fsl.pictures import Pictures
+from fsl.features.pictures import Pictures
 from fsl.transforms import Transform, transform_features
 
 _ACTIVATIONS = {"cpu": 1 << 28, "cuda": 1 << 33}

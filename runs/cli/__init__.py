@@ -16,12 +16,12 @@ import warnings
 from collections.abc import Sequence
 from importlib import metadata
 
-from clustering.errors import InputError, unknown
-from clustering.usable_cores import start_no_more_threads
+from clustering.foundation.errors import InputError, unknown
+from clustering.foundation.usable_cores import start_no_more_threads
 from runs.cli.flags import parse_flags
-from runs.console import Console
-from runs.endings import FAILED, explain
-from runs.passwords import without_passwords
+from runs.console.console import Console
+from runs.console.endings import FAILED, explain
+from runs.record.passwords import without_passwords
 
 VERBS = {
     "quickstart": ("runs.cli.quickstart", "the main job on the embedded benchmark, in a few minutes"),

@@ -5,17 +5,17 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from clustering.errors import InputError
-from runs.classify_config import ClassifyConfig
+from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags
-from runs.config import parse
-from runs.console import Console
-from runs.lineage import short
-from runs.overrides import split
+from runs.config.classify import ClassifyConfig
+from runs.config.configs import parse
+from runs.config.overrides import split
+from runs.console.console import Console
+from runs.stages.lineage import short
 
 if TYPE_CHECKING:
-    from runs.classification import Classified
-    from runs.own_pictures import Pictures
+    from runs.own_data.classification import Classified
+    from runs.own_data.own_pictures import Pictures
 
 FLAGS = ("json",)
 KEYS = ("support", "query", "backbone", "pretrained", "strategy", "classifier", "save", "output")
@@ -60,9 +60,9 @@ def run(flags: Flags, console: Console) -> int:
         config.check_places()
     other = _other_strategy(configs[0], flags.settings)
 
-    from runs.classification import classify
-    from runs.classified_outputs import check_outputs, record, said, write_outputs
     from runs.cli.session import Session
+    from runs.own_data.classification import classify
+    from runs.own_data.classified_outputs import check_outputs, record, said, write_outputs
 
     session = Session(configs, console)
     for config in configs:

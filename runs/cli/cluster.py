@@ -5,13 +5,13 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runs.cli.flags import Flags
-from runs.config import ClusterConfig, parse
-from runs.console import Console
-from runs.lineage import short
+from runs.config.configs import ClusterConfig, parse
+from runs.console.console import Console
+from runs.stages.lineage import short
 
 if TYPE_CHECKING:
-    from runs.clustering_results import Clustered
-    from runs.table_outputs import Written
+    from runs.own_data.table_outputs import Written
+    from runs.stages.clustering.results import Clustered
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
@@ -49,9 +49,9 @@ def run(flags: Flags, console: Console) -> int:
     """Cluster what the settings ask for, and show it as a table."""
     configs = parse(ClusterConfig, flags.settings)
     from runs.cli.session import Session
-    from runs.clustered_pictures import check_pictures, is_folder, write_pictures
-    from runs.own_table import check_tables, write_outputs
-    from runs.table_outputs import is_table, typed
+    from runs.own_data.clustered_pictures import check_pictures, is_folder, write_pictures
+    from runs.own_data.own_table import check_tables, write_outputs
+    from runs.own_data.table_outputs import is_table, typed
 
     for columns in check_tables(configs):
         columns.say(console.note)

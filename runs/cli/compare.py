@@ -5,16 +5,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clustering.errors import InputError
-from runs import overrides
+from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags
-from runs.config import EvaluateConfig, parse
-from runs.console import Console
-from runs.lineage import short
+from runs.config import overrides
+from runs.config.configs import EvaluateConfig, parse
+from runs.console.console import Console
+from runs.stages.lineage import short
 
 if TYPE_CHECKING:
-    from runs.comparison import Comparison
-    from runs.store import Store
+    from runs.stages.comparison import Comparison
+    from runs.storage.store import Store
 
 FLAGS = ("dry-run", "force", "json", "by-class")
 ABOUT = """\
@@ -45,7 +45,7 @@ def usage(settings: Sequence[str]) -> str:
 def run(flags: Flags, console: Console) -> int:
     """Evaluate what is missing, then compare, print and save."""
     from runs.cli.session import Session
-    from runs.comparison import Comparison, settings
+    from runs.stages.comparison import Comparison, settings
 
     reference, others = _reference(flags.settings)
     configs = parse(EvaluateConfig, others)
@@ -87,7 +87,7 @@ def _show(comparisons: "Sequence[Comparison]", console: Console, *, by_class: bo
 def _save(comparisons: "Sequence[Comparison]", name: str, store: "Store", console: Console, *, by_class: bool) -> None:
     from runs.figures.differences import differences_figure
     from runs.figures.style import save
-    from runs.store import write_text
+    from runs.storage.store import write_text
     from runs.tables import differences
 
     with store.watched():

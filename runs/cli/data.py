@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from clustering.errors import InputError, unknown
-from runs import groups
+from clustering.foundation.errors import InputError, unknown
 from runs.cli.flags import Flags, describe
-from runs.config import TrainConfig, parse
-from runs.console import Console
-from runs.overrides import split
+from runs.config import groups
+from runs.config.configs import TrainConfig, parse
+from runs.config.overrides import split
+from runs.console.console import Console
 
 if TYPE_CHECKING:
     from fsl.benchmarks.survey import SplitSurvey, Survey

@@ -4,13 +4,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from runs.cli.flags import Flags
-from runs.config import EvaluateConfig, parse
-from runs.console import Console
-from runs.lineage import short
-from runs.overrides import spell
+from runs.config.configs import EvaluateConfig, parse
+from runs.config.overrides import spell
+from runs.console.console import Console
+from runs.stages.lineage import short
 
 if TYPE_CHECKING:
-    from runs.results import Result, Tuned
+    from runs.stages.results import Result, Tuned
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
@@ -107,7 +107,7 @@ def _tuning(tuned: "Tuned | None") -> dict[str, Any]:
 
 
 def _title(results: "Sequence[Result]") -> str:
-    from runs.results import in_common
+    from runs.stages.results import in_common
 
     units = sorted({result.units for result in results}, reverse=True)
     return f"{in_common(results)}, 95 % interval over {' or '.join(units)}"

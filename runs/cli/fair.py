@@ -7,15 +7,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from runs.cli.flags import Flags
-from runs.config import FairConfig, parse
-from runs.console import Console
-from runs.lineage import short_name
+from runs.config.configs import FairConfig, parse
+from runs.console.console import Console
+from runs.stages.lineage import short_name
 
 if TYPE_CHECKING:
     from runs.cli.session import Session
-    from runs.fair_results import FairResult
     from runs.figures.logged import LoggedFigure
-    from runs.table_outputs import Written
+    from runs.own_data.table_outputs import Written
+    from runs.stages.fair.results import FairResult
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
@@ -46,8 +46,8 @@ def run(flags: Flags, console: Console) -> int:
     """Cluster what the settings ask for, and show what it costs."""
     configs = parse(FairConfig, flags.settings)
     from runs.cli.session import Session
-    from runs.own_fair_table import check_fair_tables, write_fair_outputs
-    from runs.table_outputs import is_table, typed
+    from runs.own_data.own_fair_table import check_fair_tables, write_fair_outputs
+    from runs.own_data.table_outputs import is_table, typed
 
     for columns in check_fair_tables(configs):
         columns.say(console.note)
@@ -116,7 +116,7 @@ def _figure(points: str, results: "Sequence[FairResult]", session: "Session") ->
 
 def _points(config: FairConfig) -> str:
     """What tells the points of configs apart, for a person: the data set, or the file of a table of one's own."""
-    from runs.table_outputs import is_table
+    from runs.own_data.table_outputs import is_table
 
     return str(config.dataset.options["path"]) if is_table(config) else config.dataset.name
 

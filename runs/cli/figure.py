@@ -4,14 +4,14 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags, describe
 from runs.cli.missing import agreed
 from runs.cli.usage import WIDTH
-from runs.config import ClusterConfig, EvaluateConfig, FairConfig, TuneConfig
-from runs.console import Console
-from runs.lineage import cluster_name, evaluate_name
-from runs.locks import silent
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, TuneConfig
+from runs.console.console import Console
+from runs.stages.lineage import cluster_name, evaluate_name
+from runs.storage.locks import silent
 
 if TYPE_CHECKING:
     from runs.cli.session import Session

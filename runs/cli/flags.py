@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from clustering.errors import InputError, unknown
-from runs.overrides import write
+from clustering.foundation.errors import InputError, unknown
+from runs.config.overrides import write
 
 FLAGS: Mapping[str, str] = {
     "dry-run": "show the resolved config and the plan, and do nothing",

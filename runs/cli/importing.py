@@ -5,13 +5,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from clustering.errors import InputError, unknown
-from runs import cards, groups
+from clustering.foundation.errors import InputError, unknown
 from runs.cli.flags import Flags, describe
 from runs.cli.keys import read_keys
-from runs.console import Console
-from runs.networks import check_backbone
-from runs.store import content_hash, write_text
+from runs.config import groups
+from runs.config.timm_names import check_backbone
+from runs.console.console import Console
+from runs.storage import cards
+from runs.storage.store import content_hash, write_text
 
 FLAGS = ("json",)
 KEYS = ("split", "backbone", "benchmark", "output")
@@ -74,8 +75,8 @@ def run(flags: Flags, console: Console) -> int:
 def _features(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     if given["split"] not in SPLITS:
         raise unknown("split", given["split"], SPLITS)
-    from fsl.features import FORMAT
-    from fsl.foreign_features import import_features
+    from fsl.features.bank import FORMAT
+    from fsl.features.foreign import import_features
 
     output, card = _places(path, given["output"], FORMAT)
     bank = import_features(path, given["split"])
@@ -98,9 +99,9 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     check_backbone(given["backbone"], groups.names("backbone"))
     name = given["backbone"].removeprefix(groups.TIMM)
     kind = groups.option("benchmark", given["benchmark"]).kind
-    from clustering.fingerprint import fingerprint
-    from fsl.checkpoints import FORMAT, is_checkpoint, save_backbone
-    from fsl.foreign_weights import import_backbone
+    from clustering.foundation.fingerprint import fingerprint
+    from fsl.weights.checkpoints import FORMAT, is_checkpoint, save_backbone
+    from fsl.weights.foreign import import_backbone
 
     if is_checkpoint(path):
         raise InputError(f"{path}: is a checkpoint of this project already; use it as it is: checkpoint={path}")
@@ -127,7 +128,7 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
     """Where to write the file and its model card: never over a file that is none of that kind."""
-    from clustering.tensor_headers import read_header
+    from clustering.files.tensor_headers import read_header
 
     stem = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
     place = Path(output).expanduser() if output else Path(f"{stem}.safetensors")

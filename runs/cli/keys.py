@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from clustering.errors import InputError, unknown
-from runs import overrides
+from clustering.foundation.errors import InputError, unknown
+from runs.config import overrides
 
 
 def read_keys(settings: Sequence[str], defaults: Mapping[str, Any]) -> dict[str, Any]:

@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from clustering.deep import OBJECTIVES
-from clustering.errors import InputError, unknown
-from runs import groups
+from clustering.foundation.errors import InputError, unknown
 from runs.cli.flags import Flags, describe
-from runs.console import Console
+from runs.config import groups
+from runs.config.groups import GROUPS
+from runs.console.console import Console
 from runs.figures import papers
-from runs.groups import GROUPS
-from runs.tables.published import published_names, published_table, works
+from runs.tables.papers.published import published_names, published_table, works
 
 FLAGS = ("json",)
 ABOUT = """\
@@ -92,7 +92,7 @@ def _plugins(group: str) -> Callable[[], list[dict[str, Any]]]:
 
 
 def _tables() -> list[dict[str, Any]]:
-    from runs.tables.paper import paper_table
+    from runs.tables.papers.paper import paper_table
 
     rows = []
     for printed in map(published_table, published_names()):
@@ -141,8 +141,8 @@ def _objectives() -> list[dict[str, Any]]:
 
 def _trained() -> list[dict[str, Any]]:
     """Networks of the results folder, for `classify --backbone FILE` and `checkpoint=FILE`."""
-    from runs.store import Store
-    from runs.trained_networks import trained_networks
+    from runs.own_data.trained_networks import trained_networks
+    from runs.storage.store import Store
 
     return [
         {"name": str(found.path), "about": f"{found.backbone}, trained on {found.benchmark}"}

@@ -5,16 +5,16 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags
-from runs.config import ClusterConfig, EvaluateConfig, FairConfig
-from runs.console import Console
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
+from runs.console.console import Console
 
 if TYPE_CHECKING:
-    from runs.execution import Outcome
-    from runs.missing import Missing
-    from runs.store import Store
-    from runs.tracking import Tracker
+    from runs.record.tracking import Tracker
+    from runs.scheduling.execution import Outcome
+    from runs.scheduling.missing import Missing
+    from runs.storage.store import Store
 
 FLAGS = ("run-missing", "yes", "executor", "limit-minutes")
 SHOWN = 12  # jobs named in a plan
@@ -45,8 +45,8 @@ def run_missing(
 def _evaluate_missing(
     configs: Sequence[EvaluateConfig], store: "Store", tracker: "Tracker", console: Console, flags: Flags
 ) -> int:
-    from runs.execution import run_all
-    from runs.missing import plan_missing
+    from runs.scheduling.execution import run_all
+    from runs.scheduling.missing import plan_missing
 
     missing = plan_missing(configs, store, tracker)
     _show_plan(missing, console)
@@ -68,8 +68,9 @@ def _cluster_missing(
     flags: Flags,
 ) -> int:
     """One after the other in this process: each uses every core, and those on one data set share its graph."""
-    from runs import clusterings, fairness_stage
-    from runs.jobs import Failure
+    from runs.scheduling.jobs import Failure
+    from runs.stages.clustering import stage as clusterings
+    from runs.stages.fair import stage as fairness_stage
 
     if flags.executor != "local":
         raise InputError("clusterings are run one after the other, each on every core; leave --executor out")
@@ -136,7 +137,7 @@ def agreed(console: Console, flags: Flags) -> bool:
 
 
 def _show_plan(missing: "Missing", console: Console) -> None:
-    from runs.spans import duration
+    from runs.console.spans import duration
 
     for failure in missing.blocked:
         console.note(f"cannot be run: {failure}")

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runs.cli.flags import Flags
-from runs.config import EvaluateConfig, parse
-from runs.console import Console
+from runs.config.configs import EvaluateConfig, parse
+from runs.console.console import Console
 
 FLAGS = ("dry-run", "force", "json")
 NAME = "quickstart"

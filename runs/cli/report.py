@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags, describe
 from runs.cli.keys import read_keys
-from runs.console import Console
+from runs.console.console import Console
 
 FLAGS = ("open",)
 KEYS: dict[str, Any] = {"results": None}
@@ -40,9 +40,9 @@ def run(flags: Flags, console: Console) -> int:
     results = read_keys(flags.settings, KEYS)["results"]
     if results == "":
         raise InputError("results= is empty; give a folder, or leave it out")
+    from runs.record.tracking import Tracker
     from runs.report.site import build_report
-    from runs.store import Store
-    from runs.tracking import Tracker
+    from runs.storage.store import Store
 
     store = Store(results)
     troubles: list[str] = []  # a run whose files are gone is one of many, sometimes

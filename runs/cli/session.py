@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from clustering.errors import InputError
-from runs.config import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TrainConfig, TuneConfig
-from runs.console import Console
-from runs.overrides import write
+from clustering.foundation.errors import InputError
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TrainConfig, TuneConfig
+from runs.config.overrides import write
+from runs.console.console import Console
 
 if TYPE_CHECKING:
-    from runs.clustering_results import Clustered
-    from runs.fair_results import FairResult
-    from runs.groups import Choice
-    from runs.stages import Checkpoint, Plan, Result, Tuning
+    from runs.config.groups import Choice
+    from runs.stages.clustering.results import Clustered
+    from runs.stages.fair.results import FairResult
+    from runs.stages.pipeline import Checkpoint, Plan, Result, Tuning
 
 
 def _check(choice: "Choice", config: RunConfig) -> None:
@@ -40,9 +40,9 @@ class Session:
     """
 
     def __init__(self, configs: Sequence[RunConfig], console: Console, results: str | None = None) -> None:
-        from fsl.machine import keep_freed_memory
-        from runs.store import Store
-        from runs.tracking import Tracker
+        from fsl.training.machine import keep_freed_memory
+        from runs.record.tracking import Tracker
+        from runs.storage.store import Store
 
         self.configs = configs
         self.console = console
@@ -70,7 +70,9 @@ class Session:
 
     def plan(self, configs: Sequence[RunConfig]) -> "Plan":
         """What would be done for configs of one kind."""
-        from runs import clusterings, fairness_stage, stages
+        from runs.stages import pipeline as stages
+        from runs.stages.clustering import stage as clusterings
+        from runs.stages.fair import stage as fairness_stage
 
         fair = [config for config in configs if isinstance(config, FairConfig)]
         if fair:
@@ -83,31 +85,31 @@ class Session:
 
     def checkpoint(self, config: TrainConfig, *, force: bool) -> "Checkpoint":
         """Train, or find the checkpoint."""
-        from runs import stages
+        from runs.stages import pipeline as stages
 
         return stages.checkpoint(config, self.store, self.tracker, progress=self.console, force=force)
 
     def evaluation(self, configs: Sequence[EvaluateConfig], *, force: bool) -> "list[Result]":
         """Evaluate, or find the results."""
-        from runs import stages
+        from runs.stages import pipeline as stages
 
         return stages.evaluation(configs, self.store, self.tracker, progress=self.console, force=force)
 
     def clustering(self, configs: Sequence[ClusterConfig], *, force: bool) -> "list[Clustered]":
         """Cluster, or find the results."""
-        from runs.clusterings import clustering
+        from runs.stages.clustering.stage import clustering
 
         return clustering(configs, self.store, self.tracker, progress=self.console, force=force)
 
     def fair(self, configs: Sequence[FairConfig], *, force: bool) -> "tuple[list[FairResult], list[Exception]]":
         """Cluster fairly, or find the results; and the errors of methods that failed."""
-        from runs.fairness_stage import fair_clustering
+        from runs.stages.fair.stage import fair_clustering
 
         return fair_clustering(configs, self.store, self.tracker, progress=self.console, force=force)
 
     def tuning(self, config: TuneConfig, *, force: bool) -> "Tuning":
         """Choose values, or find the choice."""
-        from runs import stages
+        from runs.stages import pipeline as stages
 
         return stages.tune(config, self.store, self.tracker, progress=self.console, force=force)
 

@@ -5,17 +5,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags, describe
 from runs.cli.missing import FLAGS as MISSING
 from runs.cli.missing import run_missing
-from runs.config import EvaluateConfig, parse
-from runs.console import Console
-from runs.groups import names
+from runs.config.configs import EvaluateConfig, parse
+from runs.config.groups import names
+from runs.console.console import Console
 
 if TYPE_CHECKING:
-    from runs.store import Store
-    from runs.tables.claims import Finding
+    from runs.storage.store import Store
+    from runs.tables.claims.few_shot import Finding
     from runs.tables.table import Config, Table
 
 FLAGS = (*MISSING, "dry-run", "json")
@@ -71,9 +71,9 @@ def show(table: "Table", again: str, store: "Store", console: Console, findings:
     Args:
         again: the verb and settings that would evaluate what is missing.
     """
-    from runs.store import write_text
+    from runs.storage.store import write_text
     from runs.tables.formats import FILES, records, terminal
-    from runs.tables.paper import lacking_folders
+    from runs.tables.papers.paper import lacking_folders
 
     if console.as_json:
         console.json(records.as_json(table, findings))
@@ -100,7 +100,7 @@ def _planned(table: "Table", name: str, settings: Sequence[str], console: Consol
     Raises:
         InputError: none are; names the folders.
     """
-    from runs.tables.paper import is_paper, lacking_folders
+    from runs.tables.papers.paper import is_paper, lacking_folders
 
     if not is_paper(name):
         return table.configs
@@ -126,7 +126,7 @@ def _asked_for(arguments: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def _empty(name: str, settings: Sequence[str]) -> "Table":
-    from runs.tables.paper import is_paper, paper_table
+    from runs.tables.papers.paper import is_paper, paper_table
 
     if is_paper(name):
         table = paper_table(name, settings)

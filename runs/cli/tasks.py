@@ -4,10 +4,10 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags
-from runs.config import EvaluateConfig, parse
-from runs.console import Console
+from runs.config.configs import EvaluateConfig, parse
+from runs.console.console import Console
 
 FLAGS = ()
 ABOUT = """\
@@ -35,10 +35,10 @@ def run(flags: Flags, console: Console) -> int:
     if len(configs) > 1:
         raise InputError("tasks are of one config; give each key one value")
 
-    from runs.given_features import given_bank
-    from runs.lineage import Lineage, labels_of
-    from runs.preflight import tasks_of
-    from runs.store import Store
+    from runs.stages.given_features import given_bank
+    from runs.stages.lineage import Lineage, labels_of
+    from runs.stages.preflight import tasks_of
+    from runs.storage.store import Store
 
     config, path = configs[0], Path(files[0])
     _check_place(path)
@@ -58,7 +58,7 @@ def _check_place(path: Path) -> None:
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path}: its folder does not exist; make it, or give another place")
     if os.path.lexists(path):
-        from clustering.tensor_headers import read_header
+        from clustering.files.tensor_headers import read_header
         from fsl.tasks import FORMAT
 
         if not path.is_file():

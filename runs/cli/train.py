@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags
-from runs.config import TrainConfig, parse
-from runs.console import Console
+from runs.config.configs import TrainConfig, parse
+from runs.console.console import Console
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\

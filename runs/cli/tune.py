@@ -3,16 +3,16 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags
-from runs.config import TuneConfig, parse
-from runs.console import Console
-from runs.lineage import evaluate_name, short
+from runs.config.configs import TuneConfig, parse
+from runs.console.console import Console
+from runs.stages.lineage import evaluate_name, short
 
 if TYPE_CHECKING:
-    from fsl.paired import Difference
-    from runs.tuning import Tuning
-    from runs.tuning_curves import Curve
+    from fsl.evaluation.paired import Difference
+    from runs.stages.tuning import Tuning
+    from runs.stages.tuning_curves import Curve
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\

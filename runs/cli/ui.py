@@ -5,7 +5,7 @@ from typing import Any
 
 from runs.cli.flags import Flags, describe
 from runs.cli.keys import read_keys
-from runs.console import Console
+from runs.console.console import Console
 
 FLAGS: tuple[str, ...] = ()
 KEYS: dict[str, Any] = {"host": "127.0.0.1", "port": 5000, "browse": True, "results": None}
@@ -37,8 +37,8 @@ def usage(settings: Sequence[str]) -> str:
 def run(flags: Flags, console: Console) -> int:
     """Start the UI and wait for Ctrl-C."""
     given = read_keys(flags.settings, KEYS)
-    from runs.server import serve
-    from runs.store import Store
+    from runs.record.server import serve
+    from runs.storage.store import Store
 
     store = Store(given["results"])
     serve(store, host=given["host"], port=given["port"], browse=given["browse"], say=console.error)

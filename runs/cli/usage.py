@@ -4,11 +4,11 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
-from runs import groups
 from runs.cli import flags
-from runs.config import RunConfig, group_names, group_of, parse, top_level
-from runs.groups import GROUPS, Choice
-from runs.overrides import write
+from runs.config import groups
+from runs.config.configs import RunConfig, group_names, group_of, parse, top_level
+from runs.config.groups import GROUPS, Choice
+from runs.config.overrides import write
 
 WIDTH = 108
 

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from clustering.errors import InputError
-from runs.clustering_results import Clustered
-from runs.clusterings import recorded_clustering
-from runs.config import ClusterConfig
+from clustering.foundation.errors import InputError
+from runs.config.configs import ClusterConfig
 from runs.figures.clustered import on_dataset
 from runs.figures.drawing import Drawing
 from runs.figures.style import COLUMN, PAGE, new_grid, series, styled
+from runs.stages.clustering.results import Clustered
+from runs.stages.clustering.stage import recorded_clustering
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

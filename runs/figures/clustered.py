@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.errors import InputError
-from runs.clustering_results import Clustered
-from runs.clusterings import points_of, recorded_clustering
-from runs.config import ClusterConfig, FairConfig
-from runs.lineage import short
-from runs.locks import Say
-from runs.overrides import write
+from clustering.foundation.errors import InputError
+from runs.config.configs import ClusterConfig, FairConfig
+from runs.config.overrides import write
+from runs.stages.clustering.results import Clustered
+from runs.stages.clustering.stage import points_of, recorded_clustering
+from runs.stages.lineage import short
+from runs.storage.locks import Say
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
-    from runs.tracking import Tracker
+    from runs.record.tracking import Tracker
 
 TITLES = {  # what the papers call methods
     "kmeans": "K-means",

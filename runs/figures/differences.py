@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from runs.comparison import Comparison
 from runs.figures.style import COLOURS, MARKERS, PAGE, new_figure, styled
-from runs.results import in_common
+from runs.stages.comparison import Comparison
+from runs.stages.results import in_common
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -9,16 +9,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from clustering.errors import InputError
-from runs.config import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
-from runs.lineage import short, weights_name
-from runs.locks import Say
-from runs.tables.paper import SMALL
+from clustering.foundation.errors import InputError
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
+from runs.stages.lineage import short, weights_name
+from runs.storage.locks import Say
+from runs.tables.papers.paper import SMALL
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from runs.tracking import Tracker
+    from runs.record.tracking import Tracker
 
 C = TypeVar("C", EvaluateConfig, TuneConfig, ClusterConfig, FairConfig, RunConfig)
 F = TypeVar("F")

@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from clustering.code import code_fingerprint
-from runs.config import RunConfig, identity
+from clustering.foundation.code import code_fingerprint
+from runs.config.configs import RunConfig, identity
+from runs.config.overrides import write
 from runs.figures.drawing import AnyDrawing
 from runs.figures.style import FORMATS, save_for_print
-from runs.locks import Say, silent
-from runs.overrides import write
+from runs.storage.locks import Say, silent
 
 if TYPE_CHECKING:
-    from runs.store import Store
-    from runs.tracking import Tracker
+    from runs.record.tracking import Tracker
+    from runs.storage.store import Store
 
 NOTE = "mlflow.note.content"  # the tag that MLflow's interface shows as a run's description
 HASHES = "files"  # the tag with the SHA-256 of each file

@@ -7,42 +7,42 @@ import importlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
-from clustering.errors import InputError, unknown
-from runs.tables.published import PublishedFigure, figures
+from clustering.foundation.errors import InputError, unknown
+from runs.tables.papers.published import PublishedFigure, figures
 
 if TYPE_CHECKING:
     from runs.figures.drawing import AnyDrawing
 
 DRAWN: Mapping[str, str] = {
-    "thesis/0.1": "runs.figures.partitions:DRAWING",
-    "thesis/2.1": "runs.figures.mode_images:DRAWING",
-    "thesis/2.2": "runs.figures.energy_by_weight:DRAWING",
-    "thesis/2.3": "runs.figures.mode_movements:DRAWING",
-    "thesis/3.1": "runs.figures.fair_trade_off:DRAWING",
-    "thesis/3.2": "runs.figures.fair_convergence:DRAWING",
-    "thesis/3.3": "runs.figures.fair_partitions:DRAWING",
-    "thesis/4.1": "runs.figures.tuned_weight:DRAWING",
-    "thesis/4.2": "runs.figures.objective_trace:DRAWING",
-    "entropy/1": "runs.figures.entropy_partitions:PARTITIONS",
-    "entropy/3": "runs.figures.minima:DRAWING",
-    "entropy/4": "runs.figures.entropy_partitions:BY_NORM",
-    "entropy/5": "runs.figures.formulas:ENTROPIES",
-    "entropy/7": "runs.figures.formulas:SUPERVISED",
-    "entropy/8": "runs.figures.entropy_partitions:THREE",
-    "entropy/10": "runs.figures.formulas:DIVERGENCES",
-    "entropy/11": "runs.figures.label_noise:DRAWING",
-    "entropy/12": "runs.figures.updates:DRAWING",
-    "slk/1": "runs.figures.mode_images:DRAWING",
-    "slk/2": "runs.figures.energy_by_weight:DRAWING",
-    "xsdc/3": "runs.figures.xsdc:BY_LABELS",
-    "xsdc/5": "runs.figures.xsdc:BY_METRIC",
-    "xsdc/6": "runs.figures.xsdc:BY_ASSIGNMENT",
-    "xsdc/8": "runs.figures.xsdc:BY_COPIES",
-    "xsdc/9": "runs.figures.xsdc:BY_CONSTRAINTS",
-    "xsdc/10": "runs.figures.xsdc:BY_SHARE",
-    "xsdc/11": "runs.figures.xsdc:SENSITIVITY",
-    "xsdc/12": "runs.figures.xsdc:UNLABELLED",
-    "slk_fewshot/1": "runs.figures.energy_by_weight:DRAWING",
+    "thesis/0.1": "runs.figures.thesis.partitions:DRAWING",
+    "thesis/2.1": "runs.figures.thesis.mode_images:DRAWING",
+    "thesis/2.2": "runs.figures.thesis.energy_by_weight:DRAWING",
+    "thesis/2.3": "runs.figures.thesis.mode_movements:DRAWING",
+    "thesis/3.1": "runs.figures.thesis.fair_trade_off:DRAWING",
+    "thesis/3.2": "runs.figures.thesis.fair_convergence:DRAWING",
+    "thesis/3.3": "runs.figures.thesis.fair_partitions:DRAWING",
+    "thesis/4.1": "runs.figures.thesis.tuned_weight:DRAWING",
+    "thesis/4.2": "runs.figures.thesis.objective_trace:DRAWING",
+    "entropy/1": "runs.figures.entropy.partitions:PARTITIONS",
+    "entropy/3": "runs.figures.entropy.minima:DRAWING",
+    "entropy/4": "runs.figures.entropy.partitions:BY_NORM",
+    "entropy/5": "runs.figures.entropy.formulas:ENTROPIES",
+    "entropy/7": "runs.figures.entropy.formulas:SUPERVISED",
+    "entropy/8": "runs.figures.entropy.partitions:THREE",
+    "entropy/10": "runs.figures.entropy.formulas:DIVERGENCES",
+    "entropy/11": "runs.figures.entropy.label_noise:DRAWING",
+    "entropy/12": "runs.figures.entropy.updates:DRAWING",
+    "slk/1": "runs.figures.thesis.mode_images:DRAWING",
+    "slk/2": "runs.figures.thesis.energy_by_weight:DRAWING",
+    "xsdc/3": "runs.figures.xsdc.curves:BY_LABELS",
+    "xsdc/5": "runs.figures.xsdc.curves:BY_METRIC",
+    "xsdc/6": "runs.figures.xsdc.curves:BY_ASSIGNMENT",
+    "xsdc/8": "runs.figures.xsdc.curves:BY_COPIES",
+    "xsdc/9": "runs.figures.xsdc.curves:BY_CONSTRAINTS",
+    "xsdc/10": "runs.figures.xsdc.curves:BY_SHARE",
+    "xsdc/11": "runs.figures.xsdc.curves:SENSITIVITY",
+    "xsdc/12": "runs.figures.xsdc.curves:UNLABELLED",
+    "slk_fewshot/1": "runs.figures.thesis.energy_by_weight:DRAWING",
 }
 WITHOUT: Mapping[str, str] = {  # curves of the paper that are not among those drawn
     "xsdc/6": "the labels of deep clustering",

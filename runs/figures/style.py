@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeVar
 
-from clustering.replacing import replacing
+from clustering.files.atomic import replacing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

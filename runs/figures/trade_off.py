@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from runs.config import FairConfig
-from runs.fair_results import FairResult
-from runs.fair_series import Series, fronts, series_of
-from runs.fairness_stage import recorded_fair
+from runs.config.configs import FairConfig
+from runs.config.overrides import spell
 from runs.figures.clustered import method_titles
 from runs.figures.drawing import Drawing
 from runs.figures.style import PAGE, new_grid, series, styled
-from runs.lineage import short
-from runs.overrides import spell
+from runs.stages.fair.results import FairResult
+from runs.stages.fair.series import Series, fronts, series_of
+from runs.stages.fair.stage import recorded_fair
+from runs.stages.lineage import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

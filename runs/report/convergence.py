@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from runs.record import RunRow
-from runs.results import PER_TASK, recorded_scores
-from runs.tracking import Tracker
+from runs.record.query import RunRow
+from runs.record.tracking import Tracker
+from runs.stages.results import PER_TASK, recorded_scores
 
 FLOOR = 1e-6  # of what is drawn on the logarithmic axis
 TRIED = 3  # runs of a method whose files are opened, until one has a trace

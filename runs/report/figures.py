@@ -7,9 +7,9 @@ from pathlib import Path
 
 from runs.figures.logged import NOTE, file_stem
 from runs.figures.papers import DRAWN, listed
-from runs.record import RunRow
+from runs.record.query import RunRow
+from runs.record.tracking import Tracker
 from runs.report.addresses import slug
-from runs.tracking import Tracker
 
 STAGE = "figure"  # the tag of the runs that hold them
 

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
-from clustering.errors import InputError
-from runs import groups
-from runs.lineage import short_name
-from runs.overrides import write
-from runs.record import RunRow
+from clustering.foundation.errors import InputError
+from runs.config import groups
+from runs.config.overrides import write
+from runs.record.query import RunRow
+from runs.record.tracking import PARENT
 from runs.report.addresses import slug
 from runs.report.explanation import Explanation, explain
-from runs.tracking import PARENT
+from runs.stages.lineage import short_name
 
 GROUP = "strategy"
 

@@ -5,22 +5,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from clustering.errors import InputError
-from runs import groups
-from runs.config import EvaluateConfig, parse
-from runs.overrides import write
-from runs.record import RunRow
+from clustering.foundation.errors import InputError
+from runs.config import groups
+from runs.config.configs import EvaluateConfig, parse
+from runs.config.overrides import write
+from runs.record.query import RunRow
+from runs.record.tracking import Tracker
 from runs.report.addresses import slug
-from runs.tables.claims import Finding, PerTask
+from runs.tables.claims.few_shot import Finding, PerTask
 from runs.tables.evidence import look_up
 from runs.tables.filling import Record
 from runs.tables.grid import table_of
-from runs.tables.paper import paper_table
-from runs.tables.published import published_names, works
-from runs.tables.recipe import recipe_of
+from runs.tables.papers.paper import paper_table
+from runs.tables.papers.published import published_names, works
+from runs.tables.papers.recipe import recipe_of
 from runs.tables.table import Table
 from runs.tables.verdicts import STATUSES
-from runs.tracking import Tracker
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from runs.config import as_yaml
-from runs.record import RunRow
+from runs.config.configs import as_yaml
+from runs.record.query import RunRow
 from runs.report.addresses import Names, numbered
 
 RUNS_A_PAGE = 80

@@ -18,10 +18,10 @@ from pathlib import Path
 
 from markupsafe import Markup
 
-from runs.code_version import code_version
-from runs.config import EvaluateConfig
-from runs.locks import Say, silent
-from runs.record import RunRow, read_runs
+from runs.config.configs import EvaluateConfig
+from runs.record.code_version import code_version
+from runs.record.query import RunRow, read_runs
+from runs.record.tracking import Tracker
 from runs.report.addresses import link_from, numbered, slug
 from runs.report.convergence import convergence
 from runs.report.figures import Figure, read_figures, split
@@ -29,9 +29,9 @@ from runs.report.methods import Method, methods
 from runs.report.papers import Paper, Reader, Shown
 from runs.report.provenance import Leaf, Provenance, newest
 from runs.report.rendering import ASSETS, TEMPLATES, Renderer
-from runs.store import Store, put_in_place
+from runs.storage.locks import Say, silent
+from runs.storage.store import Store, put_in_place
 from runs.tables.formats import html
-from runs.tracking import Tracker
 
 ALL = ("FINISHED", "FAILED", "KILLED", "RUNNING", "SCHEDULED")
 OUTCOMES_A_PAGE = 400

@@ -3,8 +3,8 @@
 import dataclasses
 from collections.abc import Callable
 
+from runs.tables.claims.gains import BySeed, gain
 from runs.tables.filling import result_keys
-from runs.tables.gains import BySeed, gain
 from runs.tables.table import Cell, Column, Row, Table
 
 METHOD = (

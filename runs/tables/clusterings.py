@@ -4,9 +4,9 @@ import math
 import sys
 from collections.abc import Callable, Sequence
 
-from clustering.errors import InputError
-from runs.config import ClusterConfig, FairConfig
-from runs.record import RunRow
+from clustering.foundation.errors import InputError
+from runs.config.configs import ClusterConfig, FairConfig
+from runs.record.query import RunRow
 from runs.tables.table import SeedResult
 
 STAGES = {"clustering": "cluster/", "fair": "fair/"}
@@ -69,7 +69,8 @@ class Clusterings:
 
     def _recipe(self, config: ClusterConfig | FairConfig, data: str) -> str:
         """What runs of a config on these points have in common; nothing fits one that cannot be built here."""
-        from runs import clusterings, fairness_stage
+        from runs.stages.clustering import stage as clusterings
+        from runs.stages.fair import stage as fairness_stage
 
         key = (config.to_yaml(), data)
         if key not in self._recipes:

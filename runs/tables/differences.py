@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from clustering.spreadsheets import as_text
-from fsl.paired import Difference
-from runs.comparison import Comparison
-from runs.results import in_common
+from clustering.files.spreadsheets import as_text
+from fsl.evaluation.paired import Difference
+from runs.stages.comparison import Comparison
+from runs.stages.results import in_common
 from runs.tables.formats.markdown import markdown_table
 
 SHOWN = 5  # classes at each end of a strategy in the terminal

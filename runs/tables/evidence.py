@@ -2,15 +2,16 @@
 
 from typing import TYPE_CHECKING
 
-from runs.tables import clustering_claims, fair_claims
 from runs.tables.best import with_best
-from runs.tables.claims import Finding, PerTask, check
+from runs.tables.claims import clustering as clustering_claims
+from runs.tables.claims import fair as fair_claims
+from runs.tables.claims.few_shot import Finding, PerTask, check
 from runs.tables.filling import Record
-from runs.tables.paper import is_paper, judged
+from runs.tables.papers.paper import is_paper, judged
 from runs.tables.table import Table
 
 if TYPE_CHECKING:
-    from runs.tracking import Tracker
+    from runs.record.tracking import Tracker
 
 
 def look_up(

@@ -12,17 +12,17 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runs.config import CROSSING, PLACES, TASKS, EvaluateConfig, top_level
-from runs.given_features import given_fingerprint
-from runs.groups import SAME
-from runs.lineage import recipe
-from runs.record import RunRow, read_runs
+from runs.config.configs import CROSSING, PLACES, TASKS, EvaluateConfig, top_level
+from runs.config.groups import SAME
+from runs.record.query import RunRow, read_runs
+from runs.stages.given_features import given_fingerprint
+from runs.stages.lineage import recipe
 from runs.tables.clusterings import STAGES, Clusterings
 from runs.tables.paths import Paths
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 
 if TYPE_CHECKING:
-    from runs.tracking import Tracker
+    from runs.record.tracking import Tracker
 
 NEAR = 3  # keys in which a run may differ to be called near
 NAMED = 3  # runs of a cell that are left aside for one reason and named, the newest ones

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from runs.config import EvaluateConfig
-from runs.groups import SAME
-from runs.lineage import short, short_name, weights_name
+from runs.config.configs import EvaluateConfig
+from runs.config.groups import SAME
+from runs.stages.lineage import short, short_name, weights_name
 from runs.tables.table import Cell, Column, Row, Table
 
 

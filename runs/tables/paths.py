@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from runs.tables.table import OnPath, SeedResult
 
 if TYPE_CHECKING:
-    from runs.fair_results import TradeOff
-    from runs.record import RunRow
-    from runs.tracking import Tracker
+    from runs.record.query import RunRow
+    from runs.record.tracking import Tracker
+    from runs.stages.fair.results import TradeOff
 
 
 class Paths:
@@ -21,7 +21,7 @@ class Paths:
 
     def of(self, run_id: str, artifacts: str) -> "TradeOff | None":
         """The trade-off of a run; None where it is not whole."""
-        from runs.fair_results import PATH, recorded_trade_off
+        from runs.stages.fair.results import PATH, recorded_trade_off
 
         if run_id not in self._known:
             try:

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
-from runs.config import ClusterConfig, EvaluateConfig, FairConfig
-from runs.tables.published import Erratum, Value
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
+from runs.tables.papers.published import Erratum, Value
 from runs.tables.verdicts import Verdict
 
 Config = EvaluateConfig | ClusterConfig | FairConfig
@@ -174,7 +174,7 @@ class Cell:
             return math.nan
         if len(self.results) == 1:
             return self.results[0].half_width
-        from fsl.scores import half_width_over_seeds  # numpy: not for a table that is only listed
+        from fsl.evaluation.scores import half_width_over_seeds  # numpy: not for a table that is only listed
 
         return half_width_over_seeds([result.value for result in self.results])
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from runs.fair_results import FairResult
-from runs.fair_series import Series, fronts, series_of
-from runs.lineage import short
+from runs.stages.fair.results import FairResult
+from runs.stages.fair.series import Series, fronts, series_of
+from runs.stages.lineage import short
 
 Varying = Callable[..., Mapping[str, str]]
 KINDS = {"kmeans": "K-means", "kmedian": "K-median", "ncut": "normalised cut"}

@@ -13,10 +13,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from runs.tables.published import published_table
+from runs.tables.papers.published import published_table
 
 if TYPE_CHECKING:
-    from runs.tables.published import PublishedTable
+    from runs.tables.papers.published import PublishedTable
     from runs.tables.table import Cell, Column
 
 Status = Literal[

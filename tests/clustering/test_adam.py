@@ -2,7 +2,7 @@
 
 import torch
 
-from clustering.adam import Adam
+from clustering.optimiser.adam import Adam
 
 
 def test_it_is_torch_adam() -> None:

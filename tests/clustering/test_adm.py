@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.pseudo_labels import adm
+from clustering.optimiser.pseudo_labels import adm
 from tests.oracles import information_loops as oracle
 
 

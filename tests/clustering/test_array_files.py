@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustering import memory
-from clustering.array_files import array_names, read_arrays
 from clustering.datasets.files import rows_and_classes
-from clustering.errors import InputError
-from clustering.regular_files import open_regular
-from fsl.foreign_features import import_features
+from clustering.files.arrays import array_names, read_arrays
+from clustering.files.regular import open_regular
+from clustering.foundation import memory
+from clustering.foundation.errors import InputError
+from fsl.features.foreign import import_features
 
 
 def archive(path: Path, **members: bytes) -> Path:

@@ -6,7 +6,7 @@ from scipy.spatial.distance import cdist
 from sklearn.decomposition import PCA
 
 from clustering.datasets.bars import Bars
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 
 
 @pytest.mark.parametrize("bars", [3, 4, 7])

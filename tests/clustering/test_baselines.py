@@ -16,12 +16,12 @@ from sklearn.datasets import make_blobs
 
 import clustering
 from clustering import SLK, GaussianKModes, KernelKMeans, KMeans, Ncut
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
+from clustering.graphs.relaxed_cut import joined, rotated
+from clustering.graphs.row_graph import given_graph
+from clustering.graphs.spectrum import leading_eigenvectors
 from clustering.kernel_kmeans import kernel_k_means
 from clustering.metrics import graph_objectives
-from clustering.relaxed_cut import joined, rotated
-from clustering.row_graph import given_graph
-from clustering.spectrum import leading_eigenvectors
 from tests.oracles.sweeps import largest_rise
 
 NAMES = ("KMeans", "GaussianKModes", "Ncut", "KernelKMeans")

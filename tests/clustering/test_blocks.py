@@ -19,8 +19,8 @@ from clustering.blocks import is_dask_array
 from clustering.blocks.cluster import Cluster
 from clustering.blocks.graph import BlockGraph
 from clustering.blocks.rows import BlockRows
-from clustering.errors import InputError
-from clustering.neighbours import neighbours
+from clustering.foundation.errors import InputError
+from clustering.graphs.neighbours import neighbours
 
 dask_array = pytest.importorskip("dask.array")
 distributed = pytest.importorskip("distributed")
@@ -106,8 +106,8 @@ def test_starts_race_on_the_same_sample(client: Any) -> None:
 
 @pytest.mark.slow
 def test_a_sample_of_too_few_distinct_rows_is_left_for_all(client: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustering.race._SAMPLE", 10)
-    monkeypatch.setattr("clustering.race._MEMBERS", 1)
+    monkeypatch.setattr("clustering.slk.race._SAMPLE", 10)
+    monkeypatch.setattr("clustering.slk.race._MEMBERS", 1)
     X = np.repeat([[0.0, 0.0], [9.0, 0.0]], 40, axis=0)
     X[3] = 0, 9
     X[60] = 9, 9

@@ -1,5 +1,5 @@
-"""Prototypes by coordinates are those that `clustering.prototypes` keeps as weights over the points; trials of one data
-set do not see each other."""
+"""Prototypes by coordinates are those that `clustering.optimiser.prototypes` keeps as weights over the points; trials
+of one data set do not see each other."""
 
 from typing import Any
 
@@ -8,14 +8,14 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering import centres, prototypes
-from clustering.centres import Rows
-from clustering.neighbourhood import neighbour_graph
-from clustering.points import Features
+from clustering.foundation.streams import stream
+from clustering.graphs.neighbourhood import neighbour_graph
+from clustering.graphs.sparse_graph import SharedGraph, SparseGraph
+from clustering.optimiser import centres, prototypes
+from clustering.optimiser.centres import Rows
+from clustering.optimiser.points import Features
+from clustering.optimiser.trials import Course, cut, run_trials
 from clustering.seeding import plus_plus
-from clustering.sparse_graph import SharedGraph, SparseGraph
-from clustering.streams import stream
-from clustering.trials import Course, cut, run_trials
 
 
 def draw(seed: int, *shape: int) -> torch.Tensor:

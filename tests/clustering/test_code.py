@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from clustering.code import code_fingerprint
-from clustering.errors import InputError
+from clustering.foundation.code import code_fingerprint
+from clustering.foundation.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -60,13 +60,13 @@ def test_what_is_not_imported_does_not_count(package):
 
 
 def test_strategies_of_the_project_stand_on_the_optimiser(monkeypatch):
-    from clustering import code
+    from clustering.foundation import code
 
     seen = []
     real = code._read
     monkeypatch.setattr(code, "_read", lambda name, *source: seen.append(name) or real(name, *source))
     fingerprint("fsl.strategies.laplacianshot")
-    assert "clustering.descent" in seen
+    assert "clustering.optimiser.descent" in seen
     assert "fsl.strategies.simpleshot" not in seen or "fsl.strategies.laplacianshot" in seen
     assert not any(name.startswith("runs") for name in seen)
 
@@ -132,7 +132,9 @@ def test_the_project_installed_as_a_wheel_is_followed_like_a_checkout(tmp_path):
         shutil.copytree(ROOT / room, site / room, ignore=shutil.ignore_patterns("__pycache__"))
     other_package(site, "torch")
     (site / "transduce-0.1.0.dist-info").mkdir()
-    command = "from clustering.code import code_fingerprint; print(code_fingerprint('fsl.strategies.slk_ms'))"
+    command = (
+        "from clustering.foundation.code import code_fingerprint; print(code_fingerprint('fsl.strategies.slk_ms'))"
+    )
     environment = {"PYTHONPATH": str(site), "PATH": os.environ["PATH"]}
     result = subprocess.run(
         [sys.executable, "-S", "-c", command], env=environment, cwd=tmp_path, capture_output=True, text=True, check=True

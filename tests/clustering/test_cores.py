@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.cores import on_each_core
+from clustering.foundation.cores import on_each_core
 
 
 @pytest.fixture(autouse=True)

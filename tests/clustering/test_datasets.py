@@ -14,7 +14,7 @@ from scipy.sparse import csr_matrix
 
 from clustering.datasets import DATASETS
 from clustering.datasets.dataset import Dataset, check, numbered
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 
 REAL = Path(os.environ.get("TRANSDUCE_DATA", "")) / "clustering"
 needs_data = pytest.mark.skipif(not (REAL / "mnist.npz").is_file(), reason="TRANSDUCE_DATA is not set")

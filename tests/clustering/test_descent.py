@@ -8,13 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-import clustering.objective as objective_module
-from clustering.descent import Descent, Status, descend
-from clustering.errors import InputError
-from clustering.graph import DenseGraph
-from clustering.points import Features
-from clustering.terms import Laplacian
-from fairness.terms import GroupProportions
+import clustering.optimiser.objective as objective_module
+from clustering.foundation.errors import InputError
+from clustering.graphs.dense_graph import DenseGraph
+from clustering.optimiser.descent import Descent, Status, descend
+from clustering.optimiser.points import Features
+from clustering.optimiser.terms import Laplacian
+from fairness.optimiser.terms import GroupProportions
 
 DOUBLE = torch.float64
 

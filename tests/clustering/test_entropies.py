@@ -4,7 +4,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.entropies import deformed_log
+from clustering.optimiser.entropies import deformed_log
 from tests.oracles.information_loops import entropy
 
 

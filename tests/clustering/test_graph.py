@@ -6,9 +6,9 @@ import pytest
 import torch
 from hypothesis import given, settings
 
-from clustering.graph import DenseGraph, Symmetry, nearest
-from clustering.neighbourhood import neighbour_graph
-from clustering.points import Features, Gram, squared_pairwise
+from clustering.graphs.dense_graph import DenseGraph, Symmetry, nearest
+from clustering.graphs.neighbourhood import neighbour_graph
+from clustering.optimiser.points import Features, Gram, squared_pairwise
 from tests.oracles import nearest_loops as oracle
 
 SYMMETRIES: tuple[Symmetry, ...] = typing.get_args(Symmetry)

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering import knn
-from clustering.knn import nearest_neighbours
+from clustering.graphs import knn
+from clustering.graphs.knn import nearest_neighbours
 from tests.oracles import nearest_loops as oracle
 
 

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clustering.datasets.dataset import Dataset
-from clustering.errors import InputError
-from clustering.known_labels import drawn_coarse_labels, drawn_labels, labels_of_some, read_labels
+from clustering.evaluation.known_labels import drawn_coarse_labels, drawn_labels, labels_of_some, read_labels
+from clustering.foundation.errors import InputError
 
 NAMES = ("cat", "dog", "owl")
 

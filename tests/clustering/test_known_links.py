@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from clustering.known_links import KnownLinks, drawn_links
+from clustering.evaluation.known_links import KnownLinks, drawn_links
+from clustering.foundation.errors import InputError
 
 
 def as_set(links: KnownLinks) -> set[tuple[int, int]]:

@@ -14,10 +14,10 @@ from scipy.optimize import minimize
 from sklearn.datasets import make_blobs
 
 from clustering import SLK, GaussianKModes, LaplacianKModes
-from clustering.errors import InputError
-from clustering.row_graph import given_graph, scipy_graph
-from clustering.simplex import project
-from clustering.smoothing import Smoothness, smoothed
+from clustering.foundation.errors import InputError
+from clustering.graphs.row_graph import given_graph, scipy_graph
+from clustering.graphs.smoothing import Smoothness, smoothed
+from clustering.optimiser.simplex import project
 
 
 def blobs() -> tuple[Any, Any]:

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from clustering import SLK, control_groups, memory, slk_memory
-from clustering.errors import InputError
-from clustering.neighbours import neighbours
-from clustering.slk_memory import needed
+from clustering import SLK
+from clustering.foundation import control_groups, memory
+from clustering.foundation.errors import InputError
+from clustering.graphs.neighbours import neighbours
+from clustering.slk import memory as slk_memory
+from clustering.slk.memory import needed
 
 MANY = np.broadcast_to(np.float32(0), (40_000_000, 10))  # takes no room itself
 

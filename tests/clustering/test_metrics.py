@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from clustering import SLK, metrics
-from clustering.errors import InputError
-from clustering.neighbours import neighbours
+from clustering.foundation.errors import InputError
+from clustering.graphs.neighbours import neighbours
 
 LABELS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 4)), min_size=1, max_size=12)
 

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import clone
 
-from clustering import SLK, row_search
-from clustering.errors import InputError
-from clustering.graph import Symmetry
-from clustering.neighbours import NeighbourGraph, neighbours
-from clustering.row_search import Search, choose, nearest_rows, nearest_to
+from clustering import SLK
+from clustering.foundation.errors import InputError
+from clustering.graphs import row_search
+from clustering.graphs.dense_graph import Symmetry
+from clustering.graphs.neighbours import NeighbourGraph, neighbours
+from clustering.graphs.row_search import Search, choose, nearest_rows, nearest_to
 from tests.oracles import nearest_loops as oracle
 
 SEARCHES: tuple[Search, ...] = ("tree", "blocks", "hnsw")  # of dense rows
@@ -268,6 +269,6 @@ def test_what_cannot_be(X: Any, options: dict[str, Any], message: str) -> None:
 
 
 def test_more_arcs_than_indices_can_name_are_refused_before_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("clustering.neighbours._MOST_ARCS", 1000)
+    monkeypatch.setattr("clustering.graphs.neighbours._MOST_ARCS", 1000)
     with pytest.raises(InputError, match=r"400 points .*4,000 arcs.*k=1"):
         neighbours(draw(), 5)

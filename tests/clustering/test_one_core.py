@@ -12,10 +12,12 @@ import torch
 from scipy import sparse
 from threadpoolctl import ThreadpoolController
 
-from clustering import SLK, KMeans, cores, row_search
-from clustering.cores import on_each_core, shared_if_large
-from clustering.one_core import one_core
-from clustering.row_search import nearest_rows
+from clustering import SLK, KMeans
+from clustering.foundation import cores
+from clustering.foundation.cores import on_each_core, shared_if_large
+from clustering.foundation.one_core import one_core
+from clustering.graphs import row_search
+from clustering.graphs.row_search import nearest_rows
 
 
 def numbers() -> list[int]:

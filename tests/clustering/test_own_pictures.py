@@ -10,7 +10,7 @@ from PIL import Image
 from clustering.datasets.dataset import check
 from clustering.datasets.features import Features
 from clustering.datasets.folder import Folder
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 
 
 def picture(path: Path, colour: tuple[int, int, int], size: tuple[int, int] = (20, 10)) -> None:
@@ -80,7 +80,7 @@ def test_a_broken_picture_is_named(folder: Path, content: bytes) -> None:
 
 
 def test_a_bank_is_points_with_the_classes_that_are_in_it(tmp_path: Path) -> None:
-    from fsl.features import FeatureBank
+    from fsl.features.bank import FeatureBank
 
     path = tmp_path / "bank.safetensors"
     features, labels = torch.randn(5, 4), torch.tensor([0, 2, 2, 0, 2])
@@ -95,7 +95,7 @@ def test_a_bank_is_points_with_the_classes_that_are_in_it(tmp_path: Path) -> Non
 
 
 def test_a_bank_that_was_changed_is_noticed(tmp_path: Path) -> None:
-    from fsl.features import FeatureBank
+    from fsl.features.bank import FeatureBank
 
     path, features = tmp_path / "bank.safetensors", torch.randn(5, 4)
     FeatureBank(features, torch.arange(5), tuple("abcde")).save(path)

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from clustering.cells import numbers_of
 from clustering.datasets.dataset import check
 from clustering.datasets.table import Table
-from clustering.errors import InputError
-from clustering.row_files import RowFile
+from clustering.files.cells import numbers_of
+from clustering.files.tables import RowFile
+from clustering.foundation.errors import InputError
 
 ROWS = "number,age,income,flag,city,same\n1,30,5e4,1,Rome,7\n2,50,3e4,0,Oslo,7\n3,40,4e4,0,Rome,7\n"
 

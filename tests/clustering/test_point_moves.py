@@ -14,13 +14,13 @@ from sklearn.cluster import SpectralClustering
 from sklearn.datasets import load_digits
 
 from clustering import KernelKMeans, Ncut
+from clustering.graphs.neighbours import neighbours
+from clustering.graphs.point_moves import single_moves
+from clustering.graphs.relaxed_cut import relaxed_cut
+from clustering.graphs.row_graph import given_graph, scipy_graph
+from clustering.graphs.sparse_rows import rows_of
 from clustering.kernel_kmeans import densest_apart
 from clustering.metrics import graph_objectives
-from clustering.neighbours import neighbours
-from clustering.point_moves import single_moves
-from clustering.relaxed_cut import relaxed_cut
-from clustering.row_graph import given_graph, scipy_graph
-from clustering.sparse_rows import rows_of
 
 
 def by_loops(A: NDArray[np.float64], weights: NDArray[np.float64], labels: NDArray[np.int64], K: int) -> float:

@@ -5,8 +5,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import clustering.points
-from clustering.points import (
+import clustering.optimiser.points
+from clustering.optimiser.points import (
     Features,
     Gram,
     Points,
@@ -47,7 +47,7 @@ def test_both_forms_agree_with_the_definition(seed: int) -> None:
 
 @pytest.mark.parametrize("at_once", [1, 4 * 27, 1 << 24])
 def test_distances_by_block_are_all_distances_in_order(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering.points, "_AT_ONCE", at_once)
+    monkeypatch.setattr(clustering.optimiser.points, "_AT_ONCE", at_once)
     features, gram, *_ = two_forms(5)
     parts = list(squared_distances_by_block(features))
     assert len(parts) == {1: 9, 4 * 27: 3}.get(at_once, 1)

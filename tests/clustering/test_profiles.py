@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.profiles import agreement, called_alike, principal_plane, profiles
+from clustering.evaluation.profiles import agreement, called_alike, principal_plane, profiles
 
 
 @settings(max_examples=30)

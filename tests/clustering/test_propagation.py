@@ -5,9 +5,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.knn import nearest_neighbours
-from clustering.propagation import DensePropagation, SparsePropagation
-from clustering.sparse_graph import SparseGraph
+from clustering.graphs.knn import nearest_neighbours
+from clustering.graphs.propagation import DensePropagation, SparsePropagation
+from clustering.graphs.sparse_graph import SparseGraph
 from tests.clustering.test_sparse_graph import as_matrix
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.protocol import Selection, chooses, lowest, random_state, schedule, scores
+from clustering.evaluation.protocol import Selection, chooses, lowest, random_state, schedule, scores
 
 SETTINGS = st.lists(st.sampled_from([{}, {"a": 1}, {"a": 2}, {"a": 3}]), min_size=1, max_size=4).map(tuple)
 

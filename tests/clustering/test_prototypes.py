@@ -5,8 +5,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from clustering.points import Features, Gram, squared_distances
-from clustering.prototypes import ByProductModes, Means, Modes, best_members, log_odds, mean_shift, weighted_means
+from clustering.optimiser.points import Features, Gram, squared_distances
+from clustering.optimiser.prototypes import (
+    ByProductModes,
+    Means,
+    Modes,
+    best_members,
+    log_odds,
+    mean_shift,
+    weighted_means,
+)
 
 DOUBLE = torch.float64
 

@@ -7,16 +7,16 @@ import pytest
 import torch
 from scipy import sparse
 
-import clustering.race
+import clustering.slk.race
 from clustering import SLK
-from clustering.centres import Means, Rows
+from clustering.foundation.streams import stream
+from clustering.graphs.sparse_graph import SparseGraph
 from clustering.metrics import accuracy
-from clustering.race import race, sample
+from clustering.optimiser.centres import Means, Rows
+from clustering.optimiser.trials import Course, run_trials
 from clustering.seeding import plus_plus, prototypes_about
-from clustering.sparse_graph import SparseGraph
+from clustering.slk.race import race, sample
 from clustering.starts import Standing, first_lowest
-from clustering.streams import stream
-from clustering.trials import Course, run_trials
 
 WEIGHT = 0.3
 
@@ -37,7 +37,7 @@ def run(rows: Rows, graph: SparseGraph, seeds: torch.Tensor, select: Any) -> tup
 
 @pytest.mark.parametrize("select", ["energy", "information"])
 def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering.race, "_KEPT", 1.0)
+    monkeypatch.setattr(clustering.slk.race, "_KEPT", 1.0)
     rows, graph, seeds = problem()
     prototypes, energies = run(rows, graph, seeds, select)
     W = sparse.csr_array((graph.weights.numpy(), graph.columns.numpy(), graph.pointers.numpy())).toarray()
@@ -65,7 +65,7 @@ def test_the_best_of_all_goes_on_where_none_is_left_behind(select: Any, monkeypa
 @pytest.mark.parametrize("together", [1, 1 << 10, 1 << 19])
 def test_it_does_not_depend_on_how_many_run_together(together: int, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = run(*problem(), "information")
-    monkeypatch.setattr(clustering.race, "_TOGETHER", together)
+    monkeypatch.setattr(clustering.slk.race, "_TOGETHER", together)
     for mine, theirs in zip(run(*problem(), "information"), whole, strict=True):
         torch.testing.assert_close(mine, theirs)
 
@@ -115,11 +115,11 @@ def test_samples_have_distinct_points_and_leave_few_points_alone() -> None:
 
 @pytest.mark.parametrize("rule", ["mean", "mean_shift", "byproduct", "medoid"])
 def test_a_race_on_a_sample_finds_the_groups_of_all(rule: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering.race, "_SAMPLE", 60)
-    monkeypatch.setattr(clustering.race, "_MEMBERS", 1)
+    monkeypatch.setattr(clustering.slk.race, "_SAMPLE", 60)
+    monkeypatch.setattr(clustering.slk.race, "_MEMBERS", 1)
     raced: list[int] = []
     monkeypatch.setattr(
-        "clustering.slk_fit.race", lambda rule, *a, **o: raced.append(len(rule.rows.values)) or race(rule, *a, **o)
+        "clustering.slk.fit.race", lambda rule, *a, **o: raced.append(len(rule.rows.values)) or race(rule, *a, **o)
     )
     y = np.arange(300) % 4
     X = np.random.default_rng(0).normal(size=(300, 4)) + 12 * np.eye(4)[y] + 50
@@ -135,8 +135,8 @@ def test_a_race_on_a_sample_finds_the_groups_of_all(rule: Any, monkeypatch: pyte
 
 
 def test_a_sample_of_too_few_distinct_rows_is_left_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clustering.race, "_SAMPLE", 20)
-    monkeypatch.setattr(clustering.race, "_MEMBERS", 1)
+    monkeypatch.setattr(clustering.slk.race, "_SAMPLE", 20)
+    monkeypatch.setattr(clustering.slk.race, "_MEMBERS", 1)
     X = np.repeat([[0.0, 0.0], [9.0, 0.0]], 500, axis=0)
     X[3] = 0, 9
     X[600] = 9, 9

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from clustering.row_files import RowFile
-from clustering.row_readers import MOST_COLUMNS
-from clustering.spreadsheets import as_text
+from clustering.files.spreadsheets import as_text
+from clustering.files.table_readers import MOST_COLUMNS
+from clustering.files.tables import RowFile
+from clustering.foundation.errors import InputError
 
 TEXT = 'id,name,size\n007,"a, b",1.50\n008,c,-2e3\n'
 

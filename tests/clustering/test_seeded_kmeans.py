@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from clustering import SeededKMeans
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from clustering.metrics import accuracy
 
 METRICS = ("linear", "inverse_covariance", "gaussian")

@@ -19,9 +19,9 @@ from sklearn.preprocessing import normalize
 from sklearn.utils.estimator_checks import check_estimator
 
 from clustering import SLK
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
+from clustering.graphs.neighbours import neighbours
 from clustering.metrics import nmi
-from clustering.neighbours import neighbours
 from tests.oracles.sweeps import largest_rise, recorded_sweeps
 
 RULES = ("mean", "mean_shift", "byproduct", "medoid")
@@ -149,9 +149,9 @@ def test_defaults_hold_over_clusters_and_weights(seed: int, K: int, log_weight: 
 def test_a_lower_temperature_follows_where_assignments_are_blurred(monkeypatch: pytest.MonkeyPatch) -> None:
     X, _ = blobs()
     options: dict[str, Any] = {"weight": 0.1, "n_init": 2, "random_state": 0}
-    monkeypatch.setattr("clustering.slk_fit._BLURRED", 1.0)
+    monkeypatch.setattr("clustering.slk.fit._BLURRED", 1.0)
     first = SLK(3, **options).fit(X)
-    monkeypatch.setattr("clustering.slk_fit._BLURRED", 0.0)
+    monkeypatch.setattr("clustering.slk.fit._BLURRED", 0.0)
     last = SLK(3, **options).fit(X)
     assert last.temperature_ == pytest.approx(first.temperature_ / 1.5)
     assert last.seconds_.optimise > 0

@@ -7,13 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering import sparse_graph
-from clustering.descent import descend
-from clustering.graph import DenseGraph, Symmetry
-from clustering.neighbourhood import nearest_arcs, neighbour_graph
-from clustering.points import Features, Gram
-from clustering.sparse_graph import SparseGraph
-from clustering.terms import Laplacian
+from clustering.graphs import sparse_graph
+from clustering.graphs.dense_graph import DenseGraph, Symmetry
+from clustering.graphs.neighbourhood import nearest_arcs, neighbour_graph
+from clustering.graphs.sparse_graph import SparseGraph
+from clustering.optimiser.descent import descend
+from clustering.optimiser.points import Features, Gram
+from clustering.optimiser.terms import Laplacian
 
 SYMMETRIES: tuple[Symmetry, ...] = typing.get_args(Symmetry)
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from clustering import SLK
-from clustering.centres import Rows, mean_shift
-from clustering.errors import InputError
-from clustering.neighbours import neighbours
-from clustering.row_search import nearest_rows, nearest_to
-from clustering.sparse_rows import SparseRows, SparseTable, rows_of
+from clustering.foundation.errors import InputError
+from clustering.graphs.neighbours import neighbours
+from clustering.graphs.row_search import nearest_rows, nearest_to
+from clustering.graphs.sparse_rows import SparseRows, SparseTable, rows_of
+from clustering.optimiser.centres import Rows, mean_shift
 
 
 def draw(seed: int, points: int = 30, columns: int = 12, density: float = 0.3) -> sparse.csr_array:

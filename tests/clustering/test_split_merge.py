@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from clustering.centres import Means, Modes, Rows
+from clustering.graphs.sparse_graph import SparseGraph
 from clustering.metrics import accuracy
-from clustering.race import standing
+from clustering.optimiser.centres import Means, Modes, Rows
+from clustering.optimiser.trials import Course, run_trials
 from clustering.seeding import prototypes_of
-from clustering.sparse_graph import SparseGraph
-from clustering.split_merge import Ends, changes, split_and_merged
-from clustering.trials import Course, run_trials
+from clustering.slk.race import standing
+from clustering.slk.split_merge import Ends, changes, split_and_merged
 
 WEIGHT = 0.3
 K = 5
@@ -54,7 +54,7 @@ def test_the_first_change_is_the_best_of_all(select: Any, seed: int, monkeypatch
     rows, graph, _ = problem(seed)
     rule, labels = Means(rows), np.random.default_rng(seed).integers(0, K, 100)
     half = torch.from_numpy(np.random.default_rng(seed + 9).integers(0, 2, 100))
-    monkeypatch.setattr("clustering.split_merge._halves", lambda *_: half)
+    monkeypatch.setattr("clustering.slk.split_merge._halves", lambda *_: half)
     ends = ends_at(rule, graph, labels, select)
     new = changes(rule, graph, ends, 0, WEIGHT, select, np.inf, np.random.default_rng(0))
     assert len(new) == 6

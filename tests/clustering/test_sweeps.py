@@ -8,7 +8,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.cluster import KMeans
 
-import clustering.slk
+import clustering.slk.estimator
 from clustering import SLK
 from clustering.sweeps import fit_trials
 
@@ -35,7 +35,7 @@ def alone(estimator: Any, seeds: Any, grid: Any, **options: Any) -> list[Any]:
 def test_each_of_several_trials_is_a_fit_of_its_own(
     rule: Any, starts: Any, together: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(clustering.slk, "TOGETHER", together)
+    monkeypatch.setattr(clustering.slk.estimator, "TOGETHER", together)
     estimator = SLK(4, prototypes=rule, max_iter=5, **starts)
     seeds = (0, 1)
     for model, expected in zip(

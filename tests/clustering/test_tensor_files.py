@@ -10,13 +10,13 @@ import pytest
 import torch
 from safetensors.torch import save_file
 
-from clustering import seals
 from clustering.datasets.features import Features
-from clustering.errors import InputError
-from clustering.replacing import ABANDONED, replacing
-from clustering.state_files import load_state, save_state
-from clustering.tensor_files import read_tensors, write_tensors
-from clustering.tensor_headers import read_header
+from clustering.files import checksums as seals
+from clustering.files.atomic import ABANDONED, replacing
+from clustering.files.tensor_headers import read_header
+from clustering.files.tensors import read_tensors, write_tensors
+from clustering.files.training_state import load_state, save_state
+from clustering.foundation.errors import InputError
 
 FORMAT = "transduce features 1"
 TENSORS = {"features": torch.arange(12.0).view(4, 3), "labels": torch.tensor([0, 1, 0, 1])}

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from clustering import transport
-from clustering.transport import sinkhorn
+from clustering.optimiser import transport
+from clustering.optimiser.transport import sinkhorn
 from tests.oracles import transport_loops as oracle
 
 

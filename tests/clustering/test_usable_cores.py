@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from clustering import control_groups, usable_cores
-from clustering.usable_cores import start_no_more_threads
+from clustering.foundation import control_groups, usable_cores
+from clustering.foundation.usable_cores import start_no_more_threads
 
 
 @pytest.fixture

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.sparse import csr_array
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness.assignment import FairAssignment, bounds_about, fair_assignment
-from fairness.flow_rounding import rounded
 from fairness.groups import Groups, groups_of
+from fairness.optimiser.flow_rounding import rounded
 from tests.oracles.fair_assignment_lp import fair_lp
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest, chi2_contingency, chisquare
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness.by_group import ALL, ByGroup, Row, by_group, wilson
 from fairness.groups import groups_of
 from fairness.metrics import balance, fairness_error

@@ -8,12 +8,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.descent import Status, descend
-from fairness.compressed import Settled, settle
+from clustering.optimiser.descent import Status, descend
 from fairness.groups import groups_of
-from fairness.penalty import Penalty
-from fairness.points import Points
-from fairness.terms import GroupProportions
+from fairness.optimiser.compressed import Settled, settle
+from fairness.optimiser.penalty import Penalty
+from fairness.optimiser.points import Points
+from fairness.optimiser.terms import GroupProportions
 from tests.oracles.fair_clustering import jensen, objective
 
 
@@ -35,7 +35,7 @@ def problem(seed, N, K, J, weight, block=None, dtype=torch.float64):
     rows, cells = torch.arange(N, dtype=dtype)[:, None], torch.from_numpy(groups.cells)
     if block:
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("fairness.points._BLOCK", block)
+            patched.setattr("fairness.optimiser.points._BLOCK", block)
             points = Points(rows, cells, len(groups.membership), K)
     else:
         points = Points(rows, cells, len(groups.membership), K)

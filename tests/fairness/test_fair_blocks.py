@@ -13,7 +13,7 @@ from sklearn.datasets import make_blobs
 
 from clustering.blocks import is_dask_array
 from clustering.blocks.cluster import Cluster
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness import FairKMeans, FairKMedian
 
 dask_array = pytest.importorskip("dask.array")
@@ -81,8 +81,8 @@ def test_the_same_as_in_memory(client, method, blocks):
 @quiet
 @pytest.mark.slow
 def test_a_sample_first_and_a_path_of_weights(client, monkeypatch):
-    monkeypatch.setattr("fairness.starts._SAMPLE", 60)
-    monkeypatch.setattr("fairness.starts._MEMBERS", 1)
+    monkeypatch.setattr("fairness.optimiser.starts._SAMPLE", 60)
+    monkeypatch.setattr("fairness.optimiser.starts._MEMBERS", 1)
     X, groups = points()
     settings = {**BRIEF, "normalize": "l2"}
     sex = dask_array.from_array((groups["sex"] == "f").astype(int), chunks=50)

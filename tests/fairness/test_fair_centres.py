@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.cluster import KMeans
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness.metrics import additive_violation
 from fairness.rivals import Bera, FairLloyd
 from fairness.rivals.unfair import costs, unfair_centres

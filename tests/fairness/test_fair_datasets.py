@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness.datasets import DATASETS
 from fairness.datasets import census as census_file
 from fairness.datasets.dataset import preprocessed

@@ -13,14 +13,14 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import make_blobs
 from sklearn.exceptions import ConvergenceWarning
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness import FairKMeans, FairKMedian, FairNcut
-from fairness.climb import Climb, Course
 from fairness.groups import groups_of
 from fairness.metrics import soft_fairness_error
-from fairness.penalty import Penalty
-from fairness.points import Points
-from fairness.prototypes import Means
+from fairness.optimiser.climb import Climb, Course
+from fairness.optimiser.penalty import Penalty
+from fairness.optimiser.points import Points
+from fairness.optimiser.prototypes import Means
 from tests.fairness.thesis_sets import draw, synthetic, unequal
 from tests.oracles.fair_clustering import fair_programme
 
@@ -128,7 +128,7 @@ def test_blocks_and_precision_do_not_matter(monkeypatch):
     single = FairKMeans(3, fairness_weight=30.0, **BRIEF).fit(X.astype("float32"), sensitive_features=groups)
     assert single.cluster_centers_.dtype == np.float32
     assert single.objective_ == pytest.approx(whole.objective_, rel=1e-2)
-    monkeypatch.setattr("fairness.points._BLOCK", 240)
+    monkeypatch.setattr("fairness.optimiser.points._BLOCK", 240)
     parts = FairKMeans(3, fairness_weight=30.0, **BRIEF).fit(X, sensitive_features=groups)
     np.testing.assert_array_equal(parts.labels_, whole.labels_)
     assert parts.relaxed_objective_ == pytest.approx(whole.relaxed_objective_, rel=1e-6)

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairness import FairKMedian
-from fairness.points import Points
-from fairness.prototypes import GeometricMedians, weiszfeld
+from fairness.optimiser.points import Points
+from fairness.optimiser.prototypes import GeometricMedians, weiszfeld
 from tests.fairness.thesis_sets import draw, synthetic, unequal
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -125,7 +125,9 @@ def test_prototypes_are_points_and_exchanges_lower_what_is_reported(monkeypatch)
     with_them = FairKMedian(3, fairness_weight=5.0, **BRIEF).fit(X, sensitive_features=groups)
     apart = np.linalg.norm(with_them.cluster_centers_[:, None] - X, axis=2).min(axis=1)
     np.testing.assert_allclose(apart, 0, atol=1e-12)
-    monkeypatch.setattr("fairness.climb.Climb._with_exchanges", lambda self, w, *ended: (*ended, self._labelled(w)))
+    monkeypatch.setattr(
+        "fairness.optimiser.climb.Climb._with_exchanges", lambda self, w, *ended: (*ended, self._labelled(w))
+    )
     without = FairKMedian(3, fairness_weight=5.0, **BRIEF).fit(X, sensitive_features=groups)
     paid = [one.objective_ + 5.0 * one.fairness_error_ for one in (with_them, without)]
     assert paid[0] <= paid[1] + 1e-9

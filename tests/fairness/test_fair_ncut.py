@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from clustering.errors import InputError
-from clustering.row_graph import given_graph
-from clustering.sparse_graph import SharedGraph
+from clustering.foundation.errors import InputError
+from clustering.graphs.row_graph import given_graph
+from clustering.graphs.sparse_graph import SharedGraph
 from fairness import FairNcut
-from fairness.ncut_descent import _moved
-from fairness.terms import NormalizedCut
+from fairness.optimiser.ncut_descent import _moved
+from fairness.optimiser.terms import NormalizedCut
 from tests.fairness.thesis_sets import draw, synthetic, unequal
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from clustering import Ncut
-from clustering.errors import InputError
-from fairness.fair_spectrum import fair_embedding
+from clustering.foundation.errors import InputError
 from fairness.groups import groups_of
+from fairness.optimiser.fair_spectrum import fair_embedding
 from fairness.rivals import Kleindessner
 from tests.fairness.test_rivals import blobs
 from tests.oracles.fair_spectral_dense import fair_vectors

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness.datasets.table import NOT_GIVEN, Table, _interval_names
 from fairness.groups import groups_of
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness.groups import groups_of
 from fairness.rivals import Backurs, Chierichetti, chierichetti
 from fairness.rivals.backurs import _decomposed, tree_fairlets

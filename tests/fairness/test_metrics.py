@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness import metrics
 from fairness.groups import groups_of
 from fairness.metrics import Fairness

@@ -5,13 +5,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fairness.points import Points
-from fairness.prototypes import Distances, Pulls, SquaredDistances
+from fairness.optimiser.points import Points
+from fairness.optimiser.prototypes import Distances, Pulls, SquaredDistances
 
 
 @pytest.fixture
 def blocks_of_a_few(monkeypatch):
-    monkeypatch.setattr("fairness.points._BLOCK", 40)
+    monkeypatch.setattr("fairness.optimiser.points._BLOCK", 40)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 import fairness.rivals
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness.methods import METHODS, UNFAIR, kind_of
 from fairness.metrics import balance, fairness_error
 from fairness.rivals import RIVALS, FairLloyd

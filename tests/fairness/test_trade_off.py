@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness import FairKMeans, FairNcut
 from fairness.trade_off import GRID, pareto_front, path_weights, smallest_best
 

@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fairness import FairKMeans, FairKMedian, FairNcut
 from fairness.groups import groups_of
+from fairness.optimiser.weight_search import Ended, Goal
 from fairness.trade_off import GRID
-from fairness.weight_search import Ended, Goal
 from tests.fairness.thesis_sets import draw, unequal
 
 quiet = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -194,8 +194,8 @@ def test_a_path_needs_no_goal():
 
 @quiet
 def test_of_many_points_all_reach_the_goal_not_a_sample_alone(monkeypatch):
-    monkeypatch.setattr("fairness.starts._SAMPLE", 60)
-    monkeypatch.setattr("fairness.starts._MEMBERS", 1)
+    monkeypatch.setattr("fairness.optimiser.starts._SAMPLE", 60)
+    monkeypatch.setattr("fairness.optimiser.starts._MEMBERS", 1)
     X, groups = unequal()
     model = FairKMeans(2, fairness_weight="auto", max_error=0.1, **{**BRIEF, "rungs": 0})
     model.fit(X, sensitive_features=groups)

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import torch
 
-from clustering.errors import InputError
-from fsl.augmentation import Augmentation
+from clustering.foundation.errors import InputError
+from fsl.training.augmentation import Augmentation
 
 
 @dataclass(frozen=True)

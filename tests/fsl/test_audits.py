@@ -9,18 +9,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from fsl.audits import AUDITS, best_permutation_accuracy, true_class_tasks
+from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
-from fsl.evaluation import evaluate
-from fsl.features import FeatureBank
+from fsl.evaluation.audits import AUDITS, best_permutation_accuracy, true_class_tasks
+from fsl.evaluation.evaluate import evaluate
+from fsl.features.bank import FeatureBank
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.paddle import PADDLE
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.slk_means import SLKMeans
 from fsl.tasks import Tasks
-from runs.config import EvaluateConfig
+from runs.config.configs import EvaluateConfig
 
 STRATEGIES = {"simple": SimpleShot(), "raw": LaplacianShot(transform="UN"), "laplacian": LaplacianShot(weight=2.0)}
 

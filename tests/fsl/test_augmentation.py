@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torchvision.transforms import RandomResizedCrop, v2
 
-from clustering.errors import InputError
-from fsl.augmentation import Augmentation, normalise
+from clustering.foundation.errors import InputError
+from fsl.training.augmentation import Augmentation, normalise
 
 
 def images(count: int = 8, channels: int = 1, side: int = 28, seed: int = 0) -> Tensor:

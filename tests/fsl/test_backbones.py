@@ -10,7 +10,7 @@ import timm
 import torch
 from torch import nn
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.backbones import OWN, backbone_names, create_backbone
 
 

@@ -8,11 +8,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
-from fsl.linear_heads import Draw
 from fsl.strategies.baseline import Baseline
 from fsl.strategies.baseline_plus_plus import BaselinePlusPlus
+from fsl.strategies.shared.linear_heads import Draw
 from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw
 
@@ -124,7 +124,7 @@ def test_the_scale_of_many_ways() -> None:
 def test_too_large_a_support_is_refused(
     kind: type[Baseline] | type[BaselinePlusPlus], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fsl.linear_heads.LARGEST_SUPPORT", 5)
+    monkeypatch.setattr("fsl.strategies.shared.linear_heads.LARGEST_SUPPORT", 5)
     with pytest.raises(InputError, match=r"6; .*fewer shots"):
         kind().predict(draw(1))
 

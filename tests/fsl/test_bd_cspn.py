@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
 from fsl.strategies.bd_cspn import BDCSPN
 from fsl.strategies.laplacianshot import LaplacianShot

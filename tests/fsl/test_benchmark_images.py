@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from clustering.errors import InputError
-from fsl.augmentation import Augmentation
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS, Decoded, fingerprint
 from fsl.benchmarks.images import open_images
 from fsl.progress import quiet
+from fsl.training.augmentation import Augmentation
 
 
 @dataclass(frozen=True)

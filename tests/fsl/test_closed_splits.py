@@ -7,8 +7,8 @@ import torch
 
 from fsl.benchmarks.glyphs import Glyphs
 from fsl.benchmarks.images import open_images
-from fsl.closed_splits import ClosedSplitError, check_open, closed
-from fsl.features import FeatureBank
+from fsl.evaluation.closed_splits import ClosedSplitError, check_open, closed
+from fsl.features.bank import FeatureBank
 
 
 @pytest.fixture

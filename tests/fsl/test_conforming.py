@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsl.conforming import conform
+from fsl.features.conforming import conform
 
 CHANNELS = st.sampled_from([1, 3])
 

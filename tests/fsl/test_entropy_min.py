@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.strategies.entropy_min import EntropyMin
 from fsl.strategies.simpleshot import SimpleShot
 from tests.oracles import heads_loops as oracle

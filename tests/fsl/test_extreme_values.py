@@ -6,7 +6,7 @@ import typing
 import pytest
 import torch
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes, Strategy
 from tests.fsl.every_strategy import draw, every_strategy
 

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.images import ImageSet
-from fsl.features import FeatureBank, extract
+from fsl.features.bank import FeatureBank, extract
 
 
 def bank(count: int = 20, size: int = 8, classes: int = 4, seed: int = 0) -> FeatureBank:
@@ -225,5 +225,5 @@ def test_extract_on_a_device_that_is_not_there() -> None:
 def test_a_fingerprint_is_computed_once(monkeypatch):
     one = bank()
     first = one.fingerprint()
-    monkeypatch.setattr("fsl.features.hashlib.sha256", None)
+    monkeypatch.setattr("fsl.features.bank.hashlib.sha256", None)
     assert one.fingerprint() == first

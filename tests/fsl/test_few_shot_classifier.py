@@ -12,11 +12,10 @@ from PIL import Image
 from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from clustering.errors import InputError
-from clustering.seals import sealed
-from clustering.tensor_files import read_tensors, write_tensors
+from clustering.files.checksums import sealed
+from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.errors import InputError
 from fsl.backbones import create_backbone
-from fsl.checkpoints import save_backbone
 from fsl.classifier_files import FORMAT
 from fsl.episodes import Episodes
 from fsl.few_shot_classifier import FewShotClassifier
@@ -24,6 +23,7 @@ from fsl.strategies import STRATEGIES
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.tim_adm import TIMADM
+from fsl.weights.checkpoints import save_backbone
 
 NAMES = np.array(["ant", "bee", "cat", "dog"])
 

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from clustering.errors import InputError
-from fsl.evaluation import evaluate
-from fsl.features import FeatureBank
-from fsl.foreign_features import import_features
+from clustering.foundation.errors import InputError
+from fsl.evaluation.evaluate import evaluate
+from fsl.features.bank import FeatureBank
+from fsl.features.foreign import import_features
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 

@@ -9,7 +9,7 @@ import torchvision
 from torch import nn
 
 from fsl.backbones import create_backbone
-from fsl.foreign_weights import import_backbone, read_weights
+from fsl.weights.foreign import import_backbone, read_weights
 from tests.fsl.weight_files import as_double, as_legacy_tar, as_npz, as_pth, as_safetensors, conv4, prefixed
 from tests.oracles import papers_networks as papers
 
@@ -83,7 +83,7 @@ def test_weights_of_the_papers_networks_give_the_features_of_their_code(tmp_path
 
 
 def test_our_own_checkpoint_is_taken_as_well(tmp_path):
-    from fsl.checkpoints import save_backbone
+    from fsl.weights.checkpoints import save_backbone
 
     torch.manual_seed(1)
     ours = create_backbone("conv4", channels=1, size=28).eval()

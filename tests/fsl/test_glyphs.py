@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib import ft2font
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.benchmarks import glyphs
 from fsl.benchmarks.benchmark import SPLITS, fingerprint
 from fsl.benchmarks.glyphs import ALIKE, CANVAS, FACES, FIXED, Glyphs, classes, drawing, thumbnails

@@ -7,12 +7,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from fsl import support_products
+from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
 from fsl.strategies.matchingnet import MatchingNet
 from fsl.strategies.nearest import Nearest
 from fsl.strategies.protonet import ProtoNet
+from fsl.strategies.shared import support_products
 from fsl.strategies.simpleshot import SimpleShot
 from tests.oracles import heads_loops as oracle
 from tests.oracles.small_tasks import as_arrays, draw

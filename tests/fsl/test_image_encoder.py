@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 from PIL import Image
 from timm.data import create_transform, resolve_data_config
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.backbones import create_backbone
 from fsl.benchmarks.folder import Folder
 from fsl.benchmarks.images import open_images
-from fsl.checkpoints import save_backbone
-from fsl.features import extract
-from fsl.image_encoder import ImageEncoder
+from fsl.features.bank import extract
+from fsl.features.image_encoder import ImageEncoder
+from fsl.weights.checkpoints import save_backbone
 
 NETWORKS = ("resnet10t", "test_vit", "mobilenetv3_small_050")
 

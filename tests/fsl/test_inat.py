@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.images import open_images
 from fsl.benchmarks.inat import INat

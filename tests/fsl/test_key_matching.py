@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsl.backbones import create_backbone
-from fsl.key_matching import Unmatched, match_keys
+from fsl.weights.key_matching import Unmatched, match_keys
 from tests.fsl.weight_files import conv4
 
 

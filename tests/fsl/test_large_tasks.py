@@ -6,13 +6,15 @@ import dataclasses
 import pytest
 import torch
 
-from clustering.errors import InputError
-from clustering.points import Features, Gram
-from fsl import affinities, episodes, gathering, scaling, support_products
+from clustering.foundation.errors import InputError
+from clustering.optimiser.points import Features, Gram
+from fsl import episodes
 from fsl.episodes import Episodes, Strategy
+from fsl.features import gathering
 from fsl.samplers.balanced import Balanced
 from fsl.strategies import STRATEGIES
 from fsl.strategies.bpa import BPA
+from fsl.strategies.shared import affinities, scaling, support_products
 from fsl.transforms import transform_features
 from tests.fsl.test_strategies import draw, every_strategy, same_predictions
 

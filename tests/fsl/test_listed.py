@@ -7,8 +7,8 @@ import pickle
 import numpy as np
 import pytest
 
-from clustering.errors import InputError
-from clustering.regular_files import open_regular
+from clustering.files.regular import open_regular
+from clustering.foundation.errors import InputError
 from fsl.benchmarks import BENCHMARKS
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.catalogue import class_lists

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.images import open_images
 from fsl.benchmarks.mini import CLASSES, MiniImageNet

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.benchmarks import omniglot
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.omniglot import EVALUATION, Omniglot, find, load, shrink

@@ -9,11 +9,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from clustering.points import Features, squared_distances
+from clustering.foundation.errors import InputError
+from clustering.optimiser.points import Features, squared_distances
 from fsl.episodes import Episodes
-from fsl.scaling import min_max_points
 from fsl.strategies.paddle import PADDLE
+from fsl.strategies.shared.scaling import min_max_points
 from fsl.strategies.soft_kmeans import SoftKMeans
 from tests.oracles import paddle_loops as oracle
 from tests.oracles import small_tasks
@@ -127,8 +127,8 @@ def test_scaled_points_have_the_public_code_distances(
     limit: int, masked: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In blocks of one task; the public code leaves a channel that is constant over the queries as wide as it is."""
-    monkeypatch.setattr("fsl.scaling.LARGEST_GRAM", limit)
-    monkeypatch.setattr("fsl.scaling._CACHED", 1)
+    monkeypatch.setattr("fsl.strategies.shared.scaling.LARGEST_GRAM", limit)
+    monkeypatch.setattr("fsl.strategies.shared.scaling._CACHED", 1)
     episodes = draw(6, batch=3)
     query, keep = episodes.query.clone(), torch.ones(3, 7, dtype=torch.bool)
     query[..., 1] = 2.0

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from clustering.errors import InputError
-from fsl import paired
-from fsl.paired import Paired
+from clustering.foundation.errors import InputError
+from fsl.evaluation import paired
+from fsl.evaluation.paired import Paired
 
 ACCURACIES = arrays.arrays(
     np.float64, st.tuples(st.integers(1, 30), st.just(3)), elements=st.integers(0, 15).map(lambda right: right / 15)

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from clustering.errors import InputError
-from fsl.pickles import read_pickle
+from clustering.foundation.errors import InputError
+from fsl.weights.pickles import read_pickle
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 
@@ -199,7 +199,7 @@ def test_a_damaged_file_is_refused_or_read_and_never_another_error(tmp_path_fact
 
 def test_no_name_that_numpy_writes_arrays_with_is_missing():
     """Of the numpy that is installed, at every protocol."""
-    from fsl.pickles import MEANT
+    from fsl.weights.pickles import MEANT
 
     for protocol in PROTOCOLS:
         written = pickle.dumps([np.ones(2), np.float32(1), np.array(["a"]), np.array([None])], protocol)

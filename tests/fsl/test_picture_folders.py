@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.picture_folders import check_apart, digests, in_both, labelled_pictures, unlabelled_pictures
 
 

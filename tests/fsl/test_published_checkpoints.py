@@ -6,11 +6,11 @@ import torch
 
 from fsl.benchmarks.images import ImageSet
 from fsl.benchmarks.mini import MiniImageNet
-from fsl.evaluation import evaluate
-from fsl.features import FeatureBank, extract
-from fsl.foreign_weights import import_backbone
+from fsl.evaluation.evaluate import evaluate
+from fsl.features.bank import FeatureBank, extract
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
+from fsl.weights.foreign import import_backbone
 
 pytestmark = pytest.mark.slow
 

@@ -19,14 +19,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from clustering.errors import InputError
-from clustering.state_files import load_state
+from clustering.files.training_state import load_state
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.images import open_images
-from fsl.classification import Job
-from fsl.machine import resolve_devices
 from fsl.progress import quiet
-from fsl.ranks import _sendable, in_ranks
-from fsl.training import Trained, Training, train
+from fsl.training.classification import Job
+from fsl.training.machine import resolve_devices
+from fsl.training.ranks import _sendable, in_ranks
+from fsl.training.training import Trained, Training, train
 from tests.fsl import divided
 from tests.fsl.test_benchmark_images import Stripes
 from tests.fsl.test_training import BASE, SHORT, VALIDATION, images
@@ -136,7 +136,7 @@ def test_an_interrupted_training_goes_on_by_two_or_by_one(both: tuple[Path, Trai
 def test_a_finished_training_starts_no_processes(
     alone: tuple[Path, Trained, Shown], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fsl.ranks.in_ranks", None)
+    monkeypatch.setattr("fsl.training.ranks.in_ranks", None)
     assert run(alone[0], Shown(), 2).resumed_at == 3
 
 
@@ -152,7 +152,7 @@ def test_shares_are_a_batch(batch: int, ranks: int) -> None:
 
 
 def test_too_many_devices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fsl.machine.usable_cores", lambda: 4)
+    monkeypatch.setattr("fsl.training.machine.usable_cores", lambda: 4)
     with pytest.raises(InputError, match=r"devices=3: .*5 images .*devices=2"):
         run(tmp_path / "new", Shown(), 3, replace(SHORT, batch_size=5))
     assert not (tmp_path / "new").exists()
@@ -226,7 +226,7 @@ PARENT = """
 import sys
 from pathlib import Path
 from fsl.progress import quiet
-from fsl.ranks import in_ranks
+from fsl.training.ranks import in_ranks
 from tests.fsl.divided import StandStill
 
 if __name__ == "__main__":

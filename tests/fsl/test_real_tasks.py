@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from fsl.episodes import Strategy
-from fsl.gathering import GatheredEpisodes
+from fsl.features.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced
 from fsl.samplers.dirichlet import Dirichlet
 from fsl.strategies.bavardage import BAVARDAGE

@@ -8,9 +8,9 @@ import torch
 import torchvision
 from torch import nn
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.backbones import create_backbone
-from fsl.foreign_weights import import_backbone, read_weights
+from fsl.weights.foreign import import_backbone, read_weights
 from tests.fsl.weight_files import as_legacy_tar, as_npz, as_pth, as_safetensors, conv4
 
 

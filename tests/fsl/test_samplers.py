@@ -14,7 +14,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.samplers import SAMPLERS
 from fsl.samplers.balanced import Balanced
 from fsl.samplers.dirichlet import Dirichlet, apportion

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsl.schedules import START, factor
+from fsl.training.schedules import START, factor
 
 
 @given(

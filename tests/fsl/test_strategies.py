@@ -9,10 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from clustering.points import Gram
+from clustering.foundation.errors import InputError
+from clustering.optimiser.points import Gram
 from fsl.episodes import Episodes, Predictions, Strategy
-from fsl.gathering import GatheredEpisodes
+from fsl.features.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced
 from fsl.transforms import Transform, transform_features
 from tests.fsl.every_strategy import draw, every_strategy, same_predictions

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.samplers.balanced import Balanced
 from fsl.samplers.unequal_shots import UnequalShots
 from fsl.tasks import BLOCK, Tasks
@@ -102,7 +102,7 @@ def test_padding_is_in_neither_support_nor_query(padded: Tasks, tmp_path: Path) 
 
 
 def test_a_strange_tensor_in_a_task_list_is_named(tmp_path: Path) -> None:
-    from clustering.tensor_files import write_tensors
+    from clustering.files.tensors import write_tensors
     from fsl.tasks import FORMAT
 
     tasks = Balanced().tasks(labels_of([20] * 6)).first(3)

@@ -9,10 +9,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
-from fsl.information import InformationLoss, Prototypes
 from fsl.strategies.alpha_tim import AlphaTIM
+from fsl.strategies.shared.information import InformationLoss, Prototypes
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.tim_adm import TIMADM
 from fsl.strategies.tim_gd import TIMGD
@@ -262,8 +262,8 @@ def test_blocks_of_tasks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None
         strategy = AlphaTIM(iterations=20, moments=moments)  # type: ignore[arg-type]
         together = strategy.predict(episodes)
         with monkeypatch.context() as patch:
-            patch.setattr("fsl.information._CACHED", 2 * 13 * 4)
-            patch.setattr("fsl.information._CACHED_PRODUCTS", 2 * 13 * 13)
+            patch.setattr("fsl.strategies.shared.information._CACHED", 2 * 13 * 4)
+            patch.setattr("fsl.strategies.shared.information._CACHED_PRODUCTS", 2 * 13 * 13)
             found = strategy.predict(episodes)
         torch.testing.assert_close(found.probabilities, together.probabilities)
         torch.testing.assert_close(found.trace, together.trace)

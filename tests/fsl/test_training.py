@@ -17,14 +17,14 @@ import torch
 import yaml
 from torch import Tensor, nn
 
-from clustering.errors import InputError
-from clustering.state_files import load_state, save_state
-from fsl.augmentation import Augmentation
+from clustering.files.training_state import load_state, save_state
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import Decoded
 from fsl.benchmarks.images import ImageSet
-from fsl.features import extract
+from fsl.features.bank import extract
 from fsl.progress import quiet
-from fsl.training import Trained, Training, load_backbone, train
+from fsl.training.augmentation import Augmentation
+from fsl.training.training import Trained, Training, load_backbone, train
 
 
 @dataclass(frozen=True)
@@ -212,8 +212,8 @@ def test_many_interruptions_with_dropout(tmp_path: Path, monkeypatch: pytest.Mon
         backbone.feature_size = 16
         return backbone
 
-    monkeypatch.setattr("fsl.training.create_backbone", with_dropout)
-    monkeypatch.setattr("fsl.checkpoints.create_backbone", with_dropout)
+    monkeypatch.setattr("fsl.training.training.create_backbone", with_dropout)
+    monkeypatch.setattr("fsl.weights.checkpoints.create_backbone", with_dropout)
     training = replace(SHORT, epochs=3, batch_size=24)  # 3 batches an epoch
     run(tmp_path / "whole", training)
     for _ in range(2):
@@ -316,7 +316,7 @@ def test_divergence_names_step_and_epoch_and_keeps_the_state(
         return pixels.float() * (float("nan") if calls == 3 else 1)
 
     with monkeypatch.context() as patch:
-        patch.setattr("fsl.classification.normalise", broken)
+        patch.setattr("fsl.training.classification.normalise", broken)
         with pytest.raises(InputError, match=r"nan .*step 3 of epoch 2 \(epoch 1 is kept\); .*learning_rate"):
             run(tmp_path)
     assert (tmp_path / "last.ckpt").read_bytes() == kept
@@ -340,7 +340,7 @@ def test_divergence_in_the_last_step_is_not_saved(tmp_path: Path, monkeypatch: p
 
 def test_label_smoothing_is_the_papers(tmp_path: Path) -> None:
     """0.9 on the true class and 0.1 / (K - 1) on each other."""
-    from fsl.classification import Classification, Job
+    from fsl.training.classification import Classification, Job
 
     backbone, head = nn.Flatten(), nn.Linear(256, 6)
     job = Job(
@@ -385,7 +385,7 @@ def test_bad_hyper_parameters_name_the_field(field: str, value: object) -> None:
 @pytest.mark.slow
 def test_lightning_is_imported_by_training_alone() -> None:
     """It takes seconds, and reading a checkpoint or building a config needs none of it."""
-    code = "import sys, fsl.training, fsl.features; sys.exit(any(m in sys.modules for m in %r))"
+    code = "import sys, fsl.training.training, fsl.features.bank; sys.exit(any(m in sys.modules for m in %r))"
     heavy = ("pytorch_lightning", "timm", "torchvision")
     assert subprocess.run([sys.executable, "-c", code % (heavy,)], check=False).returncode == 0
 

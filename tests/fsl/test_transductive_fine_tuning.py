@@ -9,17 +9,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from clustering.errors import InputError
-from fsl.augmentation import Augmentation
+from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
-from fsl.evaluation import evaluate
-from fsl.features import FeatureBank, extract
-from fsl.pictures import Pictures, TaskPictures
+from fsl.evaluation.evaluate import evaluate
+from fsl.features.bank import FeatureBank, extract
+from fsl.features.pictures import Pictures, TaskPictures
 from fsl.samplers.balanced import Balanced
 from fsl.strategies import transductive_fine_tuning
 from fsl.strategies.entropy_min import EntropyMin
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
+from fsl.training.augmentation import Augmentation
 from tests.oracles.fine_tuning_loop import fine_tuned
 
 CLASSES, EACH, SIDE = 5, 12, 8
@@ -332,7 +332,7 @@ def test_images_must_be_images() -> None:
 
 
 def test_statistics_of_a_task_that_is_too_large_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    from clustering import memory
+    from clustering.foundation import memory
 
     episodes = small_episodes(18)
     monkeypatch.setattr(memory, "_UNNOTICED", 0)

@@ -10,17 +10,17 @@ from hypothesis import strategies as st
 
 import fsl.episodes
 import fsl.strategies.ilpc
-from clustering.errors import InputError
-from clustering.points import Features, Gram
-from clustering.transport import sinkhorn
-from fsl.affinities import affinities
-from fsl.centring import centred, leading
-from fsl.denoising import mean_losses
+from clustering.foundation.errors import InputError
+from clustering.optimiser.points import Features, Gram
+from clustering.optimiser.transport import sinkhorn
 from fsl.episodes import Episodes
 from fsl.strategies.bpa import BPA
 from fsl.strategies.ilpc import ILPC
 from fsl.strategies.protolp import ProtoLP
 from fsl.strategies.pt_map import PTMAP
+from fsl.strategies.shared.affinities import affinities
+from fsl.strategies.shared.centring import centred, leading
+from fsl.strategies.shared.denoising import mean_losses
 from tests.oracles import transport_loops as oracle
 from tests.oracles.small_tasks import turned
 

@@ -7,10 +7,10 @@ import pytest
 import torch
 
 from fsl.episodes import Episodes, Predictions
-from fsl.evaluation import Evaluation, evaluate
+from fsl.evaluation.evaluate import Evaluation, evaluate
+from fsl.evaluation.unfinished import Unfinished
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
-from fsl.unfinished import Unfinished
 from tests.fsl.test_evaluation import make_bank
 
 BANK = make_bank()

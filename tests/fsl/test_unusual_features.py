@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
+from fsl.features.foreign import import_features
 from fsl.few_shot_classifier import FewShotClassifier
-from fsl.foreign_features import import_features
 from fsl.transforms import transform_features
 
 GENERATOR = np.random.default_rng(0)

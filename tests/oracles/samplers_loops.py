@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from clustering.streams import stream
+from clustering.foundation.streams import stream
 
 Drawn = tuple[list[list[int]], list[list[int]], list[int]]
 """Support samples and query samples of each position 0..way-1, and the classes, of one task."""

@@ -8,8 +8,8 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-import clustering.alternation
-from clustering.descent import Descent, descend
+import clustering.optimiser.alternation
+from clustering.optimiser.descent import Descent, descend
 
 
 @contextmanager
@@ -23,7 +23,7 @@ def recorded_sweeps() -> Iterator[list[Tensor]]:
         traces.append(found.trace)
         return found
 
-    with patch.object(clustering.alternation, "descend", recording):
+    with patch.object(clustering.optimiser.alternation, "descend", recording):
         yield traces
 
 

@@ -47,8 +47,8 @@ def notes():
 @pytest.fixture(scope="session")
 def empty_record(tmp_path_factory):
     """An empty database: making one takes MLflow two seconds, copying it nothing."""
-    from runs.store import Store
-    from runs.tracking import Tracker
+    from runs.record.tracking import Tracker
+    from runs.storage.store import Store
 
     with warnings.catch_warnings():  # MLflow uses what SQLAlchemy is about to drop, while it is imported
         warnings.simplefilter("ignore")
@@ -71,7 +71,7 @@ def empty_record(tmp_path_factory):
 
 @pytest.fixture
 def store(tmp_path, empty_record):
-    from runs.store import Store
+    from runs.storage.store import Store
 
     made = Store(tmp_path / "results")
     made.prepare()
@@ -81,7 +81,7 @@ def store(tmp_path, empty_record):
 
 @pytest.fixture
 def tracker(store, notes):
-    from runs.tracking import Tracker
+    from runs.record.tracking import Tracker
 
     return Tracker(store, say=notes.note)
 
@@ -108,7 +108,7 @@ def tiny_arguments():
 @pytest.fixture
 def configs(tiny_arguments):
     """The configs of an evaluation of seconds, of simpleshot unless it is said otherwise; the last of a key counts."""
-    from runs.config import EvaluateConfig, parse
+    from runs.config.configs import EvaluateConfig, parse
 
     def make(*more):
         given = {item.partition("=")[0]: item for item in [*tiny_arguments, "strategy=simpleshot", *more]}
@@ -123,8 +123,8 @@ def results_of(tmp_path_factory, empty_record):
 
     It is for all tests of the session: copy it by `copy_results`, do not touch it.
     """
-    from runs.store import Store
-    from runs.tracking import Tracker
+    from runs.record.tracking import Tracker
+    from runs.storage.store import Store
 
     def make(name, work, cache=None):
         store = Store(tmp_path_factory.mktemp(name))
@@ -140,8 +140,8 @@ def results_of(tmp_path_factory, empty_record):
 @pytest.fixture(scope="session")
 def trained_results(results_of, tiny_arguments):
     """A results folder in which simpleshot was evaluated: with checkpoint, features, runs. Copy it, do not touch it."""
-    from runs.config import EvaluateConfig, parse
-    from runs.stages import evaluation
+    from runs.config.configs import EvaluateConfig, parse
+    from runs.stages.pipeline import evaluation
 
     configs = parse(EvaluateConfig, [*tiny_arguments, "strategy=simpleshot"])
     return results_of("trained", lambda store, tracker: evaluation(configs, store, tracker))[0]
@@ -157,7 +157,7 @@ def trained(tmp_path, trained_results, store):
 @pytest.fixture
 def evaluate(tracker, notes):
     """Evaluates on a store that has checkpoint and features."""
-    from runs.stages import evaluation
+    from runs.stages.pipeline import evaluation
 
     def run(configs, **more):
         return evaluation(configs, tracker.store, tracker, progress=notes, **more)
@@ -195,7 +195,7 @@ def grid(tiny_arguments):
     """Configs of two strategies at two shots, with changes."""
 
     def make(*changes):
-        from runs.config import EvaluateConfig, parse
+        from runs.config.configs import EvaluateConfig, parse
 
         given = {item.partition("=")[0]: item for item in [*tiny_arguments, *changes]}
         return parse(EvaluateConfig, ["strategy=simpleshot,laplacianshot", "shot=1,3", *given.values()])
@@ -206,8 +206,8 @@ def grid(tiny_arguments):
 @pytest.fixture(scope="session")
 def recorded_results(results_of, trained_results, tiny_arguments):
     """A results folder with the runs of two strategies at two shots, and what they gave. Copy it, do not touch it."""
-    from runs.config import EvaluateConfig, parse
-    from runs.stages import evaluation
+    from runs.config.configs import EvaluateConfig, parse
+    from runs.stages.pipeline import evaluation
 
     configs = parse(EvaluateConfig, ["strategy=simpleshot,laplacianshot", "shot=1,3", *tiny_arguments])
     return results_of("recorded", lambda *where: evaluation(configs, *where), trained_results / "cache")
@@ -225,9 +225,9 @@ def recorded(trained, recorded_results):
 def report(recorded_results, tmp_path_factory):
     """The first page of the site of these results, the experiment `tiny` among its tables, with names of runs that are
     hostile or long; no test changes it."""
+    from runs.record.tracking import Tracker
     from runs.report.site import build_report
-    from runs.store import Store
-    from runs.tracking import Tracker
+    from runs.storage.store import Store
 
     root, results = recorded_results
     store = Store(tmp_path_factory.mktemp("site"))
@@ -269,5 +269,5 @@ class Here(Executor):
 @pytest.fixture
 def jobs_here(monkeypatch):
     """Jobs are done in the process of the tests: those of their processes are in test_execution."""
-    monkeypatch.setattr("runs.crews.LocalPool", Here)
-    monkeypatch.setattr("runs.jobs._use", lambda cores: None)  # torch's threads are those of the tests
+    monkeypatch.setattr("runs.scheduling.crews.LocalPool", Here)
+    monkeypatch.setattr("runs.scheduling.jobs._use", lambda cores: None)  # torch's threads are those of the tests

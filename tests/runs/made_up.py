@@ -4,11 +4,11 @@ import dataclasses
 import functools
 import math
 
-from clustering.streams import stream
-from runs.config import EvaluateConfig, parse
-from runs.tables.claims import Finding
-from runs.tables.paper import judged, paper_table
-from runs.tables.published import Value
+from clustering.foundation.streams import stream
+from runs.config.configs import EvaluateConfig, parse
+from runs.tables.claims.few_shot import Finding
+from runs.tables.papers.paper import judged, paper_table
+from runs.tables.papers.published import Value
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 from runs.tables.verdicts import Verdict
 

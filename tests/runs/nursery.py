@@ -25,13 +25,13 @@ def main() -> None:
     import sklearn.cluster  # noqa: F401
     import torch
 
-    import clustering.quiet_lightning  # noqa: F401
-    import fsl.training  # noqa: F401
+    import clustering.foundation.quiet_lightning  # noqa: F401
+    import fsl.training.training  # noqa: F401
     import runs.cli
-    import runs.clusterings
-    import runs.fairness_stage
     import runs.report.site
-    import runs.stages  # noqa: F401
+    import runs.stages.clustering.stage
+    import runs.stages.fair.stage
+    import runs.stages.pipeline  # noqa: F401
 
     torch.set_num_threads(1)
     _say("ready")

@@ -5,7 +5,7 @@ import shutil
 import sqlite3
 from contextlib import closing
 
-from runs.record import RunRow
+from runs.record.query import RunRow
 
 
 def runs_of(tracker, experiment):

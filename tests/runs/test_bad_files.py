@@ -15,22 +15,22 @@ import numpy as np
 import pytest
 import torch
 
-from clustering import memory
-from clustering.array_files import read_arrays
 from clustering.datasets.files import arrays_of, open_bytes
-from clustering.errors import InputError
-from clustering.row_files import RowFile
+from clustering.files.arrays import read_arrays
+from clustering.files.tables import RowFile
+from clustering.foundation import memory
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.encoded import open_rgb, read_bytes
-from fsl.features import FeatureBank
-from fsl.foreign_features import import_features
-from fsl.foreign_weights import read_weights
-from fsl.pickles import read_pickle
+from fsl.features.bank import FeatureBank
+from fsl.features.foreign import import_features
+from fsl.weights.foreign import read_weights
+from fsl.weights.pickles import read_pickle
 from runs.cli import main
-from runs.deep_network import DeepNetwork, Shaken
-from runs.endings import MISTAKE, explain
-from runs.learned_methods import FORMAT, learned_method
-from runs.network_inputs import Inputs, check_fits
-from runs.run_config import content
+from runs.config.base import content
+from runs.config.network import DeepNetwork, Shaken
+from runs.console.endings import MISTAKE, explain
+from runs.stages.clustering.learned_methods import FORMAT, learned_method
+from runs.stages.clustering.network_inputs import Inputs, check_fits
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: object) -> str:
@@ -119,7 +119,7 @@ def test_an_architecture_that_is_no_network_is_refused(name):
 
 
 def test_a_file_does_not_choose_which_module_is_imported(tmp_path):
-    from clustering.tensor_files import write_tensors
+    from clustering.files.tensors import write_tensors
 
     (tmp_path / "made_here.py").write_text("raise SystemExit('imported')")
     header = {"format": FORMAT, "method": "made_here:Class", "settings": "{}"}
@@ -252,12 +252,12 @@ def test_rows_do_not_replace_another_file(tmp_path):
 
 
 def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
-    from clustering.tensor_files import write_tensors
-    from runs.classified_outputs import check_outputs
-    from runs.classify_config import ClassifyConfig
+    from clustering.files.tensors import write_tensors
     from runs.cli.classify import DEFAULTS
-    from runs.config import parse
-    from runs.network_runs import FORMAT as NETWORK
+    from runs.config.classify import ClassifyConfig
+    from runs.config.configs import parse
+    from runs.own_data.classified_outputs import check_outputs
+    from runs.stages.clustering.network_runs import FORMAT as NETWORK
 
     path = tmp_path / "kept.safetensors"
     (config,) = parse(
@@ -272,12 +272,12 @@ def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
 
 
 def test_tokens_of_killed_commands_are_removed_and_those_of_others_kept(tmp_path):
-    from runs.console import Console
-    from runs.execution import _token, run_all
-    from runs.store import Store
-    from runs.tracking import Tracker
+    from runs.console.console import Console
+    from runs.record.tracking import Tracker
+    from runs.scheduling.execution import _token, run_all
+    from runs.storage.store import Store
 
-    code = "import sys, os\nfrom runs.execution import _token\nfrom runs.store import Store\n"
+    code = "import sys, os\nfrom runs.scheduling.execution import _token\nfrom runs.storage.store import Store\n"
     code += "with _token(Store(sys.argv[1]), '.token-killed'):\n    print('there', flush=True)\n    sys.stdin.read()\n"
     command = [sys.executable, "-c", code, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:

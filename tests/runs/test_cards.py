@@ -15,14 +15,14 @@ from torch import nn
 
 from fsl.backbones import create_backbone
 from fsl.benchmarks.images import ImageSet
-from fsl.features import FeatureBank
-from runs import cards
+from fsl.features.bank import FeatureBank
 from runs.cli import main
-from runs.config import EvaluateConfig, parse
-from runs.lineage import Lineage
-from runs.stages import checkpoint, evaluation
-from runs.store import CARD, Store
-from runs.tracking import Tracker
+from runs.config.configs import EvaluateConfig, parse
+from runs.record.tracking import Tracker
+from runs.stages.lineage import Lineage
+from runs.stages.pipeline import checkpoint, evaluation
+from runs.storage import cards
+from runs.storage.store import CARD, Store
 from tests.runs.records import runs_of
 
 

@@ -4,12 +4,12 @@ import pytest
 import torch
 from torchvision.transforms import v2
 
-from clustering.errors import InputError
-from fsl.center_crop import CenterCrop, enlarged
-from fsl.conforming import conform
-from runs.config import EvaluateConfig, TuneConfig, parse
-from runs.lineage import Lineage, Lineages
-from runs.stages import features
+from clustering.foundation.errors import InputError
+from fsl.features.center_crop import CenterCrop, enlarged
+from fsl.features.conforming import conform
+from runs.config.configs import EvaluateConfig, TuneConfig, parse
+from runs.stages.lineage import Lineage, Lineages
+from runs.stages.pipeline import features
 
 
 @pytest.mark.parametrize(("size", "share"), [(84, 0.875), (32, 0.8), (28, 0.5), (16, 1.0)])

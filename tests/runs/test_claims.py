@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsl.scores import ClassScores
-from runs.config import EvaluateConfig, parse
-from runs.groups import option
-from runs.results import Scores
-from runs.tables.claims import CLAIMS, check
-from runs.tables.gains import Gain
+from fsl.evaluation.scores import ClassScores
+from runs.config.configs import EvaluateConfig, parse
+from runs.config.groups import option
+from runs.stages.results import Scores
+from runs.tables.claims.few_shot import CLAIMS, check
+from runs.tables.claims.gains import Gain
 from runs.tables.table import Cell, Column, Row, SeedResult, Table
 
 TASKS = 400
@@ -119,7 +119,7 @@ def test_a_verdict_is_never_both_ways(value, error, bound):
 
 def test_every_claim_names_strategies_that_exist():
     """With every strategy in every column each claim is judged somewhere."""
-    from runs.groups import names
+    from runs.config.groups import names
 
     found = {
         (strategy, shot, sampler): outcome(0.5, trace=np.zeros((2, 3)))

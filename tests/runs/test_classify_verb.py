@@ -12,10 +12,10 @@ import torch
 from PIL import Image
 
 from fsl.backbones import create_backbone
-from fsl.checkpoints import save_backbone
-from runs.classify_config import ClassifyConfig
+from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
-from runs.config import parse
+from runs.config.classify import ClassifyConfig
+from runs.config.configs import parse
 from tests.runs.browser import CHROMIUM, Browser
 from tests.runs.pages import text
 
@@ -335,7 +335,7 @@ def test_classes_called_like_columns_of_the_comparison():
 
 
 def test_pictures_are_encoded_once_for_all_strategies(classify, here, monkeypatch):
-    from fsl.image_encoder import ImageEncoder
+    from fsl.features.image_encoder import ImageEncoder
 
     (here / "query" / "red" / "bad.png").write_bytes(b"no picture")
     asked = []

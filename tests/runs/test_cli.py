@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.backbones import OWN
-from fsl.scores import ClassScores
-from runs import cli, stages
+from fsl.evaluation.scores import ClassScores
+from runs import cli
 from runs.cli import main
-from runs.config import parse
-from runs.stages import Checkpoint, Result
-from runs.tables.published import published_names
+from runs.config.configs import parse
+from runs.stages import pipeline as stages
+from runs.stages.pipeline import Checkpoint, Result
+from runs.tables.papers.published import published_names
 
 
 @pytest.fixture(autouse=True)
@@ -182,7 +183,7 @@ def test_a_dry_run_shows_config_and_plan_and_makes_nothing(evaluated, results, c
 
 
 def test_what_a_dry_run_shows_can_be_run(capsys, tmp_path):
-    from runs.config import EvaluateConfig
+    from runs.config.configs import EvaluateConfig
 
     main(["evaluate", "--dry-run", "strategy=laplacianshot", "weight=2", "shot=5"])
     shown = capsys.readouterr().out.partition("# plan")[0]

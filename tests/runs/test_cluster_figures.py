@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.clusterings import clustering, points_of
-from runs.config import ClusterConfig, parse
-from runs.figures import energy_by_weight, mode_images, mode_movements, partitions
+from runs.config.configs import ClusterConfig, parse
 from runs.figures.clustered import Drawn, method_titles
-from runs.figures.energy_by_weight import energy_figure
-from runs.figures.mode_images import cluster_pictures
-from runs.figures.partitions import matched, partitions_figure
 from runs.figures.style import COLOURS
+from runs.figures.thesis import energy_by_weight, mode_images, mode_movements, partitions
+from runs.figures.thesis.energy_by_weight import energy_figure
+from runs.figures.thesis.mode_images import cluster_pictures
+from runs.figures.thesis.partitions import matched, partitions_figure
+from runs.stages.clustering.stage import clustering, points_of
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=3", "selection=null"]
 

@@ -7,16 +7,16 @@ import math
 import numpy as np
 import pytest
 
-from clustering.streams import stream
+from clustering.foundation.streams import stream
 from runs.cli import main
-from runs.clusterings import clustering
-from runs.config import ClusterConfig, parse
-from runs.tables.clustering_claims import _place, check
-from runs.tables.entropy_claims import ORDERS, of_order
+from runs.config.configs import ClusterConfig, parse
+from runs.stages.clustering.stage import clustering
+from runs.tables.claims.clustering import _place, check
+from runs.tables.claims.entropy import ORDERS, of_order
 from runs.tables.evidence import look_up
-from runs.tables.paper import judged, paper_table
-from runs.tables.published import published_names
-from runs.tables.recipe import recipe_of
+from runs.tables.papers.paper import judged, paper_table
+from runs.tables.papers.published import published_names
+from runs.tables.papers.recipe import recipe_of
 from runs.tables.table import SeedResult
 from tests.runs.records import copy_results
 

@@ -6,11 +6,11 @@ import signal
 import numpy as np
 import pytest
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.clustering_results import TRIALS, Trials
-from runs.clusterings import Job, clustering, plan
-from runs.config import ClusterConfig, parse
+from runs.config.configs import ClusterConfig, parse
+from runs.stages.clustering.results import TRIALS, Trials
+from runs.stages.clustering.stage import Job, clustering, plan
 from tests.runs.children import interrupted
 from tests.runs.records import copy_results, runs_of
 from tests.runs.stopping import interrupt
@@ -242,10 +242,10 @@ def stand(*_, **__):
     print("reached", flush=True)
     time.sleep(120)
 
-import runs.clustering_results
-runs.clustering_results.np.savez_compressed = stand
+import runs.stages.clustering.results
+runs.stages.clustering.results.np.savez_compressed = stand
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli import main
 
 sys.exit(main(["cluster", *sys.argv[1:]]))
@@ -254,7 +254,7 @@ sys.exit(main(["cluster", *sys.argv[1:]]))
 
 def test_what_was_interrupted_is_redone(asked, selection, store, tracker, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("runs.clustering_results.np.savez_compressed", interrupt)
+        patch.setattr("runs.stages.clustering.results.np.savez_compressed", interrupt)
         assert main(["cluster", *SMALL[1:], QUICK, selection, f"results={store.root}"]) == 130
     (result,) = clustering(asked(QUICK), store, tracker)
     assert not result.reused
@@ -281,8 +281,8 @@ def test_trials_that_are_saved_are_loaded(asked, store, tracker, tmp_path):
 
 
 def test_what_does_not_fit_into_memory_is_refused_before_its_graph_is_built(asked, store, tracker, notes, monkeypatch):
-    monkeypatch.setattr("clustering.memory._UNNOTICED", 0)
-    monkeypatch.setattr("clustering.memory.free", lambda: 10_000)  # enough for the points
+    monkeypatch.setattr("clustering.foundation.memory._UNNOTICED", 0)
+    monkeypatch.setattr("clustering.foundation.memory.free", lambda: 10_000)  # enough for the points
     with pytest.raises(InputError, match="SLK of 30 x 2"):
         clustering(asked(), store, tracker, progress=notes)
     assert not any(bar.startswith("neighbours") for bar in notes.bars)

@@ -7,12 +7,12 @@ import json
 import numpy as np
 import pytest
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.comparison import Comparison, settings
-from runs.config import EvaluateConfig, parse
+from runs.config.configs import EvaluateConfig, parse
 from runs.figures.differences import differences_figure
-from runs.stages import evaluation
+from runs.stages.comparison import Comparison, settings
+from runs.stages.pipeline import evaluation
 from runs.tables import differences
 
 

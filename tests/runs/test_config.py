@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from runs import groups, overrides
-from runs.config import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, identity, parse
+from clustering.foundation.errors import InputError
+from runs.config import groups, overrides
+from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, identity, parse
 
 TEXT = st.one_of(st.text(max_size=20), st.text(alphabet="${}\\\\:,[] #'\"0a", max_size=8)).filter(
     lambda text: "'" not in text or '"' not in text

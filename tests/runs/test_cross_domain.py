@@ -7,16 +7,16 @@ import pytest
 import tiny_plugins
 import torch
 
-from clustering.errors import InputError
-from fsl.augmentation import normalise
-from fsl.closed_splits import ClosedSplitError, closed
-from fsl.conforming import conform
-from fsl.training import load_backbone
+from clustering.foundation.errors import InputError
+from fsl.evaluation.closed_splits import ClosedSplitError, closed
+from fsl.features.conforming import conform
+from fsl.training.augmentation import normalise
+from fsl.training.training import load_backbone
 from runs.cli import main
-from runs.config import EvaluateConfig, parse
-from runs.lineage import Lineage, evaluate_name
-from runs.record import read_runs
-from runs.stages import checkpoint, evaluation, features, plan
+from runs.config.configs import EvaluateConfig, parse
+from runs.record.query import read_runs
+from runs.stages.lineage import Lineage, evaluate_name
+from runs.stages.pipeline import checkpoint, evaluation, features, plan
 
 TARGET = "target=tiny_plugins:Coloured"
 

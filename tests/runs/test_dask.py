@@ -11,12 +11,12 @@ import threading
 import numpy as np
 import pytest
 
-from clustering.errors import InputError
-from runs.console import Console
-from runs.crews import crew
-from runs.execution import run_all
-from runs.missing import plan_missing
-from runs.stages import evaluation
+from clustering.foundation.errors import InputError
+from runs.console.console import Console
+from runs.scheduling.crews import crew
+from runs.scheduling.execution import run_all
+from runs.scheduling.missing import plan_missing
+from runs.stages.pipeline import evaluation
 from tests.runs.children import started, until
 from tests.runs.records import runs_of
 
@@ -106,7 +106,7 @@ def test_workers_that_do_not_see_the_results_are_named(trained, tracker, configs
 
 
 def test_a_scheduler_that_is_not_there_is_said_in_seconds(trained, tracker, configs, monkeypatch):
-    monkeypatch.setattr("runs.crews.SECONDS", 0.5)
+    monkeypatch.setattr("runs.scheduling.crews.SECONDS", 0.5)
     where = f"dask://127.0.0.1:{free_port()}"
     with pytest.raises(InputError, match=re.escape(where)) as caught:
         run_all(configs(), trained, tracker, Console(quiet=True), executor=where)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.benchmark import SPLITS
 from fsl.benchmarks.cub import Cub
 from fsl.benchmarks.mini import MiniImageNet

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runs.clustering_results import Trials
-from runs.tables.entropy_claims import EM, NEWTON, above, faster, few_steps, of_order, rises_with_order
+from runs.stages.clustering.results import Trials
+from runs.tables.claims.entropy import EM, NEWTON, above, faster, few_steps, of_order, rises_with_order
 
 
 def trials(accuracies: list[float], seeds: list[int], **more: list[float]) -> Trials:

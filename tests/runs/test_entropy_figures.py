@@ -4,10 +4,10 @@ show, won or lost."""
 import numpy as np
 import pytest
 
-from runs.clusterings import clustering
-from runs.config import ClusterConfig, parse
-from runs.figures import label_noise, updates
+from runs.config.configs import ClusterConfig, parse
+from runs.figures.entropy import label_noise, updates
 from runs.figures.papers import drawing
+from runs.stages.clustering.stage import clustering
 from tests.runs.test_xsdc_figures import lines_of
 
 SPIRALS = ["dataset=spirals", "arms=3", "points=30", "starts=1", "selection=null"]

@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.config import EvaluateConfig, parse
-from runs.stages import evaluation
+from runs.config.configs import EvaluateConfig, parse
+from runs.stages.pipeline import evaluation
 
 
 def test_tasks_are_written_and_evaluated(trained, tiny_arguments, tmp_path, capsys):

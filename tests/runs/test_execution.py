@@ -11,16 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.config import EvaluateConfig, parse
-from runs.console import Console
-from runs.execution import Outcome, run_all
-from runs.jobs import Kept, check_place, perform
-from runs.local_pool import LocalPool
-from runs.missing import plan_missing
-from runs.relay import Relay, Sender
-from runs.stages import evaluation
+from runs.config.configs import EvaluateConfig, parse
+from runs.console.console import Console
+from runs.scheduling.execution import Outcome, run_all
+from runs.scheduling.jobs import Kept, check_place, perform
+from runs.scheduling.local_pool import LocalPool
+from runs.scheduling.missing import plan_missing
+from runs.scheduling.relay import Relay, Sender
+from runs.stages.pipeline import evaluation
 from tests.runs.children import started, together, until
 from tests.runs.records import runs_of
 

@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from runs import groups
-from runs.config import ClusterConfig, EvaluateConfig, TuneConfig, as_yaml, parse
-from runs.endings import explain
-from runs.groups import Choice
-from runs.lineage import Lineage
-from runs.selections import selection_of
-from runs.tuning_protocol import steps_of
+from clustering.foundation.errors import InputError
+from runs.config import groups
+from runs.config.configs import ClusterConfig, EvaluateConfig, TuneConfig, as_yaml, parse
+from runs.config.groups import Choice
+from runs.config.selections import selection_of
+from runs.config.tuning_protocol import steps_of
+from runs.console.endings import explain
+from runs.stages.lineage import Lineage
 
 FILLED_IN = ("${oc.env:SECRET}", "${seed}", "a ${oc.decode:x} b", "${", r"\${a} ${b}")
 

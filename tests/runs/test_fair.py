@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 import torch
 
-from clustering.neighbours import neighbours
-from clustering.protocol import random_state
+from clustering.evaluation.protocol import random_state
+from clustering.graphs.neighbours import neighbours
 from fairness import FairNcut
 from fairness.datasets import DATASETS
 from fairness.trade_off import GRID, pareto_front
 from runs.cli import main
-from runs.config import FairConfig, parse
-from runs.fair_results import PATH, TradeOff
-from runs.fair_series import fronts, series_of
-from runs.fairness_stage import Job, estimator, fair_clustering, plan
+from runs.config.configs import FairConfig, parse
 from runs.figures.trade_off import draw, trade_off_figure
+from runs.stages.fair.results import PATH, TradeOff
+from runs.stages.fair.series import fronts, series_of
+from runs.stages.fair.stage import Job, estimator, fair_clustering, plan
 from runs.tables.trade_off import footnote, rows, title
 from tests.runs.children import interrupted
 from tests.runs.records import copy_results, runs_of
@@ -334,8 +334,8 @@ def stand(*_, **__):
     print("reached", flush=True)
     time.sleep(120)
 
-import runs.fair_results
-runs.fair_results.np.savez_compressed = stand
+import runs.stages.fair.results
+runs.stages.fair.results.np.savez_compressed = stand
 
 from runs.cli import main
 
@@ -346,7 +346,7 @@ sys.exit(main(["fair", *sys.argv[1:]]))
 def test_what_was_interrupted_is_redone(asked, one, store, tracker, monkeypatch, capsys):
     few = "dataset=tiny_fair:ThreeGroups"
     with monkeypatch.context() as patch:
-        patch.setattr("runs.fair_results.np.savez_compressed", interrupt)
+        patch.setattr("runs.stages.fair.results.np.savez_compressed", interrupt)
         assert main(["fair", *SMALL[1:], few, f"results={store.root}"]) == 130
     assert "all weights of a path are one run" in capsys.readouterr().err
     (result,) = one(asked(few))

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.config import FairConfig, parse
-from runs.fairness_stage import fair_clustering, points_of
-from runs.figures import fair_convergence, fair_partitions, fair_trade_off
+from runs.config.configs import FairConfig, parse
+from runs.figures.thesis import fair_convergence, fair_partitions, fair_trade_off
+from runs.stages.fair.stage import fair_clustering, points_of
 
 SMALL = ["dataset=synthetic", "fairness_weight=0,10,500", "n_init=1", "rungs=0", "max_iter=5"]
 

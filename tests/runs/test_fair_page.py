@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fairness.datasets.table import Table
-from runs.report.fair_change import SHOWN, Change, FairFound
-from runs.report.fair_page import fair_page
-from runs.report.fair_words import between, farther, of_hundred, weight_name
+from runs.own_data.fair_change import SHOWN, Change, FairFound
+from runs.own_data.fair_page import fair_page
+from runs.own_data.fair_words import between, farther, of_hundred, weight_name
 from tests.runs.pages import text
 
 

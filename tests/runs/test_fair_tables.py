@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from runs import groups
+from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.fair_config import METRICS
-from runs.fair_results import PATH, TradeOff
-from runs.fairness_stage import fair_clustering
-from runs.tables import recipe as recipes
+from runs.config import groups
+from runs.config.fair import METRICS
+from runs.stages.fair.results import PATH, TradeOff
+from runs.stages.fair.stage import fair_clustering
+from runs.tables.claims.fair import SHOWN, check, objective_at
 from runs.tables.evidence import look_up
-from runs.tables.fair_claims import SHOWN, check, objective_at
 from runs.tables.formats.wording import legend
-from runs.tables.paper import paper_table
-from runs.tables.printed import Value
+from runs.tables.papers import recipe as recipes
+from runs.tables.papers.paper import paper_table
+from runs.tables.papers.printed import Value
 from runs.tables.table import SeedResult
 from tests.runs.records import copy_results
 

@@ -11,18 +11,18 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.config import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
+from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TuneConfig, parse
 from runs.figures import papers
 from runs.figures.drawing import plot_names
 from runs.figures.logged import NOTE, logged_figure
 from runs.figures.style import FORMATS
-from runs.recorded import recorded_evaluation, recorded_tuning
-from runs.stages import Tuning, evaluation, tune
-from runs.store import Store
-from runs.tables.published import figures
-from runs.tracking import Tracker
+from runs.record.recorded import recorded_evaluation, recorded_tuning
+from runs.record.tracking import Tracker
+from runs.stages.pipeline import Tuning, evaluation, tune
+from runs.storage.store import Store
+from runs.tables.papers.published import figures
 from tests.runs.records import copy_results, runs_of
 
 pytestmark = pytest.mark.usefixtures("jobs_here")

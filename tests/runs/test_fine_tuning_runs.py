@@ -6,10 +6,10 @@ import timm
 import torch
 
 from fsl.strategies.transductive_fine_tuning import TransductiveFineTuning
-from runs.banks import features, pictures
-from runs.config import EvaluateConfig, parse
-from runs.groups import option
-from runs.stages import evaluation, plan
+from runs.config.configs import EvaluateConfig, parse
+from runs.config.groups import option
+from runs.stages.banks import features, pictures
+from runs.stages.pipeline import evaluation, plan
 
 
 @pytest.fixture

@@ -10,24 +10,24 @@ import pytest
 import torch
 from PIL import Image
 
-from clustering import heif
 from clustering.datasets.folder import Folder as Points
-from clustering.errors import InputError
-from clustering.plugins import dotted
-from clustering.tensor_files import write_tensors
+from clustering.files import heif
+from clustering.files.tensors import write_tensors
+from clustering.foundation.errors import InputError
+from clustering.foundation.plugins import dotted
 from fsl.backbones import create_backbone
 from fsl.benchmarks.encoded import open_rgb
-from fsl.checkpoints import save_backbone
 from fsl.strategies import STRATEGIES
-from runs import clustering_trials
-from runs.classify_config import ClassifyConfig
+from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
-from runs.config import EvaluateConfig, parse
-from runs.console import Console, _after
-from runs.lineage import Lineage, evaluate_name
-from runs.preflight import tasks_of
-from runs.store import Store
-from runs.trained_networks import FILE, networks_here, trained_networks
+from runs.config.classify import ClassifyConfig
+from runs.config.configs import EvaluateConfig, parse
+from runs.console.console import Console, _after
+from runs.own_data.trained_networks import FILE, networks_here, trained_networks
+from runs.stages.clustering import trials as clustering_trials
+from runs.stages.lineage import Lineage, evaluate_name
+from runs.stages.preflight import tasks_of
+from runs.storage.store import Store
 
 OWN = """
 import dataclasses

@@ -4,9 +4,9 @@ import re
 
 import pytest
 
-from clustering.errors import InputError
-from runs import overrides
+from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags, parse_flags
+from runs.config import overrides
 
 
 def test_flags_take_values_behind_or_after_them():

@@ -12,25 +12,25 @@ import torch
 
 from clustering.datasets.features import Features
 from clustering.deep.softmax_clustering import SoftmaxClustering
-from clustering.errors import InputError
-from clustering.plugins import Plugins
-from clustering.tensor_files import write_tensors
-from fsl.evaluation import evaluate
-from fsl.features import FeatureBank
-from fsl.foreign_features import import_features
-from fsl.image_encoder import _look_of_checkpoint
+from clustering.files.tensors import write_tensors
+from clustering.foundation.errors import InputError
+from clustering.foundation.plugins import Plugins
+from fsl.evaluation.evaluate import evaluate
+from fsl.features.bank import FeatureBank
+from fsl.features.foreign import import_features
+from fsl.features.image_encoder import _look_of_checkpoint
 from fsl.samplers.balanced import Balanced
-from runs import record
-from runs.clustering_results import Trials
-from runs.config import EvaluateConfig, TuneConfig, parse
-from runs.deep_network import DeepNetwork
-from runs.endings import MISTAKE, explain
-from runs.fair_results import TradeOff
-from runs.noted_runs import noted_run
-from runs.store import Store
+from runs.config.configs import EvaluateConfig, TuneConfig, parse
+from runs.config.network import DeepNetwork
+from runs.console.endings import MISTAKE, explain
+from runs.record import query as record
+from runs.record.noted_runs import noted_run
+from runs.record.tracking import Tracker
+from runs.stages.clustering.results import Trials
+from runs.stages.fair.results import TradeOff
+from runs.stages.tuning import CHOSEN, chosen_values
+from runs.storage.store import Store
 from runs.tables import differences
-from runs.tracking import Tracker
-from runs.tuning import CHOSEN, chosen_values
 
 CODE = "from pathlib import Path\nPath('ran').touch()\nclass Thing:\n    mean = std = (0.5,)\n"
 

@@ -11,11 +11,11 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
-from runs import console
+from runs.console import console
 from runs.tables.formats import FILES, markdown, numbers, records, terminal, wording
 from runs.tables.formats import html as html_format
 from runs.tables.formats.layout import Layout, Room
-from runs.tables.published import published_names
+from runs.tables.papers.published import published_names
 from runs.tables.table import Table
 from tests.runs.made_up import FINDINGS, SHARES, filled
 from tests.runs.pages import Reader, squeezed

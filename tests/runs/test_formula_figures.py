@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 from runs.cli import main
-from runs.figures import formulas
-from runs.figures.formulas import curves_figure, probabilities
+from runs.figures.entropy import formulas
+from runs.figures.entropy.formulas import curves_figure, probabilities
 
 SOME = (0, 250, 499, 700, 998)
 

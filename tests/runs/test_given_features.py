@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 import torch
 
-from clustering.errors import InputError
-from fsl.evaluation import evaluate
-from fsl.features import FeatureBank
+from clustering.foundation.errors import InputError
+from fsl.evaluation.evaluate import evaluate
+from fsl.features.bank import FeatureBank
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
-from runs import given_features
 from runs.cli import main
-from runs.config import EvaluateConfig, TuneConfig, parse
-from runs.given_features import given_bank
-from runs.jobs import Job
-from runs.lineage import Lineage, evaluate_name
-from runs.missing import plan_missing
-from runs.record import read_runs
-from runs.stages import evaluation, plan, tune
+from runs.config.configs import EvaluateConfig, TuneConfig, parse
+from runs.record.query import read_runs
+from runs.scheduling.jobs import Job
+from runs.scheduling.missing import plan_missing
+from runs.stages import given_features
+from runs.stages.given_features import given_bank
+from runs.stages.lineage import Lineage, evaluate_name
+from runs.stages.pipeline import evaluation, plan, tune
 
 TASKS = ["tasks=30", "query=5", "shot=1", "device=cpu"]
 

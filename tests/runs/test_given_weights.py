@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import nn
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from fsl.backbones import create_backbone
-from fsl.checkpoints import save_backbone
+from fsl.weights.checkpoints import save_backbone
 from runs.cli import main
-from runs.config import EvaluateConfig, TrainConfig, parse
-from runs.lineage import Lineage, evaluate_name
-from runs.record import read_runs
-from runs.stages import checkpoint, evaluation, features, plan
+from runs.config.configs import EvaluateConfig, TrainConfig, parse
+from runs.record.query import read_runs
+from runs.stages.lineage import Lineage, evaluate_name
+from runs.stages.pipeline import checkpoint, evaluation, features, plan
 
 
 def their_network(seed=0):

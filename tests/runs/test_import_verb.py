@@ -9,9 +9,9 @@ import torch
 from safetensors.torch import save_file
 from torch import nn
 
-from clustering.errors import InputError
-from fsl.checkpoints import load_backbone
-from fsl.features import FeatureBank
+from clustering.foundation.errors import InputError
+from fsl.features.bank import FeatureBank
+from fsl.weights.checkpoints import load_backbone
 from runs.cli import main
 
 

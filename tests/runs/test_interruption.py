@@ -5,11 +5,11 @@ import signal
 import pytest
 
 from runs.cli import main
-from runs.config import EvaluateConfig, parse
-from runs.lineage import Lineage
-from runs.record import read_runs
-from runs.stages import evaluation, plan
-from runs.tracking import Tracker
+from runs.config.configs import EvaluateConfig, parse
+from runs.record.query import read_runs
+from runs.record.tracking import Tracker
+from runs.stages.lineage import Lineage
+from runs.stages.pipeline import evaluation, plan
 from tests.runs.children import interrupted
 from tests.runs.records import copy_results, runs_of
 from tests.runs.stopping import interrupt
@@ -35,10 +35,10 @@ CONTROL_C = pytest.param(signal.SIGINT, marks=pytest.mark.slow)
 
 def stop_at(where, stop, change):
     """The program calls `stop` at that place."""
-    import fsl.evaluation
-    import fsl.features
-    import runs.results
-    from runs.tracked_run import TrackedRun
+    import fsl.evaluation.evaluate
+    import fsl.features.bank
+    import runs.stages.results
+    from runs.record.tracked_run import TrackedRun
 
     record = TrackedRun.metrics
 
@@ -50,9 +50,9 @@ def stop_at(where, stop, change):
     owner, name, value = {
         "training": (TrackedRun, "metrics", metrics),
         "publishing": (TrackedRun, "finish", stop),  # the checkpoint is in its place, its run is not marked yet
-        "extraction": (fsl.features, "extract", stop),
-        "recording": (runs.results.np, "savez_compressed", stop),
-        "evaluation": (fsl.evaluation, "evaluate", stop),
+        "extraction": (fsl.features.bank, "extract", stop),
+        "recording": (runs.stages.results.np, "savez_compressed", stop),
+        "evaluation": (fsl.evaluation.evaluate, "evaluate", stop),
     }[where]
     change(owner, name, value)
 

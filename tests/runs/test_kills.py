@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from clustering.array_files import read_arrays
-from runs.record import read_runs
-from runs.store import Store
-from runs.tracking import Tracker
+from clustering.files.arrays import read_arrays
+from runs.record.query import read_runs
+from runs.record.tracking import Tracker
+from runs.storage.store import Store
 from tests.runs import nursery
 from tests.runs.children import started
 from tests.runs.records import STATUSES

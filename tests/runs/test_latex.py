@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from runs.tables.formats import latex
-from runs.tables.published import published_names
+from runs.tables.papers.published import published_names
 from tests.runs.made_up import FINDINGS, SHARES, filled, hostile
 
 OVERFULL = 1.0  # points that a line of LaTeX may stick out

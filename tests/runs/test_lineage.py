@@ -2,7 +2,7 @@
 
 import pytest
 
-from runs.lineage import Lineage
+from runs.stages.lineage import Lineage
 
 
 def test_a_seed_of_its_own_gives_other_tasks_and_another_training(configs):
@@ -26,7 +26,7 @@ def test_what_changes_the_result_is_part_of_the_identity(configs, key):
 def test_other_images_and_other_code_are_part_of_the_identity(configs, monkeypatch):
     import tiny_plugins
 
-    import runs.lineage
+    import runs.stages.lineage
 
     (config,) = configs()
     before = Lineage.of(config)
@@ -38,7 +38,7 @@ def test_other_images_and_other_code_are_part_of_the_identity(configs, monkeypat
     with monkeypatch.context() as patch:
         patch.setattr(tiny_plugins.Tiny, "std", (0.3,))
         assert Lineage.of(config).checkpoint != before.checkpoint
-    monkeypatch.setattr(runs.lineage, "code_fingerprint", lambda *names: "other code of " + names[-1])
+    monkeypatch.setattr(runs.stages.lineage, "code_fingerprint", lambda *names: "other code of " + names[-1])
     assert Lineage.of(config).checkpoint == before.checkpoint, "hours of training are not thrown away for an edit"
     assert Lineage.of(config).bank("novel") != bank
     assert Lineage.of(config).evaluation(config) != evaluated

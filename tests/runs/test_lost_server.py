@@ -9,14 +9,14 @@ import pytest
 from PIL import Image
 from sqlalchemy import exc
 
-from fsl import evaluation as evaluating
-from runs import patient_client
+from fsl.evaluation.evaluate import evaluate as evaluating
 from runs.cli import main
-from runs.config import EvaluateConfig, parse
-from runs.record import read_runs
-from runs.stages import evaluation
-from runs.store import Store
-from runs.tracking import Tracker
+from runs.config.configs import EvaluateConfig, parse
+from runs.record import patient_client
+from runs.record.query import read_runs
+from runs.record.tracking import Tracker
+from runs.stages.pipeline import evaluation
+from runs.storage.store import Store
 from tests.runs.servers import free_port, mlflow_server, wait_for
 from tests.runs.unsteady import Unsteady
 
@@ -121,9 +121,13 @@ def test_a_server_that_is_lost_in_the_middle(unsteady, commands, trained, capsys
     before = {row.run_id for row in read_runs(tracker, experiment)}
 
     if verb not in ("train", "tune"):  # of which the rest is still to be done
-        for place in ("fsl.evaluation.evaluate", "runs.clusterings.fit_all", "runs.fairness_stage._trade_off"):
+        for place in (
+            "fsl.evaluation.evaluate.evaluate",
+            "runs.stages.clustering.stage.fit_all",
+            "runs.stages.fair.stage._trade_off",
+        ):
             monkeypatch.setattr(place, _never)
-        monkeypatch.setattr("fsl.image_encoder.ImageEncoder.encode", _never)
+        monkeypatch.setattr("fsl.features.image_encoder.ImageEncoder.encode", _never)
     assert main(typed) == 0
     err = capsys.readouterr().err
     assert not list(trained.cache("unrecorded").glob("*")) if trained.cache("unrecorded").exists() else True
@@ -203,7 +207,7 @@ def test_a_server_that_is_killed(trained, tiny_arguments, child_environment, tmp
     assert "has not answered" in notes
     with mlflow_server(place, port, child_environment) as child:
         wait_for(child, port)
-        monkeypatch.setattr("fsl.evaluation.evaluate", _never)
+        monkeypatch.setattr("fsl.evaluation.evaluate.evaluate", _never)
         tracker = Tracker(Store(trained.root), say=notes.note)
         (result,) = evaluation([config], trained, tracker, progress=notes)
         statuses = {row.status for row in read_runs(tracker, "evaluate/", statuses=["RUNNING", "KILLED", "FINISHED"])}

@@ -8,14 +8,14 @@ import pytest
 import torch
 from PIL import Image
 
-from clustering.code import code_fingerprint
-from clustering.errors import InputError
-from clustering.streams import stream
+from clustering.foundation.code import code_fingerprint
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
 from runs.cli import main
-from runs.clustering_trials import known_labels, told
-from runs.clusterings import Job, clustering, points_of, say_balanced
-from runs.config import ClusterConfig, parse
-from runs.network_runs import _say_doubts
+from runs.config.configs import ClusterConfig, parse
+from runs.stages.clustering.network_runs import _say_doubts
+from runs.stages.clustering.stage import Job, clustering, points_of, say_balanced
+from runs.stages.clustering.trials import known_labels, told
 from tests.runs.records import runs_of
 from tests.runs.stopping import Stopping
 
@@ -80,14 +80,18 @@ def test_the_identity_has_the_code_of_all_that_makes_the_result(asked, monkeypat
         named.append(modules)
         return code_fingerprint(*modules)
 
-    monkeypatch.setattr("runs.clusterings.code_fingerprint", kept)
+    monkeypatch.setattr("runs.stages.clustering.stage.code_fingerprint", kept)
     linked_points = parse(ClusterConfig, ["dataset=spirals", "arms=3", "method=xsdc", "links=9"])
     for config in (*asked(), *asked("labels=9"), *linked_points):
         assert Job.of(config).identity
     plain, labelled, linked = map(set, named)
-    assert {"runs.network_inputs", "clustering.deep.self_labelling", "clustering.datasets.folder"} <= plain
-    assert labelled - plain == {"clustering.known_labels"}
-    assert "clustering.known_links" in linked
+    assert {
+        "runs.stages.clustering.network_inputs",
+        "clustering.deep.self_labelling",
+        "clustering.datasets.folder",
+    } <= plain
+    assert labelled - plain == {"clustering.evaluation.known_labels"}
+    assert "clustering.evaluation.known_links" in linked
 
 
 @pytest.mark.slow

@@ -4,12 +4,12 @@ from typing import NamedTuple
 
 import pytest
 
-from fsl.augmentation import Augmentation
 from fsl.backbones import OWN
-from runs import groups
-from runs.config import EvaluateConfig, TrainConfig, parse
-from runs.groups import option
-from runs.tables.paper import paper_table
+from fsl.training.augmentation import Augmentation
+from runs.config import groups
+from runs.config.configs import EvaluateConfig, TrainConfig, parse
+from runs.config.groups import option
+from runs.tables.papers.paper import paper_table
 
 
 class Trained(NamedTuple):

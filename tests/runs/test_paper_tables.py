@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from fsl.scores import ClassScores
+from clustering.foundation.errors import InputError
+from fsl.evaluation.scores import ClassScores
 from runs.cli import main
-from runs.config import EvaluateConfig, parse
-from runs.results import Scores
-from runs.stages import evaluation
+from runs.config.configs import EvaluateConfig, parse
+from runs.stages.pipeline import evaluation
+from runs.stages.results import Scores
 from runs.tables.best import with_best
-from runs.tables.claims import PerTask, check
+from runs.tables.claims.few_shot import PerTask, check
 from runs.tables.filling import differences, filled
-from runs.tables.paper import judged, paper_table
-from runs.tables.published import Value, published_names, published_table
-from runs.tables.recipe import recipe_of
+from runs.tables.papers.paper import judged, paper_table
+from runs.tables.papers.published import Value, published_names, published_table
+from runs.tables.papers.recipe import recipe_of
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 from runs.tables.verdicts import STATUSES, Tolerance, judge
 
@@ -112,7 +112,7 @@ def test_mistakes(name, settings, words):
 def test_a_wrong_recipe_names_the_file_and_the_right_word(tmp_path, monkeypatch, text, words):
     (tmp_path / "table" / "thesis").mkdir(parents=True)
     (tmp_path / "table" / "thesis" / "4.1.yaml").write_text(text)
-    monkeypatch.setattr("runs.groups.folder", lambda: tmp_path)
+    monkeypatch.setattr("runs.config.groups.folder", lambda: tmp_path)
     recipe_of.cache_clear()
     with pytest.raises(InputError, match=rf"4\.1\.yaml.*{words}"):
         recipe_of("thesis/4.1")

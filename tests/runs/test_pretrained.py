@@ -10,13 +10,13 @@ import torch
 from timm.data import resolve_data_config
 from torchvision.transforms import v2
 
-from clustering.errors import InputError
-from fsl.pretrained import pretrained_backbone
+from clustering.foundation.errors import InputError
+from fsl.weights.pretrained import pretrained_backbone
 from runs.cli import main
-from runs.config import EvaluateConfig, parse
-from runs.lineage import Lineage, evaluate_name
-from runs.record import read_runs
-from runs.stages import evaluation, features, plan
+from runs.config.configs import EvaluateConfig, parse
+from runs.record.query import read_runs
+from runs.stages.lineage import Lineage, evaluate_name
+from runs.stages.pipeline import evaluation, features, plan
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +46,7 @@ def identity_of_bank(config):
 
 @pytest.mark.slow
 def test_grey_images_are_shown_in_colour_in_the_networks_own_size(store, tracker, config, files, notes, monkeypatch):
-    monkeypatch.setattr("runs.banks.OF_IMAGENET", ("tiny",))
+    monkeypatch.setattr("runs.stages.banks.OF_IMAGENET", ("tiny",))
     bank = features(config, "novel", store, tracker, progress=notes)
     assert identity_of_bank(config) != identity_of_bank(config.replace(crop_pct=1.0))
     network = timm.create_model("test_vit", pretrained=False).eval()

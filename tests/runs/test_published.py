@@ -15,8 +15,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from runs.tables.published import (
+from clustering.foundation.errors import InputError
+from runs.tables.papers.published import (
     Erratum,
     Place,
     errata,
@@ -26,7 +26,7 @@ from runs.tables.published import (
     stated,
     works,
 )
-from runs.tables.published_files import erratum_from, table_from
+from runs.tables.papers.published_files import erratum_from, table_from
 
 TABLES = [published_table(name) for name in published_names()]
 FOLDER = resources.files("runs") / "published"
@@ -207,7 +207,8 @@ def test_an_unknown_name_gets_the_nearest_right_one():
 
 def test_reading_needs_nothing_heavy():
     code = (
-        "import sys; from runs.tables.published import *; [published_table(name) for name in published_names()]\n"
+        "import sys; from runs.tables.papers.published import *\n"
+        "[published_table(name) for name in published_names()]\n"
         "sys.exit(' '.join({'torch', 'numpy', 'mlflow', 'omegaconf', 'rich'} & set(sys.modules)) or None)"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from runs import record
-from runs.record import RunRow, finished, opened, read_runs
-from runs.store import Store
-from runs.tracking import Tracker
+from clustering.foundation.errors import InputError
+from runs.record import query as record
+from runs.record.query import RunRow, finished, opened, read_runs
+from runs.record.tracking import Tracker
+from runs.storage.store import Store
 from tests.runs.records import BENCHMARKS, STATUSES, alike, fill
 
 
@@ -155,8 +155,8 @@ def test_a_database_elsewhere_by_a_relative_path(filled, tmp_path, monkeypatch):
 
 def test_neither_mlflow_nor_torch_is_loaded(filled, child_environment):
     code = (
-        "import sys\nfrom runs.record import finished, read_runs\nfrom runs.store import Store\n"
-        "from runs.tracking import Tracker\ntracker = Tracker(Store(sys.argv[1]))\n"
+        "import sys\nfrom runs.record.query import finished, read_runs\nfrom runs.storage.store import Store\n"
+        "from runs.record.tracking import Tracker\ntracker = Tracker(Store(sys.argv[1]))\n"
         "assert len(read_runs(tracker, 'evaluate/')) == 8\n"
         "assert len(finished(tracker, ['evaluate/glyphs'], ['0' * 16])) == 1\n"
         "assert not {'mlflow', 'sqlalchemy', 'torch'} & set(sys.modules)"

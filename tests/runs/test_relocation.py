@@ -9,11 +9,11 @@ import sys
 
 import pytest
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.record import read_runs
-from runs.store import Store
-from runs.tracking import Tracker
+from runs.record.query import read_runs
+from runs.record.tracking import Tracker
+from runs.storage.store import Store
 from tests.runs.test_tracking import start
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "starts=2", "method=kmeans"]
@@ -108,7 +108,7 @@ def test_a_copy_that_cannot_be_written_is_read(tracker, store, tmp_path, notes, 
     copy = Store(shutil.copytree(store.root, tmp_path / "copy"))
     before = copy.database.read_bytes()
     monkeypatch.setattr(
-        "runs.relocation.sqlite3.connect",
+        "runs.record.relocation.sqlite3.connect",
         functools.partial(connect_read_only, sqlite3.connect),
     )
     other = Tracker(copy, say=notes.note)
@@ -132,8 +132,8 @@ def test_the_record_is_brought_up_to_date_where_assertions_are_off(tracker, stor
     start(tracker).finish()
     copy = Store(shutil.copytree(store.root, tmp_path / "copy"))
     code = (
-        "import sys\nfrom runs.record import read_runs\nfrom runs.store import Store\n"
-        "from runs.tracking import Tracker\n"
+        "import sys\nfrom runs.record.query import read_runs\nfrom runs.storage.store import Store\n"
+        "from runs.record.tracking import Tracker\n"
         "print(read_runs(Tracker(Store(sys.argv[1])), '')[0].artifact_uri)"
     )
     command = [sys.executable, "-O", "-c", code, str(copy.root)]

@@ -13,13 +13,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from runs.cli import main
-from runs.config import EvaluateConfig, parse
-from runs.passwords import without_passwords
-from runs.record import RunRow, read_runs
+from runs.config.configs import EvaluateConfig, parse
+from runs.record.passwords import without_passwords
+from runs.record.query import RunRow, read_runs
+from runs.record.tracking import PARENT, Tracker
 from runs.report.provenance import RUNS_A_PAGE, Entry, Provenance, config_yaml
 from runs.report.site import build_report
-from runs.store import Store
-from runs.tracking import PARENT, Tracker
+from runs.storage.store import Store
 
 PAGE_BYTES, INDEX_BYTES = 300_000, 50_000
 NUMBER = re.compile(r"-?\d+(\.\d*)?(e[+-]?\d+)?", flags=re.ASCII)

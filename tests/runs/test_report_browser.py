@@ -7,7 +7,7 @@ import threading
 import pandas as pd
 import pytest
 
-from runs.report.fair_page import fair_page
+from runs.own_data.fair_page import fair_page
 from tests.runs.browser import CHROMIUM, Browser
 from tests.runs.test_fair_page import APART, MIXED, found
 

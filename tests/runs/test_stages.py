@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 import torch
 
-from clustering.errors import InputError
-from clustering.seals import sealed
+from clustering.files.checksums import sealed
+from clustering.foundation.errors import InputError
 from fsl.benchmarks.images import images_source
-from fsl.features import FeatureBank
-from runs.config import EvaluateConfig, TrainConfig, parse
-from runs.lineage import Lineage
-from runs.results import in_common
-from runs.stages import checkpoint, evaluation, features
-from runs.store import Store
-from runs.tracking import Tracker
+from fsl.features.bank import FeatureBank
+from runs.config.configs import EvaluateConfig, TrainConfig, parse
+from runs.record.tracking import Tracker
+from runs.stages.lineage import Lineage
+from runs.stages.pipeline import checkpoint, evaluation, features
+from runs.stages.results import in_common
+from runs.storage.store import Store
 from tests.runs.records import runs_of
 
 
@@ -80,11 +80,13 @@ def test_force_evaluates_again_with_equal_results_in_a_new_run(trained, evaluate
 
 
 def test_strategies_share_tasks_and_features(trained, evaluate, tiny_arguments, notes, monkeypatch):
-    import fsl.evaluation
+    import fsl.evaluation.evaluate
 
     calls = []
-    real = fsl.evaluation.evaluate
-    monkeypatch.setattr(fsl.evaluation, "evaluate", lambda s, *a, **k: calls.append(list(s)) or real(s, *a, **k))
+    real = fsl.evaluation.evaluate.evaluate
+    monkeypatch.setattr(
+        fsl.evaluation.evaluate, "evaluate", lambda s, *a, **k: calls.append(list(s)) or real(s, *a, **k)
+    )
     arguments = [*tiny_arguments, "strategy=simpleshot,laplacianshot", "shot=1,3"]
     results = evaluate(parse(EvaluateConfig, arguments))
     assert sorted(map(tuple, calls)) == [("simpleshot", "laplacianshot")] * 2
@@ -291,13 +293,13 @@ def test_a_file_of_tasks(trained, tracker, tiny_arguments, configs, evaluate, tm
 
 def test_a_failing_strategy_marks_its_run_and_leaves_the_others(trained, evaluate, configs, tracker, monkeypatch):
     (good,) = evaluate(configs())
-    import fsl.evaluation
+    import fsl.evaluation.evaluate
 
     def boom(*_, **__):
         raise RuntimeError("boom")
 
     with monkeypatch.context() as patch:
-        patch.setattr(fsl.evaluation, "evaluate", boom)
+        patch.setattr(fsl.evaluation.evaluate, "evaluate", boom)
         with pytest.raises(RuntimeError, match="boom"):
             evaluate(configs("shot=2"))
     states = {run.info.run_id: run.info.status for run in runs_of(tracker, "evaluate/Tiny")}
@@ -323,7 +325,7 @@ def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkey
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("runs.results.np.savez_compressed", full)
+        patch.setattr("runs.stages.results.np.savez_compressed", full)
         with pytest.raises(OSError, match="the disk is full"):
             evaluate(configs())
     assert [run.info.status for run in runs_of(tracker, "evaluate/Tiny")] == ["FAILED"]
@@ -332,13 +334,13 @@ def test_a_full_disk_while_recording(trained, evaluate, configs, tracker, monkey
 
 
 def test_more_devices_than_a_batch_can_be_divided_among(store, evaluate, configs, monkeypatch):
-    monkeypatch.setattr("fsl.machine.usable_cores", lambda: 64)
+    monkeypatch.setattr("fsl.training.machine.usable_cores", lambda: 64)
     with pytest.raises(InputError, match=r"devices=17: .*32"):
         evaluate(configs("devices=17"))
 
 
 def test_more_processes_than_cores_are_refused_before_anything_is_made(store, evaluate, configs, monkeypatch):
-    monkeypatch.setattr("fsl.machine.usable_cores", lambda: 16)
-    monkeypatch.setattr("runs.checkpoints.images_of", None)
+    monkeypatch.setattr("fsl.training.machine.usable_cores", lambda: 16)
+    monkeypatch.setattr("runs.stages.checkpoints.images_of", None)
     with pytest.raises(InputError, match=r"devices=17 .*devices=16"):
         evaluate(configs("devices=17", "device=cpu", "seed=7"))

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 import safetensors
 
-from clustering.errors import InputError
-from clustering.protocol import scores
-from clustering.tensor_files import write_tensors
-from fsl.features import FeatureBank
+from clustering.evaluation.protocol import scores
+from clustering.files.tensors import write_tensors
+from clustering.foundation.errors import InputError
+from fsl.features.bank import FeatureBank
 from runs.cli import main
-from runs.clustering_trials import known_coarse, known_labels, known_to_method, told_points
-from runs.clusterings import clustering, points_of
-from runs.config import ClusterConfig, parse
-from runs.learned_methods import learned_method
+from runs.config.configs import ClusterConfig, parse
+from runs.stages.clustering.learned_methods import learned_method
+from runs.stages.clustering.stage import clustering, points_of
+from runs.stages.clustering.trials import known_coarse, known_labels, known_to_method, told_points
 from tests.runs.records import runs_of
 from tests.runs.stopping import Stopping
 

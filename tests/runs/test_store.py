@@ -6,10 +6,10 @@ import threading
 
 import pytest
 
-from clustering.errors import InputError
-from runs import locks
-from runs import store as store_module
-from runs.store import Store, write_text
+from clustering.foundation.errors import InputError
+from runs.storage import locks
+from runs.storage import store as store_module
+from runs.storage.store import Store, write_text
 from tests.runs.children import started
 
 
@@ -139,7 +139,7 @@ def test_a_full_disk_while_publishing_leaves_what_was_there(store, monkeypatch):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("runs.store.os.fsync", full)
+        patch.setattr("runs.storage.store.os.fsync", full)
         with pytest.raises(OSError, match="the disk is full"):
             store.publish("checkpoints", "a" * 16, ["file"], {})
     assert (store.find("checkpoints", "a" * 16).path / "file").read_text() == "old"
@@ -150,7 +150,7 @@ def test_a_full_disk_while_publishing_leaves_what_was_there(store, monkeypatch):
 
 def test_write_text_is_whole_or_not_at_all(tmp_path, monkeypatch):
     write_text(tmp_path / "f", "one")
-    monkeypatch.setattr("runs.store.os.replace", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
+    monkeypatch.setattr("runs.storage.store.os.replace", lambda *_: (_ for _ in ()).throw(OSError(errno.EIO, "broken")))
     with pytest.raises(OSError, match="broken"):
         write_text(tmp_path / "f", "two")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("f", "one")]
@@ -185,7 +185,7 @@ def test_the_second_waits_and_says_so(store, notes, monkeypatch):
 def test_a_killed_owner_frees_its_lock(store, child_environment):
     store.prepare()
     code = (
-        "import sys, time; from runs.store import Store\n"
+        "import sys, time; from runs.storage.store import Store\n"
         "with Store(sys.argv[1]).lock('checkpoint', 'a', 'x'): print('held', flush=True); time.sleep(60)"
     )
     with started(["-c", code, str(store.root)], child_environment) as child:

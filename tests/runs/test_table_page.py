@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clustering.datasets.table import Table
-from clustering.profiles import Profile, Trait
-from runs.report.group_words import compared, described, in_a_line, number, percent
-from runs.report.table_page import DOTS, Found, table_page
+from clustering.evaluation.profiles import Profile, Trait
+from runs.own_data.group_words import compared, described, in_a_line, number, percent
+from runs.own_data.table_page import DOTS, Found, table_page
 from tests.runs.pages import text
 
 

@@ -5,15 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from fsl.machine import has_fast_bfloat16, resolve_device
-from runs.config import EvaluateConfig, parse
-from runs.console import Console
+from fsl.training.machine import has_fast_bfloat16, resolve_device
+from runs.config.configs import EvaluateConfig, parse
+from runs.console.console import Console
 from runs.figures.accuracy import accuracy_figure
 from runs.figures.descent import descent_figure
 from runs.figures.style import save
-from runs.lineage import Lineage
-from runs.record import RunRow
-from runs.stages import evaluation
+from runs.record.query import RunRow
+from runs.stages.lineage import Lineage
+from runs.stages.pipeline import evaluation
 from runs.tables.filling import Record, filled
 from runs.tables.formats import markdown, records, terminal
 from runs.tables.grid import table_of
@@ -102,7 +102,7 @@ def test_the_record_of_another_processor_counts_here(recorded, tracker, grid, mo
     elsewhere = not has_fast_bfloat16(resolve_device("auto"))
     (config, *_) = grid()
     before = Lineage.of(config).checkpoint
-    monkeypatch.setattr("fsl.training.has_fast_bfloat16", lambda device: elsewhere)
+    monkeypatch.setattr("fsl.training.training.has_fast_bfloat16", lambda device: elsewhere)
     assert Lineage.of(config).checkpoint != before
     assert read_table("tiny", grid(), tracker).missing == []
 
@@ -210,8 +210,8 @@ def test_tasks_of_several_samplers_in_one_table(trained, tracker, tiny_arguments
 
 
 def test_without_a_record_everything_is_missing(tmp_path, grid):
-    from runs.store import Store
-    from runs.tracking import Tracker
+    from runs.record.tracking import Tracker
+    from runs.storage.store import Store
 
     store = Store(tmp_path / "nothing")
     table = read_table("tiny", grid(), Tracker(store))

@@ -4,8 +4,8 @@ import errno
 
 import pytest
 
-from clustering.errors import InputError
-from runs.together import Output, write_together
+from clustering.foundation.errors import InputError
+from runs.storage.together import Output, write_together
 
 
 @pytest.fixture

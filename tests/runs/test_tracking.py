@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from runs.cli import main
-from runs.code_version import code_version
-from runs.passwords import without_passwords
-from runs.record import read_runs
-from runs.store import Store
-from runs.tracking import Tracker
+from runs.record.code_version import code_version
+from runs.record.passwords import without_passwords
+from runs.record.query import read_runs
+from runs.record.tracking import Tracker
+from runs.storage.store import Store
 from tests.runs.children import together
 from tests.runs.unsteady import Unsteady
 
@@ -234,7 +234,7 @@ def test_a_server_that_does_not_answer_is_named_at_once(store, monkeypatch):
 def test_two_processes_on_a_new_store(tmp_path, child_environment):
     """MLflow itself: one of two processes that make one database at once dies of `duplicate column name`."""
     code = (
-        "import sys\nfrom runs.store import Store\nfrom runs.tracking import Tracker\n"
+        "import sys\nfrom runs.storage.store import Store\nfrom runs.record.tracking import Tracker\n"
         "tracker = Tracker(Store(sys.argv[1]))\n"
         "run = tracker.start('train/x', sys.argv[2], stage='s', identity=sys.argv[2], params={}, config='', tags={})\n"
         "run.finish()"

@@ -8,18 +8,18 @@ import pytest
 import tiny_plugins
 from matplotlib.figure import Figure
 
-from clustering.errors import InputError
-from fsl.closed_splits import ClosedSplitError, check_open
-from runs import tuning
+from clustering.foundation.errors import InputError
+from fsl.evaluation.closed_splits import ClosedSplitError, check_open
 from runs.cli import main
-from runs.config import EvaluateConfig, TuneConfig, parse
+from runs.config.configs import EvaluateConfig, TuneConfig, parse
+from runs.config.tuning_protocol import Step
 from runs.figures.tuning import tuning_figure
-from runs.lineage import Lineage
-from runs.stages import evaluation, plan, tune
+from runs.record.tracking import PARENT
+from runs.stages import tuning
+from runs.stages.lineage import Lineage
+from runs.stages.pipeline import evaluation, plan, tune
 from runs.tables.filling import filled
 from runs.tables.grid import table_of
-from runs.tracking import PARENT
-from runs.tuning_protocol import Step
 from tests.runs.records import copy_results, runs_of
 
 PROTOCOL = """\

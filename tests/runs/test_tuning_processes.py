@@ -5,18 +5,18 @@ import signal
 
 import pytest
 
-from runs.config import TuneConfig, parse
-from runs.stages import tune
-from runs.tracking import PARENT
+from runs.config.configs import TuneConfig, parse
+from runs.record.tracking import PARENT
+from runs.stages.pipeline import tune
 from tests.runs.children import interrupted, together
 from tests.runs.records import runs_of
 
 # A real `transduce tune` that stands still before its second step, and says so.
 CHILD = """
 import sys, time
-import runs.tuning
+import runs.stages.tuning
 
-real, calls = runs.tuning.evaluation, []
+real, calls = runs.stages.tuning.evaluation, []
 
 def evaluation(*given, **more):
     calls.append(given)
@@ -25,7 +25,7 @@ def evaluation(*given, **more):
         time.sleep(120)
     return real(*given, **more)
 
-runs.tuning.evaluation = evaluation
+runs.stages.tuning.evaluation = evaluation
 from runs.cli import main
 
 sys.exit(main(["tune", *sys.argv[1:]]))

@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from clustering.errors import InputError
-from runs.config import EvaluateConfig, TuneConfig, parse
-from runs.groups import names
-from runs.lineage import Lineage
-from runs.overrides import Grid
-from runs.tuning_protocol import grid_of, steps_of
+from clustering.foundation.errors import InputError
+from runs.config.configs import EvaluateConfig, TuneConfig, parse
+from runs.config.groups import names
+from runs.config.overrides import Grid
+from runs.config.tuning_protocol import grid_of, steps_of
+from runs.stages.lineage import Lineage
 
 WEIGHTS = (0.1, 0.3, 0.5, 0.7, 0.8, 1.0, 1.2, 1.5)
 

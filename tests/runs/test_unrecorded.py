@@ -2,7 +2,7 @@
 
 import pytest
 
-from runs.unrecorded import Unrecorded
+from runs.record.unrecorded import Unrecorded
 from tests.runs.test_tracking import start
 
 IDENTITY = "a" * 16

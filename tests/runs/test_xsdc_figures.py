@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from runs.clusterings import clustering
-from runs.config import ClusterConfig, parse
-from runs.figures import xsdc
+from runs.config.configs import ClusterConfig, parse
 from runs.figures.accuracy_along import accuracy, compared, gains, lines_figure
 from runs.figures.papers import DRAWN, drawing
+from runs.figures.xsdc import curves as xsdc
+from runs.stages.clustering.stage import clustering
 
 SMALL = ["dataset=spirals", "arms=3", "points=30", "method=xsdc", "n_features=4", "starts=1", "selection=null"]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runs.yaml_files import DEEPEST, parse_yaml
+from runs.config.yaml_files import DEEPEST, parse_yaml
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_keys_of_any_number_are_compared_by_hash(monkeypatch):
 
     import yaml
 
-    from runs import yaml_files
+    from runs.config import yaml_files
 
     loader = yaml_files._Loader("")
     nodes = [

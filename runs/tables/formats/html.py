@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from runs.tables.claims import Finding
+from runs.tables.claims.few_shot import Finding
 from runs.tables.formats import footnotes, numbers, wording
-from runs.tables.paper import is_paper
+from runs.tables.papers.paper import is_paper
 from runs.tables.table import Cell, Column, Row, Table
 
 Href = Callable[[str], str | None]

@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Literal
 
 from runs.tables.formats import footnotes, numbers, wording
-from runs.tables.paper import is_paper
+from runs.tables.papers.paper import is_paper
 from runs.tables.table import Cell, Column, Row, Table
 from runs.tables.verdicts import Status
 

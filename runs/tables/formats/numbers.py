@@ -3,8 +3,8 @@
 import math
 import re
 
-from runs.tables.paper import is_paper
-from runs.tables.published import Value
+from runs.tables.papers.paper import is_paper
+from runs.tables.papers.published import Value
 from runs.tables.table import Cell, Column, Table
 
 NOT_RUN = "not run"

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from runs.config import identity
-from runs.tables.claims import Finding
+from runs.config.configs import identity
+from runs.tables.claims.few_shot import Finding
 from runs.tables.formats import wording
-from runs.tables.paper import keys_of
+from runs.tables.papers.paper import keys_of
 from runs.tables.table import Cell, Column, Row, Table
 
 

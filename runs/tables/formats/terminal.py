@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from runs.tables.claims import Finding
+from runs.tables.claims.few_shot import Finding
 from runs.tables.formats import footnotes, wording
 from runs.tables.formats.layout import INDENT, Layout, Line, Part, Piece, Room
 from runs.tables.table import Column, Table
 from runs.tables.verdicts import Status
 
 if TYPE_CHECKING:
-    from runs.console import Console
+    from runs.console.console import Console
 
 COLOURS: dict[Status, str] = {
     "reproduced": "green",

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from runs.tables.claims import Finding
+from runs.tables.claims.few_shot import Finding
 from runs.tables.formats import numbers
-from runs.tables.paper import is_paper
-from runs.tables.published import published_table
+from runs.tables.papers.paper import is_paper
+from runs.tables.papers.published import published_table
 from runs.tables.table import Column, Row, Table
 from runs.tables.verdicts import STATUSES, Status
 

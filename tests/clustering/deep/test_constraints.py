@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustering.deep.constraints import broken_links, check_room, constraints
-from clustering.errors import InputError
+from clustering.deep.xsdc.constraints import broken_links, check_room, constraints
+from clustering.foundation.errors import InputError
 
 
 def every_conclusion(

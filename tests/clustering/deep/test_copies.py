@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from clustering.deep import XSDC
-from clustering.deep.constraints import constraints
-from clustering.deep.copies import Copies
-from clustering.deep.reversal import Reversal
-from clustering.deep.vector_networks import Perceptron
-from clustering.errors import InputError
+from clustering.deep.xsdc.constraints import constraints
+from clustering.deep.xsdc.copies import Copies
+from clustering.deep.xsdc.reversal import Reversal
+from clustering.deep.xsdc.vector_networks import Perceptron
+from clustering.foundation.errors import InputError
 from tests.clustering.deep.test_xsdc import partly, pictures
 
 

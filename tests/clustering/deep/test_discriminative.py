@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.deep.discriminative import (
+from clustering.deep.xsdc.discriminative import (
     discriminative_objective,
     dissimilarity,
     feature_scale,
@@ -15,7 +15,7 @@ from clustering.deep.discriminative import (
     ridge,
     ridge_objective,
 )
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from tests.oracles import xsdc_dense as oracle
 
 

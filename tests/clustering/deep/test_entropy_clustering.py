@@ -13,9 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from clustering.deep import OBJECTIVES, EntropyClustering, SoftmaxClustering
 from clustering.deep.linear_heads import fit_heads, log_probabilities
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
 from clustering.metrics import accuracy, ari
-from clustering.streams import stream
 
 
 def blobs(sizes: tuple[int, ...] = (60, 60, 60), features: int = 5) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ from sklearn.base import clone
 from clustering.datasets.predictions import Predictions
 from clustering.deep.fair_assignment import FairAssignment, em_steps, newton_pseudo_labels
 from clustering.deep.fair_pseudo_labels import em_pseudo_labels, exact_pseudo_labels, fair_objective
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 
 SOLVERS = ("em", "exact", "newton")
 

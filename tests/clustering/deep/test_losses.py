@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from clustering.deep import OBJECTIVES, losses
-from clustering.errors import InputError
-from fsl.information import InformationLoss
+from clustering.foundation.errors import InputError
+from fsl.strategies.shared.information import InformationLoss
 from tests.oracles import entropy_loops as oracle
 
 

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.deep.discriminative import discriminative_objective, normalised_features
-from clustering.deep.kernel_networks import (
+from clustering.deep.xsdc.discriminative import discriminative_objective, normalised_features
+from clustering.deep.xsdc.kernel_networks import (
     GaussianPooling,
     KernelLayer,
     SphereDescent,
@@ -20,8 +20,8 @@ from clustering.deep.kernel_networks import (
     inverse_square_root,
     lenet5_kernel_network,
 )
-from clustering.deep.vector_networks import KernelMap, LinearMap, Perceptron
-from clustering.errors import InputError
+from clustering.deep.xsdc.vector_networks import KernelMap, LinearMap, Perceptron
+from clustering.foundation.errors import InputError
 from tests.oracles import kernel_layers_loops as oracle
 
 SEEDS = st.integers(0, 100_000)

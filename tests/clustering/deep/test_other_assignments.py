@@ -6,10 +6,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.deep.constraints import constraints
-from clustering.deep.discriminative import dissimilarity
-from clustering.deep.other_assignments import by_eigenvectors, by_pseudo_labels
-from clustering.errors import InputError
+from clustering.deep.xsdc.constraints import constraints
+from clustering.deep.xsdc.discriminative import dissimilarity
+from clustering.deep.xsdc.other_assignments import by_eigenvectors, by_pseudo_labels
+from clustering.foundation.errors import InputError
 from tests.oracles import xsdc_dense as oracle
 
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from clustering.deep.constraints import constraints
-from clustering.deep.phases import STATE, Phase, Trained, train
-from clustering.deep.reversal import Reversal
-from clustering.deep.vector_networks import Perceptron
-from clustering.errors import InputError
+from clustering.deep.xsdc.constraints import constraints
+from clustering.deep.xsdc.phases import STATE, Phase, Trained, train
+from clustering.deep.xsdc.reversal import Reversal
+from clustering.deep.xsdc.vector_networks import Perceptron
+from clustering.foundation.errors import InputError
 
 PHASES = (Phase("supervised", 30, 1e-3), Phase("assigned", 30, 2e-3))
 

@@ -10,12 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from clustering.deep.constraints import constraints
-from clustering.deep.discriminative import ridge_objective
-from clustering.deep.reversal import Reversal
-from clustering.deep.rounding import nearest_labels, obeying_labels, spectral_labels
-from clustering.deep.vector_networks import KernelMap, LinearMap
-from clustering.errors import InputError
+from clustering.deep.xsdc.constraints import constraints
+from clustering.deep.xsdc.discriminative import ridge_objective
+from clustering.deep.xsdc.reversal import Reversal
+from clustering.deep.xsdc.rounding import nearest_labels, obeying_labels, spectral_labels
+from clustering.deep.xsdc.vector_networks import KernelMap, LinearMap
+from clustering.foundation.errors import InputError
 from clustering.metrics import accuracy
 
 TOY_NOISE = 30

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 from clustering.deep.networks import small_cnn, vgg4
 from clustering.deep.objectives import Entropy, MutualInformation
 from clustering.deep.training import DeepTrained, DeepTraining, train
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
 from clustering.metrics import accuracy
-from clustering.streams import stream
 
 CLUSTERS = 3
 pytestmark = pytest.mark.filterwarnings("ignore:. of 3 clusters have no points")  # after an epoch or two

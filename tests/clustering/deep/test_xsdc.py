@@ -12,10 +12,11 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
-from clustering.deep import XSDC, final_classifier
-from clustering.deep.discriminative import ridge_objective
-from clustering.deep.vector_networks import LinearMap, Perceptron
-from clustering.errors import InputError
+from clustering.deep import XSDC
+from clustering.deep.xsdc import final_classifier
+from clustering.deep.xsdc.discriminative import ridge_objective
+from clustering.deep.xsdc.vector_networks import LinearMap, Perceptron
+from clustering.foundation.errors import InputError
 from clustering.metrics import accuracy, cluster_sizes
 
 

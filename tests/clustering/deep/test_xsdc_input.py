@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from clustering.errors import InputError
+from clustering.foundation.errors import InputError
 from tests.clustering.deep.test_xsdc import blobs, small
 
 

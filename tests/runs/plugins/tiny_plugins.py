@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from clustering.streams import stream
-from fsl.augmentation import Augmentation
+from clustering.foundation.streams import stream
 from fsl.strategies.simpleshot import SimpleShot
+from fsl.training.augmentation import Augmentation
 
 CLASSES = {"base": 8, "validation": 6, "novel": 7}
 

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClusterMixin
 
 from clustering.datasets.dataset import Dataset
-from clustering.streams import stream
+from clustering.foundation.streams import stream
 
 
 @dataclass(frozen=True)

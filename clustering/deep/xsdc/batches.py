@@ -1,0 +1,188 @@
+"""Batches in which what is known is not lost: labelled points of all classes, and linked points with their partners."""
+
+import math
+from collections import deque
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+
+from clustering.deep.xsdc.constraints import Constraints
+
+Points = NDArray[np.int64]
+
+_PUT_OFF = 8
+"""Linked sets that did not fit beside others, after which a batch is full."""
+
+
+class Batch(NamedTuple):
+    """Row numbers of points that are seen in one step.
+
+    Attributes:
+        known: (l,) those of known label first, then those with links.
+        others: (u,).
+    """
+
+    known: Points
+    others: Points
+
+    def copied(self, count: int) -> "Batch":
+        """Each of the others so many times."""
+        return Batch(self.known, np.repeat(self.others, count))
+
+    @property
+    def points(self) -> Points:
+        """(l + u,) known ones first."""
+        return np.concatenate(self)
+
+
+def batches(
+    known: Constraints, size: int, generator: np.random.Generator, *, max_share: float = 1.0, copies: int = 1
+) -> Iterator[Batch]:
+    """Endless batches of 2 `size` points at most.
+
+    - Labelled points: all, or `size` of them, of each class its part; fewer of one that would be more than `max_share`
+      of the batch.
+    - Linked points without label: what `size` leaves beside those, but half of `size` at least. Where they are more, a
+      set is drawn with all that its points are linked with, or, if that is more than there is room for, a connected
+      part of it. They are a few less than there is room for where sets do not go in evenly.
+    - Others: `size`, or what is left of 2 `size`.
+
+    Each kind is gone through in random order, again and again, over the end of a round where a batch needs it.
+
+    Args:
+        known: of all N points.
+        size: half of the points of a batch, at most.
+        generator: of the order.
+        max_share: greatest share of a cluster.
+        copies: as how many points each of the others counts.
+    """
+    linked = np.flatnonzero(known.constrained & (known.labels < 0))
+    others = np.flatnonzero(~known.constrained)
+    labelled = min(int((known.labels >= 0).sum()), size)
+    room = max(size - labelled, (size + 1) // 2)
+    unknown = min(len(linked), room) + min(copies * len(others), size)
+    told = labelled_points(known.labels, size, generator, max_share=max_share, unknown=unknown)
+    parties = _linked_points(known, linked, room, max(2, int(max_share * size)), generator)
+    rest = _Rounds(others, generator)
+    while True:
+        part = np.concatenate([next(told), next(parties)])
+        yield Batch(part, rest.take(min(size, 2 * size - len(part)) // copies))
+
+
+def labelled_points(
+    labels: Points, size: int, generator: np.random.Generator, *, max_share: float = 1.0, unknown: int = 0
+) -> Iterator[Points]:
+    """Endlessly, all points of known label, or `size` of them: of each class its part, up to one more or less.
+
+    Args:
+        labels: (N,) -1 where unknown.
+        size: the most points at a time.
+        generator: of the order.
+        max_share: greatest share of a class of these points and the unknown ones.
+        unknown: how many points of unknown label come beside them.
+    """
+    points = np.flatnonzero(labels >= 0)
+    classes, counts = np.unique(labels[points], return_counts=True)
+    parts = _parts(counts, size, max_share, unknown)
+    if np.array_equal(parts, counts):
+        while True:
+            yield points
+    rounds = [_Rounds(points[labels[points] == each], generator) for each in classes]
+    ends = np.concatenate([[0.0], np.cumsum(parts)]).round(9)
+    while True:
+        # One shift for all makes the sum exact, and each number the whole one below or above its part.
+        numbers = np.diff(np.floor(ends + generator.random())).astype(int)
+        yield np.concatenate([one.take(number) for one, number in zip(rounds, numbers, strict=True)])
+
+
+def _parts(counts: Points, size: int, max_share: float, unknown: int) -> NDArray[np.float64]:
+    """(C,) how many points of each class are drawn, on average, of so many."""
+    parts = counts.astype(float)
+    if counts.sum() > size:
+        most = np.minimum(counts, math.ceil(max_share * size - 1e-9)) if unknown else counts
+        parts, fixed = most.astype(float), np.zeros(len(counts), dtype=bool)
+        while most.sum() > size:  # in proportion, and what some classes may not take goes to the others
+            rest = (size - most[fixed].sum()) * counts / counts[~fixed].sum()
+            parts = np.where(fixed, most, rest)
+            if (parts <= most).all():
+                break
+            fixed |= parts > most
+    if not unknown:
+        return parts
+    bound = parts.max(initial=0.0)
+    for _ in range(200):  # the greatest of which there are no more than their share, from above
+        bound = min(bound, max_share * (np.minimum(parts, bound).sum() + unknown))
+    return np.asarray(np.minimum(parts, bound))
+
+
+def _linked_points(
+    known: Constraints, points: Points, room: int, most: int, generator: np.random.Generator
+) -> Iterator[Points]:
+    """Endlessly, those of these points that there is room for, and no more than `most` that are known to be of one
+    cluster."""
+    names, places = np.unique(known.groups[points], return_inverse=True)
+    counts = np.bincount(places)
+    if len(points) <= room and counts.max(initial=0) <= most:
+        while True:
+            yield points
+    members = np.split(points[np.argsort(places, kind="stable")], np.cumsum(counts)[:-1])
+    apart = known.apart[names][:, names]  # labelled points are in the batch anyway
+    component = connected_components(apart, directed=False)[1]
+    sizes = np.bincount(component, weights=np.minimum(counts, most)).astype(int)
+    among = np.split(np.argsort(component, kind="stable"), np.cumsum(np.bincount(component))[:-1])
+    queue: deque[int] = deque()
+    while True:
+        chosen, put_off, left, tried, rounds = [points[:0]], list[int](), room, 0, 0
+        inside = np.zeros(len(names), dtype=bool)
+        while left and tried < _PUT_OFF:
+            if not queue:
+                rounds += 1
+                if rounds > 1:  # of which all are in the batch, or do not fit
+                    break
+                order = generator.permutation(len(names))
+                queue.extend(order.tolist())
+                seen, graph, position = np.zeros(len(names), dtype=bool), apart[order][:, order], np.argsort(order)
+            start = queue.popleft()
+            if seen[start]:
+                continue
+            party = int(component[start])
+            fits = sizes[party] <= left or (sizes[party] > room and left > 1)
+            if inside[start] or not fits:
+                put_off.append(start)
+                tried += not inside[start]
+                continue
+            sets = among[party]
+            if sizes[party] > left:  # near the first ones, so that each has a partner before it
+                sets = order[breadth_first_order(graph, position[start], directed=False, return_predecessors=False)]
+            for one in sets[~inside[sets]].tolist():
+                taken = members[one]
+                if len(taken) > min(most, left):
+                    taken = generator.permutation(taken)[: min(most, left)]
+                chosen.append(taken)
+                inside[one] = seen[one] = True
+                left -= len(taken)
+                if not left:
+                    break
+        queue.extendleft(reversed(put_off))
+        yield np.concatenate(chosen)
+
+
+class _Rounds:
+    """Points in random order, again and again."""
+
+    def __init__(self, points: Points, generator: np.random.Generator) -> None:
+        self.points, self.generator, self.left = points, generator, points[:0]
+
+    def take(self, count: int) -> Points:
+        """The next ones, or all where there are no more; none of them twice."""
+        if count >= len(self.points):
+            return self.points
+        if len(self.left) < count:
+            again = self.generator.permutation(self.points)
+            late = np.isin(again, self.left)  # none of those left over twice in one batch
+            self.left = np.concatenate([self.left, again[~late], again[late]])
+        found, self.left = self.left[:count], self.left[count:]
+        return found

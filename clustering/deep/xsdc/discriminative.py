@@ -1,0 +1,216 @@
+"""The discriminative objective: how well a ridge regression on features tells clusters apart.
+
+    F(Phi; M) = min_{W, b} (1/n) ||Y - Phi W - 1 b^T||^2 + penalty ||W||^2 = tr(M A(Phi)),    M = Y Y^T
+
+With both minimisations solved, it depends on the n x n equivalence matrix M alone, which may be relaxed (DIFFRAC, Bach
+and Harchaoui 2007; XSDC, Jones, Roulet and Harchaoui, section 3). With P the centred features and T = P^T P +
+n penalty I, A = (I - 1 1^T / n - P T^-1 P^T) / n, so that only D x D systems are solved. A is positive semi-definite,
+A 1 = 0, and no eigenvalue is above 1/n. All is computed in double precision: penalties as small as 2^-40 are usual, and
+features of norm one leave T a condition number of 1e11 then.
+"""
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from clustering.foundation.errors import InputError
+
+PENALTIES = 2.0 ** torch.arange(-40, 1, dtype=torch.float64)
+"""From which a penalty is chosen by points left out (the paper's grid)."""
+
+_LONE_PENALTY = 2.0**-14
+"""Where a class has a single label. With one label a class XSDC is then above the nearest labelled point (mean of three
+draws) on digits, MNIST, USPS, wine and breast cancer; from 2^-10 up it is below on some."""
+
+
+def normalised_features(features: Tensor, scale: Tensor | None = None) -> Tensor:
+    """(…, n, D) features, each less the mean of its own D numbers, divided by the mean length of them all.
+
+    So they span D - 1 dimensions. Lengths differ as they did; only their mean is one (the authors' code; the paper says
+    "centred and normalised to unit l2 norm on average"). To gradients that mean is a constant: else what spreads out
+    the points, as separate clusters do, would lengthen all of them and be held against itself.
+
+    Args:
+        features: (…, n, D).
+        scale: (…) the mean length to divide by, such as `feature_scale` of other points; that of these where None.
+    """
+    centred = features - features.mean(dim=-1, keepdim=True)
+    scale = _mean_length(centred.detach()) if scale is None else scale
+    found: Tensor = centred / scale[..., None, None]
+    return found
+
+
+def feature_scale(features: Tensor) -> Tensor:
+    """(…) the mean length by which `normalised_features` divides features (…, n, D)."""
+    return _mean_length(features - features.mean(dim=-1, keepdim=True))
+
+
+def _mean_length(centred: Tensor) -> Tensor:
+    mean: Tensor = centred.norm(dim=-1).mean(dim=-1)
+    return mean.clamp_min(1e-5)
+
+
+def dissimilarity(features: Tensor, penalty: float | Tensor) -> Tensor:
+    """(…, n, n) A of features (…, n, D), float64: what M is weighed with.
+
+    Args:
+        features: (…, n, D).
+        penalty: > 0, of the squared weights; a tensor (…) where it differs by problem.
+    """
+    system = _System.of(features.detach(), penalty)
+    half = system.centred @ (system.vectors * system.inverses.sqrt()[..., None, :])
+    count = features.shape[-2]
+    A = half @ half.mT
+    A.neg_().sub_(1 / count)
+    A.diagonal(dim1=-2, dim2=-1).add_(1)
+    return A.div_(count)
+
+
+def discriminative_objective(features: Tensor, equivalence: Tensor, penalty: float | Tensor) -> Tensor:
+    """(…) F(Phi; M), with gradients for the features, by their closed form; none for M.
+
+    Args:
+        features: (…, n, D), of any float type; F is float64.
+        equivalence: (…, n, n) M >= 0, 1 where two points are of one cluster and 0 where they are not; need not be
+            symmetric.
+        penalty: > 0; a tensor (…) where it differs by problem.
+    """
+    found: Tensor = _Objective.apply(  # type: ignore[no-untyped-call]
+        features, equivalence, penalty, False
+    )
+    return found
+
+
+def ridge_objective(features: Tensor, targets: Tensor, penalty: float | Tensor) -> Tensor:
+    """(…) F(Phi; Y Y^T), as `discriminative_objective`, without a matrix of all pairs.
+
+    Args:
+        features: (…, n, D).
+        targets: (…, n, K) Y, one-hot or soft labels.
+        penalty: > 0; a tensor (…) where it differs by problem.
+    """
+    found: Tensor = _Objective.apply(  # type: ignore[no-untyped-call]
+        features, targets, penalty, True
+    )
+    return found
+
+
+class Ridge(NamedTuple):
+    """Linear classifier of features, float64.
+
+    Attributes:
+        weights: (…, D, K) W.
+        intercept: (…, K) b.
+    """
+
+    weights: Tensor
+    intercept: Tensor
+
+    def scores(self, features: Tensor) -> Tensor:
+        """(…, n, K), rows sum to one where those of the targets did."""
+        return features.to(self.weights.dtype) @ self.weights + self.intercept[..., None, :]
+
+
+def ridge(features: Tensor, targets: Tensor, penalty: float | Tensor) -> Ridge:
+    """The W and b at which F is attained, for targets (…, n, K) of features (…, n, D)."""
+    system = _System.of(features, penalty)
+    targets = targets.to(torch.float64)
+    weights = system.solve(system.centred.mT @ targets)
+    mean = features.to(torch.float64).mean(dim=-2, keepdim=True)
+    return Ridge(weights, (targets.mean(dim=-2, keepdim=True) - mean @ weights)[..., 0, :])
+
+
+def left_out_error(features: Tensor, targets: Tensor, penalties: Tensor) -> Tensor:
+    """(…, p) mean squared error of ridge regression at points that were left out, one after another, in closed form.
+
+    Args:
+        features: (…, n, D), n >= 2.
+        targets: (…, n, K).
+        penalties: (p,) of p regressions, all from one decomposition.
+    """
+    count = features.shape[-2]
+    system = _System.of(features, 1.0)
+    penalties = penalties.to(system.values)
+    along = system.centred @ system.vectors  # (…, n, D)
+    targets = targets.to(torch.float64)
+    centred = targets - targets.mean(dim=-2, keepdim=True)
+    errors = []
+    for penalty in penalties:
+        inverses = 1 / (system.values + count * penalty)
+        fitted = along @ (inverses[..., None] * (along.mT @ centred))
+        leverage = (along.square() @ inverses[..., None]) + 1 / count
+        errors.append(((centred - fitted) / (1 - leverage).clamp_min(1e-12)).square().sum(-1).mean(-1))
+    return torch.stack(errors, dim=-1)
+
+
+def best_penalty(features: Tensor, targets: Tensor) -> float:
+    """Of `PENALTIES` the one of the least `left_out_error` at features (n, D), the greatest of those as good; 2^-14
+    where a class has a single point.
+
+    Args:
+        features: (n, D).
+        targets: (n, K) one-hot labels.
+    """
+    if lone_labels(targets):
+        return _LONE_PENALTY
+    falling = PENALTIES.flip(0)
+    return float(falling[int(left_out_error(features, targets, falling).argmin())])
+
+
+def lone_labels(targets: Tensor) -> bool:
+    """Whether a class of one-hot labels (n, K) has a single point. Without that one nothing is known of the class, and
+    no error at points left out tells anything."""
+    counts = targets.sum(dim=0)
+    return bool((counts == 1).any())
+
+
+class _System(NamedTuple):
+    """T^-1 of features, by eigenvectors: rounding never makes it indefinite, as it would a Cholesky factor."""
+
+    centred: Tensor  # (…, n, D) P, float64
+    values: Tensor  # (…, D) eigenvalues of P^T P
+    vectors: Tensor  # (…, D, D)
+    inverses: Tensor  # (…, D) eigenvalues of T^-1
+
+    @classmethod
+    def of(cls, features: Tensor, penalty: float | Tensor) -> "_System":
+        if not bool((torch.as_tensor(penalty) > 0).all()):
+            raise InputError(f"the ridge penalty must be above 0, not {penalty}")
+        centred = features.to(torch.float64)
+        centred = centred - centred.mean(dim=-2, keepdim=True)
+        values, vectors = torch.linalg.eigh(centred.mT @ centred)
+        values = values.clamp_min(0)
+        weight = features.shape[-2] * torch.as_tensor(penalty, dtype=torch.float64, device=features.device)
+        return cls(centred, values, vectors, 1 / (values + weight[..., None]))
+
+    def solve(self, right: Tensor) -> Tensor:
+        """T^-1 of (…, D, m)."""
+        return self.vectors @ (self.inverses[..., None] * (self.vectors.mT @ right))
+
+
+class _Objective(torch.autograd.Function):
+    """F, and its gradient -2 A M P T^-1 (XSDC, eq. 6), M symmetrised. The one product with an n x n matrix is M P."""
+
+    @staticmethod
+    def forward(ctx: Any, features: Tensor, of: Tensor, penalty: float | Tensor, factor: bool) -> Tensor:
+        count = features.shape[-2]
+        system, of = _System.of(features, penalty), of.to(torch.float64)
+        if factor:  # M = Y Y^T
+            product = of @ (of.mT @ system.centred)
+            trace = of.square().sum((-2, -1)) - of.sum(-2).square().sum(-1) / count
+        else:
+            product = (of @ system.centred + of.mT @ system.centred) / 2
+            trace = of.diagonal(dim1=-2, dim2=-1).sum(-1) - of.sum((-2, -1)) / count
+        inner = system.centred.mT @ product  # P^T M P
+        solved = system.solve(inner)
+        if ctx.needs_input_grad[0]:
+            residual = product - product.mean(dim=-2, keepdim=True) - system.centred @ solved
+            slope = system.solve(residual.mT).mT * (-2 / count)
+            ctx.save_for_backward(slope.to(features.dtype))
+        return (trace - solved.diagonal(dim1=-2, dim2=-1).sum(-1)) / count
+
+    @staticmethod
+    def backward(ctx: Any, outer: Tensor) -> tuple[Tensor, None, None, None]:
+        (slope,) = ctx.saved_tensors
+        return slope * outer[..., None, None].to(slope.dtype), None, None, None

@@ -1,0 +1,74 @@
+"""What XSDC makes features by: networks by name, for rows of so many columns, or one's own."""
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+from torch import nn
+
+from clustering.deep.xsdc.kernel_networks import OfRows, gradient_cells, gradient_kernel_network, lenet5_kernel_network
+from clustering.deep.xsdc.vector_networks import KernelMap, LinearMap, Perceptron
+from clustering.foundation.errors import InputError
+
+_GREY = "colour=grey makes such of pictures of your own; or choose another representation"
+_PARTS = ("begin", "optimizer", "usual_step")
+
+
+def network_of(representation: Any, columns: int, features: int) -> Any:
+    """A `clustering.deep.xsdc.vector_networks.Network` for rows (n, columns): by its name, new; or a copy of one's own.
+
+    Raises:
+        InputError: no such name, a module that is no such network, or columns and features that it is not for.
+    """
+    if isinstance(representation, nn.Module):
+        missing = [part for part in _PARTS if not hasattr(representation, part)]
+        if missing:
+            raise InputError(
+                f"XSDC: representation {type(representation).__name__} has no {', '.join(missing)}; see "
+                "clustering.deep.xsdc.vector_networks.Network"
+            )
+        return copy.deepcopy(representation)
+    kinds: dict[str, Callable[[], nn.Module]] = {
+        "linear": lambda: LinearMap(columns, features),
+        "kernel": lambda: KernelMap(columns, features),
+        "perceptron": lambda: Perceptron(columns, features=features),
+        "ckn_gm": lambda: _ckn_gm(columns, features),
+        "lenet5": lambda: _lenet5(columns, features),
+    }
+    if not isinstance(representation, str) or representation not in kinds:
+        raise InputError(f"XSDC: representation must be one of {', '.join(kinds)}, or a module, not {representation!r}")
+    return kinds[representation]()
+
+
+def side_of(pixels: int, who: str, remedy: str) -> int:
+    """Of a square picture of so many grey values.
+
+    Raises:
+        InputError: there is no such picture; `who` asks for one, and what can be done is `remedy`.
+    """
+    side = math.isqrt(pixels)
+    if side**2 != pixels:
+        raise InputError(f"XSDC: {who} square grey pictures, and {pixels} columns are none; {remedy}")
+    return side
+
+
+def _lenet5(columns: int, features: int) -> OfRows:
+    side = side_of(columns, "lenet5 takes", _GREY)
+    return OfRows(lenet5_kernel_network(features, side=side), side)
+
+
+def _ckn_gm(columns: int, features: int) -> OfRows:
+    side = math.isqrt(columns // 3)
+    if 3 * side**2 != columns or side < 6:
+        raise InputError(
+            f"XSDC: ckn_gm takes square colour pictures of 6 x 6 or more, and {columns} columns are none; choose "
+            "another representation"
+        )
+    filters, left = divmod(features, gradient_cells(side))
+    if left or not filters:
+        raise InputError(
+            f"XSDC: of pictures of {side} x {side} ckn_gm makes a multiple of {gradient_cells(side)} features, not "
+            f"{features}; set n_features to one, such as {32 * gradient_cells(side)}"
+        )
+    return OfRows(gradient_kernel_network(filters), side, colour=True)

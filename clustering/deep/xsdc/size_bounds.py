@@ -1,0 +1,76 @@
+"""Bounds on the sizes of clusters, held against what is known of the points."""
+
+import warnings
+
+import numpy as np
+
+from clustering.deep.xsdc.constraints import Constraints
+from clustering.foundation.errors import InputError
+
+
+def size_bounds(
+    known: Constraints, clusters: int, min_share: float | None = None, max_share: float | None = None
+) -> tuple[float, float]:
+    """Least and greatest size of a cluster, as shares of the N points.
+
+    None is the mean share, 1 / K. Where neither is given and more points than that are known to be in one cluster,
+    bounds are the smallest and the greatest share of the labels, if every cluster has labels; else they are as little
+    wider as can be.
+
+    Args:
+        known: labels and links.
+        clusters: K.
+        min_share: 0..1 / K.
+        max_share: 1 / K..1.
+
+    Raises:
+        InputError: bounds without the mean share between them, or that what is known leaves no room for.
+
+    Warns:
+        UserWarning: equal sizes, which were not asked for, contradict what is known, or only some clusters have labels.
+    """
+    equal, points = 1 / clusters, len(known.groups)
+    low, high = (equal if share is None else share for share in (min_share, max_share))
+    if low > high or low > equal + 1e-9 or high < equal - 1e-9:
+        raise InputError(
+            f"min_share={low:g} and max_share={high:g} must have the mean share, 1 / {clusters} = {equal:g}, between "
+            "them"
+        )
+    unknown = int((known.labels < 0).sum())
+    if not unknown:
+        return low, high
+    together = np.bincount(known.groups)
+    most, labelled = int(together.max()), np.bincount(known.labels[known.labels >= 0], minlength=clusters)
+    too_many = most > (high + 1e-9) * points
+    if too_many and min_share is None and max_share is None:
+        if labelled.all():
+            shares = labelled / labelled.sum()
+            low, high = float(shares.min()), max(float(shares.max()), most / points)
+        else:
+            high = most / points
+            low = min((1 - high) / (clusters - 1), (int(labelled.min()) + unknown) / points)
+        warnings.warn(
+            f"{most} of {points} points are known to be in one cluster, which is more than 1 / {clusters} of them: "
+            f"clusters are taken to have shares of {low:.3g} to {high:.3g}; give min_share and max_share",
+            stacklevel=3,
+        )
+        return low, high
+    if too_many:
+        point = int((known.groups == together.argmax()).argmax())
+        raise InputError(
+            f"{most} of {points} points are known to be in one cluster (that of point {point}), but a cluster has at "
+            f"most {high * points:g}: raise max_share"
+        )
+    if min_share is None and max_share is None and labelled.any() and not labelled.all():
+        warnings.warn(
+            f"only some of the {clusters} clusters have labels, so all clusters are taken to be of the same size; give "
+            "labels of every cluster, or min_share and max_share",
+            stacklevel=3,
+        )
+    least = int(labelled.argmin())
+    if labelled[least] + unknown < (low - 1e-9) * points:
+        raise InputError(
+            f"cluster {least} has {labelled[least]} of {points} points by their labels, and {unknown} have none, but a "
+            f"cluster has at least {low * points:g}: lower min_share"
+        )
+    return low, high

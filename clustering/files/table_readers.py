@@ -1,0 +1,202 @@
+"""Readers of tables: CSV, Parquet and NumPy archives, as they stand in the file."""
+
+import csv
+import gzip
+import warnings
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
+
+from numpy.typing import NDArray
+
+from clustering.files.arrays import array_names, read_arrays
+from clustering.foundation import memory
+from clustering.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+ENDINGS = {
+    "CSV": (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz"),
+    "Parquet": (".parquet", ".pq"),
+    "NumPy": (".npz",),
+}
+MOST_COLUMNS = 10_000  # each of which is looked at; pandas takes minutes to read ten times as many
+_DELIMITERS = ",;\t|"
+_LONGEST = 1 << 24  # characters of a line of names
+
+
+def read_rows(path: Path, *, blank_lines: bool) -> "tuple[pd.DataFrame, str, int]":
+    """The rows of a file, by its ending; and of a CSV the delimiter, and the number of the line of the first row.
+
+    Raises:
+        InputError: no names, two that are the same, more than `MOST_COLUMNS`; and whatever the reader of the format
+            raises.
+    """
+    kind = kind_of(path)
+    if kind == "CSV":
+        delimiter = _delimiter(path)
+        rows, first_line = _csv(path, delimiter, blank_lines)
+        return rows, delimiter, first_line
+    return {"Parquet": _parquet, "NumPy": _npz}[kind](path), "", 0
+
+
+def kind_of(path: Path) -> str:
+    """The format that a file's ending says.
+
+    Raises:
+        InputError: another ending.
+    """
+    kind = next((kind for kind, ends in ENDINGS.items() if path.name.lower().endswith(ends)), None)
+    if kind is None:
+        raise InputError(f"{path}: must be a table in {wanted()}; from Excel, save it as CSV UTF-8")
+    return kind
+
+
+def wanted() -> str:
+    """The formats that there are, in words."""
+    return ", ".join(f"{kind} ({', '.join(ends[:2])})" for kind, ends in ENDINGS.items())
+
+
+def open_text(path: Path, mode: Literal["rt", "wt"] = "rt") -> TextIO:
+    """A CSV as text; with the ending .gz it is packed."""
+    encoding = "utf-8-sig" if mode == "rt" else "utf-8"
+    if path.name.lower().endswith(".gz"):
+        return cast(TextIO, gzip.open(path, mode, encoding=encoding, newline=""))
+    return cast(TextIO, path.open(mode, encoding=encoding, newline=""))
+
+
+def column_names(path: Path, delimiter: str) -> list[str]:
+    """Names of the columns of a file, or of its arrays. Quick: no row is read."""
+    kind = kind_of(path)
+    if kind == "NumPy":
+        return array_names(path)
+    if kind == "Parquet":
+        from pyarrow import parquet
+
+        return [str(name) for name in parquet.read_schema(path).names]
+    with open_text(path) as file:
+        return next(csv.reader(_lines(file), delimiter=delimiter), [])
+
+
+def _lines(file: TextIO) -> Iterator[str]:
+    """Those that names may be in: a name may go over several."""
+    left = _LONGEST
+    while left and (line := file.readline(left)):
+        left -= len(line)
+        yield line
+
+
+def _delimiter(path: Path) -> str:
+    """The one that is most frequent in the line of names; a file with the bytes of something else is refused."""
+    memory.require("reading it", {"rows": 2 * _size(path)}, "give a smaller file")
+    with open_text(path) as file:
+        line = 1
+        while block := file.read(1 << 20):
+            if (place := block.find("\0")) >= 0:
+                line += block.count("\n", 0, place)
+                raise InputError(f"{path}: line {line} has a NUL byte, which no text has; save the file as CSV UTF-8")
+            line += block.count("\n")
+    first = "\n"
+    with open_text(path) as file:
+        while first and not first.strip():
+            first = file.readline(_LONGEST)
+    if len(first) == _LONGEST:
+        raise InputError(f"{path}: its first line has no end in {_LONGEST:,} characters; give a table of rows")
+    return max(_DELIMITERS, key=first.count)
+
+
+def _size(path: Path) -> int:
+    """Bytes of a CSV; where it is packed, those that come out, until they are more than what is free of memory."""
+    if not path.name.lower().endswith(".gz"):
+        return path.stat().st_size
+    size, most = 0, memory.free() or 1 << 62
+    with gzip.open(path) as file:
+        while size <= most and (piece := file.read(1 << 20)):
+            size += len(piece)
+    return size
+
+
+def _csv(path: Path, delimiter: str, blank_lines: bool) -> "tuple[pd.DataFrame, int]":
+    """The rows, and the number of the line that has the first of them."""
+    import pandas as pd
+
+    with open_text(path) as file:
+        lines = enumerate(csv.reader(file, delimiter=delimiter))
+        above, names = next(((above, row) for above, row in lines if any(row)), (0, []))
+    _check_names(path, names)
+    if not names:
+        raise InputError(f"{path}: has no rows")
+    if all(_is_number(name) for name in names):
+        raise InputError(f"{path}: the first line has numbers, not names; put a line with the columns' names above it")
+    with open_text(path) as file, warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # what it warns of is that values are cut off
+        try:
+            rows = pd.read_csv(
+                file,
+                sep=delimiter,
+                dtype=str,
+                keep_default_na=False,
+                index_col=False,
+                skip_blank_lines=not blank_lines,
+                header=above if blank_lines else 0,
+            )
+        except pd.errors.ParserWarning as error:
+            raise InputError(
+                f"{path}: has more values in a row than names in its first line, which are {len(names)}; "
+                "give every column a name, and put nothing above the names"
+            ) from error
+    rows.columns = pd.Index(names)
+    return rows, above + 2
+
+
+def _parquet(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+    from pyarrow import parquet
+
+    _check_names(path, parquet.read_schema(path).names)  # before what may be large is read
+    rows = pd.read_parquet(path)
+    _check_names(path, [str(name) for name in rows.columns])
+    return rows
+
+
+def _npz(path: Path) -> "pd.DataFrame":
+    import pandas as pd
+
+    columns: list[tuple[str, NDArray[Any]]] = []
+    for name, array in read_arrays(path).items():
+        if array.ndim == 2:
+            _check_width(path, array.shape[1])
+            columns += [(f"{name}{i}", array[:, i]) for i in range(array.shape[1])]
+        elif array.ndim == 1:
+            columns.append((name, array))
+    lengths = {len(column) for _, column in columns}
+    if len(lengths) != 1:
+        raise InputError(f"{path}: must have arrays (N,) or (N, D) of one N, and has N = {sorted(lengths) or 'none'}")
+    _check_names(path, [name for name, _ in columns])
+    return pd.DataFrame(dict(columns))
+
+
+def _check_names(path: Path, names: Sequence[str]) -> None:
+    _check_width(path, len(names))
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        what = f"are called {twice!r}" if twice else "have no name"
+        raise InputError(f"{path}: two columns {what}; give each a name of its own")
+
+
+def _check_width(path: Path, columns: int) -> None:
+    if columns > MOST_COLUMNS:
+        raise InputError(
+            f"{path}: has {columns:,} columns, and at most {MOST_COLUMNS:,} can be read; give a table of those that "
+            "matter. Features of a network are read by `transduce cluster dataset=features`"
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,320 @@
+"""A person's own table in a file: CSV, Parquet or NumPy archive, read, and written again with columns added."""
+
+import csv
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.files.arrays import array_names, read_arrays
+from clustering.files.atomic import replacing
+from clustering.files.cells import NO_CATEGORY, NO_VALUE, Numbers, days, days_of, numbers_of, words_of
+from clustering.files.spreadsheets import as_text
+from clustering.files.table_readers import ENDINGS, column_names, kind_of, open_text, read_rows, wanted
+from clustering.foundation.errors import InputError, unknown
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_CELLS = 1 << 16  # of a CSV that are made numbers at once, at most: each call has its price
+
+
+@dataclass(frozen=True, eq=False)
+class RowFile:
+    """The rows of a file. Of a CSV every cell is text as it stands there, so that it is written again unchanged.
+
+    Attributes:
+        path: of the file.
+        rows: one column for each of the file's, by the file's names; of an array (N, D) called a, a0 to a(D-1).
+        delimiter: of a CSV, else empty.
+        first_line: of a CSV the number of the line that has the first row, else 0.
+    """
+
+    path: Path
+    rows: "pd.DataFrame"
+    delimiter: str = ""
+    first_line: int = 0
+    _known: dict[str, Numbers] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def read(cls, path: str | Path, *, blank_lines: bool = False) -> "RowFile":
+        """Read a file, by its ending.
+
+        Args:
+            path: of the file.
+            blank_lines: whether a line with nothing in it is a row without values; else it is left out.
+
+        Raises:
+            InputError: no such file, an ending that says nothing, a file that cannot be read as it says, or one
+                without rows, with two columns of one name or with more than `MOST_COLUMNS`.
+        """
+        path = Path(path)
+        kind_of(path)
+        if not path.is_file():
+            raise InputError(f"no file {path}; give path=FILE, a table in {wanted()}")
+        state = path.stat()
+        return cls._read(path, blank_lines, state.st_mtime_ns, state.st_size)
+
+    @classmethod
+    @lru_cache(maxsize=1)
+    def _read(cls, path: Path, blank_lines: bool, changed: int, size: int) -> "RowFile":
+        """Of a file that has not changed the rows are known: a table is looked at several times."""
+        kind = kind_of(path)
+        try:
+            rows, delimiter, first_line = read_rows(path, blank_lines=blank_lines)
+        except InputError:
+            raise
+        except UnicodeDecodeError as error:
+            raise InputError(f"{path}: is not in UTF-8; save it as such (in Excel: CSV UTF-8)") from error
+        except Exception as error:  # a damaged file raises whatever its reader thinks of
+            raise InputError(f"{path}: cannot be read as {kind}: {str(error).strip() or repr(error)}") from error
+        if not len(rows):
+            raise InputError(f"{path}: has no rows")
+        return cls(path, rows, delimiter, first_line)
+
+    def place(self, row: int) -> str:
+        """Where a row (from 0) is, in words. Of a CSV it is the line, where `read` kept blank lines and no cell goes
+        over several."""
+        return f"line {self.first_line + row}" if self.first_line else f"row {row + 1}"
+
+    @cached_property
+    def names(self) -> list[str]:
+        """Of the columns."""
+        return [str(name) for name in self.rows.columns]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
+
+    def column(self, name: str) -> "pd.Series[Any]":
+        """One column as it stands in the file.
+
+        Raises:
+            InputError: no such column, with the nearest name.
+        """
+        if name not in self._places:
+            said = str(unknown("column", name, self.names))
+            others = "" if "known: " in said or len(self.names) > 20 else f" The columns are {', '.join(self.names)}"
+            raise InputError(f"{self.path}: {said}{others}")
+        return self.rows.iloc[:, self._places[name]]
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A column as numbers, NaN where it has no value; true and false are 1 and 0.
+
+        Raises:
+            InputError: no such column, or text in it, with the row.
+        """
+        column = self.column(name)
+        found, text = self.parsed(name)
+        if text.any():
+            row = int(text.argmax())
+            raise InputError(
+                f"{self.path}: column {name!r} has text in row {row + 1} ({str(column.iloc[row])[:40]!r}), and only "
+                "numbers can be clustered; leave it out, or put numbers in its place"
+            )
+        return found
+
+    def categories(self, name: str) -> tuple[NDArray[np.str_], NDArray[np.bool_]]:
+        """A column as text without blanks around it, and where it has no value.
+
+        Raises:
+            InputError: no such column.
+        """
+        import pandas as pd
+
+        column = self.column(name)
+        if pd.api.types.is_float_dtype(column):  # which whole numbers become beside those that are missing
+            texts = pd.Series([f"{value:.15g}" for value in column.to_numpy(dtype=np.float64, na_value=np.nan)])
+        else:
+            texts = column.astype("str").str.strip()
+        missing = column.isna().to_numpy(dtype=bool) | texts.str.lower().isin(NO_CATEGORY).to_numpy(dtype=bool)
+        return np.asarray(texts.tolist(), dtype=np.str_), missing
+
+    def numeric(self, name: str) -> bool:
+        """Whether a column has numbers, and no text."""
+        found, text = self.parsed(name)
+        return not text.any() and not bool(np.isnan(found).all())
+
+    def parsed(self, name: str) -> Numbers:
+        """A column as numbers, and where it has text; read once, of a CSV beside its neighbours.
+
+        Raises:
+            InputError: no such column.
+        """
+        column = self.column(name)
+        if name not in self._known and self.delimiter:
+            width = max(1, _CELLS // len(self.rows))
+            first = self._places[name] // width * width
+            names = self.names[first : first + width]
+            cells = self.rows.iloc[:, first : first + width].to_numpy(dtype=object).ravel(order="F")
+            found, text = numbers_of(_strings(cells), comma=self.delimiter != ",")
+            shape = (len(names), -1)
+            self._known.update(zip(names, zip(found.reshape(shape), text.reshape(shape), strict=True), strict=True))
+        elif name not in self._known:
+            self._known[name] = numbers_of(column, comma=False)
+        return self._known[name]
+
+    def words(self, name: str) -> tuple[NDArray[np.int64], list[str]] | None:
+        """A column as words, see `words_of`.
+
+        Raises:
+            InputError: no such column.
+        """
+        return words_of(self.column(name))
+
+    def days(self, name: str) -> tuple[NDArray[np.float64], str]:
+        """A column as days since 1970-01-01, see `days_of`; all NaN of what is no date at all.
+
+        Raises:
+            InputError: no such column.
+        """
+        import pandas as pd
+
+        column = self.column(name)
+        dates = pd.api.types.is_datetime64_any_dtype(column)
+        if dates or pd.api.types.infer_dtype(column, skipna=True) in ("date", "datetime"):
+            return days(column), ""
+        words = self.words(name)
+        if words is None:
+            return np.full(len(column), np.nan), ""
+        places, names = words
+        texts = np.array([name.lower() not in NO_VALUE for name in names], dtype=bool)
+        found = np.full(len(names) + 1, np.nan)
+        found[:-1][texts], unclear = days_of(np.array(names, dtype=object)[texts])
+        return found[places], unclear
+
+    def check_output(self, path: str | Path, added: Sequence[str]) -> Path:
+        """Where rows with these columns may be written: to be asked before the work is done.
+
+        Raises:
+            InputError: as `save`, or a file that is there and is not this table with columns added.
+        """
+        path = self._check_place(Path(path), added)
+        if os.path.lexists(path) and not self._came_from_here(path, added):
+            raise InputError(
+                f"output={path}: is there, and is not this table with its clusters; give another name, or move it"
+            )
+        return path
+
+    def _came_from_here(self, path: Path, added: Sequence[str]) -> bool:
+        """Whether a file has this table's columns and, beside them, the first of those that are added."""
+        try:
+            names = column_names(path, self.delimiter)
+        except Exception:  # a damaged file raises whatever its reader thinks of
+            return False
+        own = array_names(self.path) if kind_of(self.path) == "NumPy" else self.names
+        return names[: len(own)] == own and added[0] in names[len(own) :]
+
+    def _check_place(self, path: Path, added: Sequence[str]) -> Path:
+        kind = kind_of(self.path)
+        if kind_of(path) != kind:
+            endings = " or ".join(ENDINGS[kind])
+            raise InputError(f"output={path}: the rows come out as they came in; give a name that ends with {endings}")
+        if path.exists() and path.samefile(self.path):
+            raise InputError(f"output={path}: is the table itself; give another name")
+        if not path.parent.is_dir():
+            raise InputError(f"output={path}: there is no folder {path.parent}")
+        if not os.access(path.parent, os.W_OK):
+            raise InputError(f"output={path}: the folder {path.parent} cannot be written to")
+        self.check_added(added)
+        return path
+
+    def check_added(self, added: Sequence[str]) -> None:
+        """That columns can be added.
+
+        Raises:
+            InputError: one is there already.
+        """
+        taken = [name for name in added if name in self.names]
+        if taken:
+            raise InputError(
+                f"{self.path}: has a column {taken[0]!r} already, which would be added; give the table "
+                "that it was made from, or call the column otherwise"
+            )
+
+    def save(self, path: str | Path, added: Mapping[str, NDArray[Any]], rows: NDArray[np.intp] | None = None) -> Path:
+        """Write the rows in the same order and format, with columns added on the right; in one step.
+
+        In a CSV, text that is added is none that a spreadsheet calculates (`as_text`); the cells of the file stay as
+        they are.
+
+        Args:
+            path: the file. One that is there is replaced.
+            added: values by name; NaN is written as no value.
+            rows: that they are of, counted from 0; the others get no value. None: all, in their order.
+
+        Raises:
+            InputError: another ending than the file's, a column that is there already, the file itself, a folder that
+                is not there or cannot be written to.
+        """
+        path = self._check_place(Path(path), list(added))
+        whole = {name: self._over_all(values, rows) for name, values in added.items()}
+        with replacing(path) as partial:
+            if kind_of(path) == "NumPy":
+                arrays = read_arrays(self.path) | {name: _array(values) for name, values in whole.items()}
+                np.savez_compressed(partial, **arrays)  # type: ignore[arg-type]
+            elif kind_of(path) == "Parquet":
+                self.rows.assign(**whole).to_parquet(partial)
+            else:
+                self._write_csv(partial, whole)
+        return path
+
+    def _over_all(self, values: NDArray[Any], rows: NDArray[np.intp] | None) -> Any:
+        """(N,) values of some rows, none of the others: whole numbers stay whole."""
+        import pandas as pd
+
+        if rows is None or len(rows) == len(self.rows):
+            return values
+        found = pd.Series(values, index=rows, dtype="Int64" if values.dtype.kind in "iu" else None)
+        return found.reindex(range(len(self.rows))).array
+
+    def _write_csv(self, path: Path, added: Mapping[str, Any]) -> None:
+        """Row by row: a frame of thousands of columns takes minutes to write itself."""
+        columns = [self.rows.iloc[:, place].to_numpy(dtype=object, na_value="") for place in range(self.rows.shape[1])]
+        columns += [_cells(values) for values in added.values()]
+        with open_text(path, "wt") as file:
+            lines = csv.writer(_Lines(file), delimiter=self.delimiter, lineterminator="\r\n")
+            lines.writerow([*self.names, *added])
+            lines.writerows(zip(*columns, strict=True))
+
+
+@dataclass(frozen=True)
+class _Lines:
+    """Lines that end in a line feed, of a writer that quotes cells with a carriage return, too."""
+
+    file: TextIO
+
+    def write(self, line: str) -> int:
+        return self.file.write(line.removesuffix("\r\n") + "\n")
+
+
+def _strings(cells: NDArray[Any]) -> "pd.Series[Any]":
+    import pandas as pd
+
+    return pd.Series(cells, dtype="str")
+
+
+def _cells(values: Any) -> NDArray[Any]:
+    """(N,) text of the values of an added column, empty where there is none. Each number keeps its own type: as a
+    Python float, 0.9876 of single precision is 0.9876000285148621."""
+    import pandas as pd
+
+    column = pd.Series(values)
+    write = str if pd.api.types.is_numeric_dtype(column) else lambda cell: as_text(str(cell))
+    cells = ["" if missing else write(cell) for cell, missing in zip(column.array, column.isna(), strict=True)]
+    return np.array(cells, dtype=object)
+
+
+def _array(values: Any) -> NDArray[Any]:
+    """Of NumPy's own kinds: what has no value is NaN, or empty text."""
+    if isinstance(values, np.ndarray):
+        return values
+    present = ~np.asarray(values.isna())
+    if not isinstance(values[int(present.argmax())], str):
+        return np.asarray(values.to_numpy(dtype=np.float64, na_value=np.nan))
+    return np.array([str(value) if there else "" for value, there in zip(values, present, strict=True)])

@@ -1,0 +1,60 @@
+"""The state from which a training goes on, on disk."""
+
+import pickle
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from clustering.files.atomic import replacing
+from clustering.foundation.errors import InputError
+
+
+def save_state(path: Path, state: Mapping[str, Any]) -> None:
+    """Write tensors and plain values beside `path`, then rename over it."""
+    with replacing(path) as partial, partial.open("wb") as file:
+        torch.save(dict(state), file)
+
+
+def load_state(path: Path) -> dict[str, Any] | None:
+    """What `save_state` wrote, or None where the file is missing or damaged. Runs no code from the file."""
+    try:
+        with zipfile.ZipFile(path) as archive:  # its checksums, which torch writes but does not look at
+            if archive.testzip() is not None:
+                return None
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (
+        OSError,
+        EOFError,
+        NotImplementedError,  # of zipfile: a compression that it does not know
+        RuntimeError,
+        ValueError,
+        LookupError,
+        TypeError,
+        pickle.UnpicklingError,
+        zipfile.BadZipFile,
+    ):
+        return None
+    return state if isinstance(state, dict) else None
+
+
+def resumable(path: Path, identity: str, say: Callable[[str], object]) -> dict[str, Any] | None:
+    """The state that a training of this identity goes on from, or None to begin anew: there is none, or it is damaged,
+    which is said, and it is removed.
+
+    Raises:
+        InputError: it is of another training.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists():
+        return None
+    state = load_state(path)
+    if state is None or "identity" not in state:
+        say(f"{path} is damaged and was discarded; training begins anew")
+        path.unlink()
+        return None
+    if state["identity"] != identity:
+        raise InputError(f"{path}: belongs to another training; choose another folder, or remove this one")
+    return state

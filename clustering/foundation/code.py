@@ -1,0 +1,155 @@
+"""What code computes a result: a hash of the source behind a module, so that edited code is told from old."""
+
+import ast
+import functools
+import hashlib
+import importlib.util
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from clustering.foundation.errors import InputError
+
+NO_RESULT = (
+    "clustering.foundation.errors",
+    "clustering.foundation.plugins",
+    "clustering.foundation.code",
+    "clustering.foundation.memory",
+    "clustering.slk.memory",
+    "clustering.foundation.torchvision_without_cuda",
+    "fsl.evaluation.closed_splits",
+    "fsl.progress",
+)
+"""Modules that say and find things but compute nothing: editing them leaves every result as it was."""
+
+
+@functools.cache
+def code_fingerprint(*modules: str, follow: bool = True) -> str:
+    """Hash of the source of modules and of all code of this project or of a plug-in that they import.
+
+    Code of a plug-in is its package, or the modules beside its file. Everything else counts as installed: its version
+    is recorded elsewhere. Comments, docstrings, layout and imports for type checkers do not count. Nothing is imported.
+
+    Args:
+        modules: dotted names, such as "fsl.strategies.laplacianshot".
+        follow: whether imports count.
+
+    Returns:
+        16 hexadecimal digits.
+
+    Raises:
+        InputError: a module without source.
+    """
+    sources = _Sources(modules)
+    own: dict[str, str] = {}
+    waiting = list(modules)
+    while waiting:
+        name = waiting.pop()
+        if name in own or name in NO_RESULT:
+            continue
+        path = sources.path(name)
+        if path is None:
+            if name in modules:
+                raise InputError(f"cannot find the source of {name}, which tells whether a result is still up to date")
+            continue
+        own[name], imports = _read(name, path.name == "__init__.py", path.read_bytes())
+        if follow:
+            waiting += imports
+    text = "\0".join(f"{name}\0{own[name]}" for name in sorted(own))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+@functools.cache
+def _read(name: str, is_package: bool, source: bytes) -> tuple[str, tuple[str, ...]]:
+    """What a module computes, and the names that it may import: two strategies share most of their modules."""
+    tree = _bare(ast.parse(source))
+    return ast.dump(tree), tuple(dict.fromkeys(_imports(tree, name, is_package)))
+
+
+class _Sources:
+    """Files of the project's own modules and of those beside a plug-in."""
+
+    def __init__(self, modules: Iterable[str]) -> None:
+        self._tops: dict[str, Path] = {name: _PROJECT / name for name in _ROOMS}  # first part of a name -> its place
+        self._folders: list[Path] = []  # where any module is a plug-in's own
+        for top in {module.partition(".")[0] for module in modules} - set(_ROOMS):
+            place = _place(top)
+            if place is not None:
+                self._tops[top] = place
+                if not _holds_installed_packages(place.parent):
+                    self._folders.append(place.parent)
+
+    def path(self, name: str) -> Path | None:
+        """File of a module, or None where it is installed, or is no module but an attribute of one."""
+        top, *parts = name.split(".")
+        places = [self._tops[top]] if top in self._tops else [folder / top for folder in self._folders]
+        for place in places:
+            stem = place.joinpath(*parts)
+            for path in (stem / "__init__.py", stem.with_name(stem.name + ".py")):
+                if path.is_file():
+                    return path
+        return None
+
+
+_PROJECT = Path(__file__).resolve().parents[2]
+_ROOMS = ("clustering", "fairness", "fsl", "runs")
+
+
+def _place(top: str) -> Path | None:
+    """Path, without its ending, of a module or package that stands alone. Looks it up without importing it."""
+    try:
+        spec = importlib.util.find_spec(top)
+    except (ImportError, ValueError):
+        return None
+    if spec is None:
+        return None
+    if spec.submodule_search_locations:
+        return Path(next(iter(spec.submodule_search_locations)))
+    return Path(spec.origin).with_suffix("") if spec.origin and spec.origin.endswith(".py") else None
+
+
+def _holds_installed_packages(folder: Path) -> bool:
+    """Whether an installer or Python itself keeps packages there: a folder of wheels, or the standard library."""
+    return any(folder.glob("*.dist-info")) or folder == Path(os.__file__).parent
+
+
+def _imports(tree: ast.AST, name: str, is_package: bool) -> Iterable[str]:
+    """Names that may be modules: of `from a import b` both `a` and `a.b`."""
+    package = name if is_package else name.rpartition(".")[0]
+    for node in _statements(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = node.module or ""
+            if node.level:
+                above = package.split(".")[: len(package.split(".")) - node.level + 1]
+                base = ".".join([*above, *([node.module] if node.module else [])])
+            yield base
+            yield from (f"{base}.{alias.name}" for alias in node.names)
+
+
+def _bare(tree: ast.Module) -> ast.Module:
+    """The tree without docstrings and without what only type checkers read."""
+    for node in _statements(tree):
+        if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            first = node.body[0] if node.body else None
+            value = first.value if isinstance(first, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                node.body = node.body[1:]
+        if isinstance(node, ast.Module):
+            node.body = [part for part in node.body if not _for_type_checkers(part)]
+    return tree
+
+
+def _statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every block and statement of a tree. Expressions, which are most of it, hold none."""
+    waiting = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+            waiting += getattr(node, part, ())
+
+
+def _for_type_checkers(node: ast.stmt) -> bool:
+    return isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"

@@ -1,0 +1,179 @@
+"""Hyper-parameters as data: frozen dataclasses whose annotations say what a field may hold.
+
+@dataclass(frozen=True)
+class LaplacianShot:
+    weight: Annotated[float, AtLeast(0)] = 0.7
+    graph: Literal["average", "directed"] = "average"
+
+    def __post_init__(self) -> None:
+        validate(self)
+"""
+
+import dataclasses
+import math
+import numbers
+import types
+import typing
+from typing import Annotated, Any, Literal, Union
+
+from clustering.foundation.errors import InputError
+
+LARGEST = 1e15
+"""Size of a number, and 1 over it the size of the smallest besides 0: float32 holds squares of what it multiplies."""
+LARGEST_OF_ESTIMATORS = 1e30  # whose points come in any units, and which calculate in float64 where these ask for it
+LARGEST_INTEGER = 2**63 - 1
+NARROWEST = 1e-15
+"""Bandwidth of a kernel: float32 holds 1 over its square."""
+
+
+@dataclasses.dataclass(frozen=True)
+class AtLeast:
+    """The field is at least `low`."""
+
+    low: float
+
+    def __str__(self) -> str:
+        return f"at least {self.low:g}"
+
+    def holds(self, value: float) -> bool:
+        return value >= self.low
+
+
+@dataclasses.dataclass(frozen=True)
+class Above:
+    """The field is above `low`."""
+
+    low: float
+
+    def __str__(self) -> str:
+        return f"above {self.low:g}"
+
+    def holds(self, value: float) -> bool:
+        return value > self.low
+
+
+@dataclasses.dataclass(frozen=True)
+class UpTo:
+    """The field is at most `high`."""
+
+    high: float
+
+    def __str__(self) -> str:
+        return f"up to {self.high:g}"
+
+    def holds(self, value: float) -> bool:
+        return value <= self.high
+
+
+@dataclasses.dataclass(frozen=True)
+class Within:
+    """The field is between `low` and `high`, both included."""
+
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"between {self.low:g} and {self.high:g}"
+
+    def holds(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+def validate(parameters: Any) -> None:
+    """Check every field of a dataclass instance against its annotation.
+
+    Knows int, float (an int will do), bool, str, None, `Literal`, unions, `tuple[T, ...]` and the bounds above in
+    `Annotated`; other annotations are left to the class itself.
+
+    Raises:
+        InputError: names the field, what it may hold and the value it got.
+    """
+    hints = typing.get_type_hints(type(parameters), include_extras=True)
+    for field in dataclasses.fields(parameters):
+        value = getattr(parameters, field.name)
+        problem = mismatch(value, hints[field.name])
+        if problem:
+            owner = getattr(parameters, "name", None) or type(parameters).__name__
+            raise InputError(f"{owner}: {field.name} must be {problem}, not {value!r}")
+
+
+def validate_signature(estimator: Any) -> None:
+    """Check every parameter of an estimator against its annotation in `__init__`, as `validate` does fields.
+
+    Raises:
+        InputError: names the parameter, what it may hold and the value it got.
+    """
+    hints = typing.get_type_hints(type(estimator).__init__, include_extras=True)
+    hints.pop("return", None)
+    for name, hint in hints.items():
+        value = getattr(estimator, name)
+        problem = mismatch(value, hint, LARGEST_OF_ESTIMATORS)
+        if problem:
+            raise InputError(f"{type(estimator).__name__}: {name} must be {problem}, not {value!r}")
+
+
+def mismatch(value: Any, annotation: Any, largest: float = LARGEST) -> str | None:
+    """What `value` would have to be for `annotation`, or None where it fits.
+
+    Args:
+        largest: size of a float; 1 over it is that of the smallest besides 0.
+    """
+    origin = typing.get_origin(annotation)
+    if origin is Annotated:
+        inner, *bounds = typing.get_args(annotation)
+        wrong = mismatch(value, inner, largest)
+        if mismatch(value, inner, math.inf) is None:  # else bounds mean nothing
+            if value is None or all(bound.holds(value) for bound in bounds):
+                return wrong
+            wrong = None
+        return " ".join([wrong or str(_describe(inner)), *map(str, bounds)])
+    if origin is Literal:
+        return None if value in typing.get_args(annotation) else _describe(annotation)
+    if origin in (Union, types.UnionType):
+        parts = typing.get_args(annotation)
+        wrongs = [mismatch(value, part, largest) for part in parts]
+        return None if None in wrongs else " or ".join(str(wrong) for wrong in wrongs)
+    if origin is tuple:
+        inner = typing.get_args(annotation)[0]
+        wrongs = (
+            [mismatch(item, inner, largest) for item in value]
+            if isinstance(value, (tuple, list))
+            else [_describe(inner)]
+        )
+        return next((f"a list, each {wrong}" for wrong in wrongs if wrong), None)
+    if annotation in (int, float, bool, str, type(None)):
+        if annotation in (int, float) and _is_number(value, annotation):
+            return _too_large(abs(value), annotation, largest)
+        return None if _is(value, annotation) else _describe(annotation)
+    return None
+
+
+def _is(value: Any, kind: type) -> bool:
+    return _is_number(value, kind) if kind in (int, float) else isinstance(value, kind)
+
+
+def _is_number(value: Any, kind: type) -> bool:
+    """Whether it is an integer, or else a finite number; of numpy too, as grids of values are."""
+    if isinstance(value, bool):
+        return False
+    if isinstance(value, numbers.Integral):
+        return True
+    return kind is float and isinstance(value, numbers.Real) and math.isfinite(value)
+
+
+def _too_large(size: float, kind: type, largest: float) -> str | None:
+    """What the size of a number would have to be, too small ones included, or None where it is in the range."""
+    if kind is int:
+        return None if size <= LARGEST_INTEGER else "an integer of 64 bits"
+    if size == 0 or 1 / largest <= size <= largest:
+        return None
+    return f"0 or a number whose size is between {1 / largest:g} and {largest:g}"
+
+
+def _describe(annotation: Any) -> str:
+    if typing.get_origin(annotation) is Literal:
+        return "one of " + ", ".join(str(option) for option in typing.get_args(annotation))
+    if typing.get_origin(annotation) is Annotated:
+        return _describe(typing.get_args(annotation)[0])
+    words = {int: "an integer", float: "a number", bool: "true or false", str: "text", type(None): "null"}
+    return words.get(annotation, str(annotation))

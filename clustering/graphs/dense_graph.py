@@ -1,0 +1,137 @@
+"""Neighbour graphs. All that a term needs of a graph is `graph @ S`."""
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor
+
+from clustering.optimiser.points import Points
+
+Symmetry = Literal["average", "union", "mutual", "directed"]
+"""How the arcs p -> q of the k nearest neighbours become weights: (W + W^T)/2, max, min, or W as it is."""
+
+
+class Graph(Protocol):
+    """Symmetric or directed weights between points, zero diagonal."""
+
+    @property
+    def symmetric(self) -> bool: ...
+
+    def __matmul__(self, assignments: Tensor) -> Tensor:
+        """W S for (B, N, K) assignments."""
+        ...
+
+    def select(self, problems: Tensor) -> "Graph":
+        """The graphs of some problems of the batch, given by their indices."""
+        ...
+
+
+@dataclass(frozen=True)
+class DenseGraph:
+    """A batch of small graphs as dense matrices.
+
+    Up to some 500 points a dense product is faster than a sparse one, and the symmetrised kNN graph has no fixed
+    number of neighbours that an index table could hold.
+
+    Attributes:
+        weights: (B, N, N), row p holds the weights of p's arcs.
+        symmetric: whether weights equal their transpose.
+    """
+
+    weights: Tensor
+    symmetric: bool = True
+
+    @classmethod
+    def of_points(
+        cls, points: Points, k: int, symmetry: Symmetry = "average", *, first: int = 0, valid: Tensor | None = None
+    ) -> "DenseGraph":
+        """The graphs of the k `nearest` of every point, as `clustering.graphs.neighbourhood.neighbour_graph` builds
+        them where all inner products are at hand."""
+        batch, size = points.squared_norms.shape
+        weights = points.squared_norms.new_empty(batch, size - first, size - first)
+        for some in _parts(weights):
+            far = points.select(some).dissimilarities(first).permute(2, 0, 1).contiguous()
+            symmetrised(_arcs(far, k, None if valid is None else valid[some]), symmetry, out=weights[some])
+        return cls(weights, symmetric=symmetry != "directed")
+
+    def __matmul__(self, assignments: Tensor) -> Tensor:
+        # (W S)^T = S^T W^T: the optimiser keeps classes before points, so both factors are already laid out.
+        right = self.weights if self.symmetric else self.weights.mT
+        return torch.bmm(assignments.mT, right).mT
+
+    def select(self, problems: Tensor) -> "DenseGraph":
+        return DenseGraph(self.weights[problems], self.symmetric)
+
+
+_CACHED = 100_000
+"""Pairs of points at a time, so that the few matrices which are worked on stay in the processor's cache."""
+
+_FAR, _CROSSED = 1e30, 1e36  # beyond every real dissimilarity, and beyond that again
+
+
+def nearest(dissimilarities: Tensor, k: int, *, valid: Tensor | None = None) -> Tensor:
+    """A one for each of a point's k nearest others, ties to the lowest index.
+
+    Args:
+        dissimilarities: (B, N, N) below 1e29, ordered within a row as distances are.
+        k: neighbours besides the point itself; all others where there are fewer.
+        valid: (B, N) bool, False for padded points, which neither have nor are neighbours.
+
+    Returns:
+        (B, N, N) of zeros and ones.
+    """
+    found = torch.empty_like(dissimilarities)
+    for some in _parts(found):
+        far = dissimilarities[some].permute(2, 0, 1).clone(memory_format=torch.contiguous_format)
+        found[some] = _arcs(far, k, None if valid is None else valid[some])
+    return found
+
+
+def symmetrised(arcs: Tensor, symmetry: Symmetry, out: Tensor | None = None) -> Tensor:
+    """(B, N, N) weights of directed arcs, see `Symmetry`."""
+    if symmetry == "directed":
+        return arcs if out is None else out.copy_(arcs)
+    if symmetry == "average":
+        return torch.add(arcs, arcs.mT, out=out).mul_(0.5)
+    combine = torch.maximum if symmetry == "union" else torch.minimum
+    return combine(arcs, arcs.mT, out=out)
+
+
+def _parts(pairs: Tensor) -> list[slice]:
+    """Problems (B, N, N) to be worked on together."""
+    count = len(pairs) if pairs.is_cuda else max(1, _CACHED // max(1, pairs[0].numel()))
+    return [slice(start, start + count) for start in range(0, len(pairs), count)]
+
+
+def _arcs(far: Tensor, k: int, valid: Tensor | None) -> Tensor:
+    """(b, N, N) `nearest` of some problems at once, from their dissimilarities (N, b, N), which are overwritten.
+
+    Candidates come first, then problems and points: minima over the candidates are then minima of long vectors, several
+    times faster than minima of rows.
+    """
+    far.diagonal(dim1=0, dim2=2).fill_(_FAR)
+    if valid is not None:
+        far.masked_fill_(~valid.T[..., None], _FAR)
+    # Cross out the smallest of every point, k - 1 times, and take all up to the next: faster than topk or a partition.
+    left, chosen = far, torch.empty_like(far)
+    for crossing in range(min(k, len(far) - 1) - 1):
+        torch.le(left, left.amin(dim=0), out=chosen)
+        left = torch.add(left, chosen, alpha=_CROSSED) if crossing == 0 else left.add_(chosen, alpha=_CROSSED)
+    if min(k, len(far) - 1) > 0:
+        torch.le(far, left.amin(dim=0), out=chosen)
+        chosen.diagonal(dim1=0, dim2=2).fill_(0.0)
+    else:
+        chosen.zero_()
+    if valid is not None:
+        chosen *= valid.T[..., None]
+        chosen *= valid
+    # Equal dissimilarities were crossed out together. Without padding the total is enough to see it.
+    arcs = chosen.permute(1, 2, 0)
+    if valid is None and float(chosen.sum()) <= k * chosen[0].numel():
+        return arcs
+    tied = (chosen.sum(dim=0) > k).any(dim=1)
+    if tied.any():
+        order = far.permute(1, 2, 0)[tied].sort(dim=2, stable=True).indices[..., :k]
+        arcs[tied] *= torch.zeros_like(arcs[tied]).scatter_(2, order, 1.0)
+    return arcs

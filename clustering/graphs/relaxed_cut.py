@@ -1,0 +1,163 @@
+"""Normalised cuts of a graph: from eigenvectors to labels, which moves of single points then improve."""
+
+import warnings
+from typing import Literal, NamedTuple
+
+import numpy as np
+import sklearn.cluster
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import connected_components
+from sklearn.exceptions import ConvergenceWarning
+
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
+from clustering.graphs.point_moves import single_moves
+from clustering.graphs.row_search import nearest_to
+from clustering.graphs.sparse_rows import SparseRows, SparseTable
+from clustering.graphs.spectrum import leading_eigenvectors
+from clustering.optimiser.centres import Rows
+
+Labels = NDArray[np.int64]
+Embedding = NDArray[np.float64]
+Discretize = Literal["both", "rotation", "kmeans"]
+"""From eigenvectors to labels: rotation, K-means, or these in turns, K-means first."""
+
+
+class Relaxed(NamedTuple):
+    """Labels of T starts.
+
+    Attributes:
+        labels: (T, N).
+        embedding: (N, K) rows of eigenvectors, of length one; 0 for points without arcs.
+        rounds: of each start, those of the moves included.
+        components: connected parts of the graph, points without arcs left out. Where there are more than K, and no
+            regularization, they are joined to clusters of like volume: one start, and no eigenvectors.
+    """
+
+    labels: Labels
+    embedding: Embedding
+    rounds: list[int]
+    components: int
+
+
+def relaxed_cut(
+    graph: csr_array,
+    rows: Rows,
+    clusters: int,
+    starts: int,
+    seed: int,
+    *,
+    discretize: Discretize,
+    regularization: float = 0.0,
+    max_rounds: int,
+) -> Relaxed:
+    """Spectral clustering of the points from several starts, each improved by moves of single points.
+
+    Args:
+        graph: (N, N) symmetric W >= 0.
+        rows: N points; one without arcs is labelled as the nearest that has some.
+        clusters: K.
+        starts: T.
+        seed: of the starts.
+        discretize: what turns eigenvectors into labels.
+        regularization: t >= 0, see `leading_eigenvectors`.
+        max_rounds: of the rotation or of K-means, and of the moves after it, at most.
+
+    Raises:
+        InputError: fewer points with arcs than clusters.
+    """
+    points = graph.shape[0]
+    linked = np.flatnonzero(graph.sum(axis=1) > 0)
+    if len(linked) < clusters and clusters > 1:
+        raise InputError(
+            f"{len(linked)} points have arcs, too few for {clusters} clusters; give a graph with more arcs"
+        )
+    part = graph if len(linked) == points else graph[linked][:, linked]
+    components, of = connected_components(part, directed=False)
+    if clusters == 1 or (components > clusters and regularization == 0):
+        labels = joined(np.bincount(of, part.sum(axis=1)).astype(np.float64), clusters)[of]
+        found, embedding, rounds = labels[None], np.eye(clusters)[labels], [1]
+    else:
+        vectors = leading_eigenvectors(part, clusters, regularization, stream(seed, "eigenvectors"))
+        embedding = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), np.finfo(np.float64).tiny)
+        spread = regularization * float(part.sum()) / len(linked)
+        degrees = part.sum(axis=1) + spread
+        spectral = vectors / np.sqrt(degrees)[:, None]
+        every, rounds = [], []
+        for trial in range(starts):
+            kind = discretize if discretize != "both" else ("kmeans", "rotation")[trial % 2]
+            generator = stream(seed, kind, trial)
+            if kind == "rotation":
+                labels, first = rotated(embedding, generator, max_rounds)
+            else:
+                labels, first = k_means(spectral, generator, max_rounds)
+            moved = single_moves(part, degrees, labels, clusters, max_rounds, constant=spread / len(linked))
+            every.append(moved.labels)
+            rounds.append(first + moved.rounds)
+        found = np.stack(every)
+    if len(linked) < points:
+        found, embedding = _spread(found, embedding, linked, rows)
+    return Relaxed(found, embedding, rounds, int(components))
+
+
+def _spread(labels: Labels, embedding: Embedding, linked: NDArray[np.intp], rows: Rows) -> tuple[Labels, Embedding]:
+    """Labels and embedding of all points, those without arcs labelled as the nearest with arcs."""
+    values = rows.values
+    isolated = np.setdiff1d(np.arange(len(values)), linked)
+    every = np.zeros((len(labels), len(values)), dtype=np.int64)
+    vectors = np.zeros((len(values), embedding.shape[1]))
+    every[:, linked], vectors[linked] = labels, embedding
+    if len(linked):
+        known = SparseTable.of_scipy(rows.values.scipy()[linked]) if isinstance(rows, SparseRows) else values[linked]
+        near = nearest_to(known, values[isolated], 1)[:, 0].cpu().numpy()
+        every[:, isolated] = every[:, linked[near]]
+    return every, vectors
+
+
+def joined(volumes: NDArray[np.float64], clusters: int) -> Labels:
+    """(c,) the cluster of each component, the largest first to the cluster of the least volume so far."""
+    labels = np.zeros(len(volumes), dtype=np.int64)
+    filled = np.zeros(clusters)
+    for component in np.argsort(-volumes, kind="stable"):
+        labels[component] = filled.argmin()
+        filled[labels[component]] += volumes[component]
+    return labels
+
+
+def k_means(embedding: Embedding, generator: np.random.Generator, max_rounds: int) -> tuple[Labels, int]:
+    """(n,) labels of the rows of an embedding (n, K) by one start of K-means, and its rounds."""
+    state = int(generator.integers(2**31))
+    found = sklearn.cluster.KMeans(embedding.shape[1], n_init=1, max_iter=max_rounds, random_state=state)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # of fewer different rows than clusters, which are filled
+        found.fit(embedding)
+    return found.labels_.astype(np.int64), int(found.n_iter_)
+
+
+def rotated(embedding: Embedding, generator: np.random.Generator, max_rounds: int) -> tuple[Labels, int]:
+    """(n,) labels whose indicators are next to a rotation of the embedding (n, K) of unit rows, and the rounds it took.
+
+    Labels and rotation are found in turns, each the best for the other, from the rotation to K rows that are as
+    orthogonal as can be, the first drawn at random (Yu and Shi 2003).
+    """
+    points, clusters = embedding.shape
+    axes = np.empty((clusters, clusters))
+    axes[:, 0] = embedding[generator.integers(points)]
+    overlap = np.zeros(points)
+    for k in range(1, clusters):
+        overlap += np.abs(embedding @ axes[:, k - 1])
+        axes[:, k] = embedding[overlap.argmin()]
+    agreement = -np.inf
+    rounds = 0
+    while rounds < max_rounds:
+        rounds += 1
+        labels = (embedding @ axes).argmax(axis=1)
+        sums = np.zeros((clusters, clusters))
+        np.add.at(sums, labels, embedding)
+        left, singular, right = np.linalg.svd(sums)
+        axes = right.T @ left.T
+        if singular.sum() <= agreement * (1 + 1e-12):
+            break
+        agreement = singular.sum()
+    return labels.astype(np.int64), rounds

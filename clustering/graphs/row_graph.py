@@ -1,0 +1,156 @@
+"""The neighbour graph of the rows of one data set: built, or brought by the user and checked."""
+
+import warnings
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import Tensor
+
+from clustering.foundation.errors import InputError
+from clustering.graphs.dense_graph import Symmetry
+from clustering.graphs.neighbours import NeighbourGraph, neighbours
+from clustering.graphs.sparse_graph import SparseGraph
+from clustering.optimiser.centres import Rows
+
+Bandwidth = Literal["estimate", "published"] | float
+"""sigma of the kernel, see `graph_and_variance`."""
+
+_ASYMMETRY = 1e-6
+"""Of weights, relative to the largest: symmetric up to rounding."""
+
+_GATHERED = 1 << 22
+"""Coordinates of the ends of arcs at a time: 16 MiB in float32."""
+
+
+def graph_and_variance(
+    given: Any, rows: Rows, k: int, symmetry: Symmetry, bandwidth: Bandwidth
+) -> tuple[SparseGraph, float]:
+    """W of the rows, and sigma^2 of the kernel on them.
+
+    Args:
+        given: a graph, see `given_graph`; None to build it.
+        rows: N points.
+        k: neighbours of a point; N - 1 where there are fewer others.
+        symmetry: how arcs become W; of a given graph only whether it may stay directed.
+        bandwidth: sigma; "estimate": sigma^2 is the mean squared distance to the neighbours (thesis section 2.4);
+            "published": k / (k + 1) of that, as the public code has it. Where all of these are 0, sigma is 1.
+    """
+    values = rows.values
+    if given is None:
+        given = neighbours(values, k, symmetry=symmetry)
+    graph = given_graph(given, len(values), directed=symmetry == "directed").to(values.dtype, values.device)
+    if not isinstance(bandwidth, str):
+        return graph, float(bandwidth) ** 2
+    if isinstance(given, NeighbourGraph) and given.is_of(values):
+        squared = given.mean_squared_distance
+    else:
+        squared = mean_squared_length(graph, rows)
+    if bandwidth == "published":
+        squared *= k / (k + 1)
+    return graph, variance_above_rounding(squared, values.dtype, float(rows.squared_norms.max()), len(values))
+
+
+def variance_above_rounding(squared: float, dtype: torch.dtype, largest: float, points: int) -> float:
+    """sigma^2, or 1 where equal rows are apart by rounding alone, the largest of which is so long, squared."""
+    if squared > 64 * torch.finfo(dtype).eps * largest:
+        return squared
+    if points > 1:
+        warnings.warn("neighbours have no distance from each other; bandwidth 1 is taken", stacklevel=4)
+    return 1.0
+
+
+def mean_squared_length(graph: SparseGraph, rows: Rows) -> float:
+    """Mean of ||x_p - x_q||^2 over the arcs, by their weights. The same for arcs and for their average."""
+    total, mass = arc_lengths(graph, rows.values)
+    return total / mass if mass else 0.0
+
+
+def arc_lengths(graph: SparseGraph, values: Tensor) -> tuple[float, float]:
+    """sum_pq |w_pq| ||x_p - x_q||^2 between the rows of `values` (N, D), and sum_pq |w_pq|."""
+    sources = torch.repeat_interleave(graph.pointers.diff())
+    total = mass = 0.0
+    at_once = max(1, _GATHERED // max(1, values.shape[1]))
+    parts = (torch.split(part, at_once) for part in (sources, graph.columns, graph.weights))
+    for source, column, weight in zip(*parts, strict=True):
+        lengths = (values[source] - values[column]).square().sum(dim=1)
+        total += float((lengths * weight.abs()).sum(dtype=torch.float64))
+        mass += float(weight.abs().sum(dtype=torch.float64))
+    return total, mass
+
+
+def given_graph(graph: Any, points: int, *, directed: bool = False) -> SparseGraph:
+    """W of a graph given as `NeighbourGraph`, `SparseGraph` of one problem, or square (sparse) matrix of weights.
+
+    The diagonal is left out: on labels it is a constant, on assignments it would reward confidence. Where W is not
+    symmetric, (W + W^T) / 2 is taken, which has the same objective and the right gradient.
+
+    Args:
+        graph: weights w_pq, row p those of the arcs of point p; stored zeros are no arcs.
+        points: N that it must have.
+        directed: leave W as it is.
+
+    Raises:
+        InputError: it is no such graph, not of N points, or has weights that are not finite.
+    """
+    if isinstance(graph, NeighbourGraph):
+        graph = graph.graph
+    if isinstance(graph, SparseGraph):
+        if len(graph.pointers) - 1 != points:
+            raise InputError(
+                f"graph has {len(graph.pointers) - 1} points, X has {points}; give the graph of these rows"
+            )
+        return graph if graph.symmetric or directed else _of_matrix(_both_ways(weight_matrix(graph)))
+    try:
+        matrix = sparse.csr_matrix(graph)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"graph must be a square sparse matrix of weights, not {type(graph).__name__}") from error
+    if matrix.shape != (points, points):
+        raise InputError(f"graph has shape {matrix.shape}, X has {points} rows; give the graph of these rows")
+    matrix = matrix.astype(np.promote_types(matrix.dtype, np.float32), copy=True)
+    if not np.isfinite(matrix.data).all():
+        raise InputError("graph has weights that are NaN or infinite; leave such arcs out")
+    if len(matrix.data) and matrix.data.min() < 0:
+        warnings.warn("graph has negative weights: such neighbours are driven apart", stacklevel=3)
+    matrix.setdiag(0)
+    asymmetry = abs(matrix - matrix.T)
+    symmetric = not asymmetry.nnz or asymmetry.max() <= _ASYMMETRY * abs(matrix).max()
+    if not symmetric and not directed:
+        return _of_matrix(_both_ways(matrix))
+    return _of_matrix(matrix, symmetric=bool(symmetric))
+
+
+def _both_ways(matrix: Any) -> Any:
+    warnings.warn("graph is not symmetric; (W + W^T) / 2 is taken, which has the same objective", stacklevel=4)
+    return (matrix + matrix.T) / 2
+
+
+def _of_matrix(matrix: Any, *, symmetric: bool = True) -> SparseGraph:
+    matrix = matrix.tocsr()
+    matrix.eliminate_zeros()
+    matrix.sort_indices()
+    return SparseGraph(
+        torch.from_numpy(matrix.indptr.astype(np.int32)),
+        torch.from_numpy(matrix.indices.astype(np.int32)),
+        torch.from_numpy(matrix.data),
+        matrix.shape[0],
+        symmetric=symmetric,
+    )
+
+
+def weight_matrix(graph: SparseGraph) -> sparse.csr_array:
+    """(N, N) weights of a graph of one problem."""
+    weights, columns, pointers = (part.cpu().numpy() for part in (graph.weights, graph.columns, graph.pointers))
+    return sparse.csr_array((weights, columns, pointers), shape=(graph.points, graph.points))
+
+
+def scipy_graph(graph: SparseGraph) -> sparse.csr_array:
+    """(N, N) float64 weights of a graph of one problem, for those who solve eigenproblems with them.
+
+    Raises:
+        InputError: negative weights, which are no affinities of a cut.
+    """
+    if (graph.weights < 0).any():
+        raise InputError("graph has negative weights, which are no affinities; leave such arcs out")
+    return weight_matrix(graph).astype(np.float64)

@@ -1,0 +1,259 @@
+"""Nearest neighbours among the rows of one large data set, by the search that is cheapest for it.
+
+- "tree": exact, for few columns. A k-d tree (scipy) whose queries come in the order of its leaves, so that those after
+  each other read the same part of it: half the time of any other order.
+- "blocks": exact, for many columns, and on a GPU: products of blocks of rows (`clustering.graphs.knn`).
+- "sparse": exact, of rows most of whose coordinates are zero: sparse products (scikit-learn).
+- "hnsw": approximate, for more points than all pairs of them allow. Navigable small worlds (Malkov and Yashunin 2018,
+  faiss); what it misses is measured.
+
+`benchmarks/neighbours.py` holds them against each other and against faiss's flat index.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy import sparse
+from scipy.spatial import cKDTree
+from sklearn.neighbors import NearestNeighbors
+from torch import Tensor
+
+from clustering.foundation.cores import all_if_large
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream
+from clustering.graphs.knn import nearest_among, nearest_neighbours
+from clustering.graphs.sparse_rows import SparseTable, rows_of
+
+Method = Literal["auto", "exact", "hnsw"]
+Search = Literal["tree", "blocks", "sparse", "hnsw"]
+Done = Callable[[int, int], None]
+"""Told from time to time how many of how many points have their neighbours."""
+
+EXACT_UP_TO = 100_000
+"""Points whose pairs are all looked at by `method="auto"`."""
+
+_TREE_COLUMNS = 10
+"""A tree of more visits most of its leaves where columns are independent."""
+
+_LEAF = 32
+_AT_ONCE = 1 << 14
+_SPARE = 2
+"""Candidates beyond k and the point itself, among which ties go to the lowest index."""
+
+_LINKS, _BUILD_BREADTH = 16, 80
+_BREADTHS = (32, 64, 128, 256, 512)
+_ENOUGH = 0.99
+"""Recall on the sample at which a search is broad enough."""
+
+_POOR = 0.95
+"""Recall below which there is a warning."""
+
+_SAMPLE = 256
+
+_PRODUCTS = 64
+"""Multiply-adds of a matrix product in the time of one pass over a number."""
+
+
+class Found(NamedTuple):
+    """The k nearest others of every point, nearest first, ties to the lowest index.
+
+    Attributes:
+        indices: (N, k) int32 places among the points; -1 where an approximate search found fewer.
+        squared_distances: (N, k) float32 or float64, 0 where there is no neighbour.
+        search: which one it was.
+        recall: share of the neighbours, of a sample of points, that are as near as the true ones; 1 if exact.
+    """
+
+    indices: NDArray[np.int32]
+    squared_distances: NDArray[Any]
+    search: Search
+    recall: float
+
+
+def choose(x: Tensor | SparseTable, method: Method) -> Search:
+    """The search among the rows of X by `method`.
+
+    Raises:
+        InputError: hnsw of sparse rows, which it cannot read.
+    """
+    if isinstance(x, SparseTable):
+        if method == "hnsw":
+            raise InputError("method='hnsw' takes dense rows; set method='exact', or reduce the columns first")
+        return "sparse"
+    points, columns = x.shape
+    return by_shape(points, columns, "exact" if method == "auto" and x.is_cuda else method, tree=not x.is_cuda)
+
+
+def by_shape(points: int, columns: int, method: Method = "auto", *, tree: bool = True) -> Search:
+    """The search among so many dense rows; a tree only where it may be one."""
+    if method == "hnsw":
+        return "hnsw"
+    if columns <= _TREE_COLUMNS and tree:
+        return "tree"
+    return "blocks" if method == "exact" or points <= EXACT_UP_TO else "hnsw"
+
+
+def nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done = lambda finished, total: None) -> Found:
+    """The k nearest others of every row by Euclidean distance.
+
+    Memory, besides X and N rows of k: the tree 12 bytes a value and 16 a point, HNSW 4 bytes a value and 136 a point.
+    Threads as many as torch has, except to build the small worlds: by several they would differ from run to run.
+
+    Args:
+        x: (N, D) finite.
+        k: in 1..N - 1.
+        search: see the module.
+        done: is told how far it is.
+    """
+    with all_if_large(_operations(x, len(x), k, search)):
+        return _nearest_rows(x, k, search, done)
+
+
+def _operations(x: Tensor | SparseTable, queries: int, k: int, search: Search) -> float:
+    """Of a search for so many queries among the rows, in passes over a number: a tree looks at some leaves for each,
+    the others look at all pairs, of which a product takes as many multiply-adds as there are columns."""
+    if search == "tree":
+        return float(queries * _LEAF * (k + 1 + _SPARE))
+    return float(queries * len(x) * max(1.0, x.shape[1] / _PRODUCTS))
+
+
+def _nearest_rows(x: Tensor | SparseTable, k: int, search: Search, done: Done) -> Found:
+    if isinstance(x, SparseTable):
+        return _by_sparse_products(x, k, done)
+    if search == "blocks":
+        origin = rows_of(x).origin  # rounding of products would swap points that lie far from zero
+        near = nearest_neighbours((x if origin is None else x - origin)[None], k, done=done)
+        return Found(near.indices[0].int().cpu().numpy(), near.squared_distances[0].cpu().numpy(), search, 1.0)
+    values = x.cpu().numpy()
+    return _by_tree(values, k, done) if search == "tree" else _by_small_worlds(values, k, done)
+
+
+def nearest_to(points: Tensor | SparseTable, queries: Tensor | SparseTable, k: int) -> Tensor:
+    """(n, k) int64 indices of the k nearest of N points (N, D) to each of n queries (n, D); all if they are fewer."""
+    k = min(k, len(points))
+    with all_if_large(_operations(points, len(queries), k, choose(points, "exact"))):
+        return _nearest_to(points, queries, k)
+
+
+def _nearest_to(points: Tensor | SparseTable, queries: Tensor | SparseTable, k: int) -> Tensor:
+    if isinstance(points, SparseTable) or isinstance(queries, SparseTable):
+        known, new = (
+            side.scipy() if isinstance(side, SparseTable) else sparse.csr_array(side.cpu().numpy())
+            for side in (points, queries)
+        )
+        found = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(known).kneighbors(new, return_distance=False)
+        return torch.from_numpy(found).to(queries.device)
+    if choose(points, "exact") == "blocks":
+        return nearest_among(points, queries, k)
+    tree = cKDTree(points.numpy(), leafsize=_LEAF)
+    indices = tree.query(queries.numpy(), range(1, k + 1), workers=torch.get_num_threads())[1]
+    return torch.from_numpy(indices)
+
+
+def _by_tree(values: NDArray[Any], k: int, done: Done) -> Found:
+    points = len(values)
+    indices, squared = _empty(values, k)
+    tree = cKDTree(values, leafsize=_LEAF)
+    order, ranks = tree.indices, range(1, min(k + 1 + _SPARE, points) + 1)
+    for first in range(0, points, _AT_ONCE):
+        rows = order[first : first + _AT_ONCE]
+        distances, near = tree.query(values[rows], ranks, workers=torch.get_num_threads())
+        indices[rows], squared[rows] = _others(rows, near, distances**2, k)
+        done(min(first + _AT_ONCE, points), points)
+    return Found(indices, squared, "tree", 1.0)
+
+
+def _by_sparse_products(x: SparseTable, k: int, done: Done) -> Found:
+    values, points = x.scipy(), len(x)
+    indices, squared = _empty(values, k)
+    count = min(k + 1 + _SPARE, points)
+    known = NearestNeighbors(n_neighbors=count, algorithm="brute").fit(values)
+    for first in range(0, points, _AT_ONCE):
+        rows = np.arange(first, min(first + _AT_ONCE, points))
+        distances, near = known.kneighbors(values[rows])
+        indices[rows], squared[rows] = _others(rows, near, distances.astype(np.float64) ** 2, k)
+        done(int(rows[-1]) + 1, points)
+    return Found(indices, squared, "sparse", 1.0)
+
+
+def _by_small_worlds(values: NDArray[Any], k: int, done: Done) -> Found:
+    import faiss  # loads slowly, and is not needed for most data
+
+    points, dimension = values.shape
+    # In single precision, which points far from zero would not leave enough of.
+    single = np.ascontiguousarray(values - values.mean(axis=0), dtype=np.float32)
+    index = faiss.IndexHNSWFlat(dimension, _LINKS)
+    index.hnsw.efConstruction = _BUILD_BREADTH
+    with _threads(1, faiss):
+        for first in range(0, points, _AT_ONCE):
+            index.add(single[first : first + _AT_ONCE])
+            done(min(first + _AT_ONCE, points) // 2, points)
+    count = min(k + 1 + _SPARE, points)
+
+    def look(rows: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[Any]]:
+        distances, near = index.search(single[rows], count)
+        return _others(rows, near, distances, k)
+
+    sample = np.sort(stream(0, "recall").choice(points, min(_SAMPLE, points), replace=False))
+    reach = _reach(single, sample, k)
+    indices, squared = _empty(single, k)
+    with _threads(torch.get_num_threads(), faiss):
+        for breadth in _BREADTHS:
+            index.hnsw.efSearch = breadth
+            near, distances = look(sample)
+            recall = float(((distances <= reach[:, None]) & (near >= 0)).mean())
+            if recall >= _ENOUGH:
+                break
+        if recall < _POOR:
+            warnings.warn(
+                f"HNSW finds {recall:.0%} of the true neighbours of these points; method='exact' finds all",
+                stacklevel=6,
+            )
+        for first in range(0, points, _AT_ONCE):
+            rows = np.arange(first, min(first + _AT_ONCE, points))
+            indices[rows], squared[rows] = look(rows)
+            done((points + rows[-1] + 1) // 2, points)
+    return Found(indices, squared, "hnsw", recall)
+
+
+def _reach(values: NDArray[np.float32], sample: NDArray[Any], k: int) -> NDArray[Any]:
+    """Squared distances of sampled points to their true k-th neighbour, and a rounding error more."""
+    x = torch.from_numpy(values)
+    near = nearest_among(x, x[sample], min(k + 1 + _SPARE, len(x))).numpy()
+    exact = np.stack([((values[near[:, i]] - values[sample]) ** 2).sum(axis=1) for i in range(near.shape[1])], axis=1)
+    return _others(sample, near, exact, k)[1][:, -1] * (1 + 1e-5)
+
+
+def _others(
+    rows: NDArray[Any], near: NDArray[Any], squared: NDArray[Any], k: int
+) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    """The k nearest (n, k) among candidates (n, c), the rows themselves left out; -1 and distance 0 where there are
+    fewer."""
+    order = near.argsort(axis=1)  # then a stable sort by distance leaves ties to the lowest index
+    near, squared = np.take_along_axis(near, order, axis=1), np.take_along_axis(squared, order, axis=1)
+    squared = np.where((near == rows[:, None]) | (near < 0), np.inf, squared)
+    order = squared.argsort(axis=1, kind="stable")[:, :k]
+    near, squared = np.take_along_axis(near, order, axis=1), np.take_along_axis(squared, order, axis=1)
+    missing = np.isinf(squared)
+    return np.where(missing, -1, near).astype(np.int32), np.where(missing, 0, squared)
+
+
+def _empty(values: Any, k: int) -> tuple[NDArray[np.int32], NDArray[Any]]:
+    shape = values.shape[0], k
+    return np.empty(shape, dtype=np.int32), np.empty(shape, dtype=values.dtype)
+
+
+@contextmanager
+def _threads(count: int, faiss: Any) -> Iterator[None]:
+    """So many threads of faiss, which are torch's as well where both have one OpenMP; then as many as torch had."""
+    before = torch.get_num_threads()
+    faiss.omp_set_num_threads(count)
+    try:
+        yield
+    finally:
+        faiss.omp_set_num_threads(before)

@@ -1,0 +1,154 @@
+"""Neighbour graphs of many points, by their arcs alone."""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor
+from torch.nn.functional import embedding_bag
+
+from clustering.graphs.dense_graph import Symmetry
+
+_CACHED = 1 << 18
+"""Assignments that a product works on at once: 1 MiB in float32, about what a core's own cache takes."""
+
+_FEWEST = 16
+"""Classes at once, however many points: in float32 the row of a neighbour is one line of the cache."""
+
+
+@dataclass(frozen=True)
+class SparseGraph:
+    """A batch of graphs in one matrix of compressed rows, block-diagonal.
+
+    A product adds up the rows of S that a point's arcs lead to, in the order of their columns: nothing is scattered, so
+    that it gives the same on every run. Its cost is proportional to the number of arcs times the number of classes.
+
+    Attributes:
+        pointers: (B N + 1) int32, where the arcs of each point begin; the last is their number.
+        columns: (arcs) int32 in 0..B N - 1, ascending within a row.
+        weights: (arcs).
+        points: N.
+        symmetric: whether the matrix equals its transpose.
+    """
+
+    pointers: Tensor
+    columns: Tensor
+    weights: Tensor
+    points: int
+    symmetric: bool = True
+
+    @classmethod
+    def of_arcs(cls, indices: Tensor, weights: Tensor, symmetry: Symmetry = "average") -> "SparseGraph":
+        """The graphs of some arcs of every point, see `Symmetry`.
+
+        Args:
+            indices: (B, N, k) int64, where the arcs of each point lead, no two to the same point and none to itself;
+                -1 for no arc.
+            weights: (B, N, k) >= 0.
+            symmetry: how arcs p -> q and q -> p become weights.
+        """
+        batch, points, _ = indices.shape
+        size = batch * points
+        rows = torch.arange(size, device=indices.device).view(batch, points, 1)
+        columns = indices + points * torch.arange(batch, device=indices.device)[:, None, None]
+        present = indices >= 0
+        keys, values = (rows * size + columns)[present], weights[present]
+        if symmetry != "directed":
+            keys = torch.cat([keys, (columns * size + rows)[present]])
+            values = values.repeat(2)
+        keys, order = keys.sort()
+        values = values[order]
+        if symmetry != "directed":
+            keys, values = merged(keys, values, symmetry)
+        counts = torch.bincount(keys // size, minlength=size)
+        pointers = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
+        return cls(pointers.int(), (keys % size).int(), values, points, symmetric=symmetry != "directed")
+
+    def __matmul__(self, assignments: Tensor) -> Tensor:
+        # The optimiser keeps classes before points. Some classes at a time, the rows that are added up are in the
+        # processor's cache: several times faster than whole rows, which lie all over the memory.
+        rows = assignments.mT
+        batch, classes, points = rows.shape
+        width = classes if rows.is_cuda else max(_FEWEST, _CACHED // (batch * points))
+        product = torch.empty_like(rows, memory_format=torch.contiguous_format)
+        for some, out in zip(torch.split(rows, width, dim=1), torch.split(product, width, dim=1), strict=True):
+            if batch == 1:  # matrices are transposed several times faster than batches of one
+                out[0].copy_(self._sums(some[0].T.contiguous()).T)
+            else:
+                out.copy_(self._sums(some.mT.reshape(batch * points, -1)).view(batch, points, -1).mT)
+        return product.mT
+
+    def _sums(self, rows: Tensor) -> Tensor:
+        """(B N, c) sums of the rows that every point's arcs lead to."""
+        return embedding_bag(
+            self.columns,
+            rows,
+            self.pointers,
+            mode="sum",
+            per_sample_weights=self.weights,
+            include_last_offset=True,
+        )
+
+    @property
+    def degrees(self) -> Tensor:
+        """(B, N) sums of the rows."""
+        ones = self.weights.new_ones((len(self.pointers) - 1) // self.points, self.points, 1)
+        return (self @ ones)[..., 0]
+
+    def scaled(self, factors: Tensor) -> "SparseGraph":
+        """The weights w_pq times factors (B, N) of both their ends."""
+        flat = factors.flatten()
+        rows = torch.repeat_interleave(self.pointers.diff())
+        return replace(self, weights=self.weights * flat[rows] * flat[self.columns])
+
+    def to(self, dtype: torch.dtype, device: torch.device | None = None) -> "SparseGraph":
+        """The same graph, to be multiplied with assignments of that type, there."""
+        pointers, columns = self.pointers.to(device), self.columns.to(device)
+        return replace(self, pointers=pointers, columns=columns, weights=self.weights.to(device, dtype))
+
+    def select(self, problems: Tensor) -> "SparseGraph":
+        problems = problems.long()
+        counts = self.pointers.diff().view(-1, self.points)[problems]
+        starts = self.pointers[:-1].view(-1, self.points)[problems]
+        pointers = torch.nn.functional.pad(counts.flatten().cumsum(0), (1, 0))
+        arcs = torch.arange(int(pointers[-1]), device=problems.device)
+        arcs += torch.repeat_interleave(starts.flatten() - pointers[:-1], counts.flatten())
+        moved = self.points * (torch.arange(len(problems), device=problems.device) - problems)
+        columns = self.columns[arcs] + torch.repeat_interleave(moved, counts.sum(dim=1))
+        return replace(self, pointers=pointers.int(), columns=columns.int(), weights=self.weights[arcs])
+
+
+@dataclass(frozen=True)
+class SharedGraph:
+    """One graph of N points that all problems of a batch share, such as the trials of one data set.
+
+    It is read once for all of them: the product has the (N x B K) columns of every problem side by side.
+    """
+
+    graph: SparseGraph
+
+    @property
+    def symmetric(self) -> bool:
+        return self.graph.symmetric
+
+    def __matmul__(self, assignments: Tensor) -> Tensor:
+        rows = assignments.mT
+        return (self.graph @ rows.reshape(1, -1, rows.shape[2]).mT).mT.view(rows.shape).mT
+
+    def select(self, problems: Tensor) -> "SharedGraph":
+        return self
+
+
+def merged(keys: Tensor, values: Tensor, symmetry: Symmetry) -> tuple[Tensor, Tensor]:
+    """One entry for each key of a sorted list in which a key stands once, or twice for arcs both ways."""
+    twice = torch.zeros_like(keys, dtype=torch.bool)
+    twice[:-1] = keys[:-1] == keys[1:]
+    first = torch.ones_like(twice)
+    first[1:] = ~twice[:-1]
+    second = values.roll(-1)
+    if symmetry == "mutual":
+        return keys[twice], torch.minimum(values, second)[twice]
+    if symmetry == "union":
+        values = torch.where(twice, torch.maximum(values, second), values)
+    else:
+        values = torch.where(twice, values + second, values) / 2
+    return keys[first], values[first]

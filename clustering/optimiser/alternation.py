@@ -1,0 +1,359 @@
+"""Alternate prototypes and assignments: the outer loop of K-means, K-modes and the SLK methods.
+
+S <- argmin_S R(S, M)         by `clustering.optimiser.descent`
+M <- prototypes of S          by `clustering.optimiser.prototypes`
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import partial
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from clustering.optimiser.descent import Descent, Step, descend
+from clustering.optimiser.objective import Term
+from clustering.optimiser.prototypes import Prototypes
+
+Members = Literal["hard", "soft"]
+"""What points weigh in the prototypes: one in the class of their largest assignment, or their assignments."""
+
+Empty = Literal["rollback", "reseed", "keep"]
+"""What becomes of a problem in which a class has lost its last member: the step is taken back and the problem stops
+(public code), or the class begins again at the point that is farthest from its prototype, or its prototype stays."""
+
+Clamp = tuple[Tensor, Tensor]
+
+REVIVALS = 10
+"""Times that empty classes of a problem are given a new prototype, before they are left as they are."""
+
+_CROWD = 0.75  # share of the problems at hand that are still active, from which on the others are left behind
+_UNMOVED = 1e-6  # of a prototype's coefficients or coordinates, summed: what changed no more than this did not move
+
+
+class Outcome(IntEnum):
+    """Why a problem stopped."""
+
+    MAX_ITERATIONS = 0
+    CONVERGED = 1
+    """The prototypes stay, or the objective does."""
+    EMPTIED = 2
+    """A class lost its last member, so that the step was taken back."""
+
+
+class Alternation(NamedTuple):
+    """What `alternate` found.
+
+    Attributes:
+        assignments: (B, N, K) S, rows sum to one.
+        coefficients: (B, K, N) prototypes over the points, or whatever `prototypes` keeps of each in a row: those that
+            the assignments were found with.
+        objective: (B,) R(S, M) of the last assignment step, float64.
+        iterations: (B,) outer steps, int64.
+        outcome: (B,) values of `Outcome`, int64.
+        reseeded: (B,) how many empty classes began again, int64.
+        trace: (T, B) R(S, M) after each assignment step, NaN after a problem has stopped, float64.
+        movements: (T, B, K) how far each prototype moves after that step, by the Euclidean length of what `prototypes`
+            keeps of it, NaN after a problem has stopped; None unless asked for.
+    """
+
+    assignments: Tensor
+    coefficients: Tensor
+    objective: Tensor
+    iterations: Tensor
+    outcome: Tensor
+    reseeded: Tensor
+    trace: Tensor
+    movements: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Sweeps:
+    """How each assignment step is done.
+
+    Attributes:
+        step: see `descend`.
+        max_iterations: sweeps at most.
+        tolerance: relative change of R at which it ends, if the gap
+        gap_tolerance: is no larger than this share of |R| either; see `descend`.
+        warm: start from the assignments of the step before, instead of softmax(-cost); R(S, M) then falls from step
+            to step wherever each half of it does, which journal Algorithm 1 takes for granted but does not ensure.
+        double: sweep in double precision, in which the terms must be; for tolerances below single's rounding.
+    """
+
+    step: Step = "monotone"
+    max_iterations: int = 100
+    tolerance: float = 1e-6
+    gap_tolerance: float = 1e-5
+    warm: bool = True
+    double: bool = False
+
+
+def alternate(
+    prototypes: Prototypes,
+    start: Tensor,
+    terms: Sequence[Term] = (),
+    *,
+    clamp: Clamp | None = None,
+    hint: Clamp | None = None,
+    valid: Tensor | None = None,
+    assignments: Tensor | None = None,
+    temperature: float = 1.0,
+    members: Members = "soft",
+    empty: Empty = "rollback",
+    sweeps: Sweeps = Sweeps(),
+    max_iterations: int = 100,
+    tolerance: float = 1e-6,
+    movements: bool = False,
+) -> Alternation:
+    """Minimise R(S, M) = <S, cost(M)> + sum_t f_t(S) + T <S, log S> over assignments and prototypes in turn.
+
+    With soft members, warm sweeps of the monotone step, and prototypes that minimise or lower <S, cost(M)> (means,
+    mean-shift modes), R falls from step to step. Hard members follow the largest assignments instead: no objective
+    is known to fall then, except that of K-means and K-modes where there are no terms.
+
+    Problems stop one by one, and the result of one does not depend on the batch around it.
+
+    Args:
+        prototypes: how they follow from the assignments.
+        start: (B, K, N) coefficients of the first prototypes, or the (B, K, *) that `prototypes` keeps of them.
+        terms: terms of the objective beside the cost and the entropy. Without any, S = softmax(-cost / T).
+        clamp: (mask (B, N), labels (B, N)) of rows that are kept one-hot, see `descend`.
+        hint: likewise, rows that only begin one-hot whenever sweeps begin anew, and then move.
+        valid: (B, N) bool, False for padding, which must be clamped and then weighs nothing.
+        assignments: (B, N, K) from which the first assignment step begins; default softmax(-cost / T).
+        temperature: T > 0, weight of the entropy.
+        members: what points weigh in the prototypes.
+        empty: what becomes of a problem with an empty class. R may rise where one begins again.
+        sweeps: how each assignment step is done.
+        max_iterations: assignment steps at most.
+        tolerance: stop when |R+ - R| <= tolerance |R|, from the third step on, or when the prototypes stay.
+        movements: keep how far the prototypes moved.
+    """
+    work = _Work.begin(prototypes, start, terms, clamp, hint, valid)
+    result: _Result | None = None
+    trace, moved = [], []
+    for iteration in range(max_iterations):
+        cost = work.cost().to(torch.float64 if sweeps.double else start.dtype)
+        if result is None:
+            begun = work.begun(cost, temperature) if assignments is None else assignments.mT
+            work.assignments = torch.softmax(cost / -temperature, dim=1) if assignments is None else begun
+            result = _Result.empty(start, work.assignments)
+        elif sweeps.warm and terms:
+            begun = work.assignments
+            if work.revived.any():
+                begun = torch.where(work.revived[:, None, None], work.begun(cost, temperature), begun)
+        else:
+            begun = work.begun(cost, temperature)
+        before = work.assignments
+        found = descend(
+            cost.mT,
+            work.terms,
+            start=begun.mT if terms else None,
+            clamp=work.clamp,
+            temperature=temperature,
+            step=sweeps.step,
+            max_iterations=sweeps.max_iterations if terms else 0,
+            tolerance=sweeps.tolerance,
+            gap_tolerance=sweeps.gap_tolerance,
+        )
+        weights = work.weights(found.assignments.mT.to(start.dtype), members)
+        emptied = weights.amax(dim=2) == 0 if empty == "rollback" else ~work.occupied(found.assignments.mT)
+        if emptied.any():
+            # Of no consequence, but finite, and no reason for points to leave their class.
+            weights = torch.where(emptied[:, :, None], weights.amax(dim=1, keepdim=True), weights)
+        new = work.prototypes.update(
+            work.coefficients, weights, partial(work.logits, cost, found, temperature, start.dtype)
+        )
+        lost = emptied.any(dim=1)
+        work.revived = lost & (work.revivals < REVIVALS) & (empty == "reseed")
+        if emptied.any():
+            new = torch.where(emptied[:, :, None], work.coefficients, new)
+            if work.revived.any():
+                begins = emptied & work.revived[:, None] & work.active[:, None]
+                new = torch.where(begins[:, :, None], work.farthest(cost, begins).to(new.dtype), new)
+                work.reseeded += begins.sum(dim=1)
+                work.revivals += work.revived
+        stay, fixed = settled(work.coefficients, new, work.objective, found.objective, tolerance)
+        stopped = lost & (empty == "rollback")
+        work.step(found, before, taken=~stopped)
+        trace.append(result.spread(work, work.objective))
+        if movements:
+            moved.append(result.spread(work, (new - work.coefficients).norm(dim=2)))
+        work.stop(stopped, Outcome.EMPTIED)
+        work.stop((stay | (fixed & (work.iterations > 2))) & ~work.revived, Outcome.CONVERGED)
+        left = int(work.active.sum())
+        if left == 0 or iteration == max_iterations - 1:
+            break
+        work.coefficients = torch.where(work.active[:, None, None], new, work.coefficients)
+        if left <= _CROWD * len(work.active):
+            result.take(work)
+            work = work.select(work.active.nonzero()[:, 0])
+    assert result is not None
+    result.take(work)
+    return Alternation(
+        result.assignments.mT,
+        result.coefficients,
+        result.objective,
+        result.iterations,
+        result.outcome,
+        result.reseeded,
+        torch.stack(trace),
+        torch.stack(moved) if movements else None,
+    )
+
+
+def settled(old: Tensor, new: Tensor, before: Tensor, objective: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
+    """(B,) whether the prototypes (B, K, *) stay, old against new, and whether R (B,) does, relative to its size."""
+    stay = ((new - old).abs().sum(dim=2) <= _UNMOVED * new.abs().sum(dim=2)).all(dim=1)
+    return stay, (objective - before).abs() <= tolerance * objective.abs()
+
+
+@dataclass
+class _Work:
+    """The problems that are being worked on. One that has stopped is frozen, and left behind with others."""
+
+    prototypes: Prototypes
+    terms: Sequence[Term]
+    coefficients: Tensor  # (b, K, N)
+    assignments: Tensor  # (b, K, N)
+    clamp: Clamp | None
+    hint: Clamp | None
+    valid: Tensor | None
+    places: Tensor  # (b,) where they stand in the whole batch
+    active: Tensor
+    objective: Tensor  # (b,) float64
+    iterations: Tensor
+    outcome: Tensor
+    reseeded: Tensor
+    revivals: Tensor  # (b,) int64, steps in which empty classes began again
+    revived: Tensor  # (b,) bool, whether the last step was one
+
+    @classmethod
+    def begin(
+        cls,
+        prototypes: Prototypes,
+        start: Tensor,
+        terms: Sequence[Term],
+        clamp: Clamp | None,
+        hint: Clamp | None,
+        valid: Tensor | None,
+    ) -> "_Work":
+        places = torch.arange(len(start), device=start.device)
+        active = torch.ones_like(places, dtype=torch.bool)
+        objective = torch.full_like(places, torch.inf, dtype=torch.float64)
+        counts = (torch.zeros_like(places) for _ in range(4))
+        rest = places, active, objective, *counts, ~active
+        return cls(prototypes, terms, start, start, clamp, hint, valid, *rest)
+
+    def cost(self) -> Tensor:
+        cost = self.prototypes.cost(self.coefficients)
+        return cost if self.valid is None else cost.mul_(self.valid[:, None])
+
+    def begun(self, cost: Tensor, temperature: float) -> Tensor:
+        """(b, K, N) assignments from which sweeps begin anew."""
+        begun = torch.softmax(cost / -temperature, dim=1)
+        if self.hint is None:
+            return begun
+        mask, labels = self.hint
+        return torch.where(mask[:, None], self._one_hot(labels).to(begun.dtype), begun)
+
+    def weights(self, assignments: Tensor, members: Members) -> Tensor:
+        """(b, K, N) what points weigh in the prototypes; padding nothing."""
+        if members == "hard":
+            assignments = self._one_hot(assignments.max(dim=1).indices).to(assignments.dtype)
+        return assignments if self.valid is None else assignments * self.valid[:, None]
+
+    def occupied(self, assignments: Tensor) -> Tensor:
+        """(b, K) bool, whether a class is the likeliest of some point that is no padding."""
+        labels = assignments.max(dim=1).indices
+        real = torch.ones_like(labels) if self.valid is None else self.valid.long()
+        return labels.new_zeros(assignments.shape[:2]).scatter_add_(1, labels, real) > 0
+
+    def logits(self, cost: Tensor, found: Descent, temperature: float, dtype: torch.dtype) -> Tensor:
+        for term in self.terms:
+            cost = cost + term.value_and_gradient(found.assignments)[1].mT
+        return (cost / -temperature).to(dtype)
+
+    def farthest(self, cost: Tensor, empty: Tensor) -> Tensor:
+        """Prototypes at points: for the empty classes (b, K) at those that pay most for the best of the others, each
+        at one of its own, ties to the lowest index."""
+        pay = cost.masked_fill(empty[:, :, None], torch.inf).amin(dim=1)
+        if self.clamp is not None:
+            pay = pay.masked_fill(self.clamp[0], -torch.inf)
+        order = (empty.cumsum(dim=1) - 1).clamp_min(0)
+        points = []
+        for _ in range(int(empty.sum(dim=1).amax())):
+            points.append(pay.max(dim=1, keepdim=True).indices)
+            pay = pay.scatter(1, points[-1], -torch.inf)
+        return self.prototypes.at(torch.cat(points, dim=1).gather(1, order))
+
+    def step(self, found: Descent, before: Tensor, taken: Tensor) -> None:
+        """Take the assignments that were found, or keep those from before; frozen problems keep theirs anyway."""
+        if (taken & self.active).all():
+            self.assignments = found.assignments.mT
+        else:
+            new = torch.where(taken[:, None, None], found.assignments.mT, before)
+            self.assignments = torch.where(self.active[:, None, None], new, self.assignments)
+        self.objective = torch.where(self.active, found.objective, self.objective)
+        self.iterations += self.active
+
+    def stop(self, which: Tensor, why: Outcome) -> None:
+        self.outcome = torch.where(which & self.active, int(why), self.outcome)
+        self.active = self.active & ~which
+
+    def select(self, problems: Tensor) -> "_Work":
+        return _Work(
+            self.prototypes.select(problems),
+            [term.select(problems) for term in self.terms],
+            self.coefficients[problems],
+            self.assignments[problems],
+            None if self.clamp is None else (self.clamp[0][problems], self.clamp[1][problems]),
+            None if self.hint is None else (self.hint[0][problems], self.hint[1][problems]),
+            None if self.valid is None else self.valid[problems],
+            self.places[problems],
+            self.active[problems],
+            self.objective[problems],
+            self.iterations[problems],
+            self.outcome[problems],
+            self.reseeded[problems],
+            self.revivals[problems],
+            self.revived[problems],
+        )
+
+    def _one_hot(self, labels: Tensor) -> Tensor:
+        classes = torch.arange(self.coefficients.shape[1], device=labels.device)
+        return labels[:, None] == classes[:, None]
+
+
+@dataclass
+class _Result:
+    """Where all problems ended, collected as they are left behind."""
+
+    assignments: Tensor
+    coefficients: Tensor
+    objective: Tensor
+    iterations: Tensor
+    outcome: Tensor
+    reseeded: Tensor
+
+    @classmethod
+    def empty(cls, start: Tensor, assignments: Tensor) -> "_Result":
+        counts = torch.zeros(3, len(start), dtype=torch.int64, device=start.device)
+        kept = torch.empty_like(assignments, dtype=start.dtype)  # sweeps may be of double precision
+        return cls(kept, torch.empty_like(start), counts[0].double(), *counts)
+
+    def take(self, work: _Work) -> None:
+        for name, mine in vars(self).items():
+            ended = getattr(work, name).to(mine.dtype)
+            if name == "assignments" and len(ended) == len(mine):
+                self.assignments = ended  # as they are: one large problem has no room for another copy
+            else:
+                mine[work.places] = ended
+
+    def spread(self, work: _Work, values: Tensor) -> Tensor:
+        """The values (b, …) of the active problems at their places in the whole batch, NaN elsewhere."""
+        missing = values.new_full((len(self.objective), *values.shape[1:]), torch.nan)
+        return missing.index_copy_(0, work.places[work.active], values[work.active])

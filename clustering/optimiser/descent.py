@@ -1,0 +1,282 @@
+"""The one optimiser: an entropic bound step with a proximal guard, for a batch of independent problems.
+
+Minimises over row-stochastic matrices S (N x K, or a batch of them)
+
+    R(S) = <S, cost> + sum_t f_t(S) + T <S, log S>
+
+by linearising the terms f_t at the current S and solving for every row in closed form. With G the cost plus the
+terms' gradients, L = log S and rho_p >= 0 the proximal weight of row p,
+
+    L_p+ = log_softmax((-G_p + rho_p L_p) / (T + rho_p)).
+
+rho = 0 is the bound update of the papers, softmax(-G / T) (thesis eqs. 2.14 and 4.12, journal eq. 11). It lowers R
+where the terms are concave; a kNN graph's Laplacian term is not, so rho grows until R falls by a fixed share of what
+the surrogate promised, and shrinks again when it can (relative smoothness: Bauschke, Bolte and Teboulle 2017).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal, NamedTuple
+
+import torch
+from torch import Tensor
+
+from clustering.foundation.errors import InputError
+from clustering.optimiser.objective import Objective, State, Term
+
+Step = Literal["monotone", "published"]
+
+SUFFICIENT_DECREASE = 0.1
+"""Share of the predicted decrease that an accepted step reaches. Asking only for R+ <= R would accept 2-cycles."""
+
+KAPPA_MAX = 2.0**40
+"""Proximal weight, in units of the terms' curvature, above which a step has failed."""
+
+_KAPPA_MIN = 2.0**-6
+
+
+def accepted(before: Tensor, after: Tensor, predicted: Tensor, rounding: Tensor) -> Tensor:
+    """Whether R fell by enough of what the surrogate promised; of every problem, as in the three rules below."""
+    return after <= before + SUFFICIENT_DECREASE * predicted + rounding
+
+
+def next_kappa(kappa: Tensor, rejected: Tensor, well: Tensor) -> Tensor:
+    """kappa doubles after a rejected step, and halves, not below 2^-6, where R fell as much as predicted."""
+    lower = torch.where(kappa > 0, (kappa / 2).clamp_min(_KAPPA_MIN), kappa)
+    higher = torch.where(kappa > 0, 2 * kappa, 1.0)
+    return torch.where(rejected, higher, torch.where(well, lower, kappa))
+
+
+def unchanged(before: Tensor, after: Tensor, rounding: Tensor, tolerance: float) -> Tensor:
+    """Whether R changed no more than tolerance |R|, or than rounding might."""
+    return (after - before).abs() <= torch.maximum(tolerance * after.abs(), rounding / 8)
+
+
+def far_from_stationary(gap: Tensor, objective: Tensor, rounding: Tensor, gap_tolerance: float) -> Tensor:
+    """Whether the gap is above gap_tolerance |R|, and above rounding."""
+    return gap > torch.maximum(gap_tolerance * objective.abs(), rounding / 8)
+
+
+class Status(IntEnum):
+    """Why a problem stopped."""
+
+    MAX_ITERATIONS = 0
+    CONVERGED = 1
+    ROUNDING = 2
+    """No step lowers R by more than rounding: converged as far as the precision goes."""
+    STEP_FAILED = 3
+
+
+class Descent(NamedTuple):
+    """What `descend` found and how. The leading dimensions (…) are the batch's.
+
+    Attributes:
+        assignments: (…, N, K) S, rows sum to one.
+        objective: (…) R(S), float64.
+        gap: (…) stationarity gap at S, >= 0 and 0 only at stationary points, float64.
+        iterations: (…) steps tried, rejected ones included, int64.
+        status: (…) values of `Status`, int64.
+        trace: (T, …) R at the start and after each step, NaN after a problem has stopped, float64; None unless
+            asked for.
+    """
+
+    assignments: Tensor
+    objective: Tensor
+    gap: Tensor
+    iterations: Tensor
+    status: Tensor
+    trace: Tensor | None = None
+
+    @property
+    def converged(self) -> Tensor:
+        """(…) bool: of the monotone step, stationary up to the tolerances or to rounding; of the published step, the
+        objective no longer changed, as it does not in a cycle of two states either."""
+        return (self.status == Status.CONVERGED) | (self.status == Status.ROUNDING)
+
+
+def descend(
+    cost: Tensor,
+    terms: Sequence[Term] = (),
+    *,
+    start: Tensor | None = None,
+    clamp: tuple[Tensor, Tensor] | None = None,
+    temperature: float = 1.0,
+    step: Step = "monotone",
+    proximal: float = 0.0,
+    max_iterations: int = 100,
+    tolerance: float | None = 1e-6,
+    gap_tolerance: float = 1e-5,
+    trace: bool = False,
+) -> Descent:
+    """Minimise R over assignments, every problem of the batch on its own.
+
+    Problems stop one by one, and one that has stopped is frozen: its result does not depend on the batch around it.
+    A step costs one product with each term's graph or prototypes and one softmax.
+
+    Args:
+        cost: (…, N, K), smaller is better, finite. The terms see the leading dimensions flattened, (B, N, K).
+        terms: terms of the objective beside the cost and the entropy.
+        start: (…, N, K) assignments to start from, floored once at 1e-12; default softmax(-cost / T), at T = 0
+            softmax(-cost).
+        clamp: (mask (…, N) bool, labels (…, N) int64), or (N,) for all problems alike: rows kept exactly one-hot, left
+            out of the entropy, of the predicted decrease and of the gap.
+        temperature: T >= 0, weight of the entropy.
+        step: "monotone" is guarded, R never rises by more than rounding; "published" is the papers' unguarded step,
+            which stops by the change of R only.
+        proximal: rho of the published step (0 for SLK and LaplacianShot, the constant L with T = 0 for fair
+            clustering). The monotone step finds its own.
+        max_iterations: steps at most, rejected ones included.
+        tolerance: stop when |R+ - R| <= tolerance |R|, or no more than rounding, from the third step on, and
+        gap_tolerance: gap <= gap_tolerance |R|. A small change alone stops too early when rho is large. With tolerance
+            None no change is small enough, and the published step takes all of `max_iterations`.
+        trace: keep R of every step.
+
+    Raises:
+        InputError: temperature < 0, or a published step with T + proximal = 0.
+    """
+    if temperature < 0 or (step == "published" and temperature + proximal == 0):
+        raise InputError(
+            f"temperature={temperature} with step={step}: it must be >= 0, and the published step divides by "
+            "temperature + proximal"
+        )
+    batch, shape = cost.shape[:-2], cost.shape
+    if clamp is not None:
+        mask, labels = (part.expand(shape[:-1]).reshape(-1, 1, shape[-2]) for part in clamp)
+        clamp = mask, labels
+    problem = Objective.of(cost.reshape(-1, *shape[-2:]), terms, clamp, temperature)
+    work = _Work.begin(problem, start)
+    result = _Result.empty(work.now)
+    guarded, objectives = step == "monotone", [work.now.R]
+
+    for iteration in range(max_iterations + 1):
+        problem, now, last = work.problem, work.now, iteration == max_iterations
+        rho = problem.rho(now, work.kappa) if guarded and work.kappa is not None else proximal or None
+        L = problem.step(now, rho)
+        predicted, rounding = problem.predicted(now, L, rho), problem.rounding(now)
+        if last or work.verdict is not None:
+            # Of a pure step, the predicted decrease is the gap.
+            gap = -predicted if rho is None and temperature > 0 else problem.gap(now)
+            if guarded:
+                work.spare(far_from_stationary(gap, now.R, rounding, gap_tolerance))
+            result.take(work, gap, iteration, everything=last)
+            if work.left == 0:
+                break
+            if 2 * work.left <= len(work.active):
+                kept = work.active.nonzero()[:, 0]
+                work = work.select(kept)
+                now, L, predicted, rounding = work.now, L[kept], predicted[kept], rounding[kept]
+        new = work.now = work.problem.at(L)
+        work.verdict = None
+        if tolerance is not None and iteration >= 2:
+            work.stop(unchanged(now.R, new.R, rounding, tolerance), Status.CONVERGED)
+        if guarded:
+            work.guard(now, predicted, rounding)
+        if trace:
+            objectives.append(result.spread(work))
+
+    return Descent(
+        assignments=result.S.mT.reshape(shape),
+        objective=result.R.reshape(batch),
+        gap=result.gap.reshape(batch),
+        iterations=result.iterations.reshape(batch),
+        status=result.status.reshape(batch),
+        trace=torch.stack(objectives).reshape(-1, *batch) if trace else None,
+    )
+
+
+_NONE = -1  # no reason to stop
+
+
+@dataclass
+class _Work:
+    """The problems that are being worked on. One that has stopped goes on with the others until it is left behind, but
+    its result was taken where it stopped."""
+
+    problem: Objective
+    now: State
+    places: Tensor  # (b,) where they stand in the whole batch
+    active: Tensor
+    left: int  # active ones
+    kappa: Tensor | None  # float64, proximal weight in units of the terms' curvature; None where all are 0
+    verdict: Tensor | None = None  # why they are to stop, or `_NONE`; None where none is
+
+    @classmethod
+    def begin(cls, problem: Objective, start: Tensor | None) -> "_Work":
+        now = problem.at(problem.start(start))
+        places = torch.arange(len(now.R), device=now.R.device)
+        kappa = torch.full_like(now.R, 2.0) if problem.temperature == 0 else None
+        return cls(problem, now, places, places >= 0, len(places), kappa)
+
+    def stop(self, which: Tensor, why: int) -> None:
+        which = which & self.active
+        if which.any():
+            self.verdict = torch.where(which, int(why), _NONE if self.verdict is None else self.verdict)
+
+    def spare(self, which: Tensor) -> None:
+        """Problems whose objective changed little, but which are far from stationary, go on."""
+        if self.verdict is not None:
+            self.stop(which & (self.verdict == Status.CONVERGED), _NONE)
+
+    def guard(self, before: State, predicted: Tensor, rounding: Tensor) -> None:
+        """Take a step back where R did not fall enough."""
+        rejected = self.active & ~accepted(before.R, self.now.R, predicted, rounding)
+        if self.kappa is None and not rejected.any():
+            return
+        kappa = torch.zeros_like(before.R) if self.kappa is None else self.kappa
+        self.kappa = next_kappa(kappa, rejected, self.now.R <= before.R + predicted) * self.active
+        if rejected.all():
+            self.now = before
+        elif rejected.any():
+            self.now = State(
+                *(
+                    torch.where(rejected.view(-1, *[1] * (old.dim() - 1)), old, new)
+                    for old, new in zip(before, self.now, strict=True)
+                )
+            )
+        self.stop(rejected, _NONE)
+        self.stop(rejected & (-predicted <= rounding), Status.ROUNDING)
+        self.stop(rejected & (self.kappa > KAPPA_MAX), Status.STEP_FAILED)
+
+    def select(self, problems: Tensor) -> "_Work":
+        now, kappa = State(*(part[problems] for part in self.now)), None if self.kappa is None else self.kappa[problems]
+        return _Work(self.problem.select(problems), now, self.places[problems], self.active[problems], self.left, kappa)
+
+
+@dataclass
+class _Result:
+    """Where all problems of the batch ended, collected as they stop."""
+
+    S: Tensor
+    R: Tensor
+    gap: Tensor
+    iterations: Tensor
+    status: Tensor
+
+    @classmethod
+    def empty(cls, now: State) -> "_Result":
+        counts = torch.zeros_like(now.R, dtype=torch.int64)
+        return cls(torch.empty_like(now.S), torch.empty_like(now.R), torch.empty_like(now.R), counts, counts.clone())
+
+    def take(self, work: _Work, gap: Tensor, iterations: int, *, everything: bool) -> None:
+        """Take the problems that are to stop, or everything that is left."""
+        verdict = torch.full_like(work.places, _NONE) if work.verdict is None else work.verdict
+        stopped = (work.active if everything else verdict >= 0).nonzero()[:, 0]
+        places = work.places[stopped]
+        if len(stopped) == len(self.S):
+            self.S = work.now.S  # as it is: one large problem has no room for another copy
+        else:
+            self.S[places] = work.now.S[stopped]
+        self.R[places] = work.now.R[stopped]
+        self.gap[places] = gap[stopped].to(self.gap.dtype)
+        self.iterations[places] = iterations
+        self.status[places] = verdict[stopped].clamp_min(int(Status.MAX_ITERATIONS))
+        work.active[stopped] = False
+        work.left -= len(stopped)
+
+    def spread(self, work: _Work) -> Tensor:
+        """The objectives of the active problems at their places in the whole batch, NaN elsewhere."""
+        objectives = torch.where(work.active, work.now.R, torch.nan)
+        if len(objectives) == len(self.R):
+            return objectives
+        return torch.full_like(self.R, torch.nan).index_copy_(0, work.places, objectives)

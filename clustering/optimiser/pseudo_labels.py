@@ -1,0 +1,91 @@
+"""Pseudo-labels from a model's class probabilities, in the log domain."""
+
+import torch
+from torch import Tensor
+
+from clustering.optimiser.alternation import Clamp
+
+
+def adm(
+    log_probabilities: Tensor,
+    *,
+    marginal: float = 1.0,
+    conditional: float = 1.0,
+    divergence: float = 1.0,
+    weights: Tensor | None = None,
+    prior: Tensor | None = None,
+    known: Clamp | None = None,
+    corrections: int = 0,
+) -> Tensor:
+    """Pseudo-labels of the alternating direction method (Jabi et al. 2019; TIM-ADM, Boudiaf et al. 2020, section 2.3).
+
+    They stand for the minimiser over q of
+
+        conditional mean_i <q_i, -log p_i> - marginal H(mean_i q_i) + divergence mean_i KL(q_i || p_i),
+
+    whose stationary points are q_ik ~ p_ik^a / qbar_k^r with a = 1 + conditional / divergence, r = marginal /
+    divergence and qbar the mean of q. The papers leave the normalisation over k aside when they solve for qbar,
+
+        q_ik ~ p_ik^a / (sum_j p_jk^a)^b,    b = marginal / (marginal + divergence),
+
+    which is no minimiser, but near. `corrections` go on from there to a stationary point. With a prior u over classes
+    marginal KL(qbar || u) takes the place of the entropy, and u_k^b goes into the numerator.
+
+    Args:
+        log_probabilities: (…, N, K) log p, finite, rows normalised.
+        marginal: >= 0, weight of the entropy of the mean.
+        conditional: >= 0, weight of the cross-entropy.
+        divergence: > 0, weight of the divergence; 1 in the papers.
+        weights: (…, N) >= 0, not all 0, what each point counts for in the means, up to a factor; 0 for padding. All
+            alike where None.
+        prior: (…, K) u > 0, summing to one; all classes alike where None.
+        known: (mask (…, N), labels (…, N)) of rows whose class is known; their p and q are one-hot.
+        corrections: fixed-point steps for qbar, damped by 1 / (1 + r); 0 is the papers' closed form.
+
+    Returns:
+        (…, N, K) q, rows sum to one.
+    """
+    # Classes before points: sums over a strided axis are many times faster than over the last.
+    log_p, power = log_probabilities.mT, 1 + conditional / divergence
+    if known is not None:
+        mask, labels = known[0][..., None, :], known[1][..., None, :]
+        given = labels == torch.arange(log_p.shape[-2], device=log_p.device)[:, None]
+        log_p = torch.where(mask, torch.where(given, 0.0, _NEVER), log_p)
+        found = adm(
+            log_p.mT,
+            marginal=marginal,
+            conditional=conditional,
+            divergence=divergence,
+            weights=weights,
+            prior=prior,
+            corrections=corrections,
+        )
+        return torch.where(mask, given.to(found.dtype), found.mT).mT
+    if marginal == 0:
+        return torch.softmax(power * log_p, dim=-2).mT
+    if weights is None:
+        weights = torch.ones_like(log_p[..., 0, :])
+    ratio = marginal / divergence
+    q = (power * log_p).exp_()
+    mass = torch.matmul(q, weights[..., None])
+    if float(mass.min()) > _SMALLEST_MASS and not corrections:
+        if prior is not None:
+            mass /= prior[..., None]
+        q *= mass.pow_(-ratio / (1 + ratio))
+        return q.div_(q.sum(dim=-2, keepdim=True)).mT
+    # A class that is far from every point, or means that are wanted exactly: all in the logarithms.
+    powers, log_weights = power * log_p, (weights / weights.sum(dim=-1, keepdim=True)).log()[..., None, :]
+    log_prior = 0.0 if prior is None else prior[..., None].log()
+    log_mean = (torch.logsumexp(powers + log_weights, dim=-1, keepdim=True) - log_prior) / (1 + ratio)  # over the prior
+    for _ in range(corrections):
+        log_q = torch.log_softmax(powers - ratio * log_mean, dim=-2)
+        mean = torch.logsumexp(log_q + log_weights, dim=-1, keepdim=True) - log_prior
+        log_mean = (ratio * log_mean + mean) / (1 + ratio)
+    return torch.softmax(powers - ratio * log_mean, dim=-2).mT
+
+
+_NEVER = -1e4
+"""Logarithm of a probability that is none, of a class that is known not to be."""
+
+_SMALLEST_MASS = 1e-30
+"""Mass of a class up to which its logarithm is taken from a plain sum; float32 ends at 1e-38."""

@@ -1,0 +1,41 @@
+"""Terms of the objective."""
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from clustering.graphs.dense_graph import Graph
+from clustering.optimiser.objective import inner
+
+CURVATURE = 0.1
+"""Of a Laplacian term, in its weight: the unit in which its proximal weight is counted."""
+
+
+@dataclass(frozen=True)
+class Laplacian:
+    """The graph Laplacian term in its concave form, f(S) = -(weight / 2) <S, W S>.
+
+    On one-hot rows it is (weight / 2) times the Laplacian sum_pq w_pq ||s_p - s_q||^2 / 2, up to a constant (thesis
+    eq. 4.4). `weight` is the lambda of the papers' update softmax(-a + lambda W S); of their objective, whose tangent
+    was printed without its factor 2 (thesis eq. 2.13), it is 2 lambda.
+
+    Attributes:
+        graph: weights W; a directed one has this gradient but no such value, see `descend`'s published step.
+        weight: >= 0, multiplies the sum over pairs, not the mean; (B, 1, 1) where problems differ in it.
+    """
+
+    graph: Graph
+    weight: float | Tensor
+
+    def value_and_gradient(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
+        gradient = (self.graph @ assignments).mul_(-self.weight)
+        return 0.5 * inner(assignments.mT, gradient.mT), gradient
+
+    def curvature(self, assignments: Tensor) -> Tensor:
+        if isinstance(self.weight, Tensor):
+            return CURVATURE * self.weight[:, :, 0]
+        return assignments.new_full((1, 1), CURVATURE * self.weight)
+
+    def select(self, problems: Tensor) -> "Laplacian":
+        weight = self.weight[problems] if isinstance(self.weight, Tensor) else self.weight
+        return Laplacian(self.graph.select(problems), weight)

@@ -1,0 +1,240 @@
+"""SLK as its authors' public code runs it: its first prototypes, its stop rules, and its end where a cluster loses its
+last point."""
+
+import functools
+import math
+from typing import Annotated, Any, Literal, NamedTuple
+
+import torch
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, ClusterMixin
+from torch import Tensor
+
+from clustering.estimator_input import checked_rows
+from clustering.foundation.cores import shared_if_large
+from clustering.foundation.errors import InputError
+from clustering.foundation.parameters import NARROWEST, AtLeast, validate_signature
+from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.graphs.dense_graph import Symmetry
+from clustering.graphs.row_graph import graph_and_variance
+from clustering.graphs.sparse_graph import SparseGraph
+from clustering.numbering import numbered
+from clustering.optimiser.centres import Rows, best_by_members
+from clustering.optimiser.trials import cut
+from clustering.seeding import first_seeds
+from clustering.starts import entropy_of, indicators, warn_of_uniform
+
+UPDATES, SWEEPS, SHIFTS = 100, 1000, 1000
+"""Updates of the prototypes, of the assignments between two of them, and steps of a mean-shift, at most."""
+
+_OUTER, _INNER, _SHIFT = 1e-5, 1e-6, 1e-5
+"""Relative changes at which each of these ends; the first two from the third step on."""
+
+_EXACT = 25_000
+"""Members among which the densest is found by all pairs."""
+
+
+class PublishedSLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
+    """SLK (NeurIPS 2018) as the authors' public code runs it, to reproduce their results; to cluster, take `SLK`.
+
+    One start. Prototypes follow the likeliest clusters, the first of them those of the points nearest to the seeds;
+    assignments S follow by softmax(-a + weight W S), a the cost of the prototypes, begun anew at softmax(-a) after
+    each update. The inner loop stops by <S, log S> + <S, a> - weight <S, W S>, although its update lowers this with
+    half the weight; the outer loop by <S, a> - weight <S, W S>. No step is guarded. An update that empties a cluster is
+    taken back, and is the last. Computed in double precision: in single, sums are rounded by more than the stop rules
+    allow.
+
+    Parameters
+    ----------
+    n_clusters : K.
+    prototypes : "mean_shift" (SLK-MS), "byproduct" (SLK-BO; the first modes are the densest members), "mean"
+        (SLK-Means of the journal).
+    weight : lambda of the papers' update, twice that of their objective and of `SLK`.
+    n_neighbors : k of the graph, the point itself not counted; the public code counts it among its 5.
+    symmetry : how arcs become W: "average" (release of 2018), "directed" (release of 2020), "union" or "mutual".
+    bandwidth : sigma >= 1e-15; "published": sigma^2 is k / (k + 1) of the mean squared distance to the neighbours;
+        "estimate": all of it (thesis section 2.4).
+    normalize : "l2": rows are divided by their length. None: as they are.
+    init : "k-means++", or (K, D) first prototypes.
+    random_state : seed of the start.
+
+    Attributes
+    ----------
+    labels_ : (N,) int, argmax of assignments_, ties to the lowest cluster.
+    assignments_ : (N, K) S, rows sum to one.
+    cluster_centers_ : (K, D) prototypes, on normalised rows if `normalize`.
+    mode_indices_ : (K,) rows of X that are the prototypes ("byproduct" only).
+    objective_ : F + weight sum_pq w_pq [l_p != l_q] of the labels.
+    relaxed_objective_ : R = <S, a> + <S, log S> - (weight / 2) <S, W S>. objective_trace_ : (updates,) R.
+    mode_movements_ : (updates, K) Euclidean distance of each prototype to the next.
+    n_iter_ : updates of the prototypes. converged_ : whether a stop rule ended them; not where a cluster was emptied.
+    bandwidth_ : sigma. graph_ : W. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
+    n_features_in_, feature_names_in_ : of scikit-learn.
+    """
+
+    def __init__(
+        self,
+        n_clusters: Annotated[int, AtLeast(1)] = 8,
+        *,
+        prototypes: Literal["mean", "mean_shift", "byproduct"] = "mean_shift",
+        weight: Annotated[float, AtLeast(0)] = 1.3,
+        n_neighbors: Annotated[int, AtLeast(1)] = 4,
+        symmetry: Symmetry = "average",
+        bandwidth: Literal["estimate", "published"] | Annotated[float, AtLeast(NARROWEST)] = "published",
+        normalize: Literal["l2"] | None = "l2",
+        init: str | ArrayLike = "k-means++",
+        random_state: Any = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.prototypes = prototypes
+        self.weight = weight
+        self.n_neighbors = n_neighbors
+        self.symmetry = symmetry
+        self.bandwidth = bandwidth
+        self.normalize = normalize
+        self.init = init
+        self.random_state = random_state
+
+    @shared_if_large
+    def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "PublishedSLK":
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, as in scikit-learn.
+
+        Args:
+            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
+
+        Raises:
+            InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters; a row of `init` to
+                which no point is nearest.
+        """
+        validate_signature(self)
+        watch = Stopwatch()
+        rows = Rows(checked_rows(self, X, reset=True, normalize=self.normalize))
+        near, variance = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, self.bandwidth)
+        graph_seconds = watch.lap()
+        [seeds] = first_seeds(self.init, rows, self.n_clusters, 1, self.random_state)
+        seeding_seconds = watch.lap()
+        exact = Rows(rows.values.double())
+        problem = _Problem(self.prototypes, exact, near.to(torch.float64), float(self.weight), variance)
+        found = _alternate(problem, seeds.double())
+        labels = found.assignments.argmax(dim=0)
+        self.graph_, self.bandwidth_ = near, math.sqrt(variance)
+        unary = problem.unary(found.prototypes).gather(0, labels[None]).sum()
+        self.objective_ = float(unary + self.weight * cut(labels[None], problem.graph)[0])
+        self.objective_trace_, self.relaxed_objective_ = found.trace.numpy(), float(found.trace[-1])
+        self.n_iter_, self.converged_ = found.updates, found.converged
+        self.labels_, order = numbered(self, labels.numpy())
+        prototypes = found.prototypes[order].to(rows.values.dtype)
+        self.cluster_centers_ = prototypes.numpy()
+        if self.prototypes == "byproduct":
+            self.mode_indices_ = rows.places(prototypes).numpy()
+        self.mode_movements_ = found.movements[:, order].numpy()
+        assignments = found.assignments.mT[:, order].to(rows.values.dtype)
+        self.assignments_ = assignments.contiguous().numpy()
+        self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
+        entropy = entropy_of(assignments) / len(labels)
+        warn_of_uniform(entropy, self.n_clusters, stacklevel=4, remedy="SLK, whose temperature follows the graph")
+        return self
+
+
+def _kernel(squared: Tensor, variance: float) -> Tensor:
+    return torch.exp(squared / (-2 * variance))
+
+
+class _Problem(NamedTuple):
+    """The data, in double precision."""
+
+    kind: str
+    rows: Rows
+    graph: SparseGraph
+    weight: float
+    variance: float
+
+    def unary(self, prototypes: Tensor) -> Tensor:
+        """(K, N) a, what is to be small: squared distances to means, less the kernel at modes."""
+        squared = self.rows.squared_distances(prototypes[None])[0]
+        return squared if self.kind == "mean" else -_kernel(squared, self.variance)
+
+    def neighbours(self, S: Tensor) -> Tensor:
+        """(K, N) W S."""
+        return (self.graph @ S.mT[None])[0].mT
+
+
+class _Result(NamedTuple):
+    """Where it ended; `assignments` is (K, N)."""
+
+    assignments: Tensor
+    prototypes: Tensor
+    updates: int
+    converged: bool
+    trace: Tensor
+    movements: Tensor
+
+
+def _alternate(problem: _Problem, seeds: Tensor) -> _Result:
+    clusters = len(seeds)
+    S = indicators(problem.rows.squared_distances(seeds[None])[0].argmin(dim=0)[None], clusters, seeds.dtype)[0]
+    lost = (S.sum(dim=1) == 0).nonzero()[:, 0].tolist()
+    if lost:
+        raise InputError(f"PublishedSLK: no point is nearest to row {lost[0]} of init; give {clusters} rows of X")
+    M, energy, converged = seeds, torch.inf, False
+    trace, movements = [], []
+    for update in range(UPDATES):
+        new = _prototypes(problem, M, S, first=update == 0)
+        a = problem.unary(new)
+        found, near = _bound_steps(problem, a)
+        if (torch.bincount(found.argmax(dim=0), minlength=clusters) == 0).any():
+            break
+        movements.append((new - M).norm(dim=1))
+        M, S = new, found
+        unary, pairs = (S * a).sum(), problem.weight * (S * near).sum()
+        trace.append(unary + torch.special.xlogy(S, S).sum() - pairs / 2)
+        last, energy = energy, float(unary - pairs)
+        converged = update > 1 and abs(energy - last) <= _OUTER * abs(last)
+        if converged:
+            break
+    if not trace:
+        S_a, S_W_S = (S * problem.unary(M)).sum(), (S * problem.neighbours(S)).sum()
+        trace.append(S_a - problem.weight / 2 * S_W_S)
+        movements.append(torch.zeros_like(M[:, 0]))
+    return _Result(S, M, update + 1, converged, torch.stack(trace), torch.stack(movements))
+
+
+def _bound_steps(problem: _Problem, a: Tensor) -> tuple[Tensor, Tensor]:
+    """S (K, N) of the prototypes with unary costs a, and W S."""
+    S = torch.softmax(-a, dim=0)
+    near, energy = problem.neighbours(S), torch.inf
+    for sweep in range(SWEEPS):
+        S = torch.softmax(near.mul_(problem.weight).sub_(a), dim=0)
+        near = problem.neighbours(S)
+        entropy = (S * S.clamp_min(1e-20).log()).sum()
+        last, energy = energy, float(entropy + (S * a).sum() - problem.weight * (S * near).sum())
+        if sweep > 1 and abs(energy - last) <= _INNER * abs(last):
+            break
+    return S, near
+
+
+def _prototypes(problem: _Problem, M: Tensor, S: Tensor, *, first: bool) -> Tensor:
+    """(K, D), of the likeliest clusters of the points; means, after the first, of the assignments."""
+    members = indicators(S.argmax(dim=0)[None], len(M), S.dtype)
+    if problem.kind == "mean":
+        return problem.rows.means(members if first else S[None])[0]
+    if problem.kind == "mean_shift":
+        return _mean_shift(problem, M, members[0])
+    if first:
+        density = functools.partial(_kernel, variance=problem.variance)
+        return problem.rows.at(best_by_members(problem.rows, members > 0, density, references=_EXACT))[0]
+    return problem.rows.at(S.argmax(dim=1))
+
+
+def _mean_shift(problem: _Problem, M: Tensor, members: Tensor) -> Tensor:
+    """Each mode from where it was, until its largest coordinate's change is a small share of its largest coordinate."""
+    modes, left = M.clone(), torch.arange(len(M))
+    for _ in range(SHIFTS):
+        sums, density = problem.rows.shifted(modes[left], members[left], problem.variance)
+        new = torch.where(density[:, None] > 0, sums / density[:, None].clamp_min(1e-300), modes[left])
+        moved = (new - modes[left]).abs().amax(dim=1) >= _SHIFT * new.abs().amax(dim=1)
+        modes[left] = new
+        left = left[moved]
+        if not len(left):
+            break
+    return modes

@@ -1,0 +1,240 @@
+"""Two clusters joined and another one parted, as long as that is better (split and merge, Ueda et al. 2000).
+
+Prototypes move little by little, and none leaves two that share a class for one that has two. So the best starts of a
+race are changed in this way: what it would do to E, and to the sizes, is known of every choice without running it, and
+those that promise most are run.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from clustering.foundation.streams import stream
+from clustering.graphs.sparse_graph import SparseGraph
+from clustering.metrics import nmi
+from clustering.optimiser.centres import Rows, Rule
+from clustering.starts import Select, Standing, indicators
+
+_LEADERS, _ALIKE = 4, 0.97
+"""Starts that are changed, of which no two have labels of a higher NMI."""
+
+_MOST_CLUSTERS = 32
+"""With more of them one change matters little, and costs as much as a start does: of 200 clusters of 1,797 points
+changes took twenty times as long as all the rest."""
+
+_TRIED, _ROUNDS = 6, 8
+"""Changes of a start that are run, of which the best is taken; and how often at most."""
+
+_PAIRS = 2
+"""Pairs of clusters that may be joined, times K: those with the strongest arcs between them for their sizes."""
+
+_UPDATES = 10
+"""Of the halves of a cluster by their means, and as many by their neighbours, at most."""
+
+_TOGETHER = 1 << 22
+"""Distances of points to prototypes that are worked on together."""
+
+
+class Ends(NamedTuple):
+    """Where T starts ended.
+
+    Attributes:
+        prototypes: (T, K, D).
+        labels: (T, N).
+        standing: how they compare.
+    """
+
+    prototypes: Tensor
+    labels: Tensor
+    standing: Standing
+
+    @classmethod
+    def joined(cls, *ends: "Ends") -> "Ends":
+        """One after the other."""
+        prototypes, labels, standings = zip(*ends, strict=True)
+        standing = Standing(*map(torch.cat, zip(*standings, strict=True)))
+        return cls(torch.cat(prototypes), torch.cat(labels), standing)
+
+    def at(self, indices: Tensor) -> "Ends":
+        """Some of them."""
+        standing = Standing(*(part[indices] for part in self.standing))
+        return Ends(self.prototypes[indices], self.labels[indices], standing)
+
+
+def split_and_merged(
+    rule: Rule, graph: SparseGraph, ends: Ends, weight: float, select: Select, run: Callable[[Tensor], Ends]
+) -> Ends:
+    """The best of some ends and of what becomes of the first few of them by changes, each as long as one is better; the
+    best of the ends alone where there are more than 32 clusters.
+
+    Args:
+        rule: over the rows of the ends.
+        graph: W of these rows.
+        ends: the best first.
+        weight: lambda of E.
+        select: what is compared.
+        run: where prototypes (t, K, D) lead.
+    """
+    dtype, clusters = ends.prototypes.dtype, ends.prototypes.shape[1]
+    if 2 < clusters <= _MOST_CLUSTERS:
+        for leader in _leaders(ends.labels):
+            for turn in range(_ROUNDS):
+                standing, generator = ends.standing, stream(0, "split and merge", turn)
+                alike = standing.sound & (standing.clusters == standing.clusters[leader])
+                lowest = standing.energies[alike].min() if alike.any() else standing.energies[leader]
+                allowed = float(lowest + 2 * standing.allowances[leader] - standing.energies[leader])
+                changed = changes(rule, graph, ends, leader, weight, select, allowed, generator)
+                if not len(changed):
+                    break
+                known = len(ends.labels)
+                ends = Ends.joined(ends, run(changed))
+                order = ends.standing.order(dtype).tolist()
+                best = min(range(known, len(ends.labels)), key=order.index)
+                if order.index(best) > order.index(leader):
+                    break
+                leader = best
+    return ends.at(ends.standing.order(dtype)[:1])
+
+
+def _leaders(labels: Tensor) -> list[int]:
+    """The first few of (T, N) labels of which no two are nearly the same."""
+    found: list[int] = []
+    for i, own in enumerate(labels.cpu().numpy()):
+        if len(found) < _LEADERS and all(nmi(labels[j].cpu().numpy(), own) <= _ALIKE for j in found):
+            found.append(i)
+    return found
+
+
+def changes(
+    rule: Rule,
+    graph: SparseGraph,
+    ends: Ends,
+    at: int,
+    weight: float,
+    select: Select,
+    allowed: float,
+    generator: np.random.Generator,
+) -> Tensor:
+    """(t, K, D) prototypes of one of the ends with two clusters joined and another parted, by which the criterion of
+    its labels would fall most, E rising by no more than `allowed`; t <= 6.
+
+    Of labels, the criterion is E - 2 N H, or E: joining and parting change it by amounts that add up.
+    """
+    labels, K = ends.labels[at], ends.prototypes.shape[1]
+    half = 2 * labels + _halves(rule.rows, graph, labels, K, generator)
+    sizes = torch.bincount(half, minlength=2 * K).double()
+    links = _links(graph, half, 2 * K)
+    whole, between = sizes.view(K, 2).sum(dim=1), links.view(K, 2, K, 2).sum(dim=(1, 3))
+    pairs = _pairs(between, whole)
+    parts = (sizes.view(K, 2) > 0).all(dim=1).nonzero()[:, 0]
+    if not len(pairs) or not len(parts):
+        return ends.prototypes[:0]
+    sets = [labels == k for k in range(K)] + [half == h for h in range(2 * K)]
+    sets += [(labels == a) | (labels == b) for a, b in pairs.tolist()]
+    now = ends.prototypes[at]
+    near = torch.cat([now, now.repeat_interleave(2, dim=0), now[pairs[:, 0]]])
+    prototypes, paid = _served(rule, sets, near)
+    single, halves, joined = paid[:K], paid[K : 3 * K], paid[3 * K :]
+    a, b = pairs.unbind(dim=1)
+    join = joined - single[a] - single[b] - weight * (between[a, b] + between[b, a])
+    inside = links.view(K, 2, K, 2)[parts, 0, parts, 1] + links.view(K, 2, K, 2)[parts, 1, parts, 0]
+    part = halves.view(K, 2).sum(dim=1)[parts] - single[parts] + weight * inside
+    energy = join[:, None] + part
+    fall = energy.clone()
+    if select == "information":  # N H is N log N less the sum of n log n
+        spread = torch.special.xlogy(sizes, sizes).view(K, 2).sum(dim=1) - torch.special.xlogy(whole, whole)
+        pooled = torch.special.xlogy(whole[a] + whole[b], whole[a] + whole[b])
+        pooled -= torch.special.xlogy(whole[a], whole[a]) + torch.special.xlogy(whole[b], whole[b])
+        fall += 2 * (pooled[:, None] + spread[parts])
+    apart = (a[:, None] != parts) & (b[:, None] != parts)
+    fall = torch.where(apart & (energy <= allowed), fall, torch.inf)
+    best = fall.flatten().topk(min(_TRIED, fall.numel()), largest=False)
+    found = []
+    for value, place in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+        if value == float("inf"):
+            break
+        pair, c = place // len(parts), int(parts[place % len(parts)])
+        new = now.clone()
+        new[a[pair]] = prototypes[3 * K + pair]
+        new[b[pair]], new[c] = prototypes[K + 2 * c], prototypes[K + 2 * c + 1]
+        found.append(new)
+    return torch.stack(found) if found else ends.prototypes[:0]
+
+
+def _pairs(links: Tensor, sizes: Tensor) -> Tensor:
+    """(p, 2) pairs a < b of the clusters with points, the strongest first, of the arcs between them (K, K)."""
+    full = sizes > 0
+    strength = (links / (sizes[:, None] * sizes).clamp_min(1)).triu(1)
+    possible = (full[:, None] & full).triu(1)
+    count = min(_PAIRS * len(sizes), int(possible.sum()))
+    best = torch.where(possible, strength, -1.0).flatten().topk(count).indices
+    return torch.stack([best // len(sizes), best % len(sizes)], dim=1)
+
+
+def _links(graph: SparseGraph, labels: Tensor, clusters: int) -> Tensor:
+    """(K, K) float64 sums of the weights of the arcs from cluster to cluster of labels (N,)."""
+    own = torch.repeat_interleave(labels, graph.pointers.diff())
+    places = own * clusters + labels[graph.columns]
+    found = graph.weights.new_zeros(clusters * clusters, dtype=torch.float64)
+    return found.index_add_(0, places, graph.weights.double()).view(clusters, clusters)
+
+
+def _served(rule: Rule, sets: list[Tensor], near: Tensor) -> tuple[Tensor, Tensor]:
+    """(M, D) prototypes of sets of points, each bool (N,), of one without points the one `near` (M, D), and (M,) what
+    its points pay for it."""
+    prototypes, paid = [], []
+    together = max(1, _TOGETHER // len(sets[0]))
+    for first in range(0, len(sets), together):
+        members = torch.stack(sets[first : first + together])[None]
+        weights = torch.where(members.any(dim=2, keepdim=True), members, True).to(near.dtype)
+        found = rule.update(rule.rows.means(weights), weights, None)[0]
+        found = torch.where(members.any(dim=2)[0][:, None], found, near[first : first + together])
+        prototypes.append(found)
+        paid.append((rule.cost(found[None])[0] * members[0]).sum(dim=1, dtype=torch.float64))
+    return torch.cat(prototypes), torch.cat(paid)
+
+
+def _halves(rows: Rows, graph: SparseGraph, labels: Tensor, clusters: int, generator: np.random.Generator) -> Tensor:
+    """(N,) 0 or 1: every cluster parted in two, by means from seeds of k-means++, then as most neighbours in it are."""
+    points = torch.arange(len(labels), device=labels.device)
+    first = _drawn(labels, torch.ones_like(labels, dtype=torch.float64), clusters, generator)
+    away = rows.squared_distances(rows.at(first)[None])[0][labels, points]
+    second = _drawn(labels, away.double(), clusters, generator)
+    seeds = rows.at(torch.stack([first, second], dim=1).flatten())
+    found = torch.zeros_like(labels)
+    for _ in range(_UPDATES):
+        distances = rows.squared_distances(seeds[None])[0]
+        new = (distances[2 * labels + 1, points] < distances[2 * labels, points]).long()
+        if torch.equal(new, found):
+            break
+        found = new
+        weights = indicators((2 * labels + found)[None], 2 * clusters, seeds.dtype)
+        full = weights.amax(dim=2)[0] > 0
+        means = rows.means(torch.where(full[:, None], weights[0], 1.0)[None])[0]
+        seeds = torch.where(full[:, None], means, seeds)
+    inside = torch.repeat_interleave(labels, graph.pointers.diff()) == labels[graph.columns]
+    within = replace(graph, weights=graph.weights * inside)
+    for _ in range(_UPDATES):
+        votes = (within @ torch.nn.functional.one_hot(found, 2).to(graph.weights.dtype)[None])[0]
+        new = torch.where(votes[:, 0] == votes[:, 1], found, (votes[:, 1] > votes[:, 0]).long())
+        if torch.equal(new, found):
+            break
+        found = new
+    return found
+
+
+def _drawn(labels: Tensor, weights: Tensor, clusters: int, generator: np.random.Generator) -> Tensor:
+    """(K,) of each cluster a point, drawn with probability proportional to its weight; any where it has none."""
+    # The largest of log(u) / w is drawn so (Efraimidis and Spirakis 2006).
+    uniform = torch.from_numpy(generator.random(len(labels))).to(labels.device)
+    keys = torch.where(weights > 0, uniform.log() / weights, -torch.inf)
+    found = torch.zeros(clusters, dtype=torch.int64, device=labels.device)
+    for k in range(clusters):
+        own = (labels == k).nonzero()[:, 0]
+        if len(own):
+            found[k] = own[keys[own].argmax()]
+    return found

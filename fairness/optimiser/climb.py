@@ -1,0 +1,329 @@
+"""How assignments and prototypes of one start go from weight to weight."""
+
+import math
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from clustering.foundation.timing import Stopwatch
+from clustering.optimiser.descent import Status
+from fairness.optimiser.compressed import Settled, settle
+from fairness.optimiser.exchange import Exchange, Proposal
+from fairness.optimiser.penalty import Penalty
+from fairness.optimiser.prototypes import Rule
+from fairness.optimiser.store import Labels, Logs, Moments, Store
+
+
+class Progress(NamedTuple):
+    """One update of prototypes and assignments.
+
+    Attributes:
+        weight: of the fairness term.
+        objective: E after the update of the assignments; that of the unfair method where weight is 0.
+        cost: its part <S, a>. error: its part R_e, the fairness error of S.
+        gap: stationarity gap of the assignments, in units of E.
+        sweeps: over the points. rejected: steps among them.
+        seconds: wall time.
+    """
+
+    weight: float
+    objective: float
+    cost: float
+    error: float
+    gap: float
+    sweeps: int
+    rejected: int
+    seconds: float
+
+
+class Stage(NamedTuple):
+    """Where one start ended at one weight.
+
+    Attributes:
+        weight: of the fairness term.
+        labels: (N,) argmax S.
+        logs: log S, until the fit goes on; none at weight 0.
+        prototypes: (K, D) that S was found with, float64, from the origin of the points.
+        group_prices: (J, K) what points of a group pay for each cluster besides, float64.
+        counts: (C, K) sums of S by cell, float64.
+        objective: E.
+        of_labels: E of the labels, about the same prototypes, an absent group counting as in the fairness error.
+        empty: clusters without labels.
+        error: R_e.
+        gap: stationarity gap.
+        converged: whether it ended before the last update that was allowed.
+        history: updates of this weight, its rungs included.
+    """
+
+    weight: float
+    labels: Labels
+    logs: Logs
+    prototypes: Tensor
+    group_prices: Tensor
+    counts: Tensor
+    objective: float
+    of_labels: float
+    empty: int
+    error: float
+    gap: float
+    converged: bool
+    history: tuple[Progress, ...]
+
+
+@dataclass(frozen=True)
+class Course:
+    """How E is lowered.
+
+    Attributes:
+        max_iterations: updates of the prototypes at each weight, at most.
+        tolerance: relative change of E at which they end, seen twice, and the assignments stationary.
+        max_sweeps: over the points, at each update.
+        sweep_tolerance: relative change of E at which these end, the gap being small.
+        gap_tolerance: of E, a gap that is small.
+        rungs: between weights, at most.
+        mixing: share of a point's assignment that is spread evenly over clusters where S begins from labels.
+        hard: prototypes are those of argmax S, not of S: E may rise when they are updated, and ends where it changes
+            little in either direction.
+    """
+
+    max_iterations: int = 100
+    tolerance: float = 1e-5
+    max_sweeps: int = 30
+    sweep_tolerance: float = 1e-6
+    gap_tolerance: float = 1e-3
+    rungs: int = 10
+    mixing: float = 0.1
+    hard: bool = False
+
+
+_LOST = 0.5
+"""Points: a cluster that has less of S is hardly the first of any."""
+
+
+_LEADING = 25
+"""Updates of prototypes that only lead to those of the result, at the weight itself,"""
+
+_ON_TRIAL = 6
+"""of prototypes that may come to replace others."""
+
+_WORTH = 1e-6
+"""Of E of the labels: it has to fall by more for an exchange."""
+
+_DRAWS = 3
+"""Of other places for small clusters that lack a group. Small is one of less than"""
+
+_SMALL, _HOLDS = 0.1, 2.0
+"""such a share of the mean size, or one that would have fewer points than this of the rarest group."""
+
+
+class _Labelled(NamedTuple):
+    """Of labels E about the prototypes of the assignments, (K,) whether a cluster lacks a group, and (K,) its size."""
+
+    objective: float
+    lacking: Tensor
+    sizes: Tensor
+
+
+class Climb:
+    """The state that goes from weight to weight."""
+
+    def __init__(
+        self, points: Store, rule: Rule, penalty: Penalty, course: Course, prototypes: Tensor, logs: Logs
+    ) -> None:
+        self.points, self.rule, self.penalty, self.course = points, rule, penalty, course
+        self.prototypes, self.logs = prototypes, logs
+        self.history: list[Progress] = []
+        self._moments: Moments | None = None
+        self._spread = rule.spread(points)
+        self._kappa = 2.0
+        self._reseeds = 2 * points.clusters  # left
+        self._exchange = Exchange(points, rule.ending)
+        self._few = max(_SMALL * points.count / points.clusters, _HOLDS / float(penalty.target.min()))
+        self._kept: tuple[Logs, Tensor, Moments | None, float] = logs, prototypes, None, self._kappa
+
+    def keep(self) -> None:
+        """Keep this state, in the place of the one that was kept."""
+        self._kept = [log.clone() for log in self.logs], self.prototypes, self._moments, self._kappa
+
+    def restore(self) -> None:
+        """Go back to the state that was kept."""
+        logs, self.prototypes, self._moments, self._kappa = self._kept
+        self.logs = [log.clone() for log in logs]
+
+    def end_at(self, weight: float) -> Stage:
+        """Lower E at this weight until it ends, by the rule that ends it; the history is that since the last end."""
+        leading, sweeps = self.rule, self.course.max_sweeps
+        if leading.ending != leading:
+            begun = len(self.history)
+            self.reach(weight, min(_LEADING, self.course.max_iterations), sweeps)
+            del self.history[begun:]  # of other prototypes, of lower E
+            assert self._moments is not None
+            self.rule = leading.ending
+            self.prototypes = self.rule.begin(self.points, self.logs, self.prototypes, self._moments)
+            self._moments = None
+        settled, converged = self.reach(weight, self.course.max_iterations, sweeps)
+        settled, converged, labelled = self._with_exchanges(weight, settled, converged)
+        history, self.history, self.rule = tuple(self.history), [], leading
+        return Stage(
+            weight,
+            self.points.labels(self.logs),
+            self.logs,
+            self.prototypes,
+            settled.reading.group_prices,
+            settled.totals.counts,
+            settled.objective,
+            labelled.objective,
+            int((labelled.sizes == 0).sum()),
+            float(settled.reading.value) / weight,
+            settled.gap,
+            converged,
+            history,
+        )
+
+    def reach(self, weight: float, updates: int, sweeps: int) -> tuple[Settled, bool]:
+        """Lower E at this weight: where the assignments settled last, and whether all did."""
+        course, penalty, calm, last = self.course, self.penalty.weighing(weight), 0, math.inf
+        for _ in range(updates):
+            watch = Stopwatch()
+            if self._moments is not None:
+                self._update(self._moments)
+            settled = self._settle(penalty, self.logs, self.prototypes, sweeps)
+            spent, rejected = settled.sweeps + 1, settled.rejected
+            cost = self.rule.cost(self.prototypes)
+            self.logs, self._moments = self.points.take(self.logs, cost, settled.scale, settled.shift)
+            self._kappa = min(2.0, settled.kappa)
+            other = self._reseeded(penalty, settled, sweeps)
+            if other is not None:
+                spent, rejected, settled = spent + other.sweeps + 2, rejected + other.rejected, other
+            E, value = settled.objective, float(settled.reading.value)
+            seen = (settled.gap, spent, rejected, watch.lap())
+            self.history.append(Progress(weight, E, E - value, value / weight, *seen))
+            fell = abs(last - E) if course.hard else last - E
+            calm = calm + 1 if fell <= course.tolerance * abs(E) else 0
+            stationary = settled.status == Status.ROUNDING or settled.gap <= course.gap_tolerance * abs(E)
+            if calm >= 2 and stationary:
+                return settled, True
+            last = E
+        return settled, False
+
+    def relocate(self, weight: float, settled: Settled) -> None:
+        """Begin clusters that lack a group elsewhere, where E has been lowered at this weight for a while."""
+        self._exchanged(weight, settled, self._labelled(weight), 0)
+
+    def _with_exchanges(self, weight: float, settled: Settled, converged: bool) -> tuple[Settled, bool, "_Labelled"]:
+        """Where E ends when prototypes of small clusters that lack a group begin elsewhere, as long as E of the labels
+        falls by it, and medoids are exchanged for other points, as long as E falls, too."""
+        labelled = self._labelled(weight)
+        if self._exchanged(weight, settled, labelled, self._exchange.swaps):
+            settled, converged = self.reach(weight, self.course.max_iterations, self.course.max_sweeps)
+            labelled = self._labelled(weight)
+        return settled, converged, labelled
+
+    def _exchanged(self, weight: float, settled: Settled, labelled: "_Labelled", swaps: int) -> bool:
+        """Exchange prototypes for others, so many times at most of clusters that lack nothing: whether one was."""
+        changed, relocations = False, _DRAWS
+        for draw in range(_DRAWS + swaps):
+            before, prices = self.prototypes, settled.reading.prices
+            small = labelled.lacking & (labelled.sizes < self._few)
+            if relocating := relocations > 0 and bool(small.any()):
+                relocations -= 1
+                proposals = self._exchange.relocations(before, prices, small, labelled.sizes, draw)
+            elif swaps > 0:
+                swaps -= 1
+                linear = settled.totals.cost + (prices * settled.totals.counts).sum()
+                worth = float(linear) - settled.gap - _WORTH * labelled.objective
+                proposals = (one for paid, one in self._exchange.swapped(before, prices, draw) if paid < worth)
+            else:
+                break
+            for proposal in proposals:
+                found = self._tried(weight, proposal, math.inf if relocating else settled.objective, labelled)
+                if found is not None:
+                    settled, labelled, changed = *found, True
+                    break
+            else:
+                if not relocating:
+                    break
+                relocations = 0
+        return changed
+
+    def _tried(
+        self, weight: float, proposal: Proposal, below: float, labelled: "_Labelled"
+    ) -> "tuple[Settled, _Labelled] | None":
+        """Where a proposal leads, if E of the labels is lower there, and E below a number. Where E rises, the history
+        of this weight begins there."""
+        kept, passed = (self.prototypes, self.logs, self._moments, self._kappa), len(self.history)
+        labels, _ = self.points.assign(self.rule.cost(proposal.prototypes), proposal.prices)
+        self.prototypes, self._moments, self._kappa = proposal.prototypes, None, 2.0
+        self.logs = self.points.begin(labels, self.course.mixing)
+        other, _ = self.reach(weight, min(_ON_TRIAL, self.course.max_iterations), self.course.max_sweeps)
+        found = self._labelled(weight)
+        enough = labelled.objective - _WORTH * abs(labelled.objective)
+        if not (found.objective < enough and other.objective < below):
+            self.prototypes, self.logs, self._moments, self._kappa = kept
+            del self.history[passed:]
+            return None
+        new, before = self.history[passed:], [one for one in self.history[:passed] if one.weight == weight]
+        if before and new[-1].objective > before[-1].objective:
+            self.history = [one for one in self.history[:passed] if one.weight != weight] + new
+        else:
+            self.history[passed:] = [one for one in new if not before or one.objective <= before[-1].objective]
+        return other, found
+
+    def _labelled(self, weight: float) -> "_Labelled":
+        labels = self.points.labels(self.logs)
+        still = torch.zeros(self.points.cells, dtype=torch.float64)
+        _, moments = self.points.take(
+            self.points.begin(labels, 0.0),
+            self.rule.cost(self.prototypes),
+            still,
+            still[:, None].expand(-1, self.points.clusters),
+        )
+        counts = self.points.counts(labels).double()
+        penalty = self.penalty.weighing(weight)
+        E = float(moments.costs.sum()) + penalty.of_labels(counts)
+        return _Labelled(E, penalty.lacking(counts), counts.sum(dim=0))
+
+    def _settle(self, penalty: Penalty, logs: Logs, prototypes: Tensor, sweeps: int) -> Settled:
+        return settle(
+            partial(self.points.sweep, logs, self.rule.cost(prototypes)),
+            penalty,
+            self.points.clusters,
+            spread=self._spread,
+            dtype=self.points.dtype,
+            kappa=self._kappa,
+            max_iterations=sweeps,
+            tolerance=self.course.sweep_tolerance,
+            gap_tolerance=self.course.gap_tolerance,
+        )
+
+    def _update(self, moments: Moments) -> None:
+        """Prototypes of S, or of its labels."""
+        logs = self.logs
+        if self.course.hard:
+            still = moments.counts.new_zeros(len(moments.counts)), torch.zeros_like(moments.counts)
+            certain = self.points.begin(self.points.labels(logs), 0.0)
+            logs, moments = self.points.take(certain, self.rule.cost(self.prototypes), *still)
+        self.prototypes = self.rule.update(self.points, logs, self.prototypes, moments)
+
+    def _reseeded(self, penalty: Penalty, settled: Settled, sweeps: int) -> Settled | None:
+        """Where assignments settle when clusters that have lost their points begin again at those that pay most, if E
+        is lower there. Tried twice a cluster at most."""
+        assert self._moments is not None
+        lost = self._moments.counts.sum(dim=0) < _LOST
+        if not lost.any() or self._reseeds <= 0:
+            return None
+        self._reseeds -= 1
+        prototypes = self.prototypes.clone()
+        prototypes[lost] = self.points.farthest(self.rule.cost(prototypes), int(lost.sum())).to(prototypes)
+        cost = self.rule.cost(prototypes)
+        labels, _ = self.points.assign(cost, settled.reading.prices)
+        logs = self.points.begin(labels, self.course.mixing)
+        other = self._settle(penalty, logs, prototypes, sweeps)
+        if not other.objective < settled.objective:
+            return None
+        self.prototypes = prototypes
+        self.logs, self._moments = self.points.take(logs, cost, other.scale, other.shift)
+        return other

@@ -1,0 +1,92 @@
+"""The fairness term as a function of counts alone: C cells of points by K clusters, however the points are stored."""
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairness.groups import Groups
+from fairness.metrics import FLOOR
+
+
+class Reading(NamedTuple):
+    """The term at some counts; float64.
+
+    Attributes:
+        value: () weight R_e >= 0.
+        size: () sum of the absolute parts of the value, of which its rounding is a share.
+        group_prices: (J, K) what a point of each group pays for each cluster.
+        prices: (C, K) likewise of each cell, the sum over its groups: the gradient in a point's assignments.
+        units: (C,) curvature relative to the entropy, the unit of the proximal weights.
+    """
+
+    value: Tensor
+    size: Tensor
+    group_prices: Tensor
+    prices: Tensor
+    units: Tensor
+
+
+@dataclass(frozen=True)
+class Penalty:
+    """weight R_e, R_e = sum_k sum_j mu_j (log mu_j + log m_k - log m_jk), on m_jk = n_jk + mu_j e and m_k = n_k + e:
+    KL(U || P_k) summed over clusters and attributes, as `fairness.optimiser.terms.GroupProportions` has it of one
+    attribute.
+
+    The pseudo-count e keeps it finite where a group leaves a cluster. Its gradient differs between points of different
+    cells only, and along a segment it is smooth relative to the entropy with constant mu_j / m_jk of the segment's
+    least count, added up over a cell's groups.
+
+    Attributes:
+        membership: (C, J) 1 for the groups of a cell.
+        target: (J,) mu.
+        attributes: A, how many the groups are of.
+        weight: >= 0.
+        pseudo_count: e > 0, in points.
+    """
+
+    membership: Tensor
+    target: Tensor
+    attributes: int
+    weight: float
+    pseudo_count: float = 1e-3
+
+    @classmethod
+    def of(cls, groups: Groups, weight: float, pseudo_count: float = 1e-3) -> "Penalty":
+        membership, target = torch.from_numpy(groups.membership), torch.from_numpy(groups.target)
+        return cls(membership, target, len(groups.attributes), weight, pseudo_count)
+
+    def weighing(self, weight: float) -> "Penalty":
+        """The same with another weight."""
+        return replace(self, weight=weight)
+
+    def of_labels(self, counts: Tensor) -> float:
+        """The term without pseudo-counts, as the fairness error of labels counts it, at counts (C, K) of the cells in
+        the clusters; of clusters with points."""
+        mu, sizes = self.target[:, None], counts.sum(dim=0)
+        shares = (self.membership.T @ counts / sizes.clamp_min(1)).clamp_min(FLOOR)
+        errors = (mu * (mu.log() - shares.log())).sum(dim=0)
+        return self.weight * float(errors[sizes > 0].sum())
+
+    def lacking(self, counts: Tensor) -> Tensor:
+        """(K,) whether a cluster has no point, or none of some group, at counts (C, K) of labels."""
+        found: Tensor = (self.membership.T @ counts == 0).any(dim=0)
+        return found
+
+    def at(self, counts: Tensor) -> Reading:
+        """The term at counts (C, K) of the cells in the clusters."""
+        # By numpy, whose operations on so few numbers take a fraction of torch's.
+        mu, membership, n = self.target.numpy()[:, None], self.membership.numpy(), counts.numpy()
+        with np.errstate(all="ignore"):  # a step that overflows is rejected by its value
+            by_group = membership.T @ n + mu * self.pseudo_count
+            total = n.sum(axis=0) + self.pseudo_count
+            # As one logarithm, which is 0 to the last digit where a cluster has the target proportions.
+            value = -(mu * np.log(by_group / (mu * total))).sum()
+            size = (mu * np.abs(np.log(by_group))).sum() + self.attributes * np.abs(np.log(total)).sum()
+            pulls = mu / by_group
+            prices = self.weight * (1 / total - pulls)
+            units = self.weight * (membership @ pulls.max(axis=1))
+            parts = (self.weight * value, self.weight * size, prices, membership @ prices, units)
+        return Reading(*map(torch.as_tensor, parts))

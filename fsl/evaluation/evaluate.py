@@ -1,0 +1,377 @@
+"""Strategies on tasks: per-task accuracies first, everything else derived from them."""
+
+import functools
+import itertools
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, get_args
+
+import torch
+from torch import Tensor
+
+from clustering.foundation.cores import on_each_core
+from clustering.foundation.errors import InputError
+from fsl.episodes import LARGEST_GRAM, Predictions, Strategy
+from fsl.evaluation.audits import AUDITS, check_audits
+from fsl.evaluation.scores import ClassScores, half_width
+from fsl.evaluation.unfinished import Found, Unfinished
+from fsl.features.bank import FeatureBank
+from fsl.features.gathering import GatheredEpisodes
+from fsl.progress import Progress, quiet
+from fsl.tasks import BLOCK, Tasks, TaskSource, concatenate
+from fsl.training.machine import large_buffers_returned
+from fsl.transforms import Transform, transform_features
+
+if TYPE_CHECKING:
+    from fsl.features.pictures import Pictures
+
+BATCHES = {"cpu": 256, "cuda": 2048}
+"""Tasks at a time: enough that the cost of an operation does not matter; on a processor, few enough for its cache."""
+
+_AT_ONCE = 1 << 26
+"""Numbers of a batch's features, inner products or probabilities: 256 MiB each in float32."""
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """How one strategy did on T tasks over a split of C classes.
+
+    Attributes:
+        accuracies: (T,) float64, share of each task's queries that got their true class.
+        iterations: (T,) int64 steps of the strategy.
+        seconds_per_task: mean time in `predict`, on the CPU that of a core, summed over the cores that share a large
+            task. What strategies evaluated together share (features at hand, inner products) is counted for the first
+            that needs it.
+        classes: right answers by class of the split.
+        query_right: (Q,) bool, whether each query of the task got its true class, where there is one task only; None
+            where there are several.
+        trace: (steps, b) objective of the first batch of tasks, NaN after a task has stopped; None where the
+            strategy has none.
+        audits: (T,) float64 by name of the audit, see `fsl.evaluation.audits`: never the accuracy.
+    """
+
+    accuracies: Tensor
+    iterations: Tensor
+    seconds_per_task: float
+    classes: ClassScores
+    query_right: Tensor | None = None
+    trace: Tensor | None = None
+    audits: Mapping[str, Tensor] = field(default_factory=dict)
+
+    @property
+    def accuracy(self) -> float:
+        """Mean accuracy over the tasks, a fraction."""
+        return float(self.accuracies.mean())
+
+    @property
+    def ci95(self) -> float:
+        """Half-width of the 95 % interval of the mean over tasks; of one task, over its queries."""
+        return half_width((self.accuracies if self.query_right is None else self.query_right).numpy())
+
+
+def evaluate(
+    strategies: Mapping[str, Strategy],
+    bank: FeatureBank,
+    tasks: TaskSource | Tasks,
+    count: int | None = None,
+    *,
+    batch: int | None = None,
+    device: str | torch.device = "cpu",
+    progress: Progress = quiet,
+    audits: Sequence[str] = (),
+    failures: dict[str, Exception] | None = None,
+    pictures: "Pictures | None" = None,
+    unfinished: Unfinished | None = None,
+) -> dict[str, Evaluation]:
+    """Evaluate strategies on the same tasks. Memory does not grow with the number of tasks, but for their results.
+
+    Not to be called from two threads at once: of large tasks it sets how memory is freed, and sets it back.
+
+    Args:
+        strategies: by name. Those of one transform share what their episodes hold, such as the inner products.
+        bank: features of the split that the tasks index.
+        tasks: what a sampler draws (`fsl.samplers`), or tasks drawn before.
+        count: how many tasks; None: all that there are.
+        batch: tasks at a time at most, fewer of large ones; None: as many as suit the device, or one where a strategy
+            needs images. Changes no result beyond rounding.
+        device: where the strategies run.
+        progress: reports tasks done.
+        audits: names of `fsl.evaluation.audits.AUDITS` to measure beside the accuracy.
+        failures: takes the error of each strategy that fails, while the others go on; without it the first error is
+            raised.
+        pictures: the images of the bank, and their network; for strategies that need images.
+        unfinished: keeps what was found while the evaluation is under way, and goes on after what it has.
+
+    Returns:
+        By name, without the strategies that failed.
+
+    Raises:
+        InputError: no tasks or fewer than asked for, tasks that index beyond the bank, CL2N on a bank without base
+            mean, pictures of another number than the bank has features, or none where a strategy needs them, an audit
+            that a strategy cannot have, or a strategy that returns what it should not or changes its episodes.
+    """
+    source = tasks.source if isinstance(tasks, Tasks) else tasks
+    total = count if count is not None else source.limit
+    if total is None:
+        raise InputError("say how many tasks: these have no end")
+    blocks = source.blocks(total)
+    for name, strategy in strategies.items():
+        check_strategy(name, strategy)
+        check_audits(audits, name, strategy)
+    banks = {s.transform: _transformed(bank, s.transform).to(device) for s in strategies.values()}
+    if pictures is not None and len(pictures.images) != len(bank.features):
+        raise InputError(
+            f"there are {len(pictures.images):,} images for {len(bank.features):,} features: those of another split"
+        )
+    predictor = _Predictor(banks, bank.base_mean, failures, pictures)
+    scores = {name: _Score(total, bank, audits) for name in strategies}
+    work = functools.partial(_work, strategies, predictor, audits)
+    on = torch.device(device).type
+    slow = any(getattr(strategy, "needs_images", False) for strategy in strategies.values())
+    usual = 1 if slow else BATCHES.get(on, BATCHES["cuda"])
+    batches = _batches(blocks, batch or usual, bank)
+    with progress.track("evaluating", total) as advance:
+        for start, part, found in _going_on(unfinished, list(strategies), work, batches, parallel=on == "cpu"):
+            going = {name: scores[name] for name in strategies if not failures or name not in failures}
+            for name, score in going.items():
+                score.add(start, part, found[name])
+            if not going:
+                return {}
+            advance(len(part), **{name: score.mean for name, score in going.items()})
+    return {name: score.result() for name, score in going.items()}
+
+
+def check_strategy(name: str, strategy: object) -> None:
+    """That an object is a strategy.
+
+    Raises:
+        InputError: it has no method predict, or no known transform.
+    """
+    known = get_args(Transform)
+    if getattr(strategy, "transform", None) not in known or not callable(getattr(strategy, "predict", None)):
+        raise InputError(f"strategy {name}: needs a method predict and a field transform, one of {', '.join(known)}")
+
+
+def _work(
+    strategies: Mapping[str, Strategy], predictor: "_Predictor", audits: Sequence[str], tasks: Tasks
+) -> dict[str, Found]:
+    """Predictions, seconds and audits of every strategy on one batch."""
+    found = predictor.timed(strategies, tasks)
+    labels = {name: one.labels for name, one in found.items()}
+    audited = {audit: AUDITS[audit](strategies, labels, tasks, predictor) for audit in audits}
+    return {
+        name: one._replace(audits={audit: of[name] for audit, of in audited.items() if name in of})
+        for name, one in found.items()
+    }
+
+
+@dataclass(frozen=True)
+class _Predictor:
+    """Strategies on batches of tasks over one bank, given in the transforms that they need.
+
+    Attributes:
+        failures: takes the errors of strategies, which are left out from then on; None raises them.
+        pictures: of the bank.
+    """
+
+    banks: Mapping[Transform, Tensor]
+    base_mean: Tensor | None
+    failures: dict[str, Exception] | None = None
+    pictures: "Pictures | None" = None
+
+    def __call__(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, Tensor]:
+        """(B, Q) labels that each strategy predicts."""
+        return {name: found.labels for name, found in self.timed(strategies, tasks).items()}
+
+    def timed(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, Found]:
+        """What each strategy predicts, and its seconds."""
+        device = next(iter(self.banks.values())).device
+        mean = None if self.base_mean is None else self.base_mean.to(device)
+        shared = {
+            transform: GatheredEpisodes(self.banks[transform], tasks, transform, mean, self.pictures)
+            for transform in {strategy.transform for strategy in strategies.values()}
+        }
+        found = {}
+        for name, strategy in strategies.items():
+            if self.failures is not None and name in self.failures:
+                continue
+            # Time of the processor: of this thread, which works on small tasks alone, or of all that share a large one.
+            of_processor = time.process_time if _are_large(tasks) else time.thread_time
+            clock = time.perf_counter if device.type == "cuda" else of_processor
+            began = clock()
+            try:
+                predictions = _checked(name, strategy, shared[strategy.transform])
+            except Exception as error:
+                if self.failures is None:
+                    raise
+                self.failures[name] = error
+                continue
+            if device.type == "cuda":
+                torch.cuda.synchronize()
+            seconds, trace = clock() - began, predictions.trace
+            found[name] = Found(
+                predictions.labels.cpu(), predictions.iterations.cpu(), None if trace is None else trace.cpu(), seconds
+            )
+        return found
+
+
+def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predictions:
+    """A strategy's predictions, or an error that names the strategy."""
+    try:
+        predictions = strategy.predict(episodes)
+    except InputError as error:
+        raise InputError(f"strategy {name}: {error}") from error
+    except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # documented, but not in the stubs
+        raise InputError(
+            f"strategy {name}: its equations have no solution for these features; set other values ({error})"
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise RuntimeError(f"strategy {name}: {type(error).__name__}: {error}") from error
+    expected = (*episodes.rows.shape[:1], episodes.query_size, episodes.way)
+    given = getattr(predictions, "probabilities", None)
+    if not isinstance(given, Tensor) or tuple(given.shape) != expected:
+        what = (
+            f"probabilities of shape {tuple(given.shape)}" if isinstance(given, Tensor) else type(predictions).__name__
+        )
+        raise InputError(f"strategy {name}: predict must return Predictions of shape {expected}, not {what}")
+    lowest, off = given.amin(), (given.sum(dim=-1) - 1).abs().amax()
+    if not (lowest >= 0 and off <= 1e-3):  # nor is either true of NaN
+        if not bool(given.isfinite().all()):
+            raise InputError(f"strategy {name}: probabilities are NaN or infinite")
+        raise InputError(f"strategy {name}: probabilities must be at least 0 and sum to 1 over the classes")
+    counts = predictions.iterations
+    if not isinstance(counts, Tensor) or counts.is_floating_point() or tuple(counts.shape) != expected[:1]:
+        raise InputError(f"strategy {name}: iterations must be integers of shape {expected[:1]}")
+    if changed := episodes.changed():
+        raise InputError(
+            f"strategy {name}: changes the {changed[0]} of its episodes, which others share; copy it first"
+        )
+    return predictions
+
+
+def _going_on(
+    unfinished: Unfinished | None,
+    names: Sequence[str],
+    work: Callable[[Tasks], dict[str, Found]],
+    batches: Iterator[tuple[int, Tasks]],
+    *,
+    parallel: bool,
+) -> Iterator[tuple[int, Tasks, dict[str, Found]]]:
+    """As `_each`, but without work on the first batches, of which an interrupted evaluation has left what it found."""
+    if unfinished is None:
+        yield from _each(work, batches, parallel=parallel)
+        return
+    for start, part in batches:
+        known = {name: kept for name in names if (kept := unfinished.take(name, start, len(part)))}
+        if len(known) < len(names):
+            unfinished.cut(start)
+            batches = itertools.chain([(start, part)], batches)
+            break
+        yield start, part, known
+    try:
+        for start, part, found in _each(work, batches, parallel=parallel):
+            unfinished.add(len(part), found)
+            yield start, part, found
+    finally:
+        unfinished.write()
+
+
+def _each(
+    work: Callable[[Tasks], dict[str, Found]], batches: Iterator[tuple[int, Tasks]], *, parallel: bool
+) -> Iterator[tuple[int, Tasks, dict[str, Found]]]:
+    """The work done on every batch, in order.
+
+    The tensors of a batch are too small to be shared between cores, so on the CPU each core takes batches of its own.
+    A few batches are under way at once, whatever their number. Large tasks share the cores, one batch after the other.
+    """
+    first = list(itertools.islice(batches, 1))
+    batches = itertools.chain(first, batches)
+    large = any(_are_large(part) for _, part in first)
+    if not parallel or large:
+        with large_buffers_returned() if large else nullcontext():
+            for start, part in batches:
+                yield start, part, work(part)
+        return
+    for (start, part), found in on_each_core(lambda item: work(item[1]), batches):
+        yield start, part, found
+
+
+class _Score:
+    """Collects one strategy's results, batch by batch."""
+
+    def __init__(self, total: int, bank: FeatureBank, audits: Sequence[str]) -> None:
+        self.labels, classes = bank.labels, len(bank.class_names)
+        self.accuracies = torch.zeros(total, dtype=torch.float64)
+        self.iterations = torch.zeros(total, dtype=torch.int64)
+        self.asked, self.right = torch.zeros(2, classes, dtype=torch.int64)
+        self.audits = {audit: torch.zeros(total, dtype=torch.float64) for audit in audits}
+        self.query_right: Tensor | None = None
+        self.trace: Tensor | None = None
+        self.done, self.seconds = 0, 0.0
+
+    def add(self, start: int, tasks: Tasks, found: Found) -> None:
+        right = found.labels == tasks.query_labels
+        mask = torch.ones_like(right) if tasks.query_mask is None else tasks.query_mask
+        right &= mask
+        span = slice(start, start + len(right))
+        self.accuracies[span] = right.sum(1).double() / mask.sum(1)
+        self.iterations[span] = found.iterations
+        classes = self.labels[tasks.query].flatten()
+        for counts, which in ((self.asked, mask), (self.right, right)):
+            counts += torch.bincount(classes, weights=which.flatten(), minlength=len(counts)).long()
+        for audit, values in found.audits.items():
+            self.audits[audit][span] = values
+        if len(self.accuracies) == 1:
+            self.query_right = right[mask]
+        if start == 0:
+            self.trace = found.trace
+        self.done, self.seconds = span.stop, self.seconds + found.seconds
+
+    @property
+    def mean(self) -> float:
+        return float(self.accuracies[: self.done].mean())
+
+    def result(self) -> Evaluation:
+        return Evaluation(
+            self.accuracies,
+            self.iterations,
+            self.seconds / self.done,
+            ClassScores(self.asked.numpy(), self.right.numpy()),
+            self.query_right,
+            self.trace,
+            self.audits,
+        )
+
+
+def _are_large(tasks: Tasks) -> bool:
+    """Whether one task keeps all cores busy: it has too many points for `Gram`."""
+    return tasks.support.shape[1] + tasks.query.shape[1] > LARGEST_GRAM
+
+
+def _batches(blocks: Iterator[Tasks], batch: int, bank: FeatureBank) -> Iterator[tuple[int, Tasks]]:
+    """Consecutive batches with the index of their first task; of large tasks, no more at a time than memory is for."""
+    start = 0
+    while joined := list(itertools.islice(blocks, max(1, batch // BLOCK))):
+        block = concatenate(joined)
+        points = block.support.shape[1] + block.query.shape[1]
+        width = max(bank.features.shape[1], block.way, 0 if _are_large(block) else points)
+        at_once = max(1, min(batch, _AT_ONCE // (points * width)))
+        for first in range(0, len(block), at_once):
+            part = block[first : first + at_once]
+            _check_range(part, bank)
+            yield start, part
+            start += len(part)
+
+
+def _transformed(bank: FeatureBank, transform: Transform) -> Tensor:
+    return transform_features(bank.features, transform, bank.base_mean)
+
+
+def _check_range(tasks: Tasks, bank: FeatureBank) -> None:
+    largest = max(int(tasks.support.max()), int(tasks.query.max()))
+    if largest >= len(bank.features):
+        raise InputError(
+            f"a task names sample {largest}, but the bank has {len(bank.features)}: tasks of another split"
+        )

@@ -1,0 +1,123 @@
+"""Episodes whose features stay in the bank until a strategy asks for them."""
+
+from dataclasses import fields
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+
+from clustering.optimiser.points import Features, Gram, Points
+from fsl.episodes import LARGEST_GRAM, Episodes
+from fsl.tasks import Tasks
+from fsl.transforms import Transform
+
+if TYPE_CHECKING:
+    from fsl.features.pictures import Pictures
+
+_CACHED = 1 << 18
+"""Numbers gathered at once: 1 MiB, so that they are still in a core's cache when their products are taken."""
+
+
+class GatheredEpisodes(Episodes):
+    """Episodes of tasks over a bank, whose features are gathered when a strategy asks for them.
+
+    The inner products are computed a few tasks at a time, while those tasks' features are in the processor's cache;
+    the features of the whole batch are never laid out for a strategy that does not ask for them.
+    """
+
+    def __init__(
+        self,
+        bank: Tensor,
+        tasks: Tasks,
+        transform: Transform,
+        base_mean: Tensor | None = None,
+        pictures: "Pictures | None" = None,
+    ) -> None:
+        """Of (N, D) features that went through `transform` already and were checked; `base_mean` of the raw ones.
+        `pictures` are those of the whole bank."""
+        rows = torch.cat([tasks.support, tasks.query], dim=1)
+        vars(self).update(
+            bank=bank,
+            rows=rows.to(bank.device),
+            support_labels=tasks.support_labels.to(bank.device),
+            way=tasks.way,
+            support_mask=None if tasks.support_mask is None else tasks.support_mask.to(bank.device),
+            query_mask=None if tasks.query_mask is None else tasks.query_mask.to(bank.device),
+            base_mean=base_mean,
+            transform=transform,
+            trusted=True,
+            pictures=None if pictures is None else pictures.of_tasks(rows),
+            made={},
+        )
+        for name in ("bank", "rows", "support_labels", "support_mask", "query_mask", "base_mean"):
+            if getattr(self, name) is not None:
+                self._keep(name, getattr(self, name))
+
+    bank: Tensor
+    rows: Tensor
+    made: dict[str, tuple[Tensor, int]]
+
+    def changed(self) -> list[str]:
+        """Which of the tensors that were made for the strategies, who share them, one of them has written to."""
+        return [name for name, (tensor, version) in self.made.items() if tensor._version != version]
+
+    def transformed(self, transform: Transform) -> Episodes:
+        return self if transform == self.transform else self._laid_out().transformed(transform)
+
+    def _laid_out(self) -> Episodes:
+        """The same episodes with their features gathered."""
+        return Episodes(**{field.name: getattr(self, field.name) for field in fields(Episodes)})
+
+    @property
+    def query_size(self) -> int:
+        return self.rows.shape[1] - self.support_size
+
+    @property
+    def dimension(self) -> int:
+        return self.bank.shape[1]
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.bank.dtype
+
+    @cached_property
+    def features(self) -> Tensor:
+        return self._keep("features", self._gathered(self.rows))
+
+    @cached_property
+    def support(self) -> Tensor:
+        return self._part("support", slice(0, self.support_size))
+
+    @cached_property
+    def query(self) -> Tensor:
+        return self._part("query", slice(self.support_size, None))
+
+    @cached_property
+    def points(self) -> Points:
+        size = self.rows.shape[1]
+        if size > LARGEST_GRAM:
+            return Features(self.features)
+        products = self.bank.new_empty(len(self.rows), size, size)
+        dimension = self.bank.shape[1]
+        at_once = len(self.rows) if self.bank.is_cuda else max(1, _CACHED // (size * dimension))
+        buffer = self.bank.new_empty(min(at_once, len(self.rows)) * size, dimension)
+        for rows, out in zip(torch.split(self.rows, at_once), torch.split(products, at_once), strict=True):
+            features = torch.index_select(self.bank, 0, rows.flatten(), out=buffer[: rows.numel()]).view(
+                len(rows), size, dimension
+            )
+            torch.bmm(features, features.mT, out=out)
+        return Gram(self._keep("points", products))
+
+    def _part(self, name: str, part: slice) -> Tensor:
+        """Some of the features; of many points there is one copy alone."""
+        if self.rows.shape[1] > LARGEST_GRAM:
+            return self.features[:, part]
+        return self._keep(name, self._gathered(self.rows[:, part]))
+
+    def _keep(self, name: str, tensor: Tensor) -> Tensor:
+        self.made[name] = (tensor, tensor._version)
+        return tensor
+
+    def _gathered(self, rows: Tensor) -> Tensor:
+        return self.bank.index_select(0, rows.flatten()).view(*rows.shape, self.bank.shape[1])

@@ -1,0 +1,195 @@
+"""What happens beside the steps of base training: looking at the loss, validating, saving, logging, stopping early.
+
+Of several processes the first one validates, saves and logs, while the others wait; all of them look at the loss.
+"""
+
+import dataclasses
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import pytorch_lightning as lightning
+import torch
+from torch import Tensor
+
+from clustering.files.training_state import save_state
+from clustering.foundation.errors import InputError
+from clustering.foundation.streams import stream_key
+from fsl.evaluation.evaluate import Evaluation, evaluate
+from fsl.features.bank import FeatureBank, extract
+from fsl.progress import Advance
+from fsl.samplers.balanced import Balanced
+from fsl.strategies.simpleshot import SimpleShot
+from fsl.tasks import TaskSource
+from fsl.training.classification import Classification, Job
+from fsl.training.machine import return_freed_memory
+from fsl.training.training import Log
+from fsl.weights.checkpoints import save_backbone
+
+WINDOW = 50  # steps between looks at the loss: on a GPU each look waits for the device
+
+
+@dataclass
+class Standing:
+    """How far a training is; plain numbers, kept in `last.ckpt`.
+
+    Attributes:
+        epoch: finished epochs.
+        best_epoch: the epoch that validated best, from 1; 0 before the first validation.
+        best_accuracy: its validation accuracy.
+        best_ci95: half of that accuracy's 95 % interval over tasks; None of a state that an earlier version left.
+        stale: validations since.
+        stopped: whether it ended early.
+    """
+
+    epoch: int = 0
+    best_epoch: int = 0
+    best_accuracy: float = -1.0
+    best_ci95: float | None = None
+    stale: int = 0
+    stopped: bool = False
+
+
+class Bookkeeping(lightning.Callback):
+    """Watches the loss, validates, keeps the best and the last state, logs, stops early."""
+
+    def __init__(self, standing: Standing, log: Log | None, advance: Advance) -> None:
+        self.standing, self.advance = standing, advance
+        self.curves = log  # `log` is what Lightning itself puts on a callback
+        self.images, self.seconds = 0, 0.0
+        self._shown: dict[str, float] = {}
+        self._losses: list[Tensor] = []
+        self._means: list[tuple[int, float]] = []
+        self._tasks: TaskSource | None = None
+
+    def on_train_epoch_start(self, trainer: Any, module: Any) -> None:
+        self._losses, self._means = [], []
+        self._began = time.perf_counter()
+
+    def on_train_batch_end(self, trainer: Any, module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
+        self._losses.append(outputs["loss"].detach())
+        if len(self._losses) == WINDOW:
+            self._look(trainer, module, batch_idx + 1)
+        self.advance(len(batch), **self._shown)
+
+    def _look(self, trainer: Any, module: Classification, steps: int) -> None:
+        """Take the mean of the losses since the last look; `steps` were done in this epoch."""
+        losses = trainer.strategy.reduce(torch.stack(self._losses).float(), reduce_op="mean").cpu()
+        if not losses.isfinite().all():
+            step = steps - len(losses) + int((~losses.isfinite()).nonzero()[0]) + 1
+            raise self._diverged(module, f"the loss is {losses[~losses.isfinite()][0]:g} at step {step}")
+        self._means.append((steps, float(losses.mean())))
+        self._losses = []
+        self._shown["loss"] = self._means[-1][1]
+
+    def _diverged(self, module: Classification, what: str) -> InputError:
+        kept = f"epoch {self.standing.epoch} is kept" if self.standing.epoch else "nothing is kept"
+        return InputError(
+            f"training diverged: {what} of epoch {module.epoch + 1} ({kept}); lower learning_rate "
+            f"({module.job.training.learning_rate:g}) or add warmup"
+        )
+
+    def on_train_epoch_end(self, trainer: Any, module: Any) -> None:
+        job: Job = module.job
+        if self._losses:
+            self._look(trainer, module, job.steps_per_epoch)
+        if not all(values.isfinite().all() for values in module.state_dict().values()):  # running statistics too
+            raise self._diverged(module, "weights are no longer finite at the end")  # before they are saved
+        seconds = time.perf_counter() - self._began
+        images = job.steps_per_epoch * job.batch_size
+        self.images, self.seconds = self.images + images, self.seconds + seconds
+        if trainer.is_global_zero:
+            self._close(module, images / seconds)
+        self.standing = Standing(**trainer.strategy.broadcast(dataclasses.asdict(self.standing)))
+        if self.standing.stopped:
+            trainer.should_stop = True
+
+    def _close(self, module: Classification, images_per_second: float) -> None:
+        """Validate when it is time, log and save."""
+        job: Job = module.job
+        epoch = module.epoch + 1
+        values = {
+            "train_loss": self._epoch_loss(),
+            "learning_rate": module.rate(epoch * job.steps_per_epoch - 1),
+            "images_per_second": images_per_second,
+        }
+        last = epoch == job.training.epochs
+        if last or epoch % job.training.validate_every == 0:
+            return_freed_memory()  # of the steps
+            found = self._validate(module)
+            return_freed_memory()  # of the validation
+            values["validation_accuracy"] = found.accuracy
+            self._judge(module, epoch, found)
+        self.standing.epoch = epoch
+        if self.curves is not None:
+            # logged before the state is saved: an epoch may come twice after a crash, but is never missing
+            first = (epoch - 1) * job.steps_per_epoch
+            for steps, mean in self._means:
+                step = first + steps
+                self.curves.metrics({"step_loss": mean, "step_learning_rate": module.rate(step - 1)}, step)
+            self.curves.metrics(values, epoch)
+        state = {
+            "identity": job.identity,
+            "standing": dataclasses.asdict(self.standing),
+            "weights": module.state_dict(),
+            "optimizer": module._optimizer.state_dict(),
+        }
+        save_state(job.folder / "last.ckpt", state)
+
+    def _epoch_loss(self) -> float:
+        counts = [steps - before for (steps, _), (before, _) in zip(self._means, [(0, 0), *self._means], strict=False)]
+        return sum(n * mean for n, (_, mean) in zip(counts, self._means, strict=True)) / sum(counts)
+
+    def _validate(self, module: Classification) -> Evaluation:
+        """Nearest-prototype accuracy on 5-way 1-shot validation tasks, features of length 1."""
+        job = module.job
+        features = extract(
+            module.backbone,
+            job.validation,
+            mean=job.benchmark.mean,
+            std=job.benchmark.std,
+            device=str(module.device),
+        )
+        bank = FeatureBank(features, job.validation.labels, job.validation.class_names)
+        if self._tasks is None:
+            self._tasks = validation_tasks(job)
+        count = job.training.validation_tasks
+        return evaluate({"prototypes": SimpleShot(transform="L2N")}, bank, self._tasks, count)["prototypes"]
+
+    def _judge(self, module: Classification, epoch: int, found: Evaluation) -> None:
+        """Keep the weights if they are the best so far; else count towards early stopping."""
+        job, standing, accuracy = module.job, self.standing, found.accuracy
+        self._shown["accuracy"] = accuracy
+        if accuracy <= standing.best_accuracy:
+            standing.stale += 1
+            standing.stopped = job.training.patience is not None and standing.stale >= job.training.patience
+            return
+        standing.best_epoch, standing.best_accuracy, standing.stale = epoch, accuracy, 0
+        standing.best_ci95 = found.ci95
+        about = {
+            "benchmark": job.benchmark.name,
+            "mean": list(job.benchmark.mean),
+            "std": list(job.benchmark.std),
+            "epoch": epoch,
+            "seed": job.seed,
+            "validation_accuracy": accuracy,
+        }
+        save_backbone(
+            job.folder / "best.safetensors",
+            module.backbone,
+            job.backbone_name,
+            channels=job.benchmark.channels,
+            size=job.benchmark.size,
+            about=about,
+        )
+
+
+def validation_tasks(job: Job) -> TaskSource:
+    """5-way 1-shot tasks with 15 queries a class, or as near as the validation classes allow."""
+    counts = torch.bincount(job.validation.labels)
+    if len(counts) < 2 or int(counts.min()) < 2:
+        raise InputError(
+            f"benchmark {job.benchmark.name}: validation needs 2 classes or more with 2 images or more each"
+        )
+    sampler = Balanced(way=min(5, len(counts)), query=min(15, int(counts.min()) - 1))
+    return sampler.tasks(job.validation.labels, stream_key(job.seed, "training", "validation"))

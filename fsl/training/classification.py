@@ -1,0 +1,109 @@
+"""The Lightning module of base training: a backbone and a linear classifier under cross-entropy."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from clustering.foundation.counted_epochs import CountedEpochs
+from clustering.foundation.streams import stream_key
+from fsl.training.augmentation import normalise
+from fsl.training.schedules import factor
+from fsl.training.training import Setup
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Job(Setup):
+    """A training with its network, as one process has it.
+
+    Attributes:
+        device: of this process.
+        rank, ranks: which of the processes that divide every batch among themselves this is, and of how many.
+    """
+
+    backbone: nn.Module
+    head: nn.Linear
+    device: torch.device
+    rank: int = 0
+    ranks: int = 1
+
+    def share(self, batch: int) -> slice:
+        """The images of a batch of so many that are this rank's; ranks differ by one image at most."""
+        return slice(batch * self.rank // self.ranks, batch * (self.rank + 1) // self.ranks)
+
+    @property
+    def batch_size(self) -> int:
+        return min(self.training.batch_size, len(self.base.labels))
+
+    @property
+    def steps_per_epoch(self) -> int:
+        return len(self.base.labels) // self.batch_size
+
+
+class Classification(CountedEpochs):
+    """Backbone and linear classifier under cross-entropy with label smoothing."""
+
+    def __init__(self, job: Job, state: Mapping[str, Any] | None) -> None:
+        done = 0 if state is None else state["standing"]["epoch"]
+        super().__init__(done, len(job.base.labels), job.batch_size, job.seed, "training")
+        self.job, self._state = job, state
+        self.backbone, self.head = job.backbone, job.head
+        if state is not None:
+            self.load_state_dict(state["weights"])
+        classes = job.head.out_features
+        # the papers give the other classes 0.1 / (K - 1) each; torch spreads its smoothing over all K
+        self._smoothing = min(1.0, job.training.label_smoothing * classes / (classes - 1))
+        self._augmentation = job.benchmark.augmentation.times(job.training.augment) if job.training.augment else None
+        self._draws = torch.Generator()
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        training = self.job.training
+        self._optimizer = torch.optim.SGD(
+            self.parameters(),
+            lr=training.learning_rate,
+            momentum=training.momentum,
+            nesterov=training.nesterov,
+            weight_decay=training.weight_decay,
+        )
+        if self._state is not None:
+            self._optimizer.load_state_dict(self._state["optimizer"])
+        return self._optimizer
+
+    def on_train_epoch_start(self) -> None:
+        # all that is drawn in an epoch derives from its number: a resumed training draws the same
+        self._draws.manual_seed(stream_key(self.job.seed, "training", "augmentation", self.epoch))
+        apart = [self.job.rank] if self.job.rank else []  # ranks drop different activations
+        torch.manual_seed(stream_key(self.job.seed, "training", "dropout", self.epoch, *apart))
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step, counted over all sessions."""
+        training = self.job.training
+        return training.learning_rate * factor(
+            training.schedule,
+            step,
+            steps_per_epoch=self.job.steps_per_epoch,
+            epochs=training.epochs,
+            warmup=training.warmup,
+            milestones=training.milestones,
+            gamma=training.gamma,
+        )
+
+    def training_step(self, indices: Tensor, batch: int) -> Tensor:
+        rate = self.rate(self.epoch * self.job.steps_per_epoch + batch)
+        for group in self._optimizer.param_groups:
+            group["lr"] = rate
+        share = self.job.share(len(indices))
+        mine = indices[share]
+        images = self.job.base.images[mine].to(self.device)
+        labels = self.job.base.labels[mine].to(self.device)
+        if self._augmentation is not None:
+            # drawn for the whole batch, so that an image is changed alike whichever rank it falls to
+            images = self._augmentation.apply(images, self._augmentation.draw(len(indices), self._draws).of(share))
+        pixels = normalise(images, self.job.benchmark.mean, self.job.benchmark.std)
+        logits = self.head(self.backbone(pixels.contiguous(memory_format=torch.channels_last)))
+        loss = functional.cross_entropy(logits, labels, label_smoothing=self._smoothing)
+        # the mean over ranks is to be the mean over images, also where a rank has one more than another
+        return loss * (self.job.ranks * len(mine) / len(indices))

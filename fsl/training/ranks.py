@@ -1,0 +1,275 @@
+"""Work in several processes at once, one for each device, that meet as a group of `torch.distributed`.
+
+The process that asks works on nothing itself: it shows what rank 0 reports, gives back what rank 0 found, and when
+one of them fails or is killed it ends the others, whatever they are waiting for. When it ends itself, however that
+may be, so do they.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import pickle
+import signal
+import sys
+import tempfile
+import threading
+import traceback
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+
+import torch
+
+from clustering.foundation.errors import InputError
+from fsl.progress import Advance, Progress, quiet
+from fsl.training.machine import keep_freed_memory
+
+if TYPE_CHECKING:
+    from fsl.training.training import Log
+
+R = TypeVar("R", covariant=True)
+GRACE = 10.0  # seconds for processes to end by themselves
+WAITING = timedelta(hours=6)  # for rank 0 while it validates; a rank that has died is noticed at once
+INTERRUPTED = 130
+
+
+class Work(Protocol[R]):
+    """What each process does; it is pickled."""
+
+    def __call__(self, rank: int, log: "Log | None", progress: Progress, /) -> R: ...
+
+
+def in_ranks(work: Work[R], ranks: int, backend: Literal["gloo", "nccl"], log: "Log | None", progress: Progress) -> R:
+    """Do the work in so many new processes of this machine, which share the threads of torch among themselves.
+
+    Args:
+        work: gets its rank; `log` and `progress` are for rank 0 alone, and act in this process.
+        ranks: how many.
+        backend: how they exchange tensors: gloo on CPUs, nccl on GPUs.
+
+    Returns:
+        What rank 0 gives.
+
+    Raises:
+        ChildProcessError: a process was killed.
+        InputError: this process may not start others.
+        Exception: what the work raises in any of them.
+    """
+    if multiprocessing.current_process().daemon:
+        raise InputError(
+            f"devices={ranks}: this process may start no others, as a worker of Dask may not; "
+            "train with `transduce train` on that machine first"
+        )
+    context = multiprocessing.get_context("spawn")
+    threads = max(1, torch.get_num_threads() // ranks)
+    members: list[_Member] = []
+    with tempfile.TemporaryDirectory(prefix="transduce-ranks-") as folder, _ended(members):
+        for rank in range(ranks):
+            ours, theirs = context.Pipe()
+            place = _Place(rank, ranks, backend, Path(folder) / "meeting", threads, log is not None)
+            process = context.Process(target=_begin, args=(work, place, theirs), daemon=True)
+            process.start()
+            theirs.close()
+            members.append(_Member(rank, process, ours))
+        found: R = _listen(members, log, progress)
+        return found
+
+
+@dataclass(frozen=True)
+class _Place:
+    """What a process is told about itself; `meeting` is a file by which the processes find each other."""
+
+    rank: int
+    ranks: int
+    backend: str
+    meeting: Path
+    threads: int
+    logs: bool
+
+
+@dataclass(eq=False)
+class _Member:
+    """A process as seen from the one that started it."""
+
+    rank: int
+    process: BaseProcess
+    pipe: "Connection[Any, Any]"
+    done: bool = False
+    result: Any = None
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether it ended without having done its work."""
+        return not self.done and not self.process.is_alive()
+
+    def heard(self) -> tuple[Any, ...]:
+        """What it said, if it says something."""
+        try:
+            return self.pipe.recv() if self.pipe.poll() else ()
+        except (EOFError, OSError):
+            return ()  # it is gone, of which its sentinel tells
+
+
+@contextmanager
+def _ended(members: Sequence[_Member]) -> Iterator[None]:
+    """No process outlives the block. Those that have done their work end by themselves."""
+    try:
+        yield
+        for member in members:
+            member.process.join(GRACE)
+    finally:
+        for member in members:
+            member.process.kill()
+        for member in members:
+            member.process.join()
+            member.pipe.close()
+
+
+def _listen(members: Sequence[_Member], log: "Log | None", progress: Progress) -> Any:
+    """Until all are done; gives what rank 0 found."""
+    with contextlib.closing(_Screen(log, progress)) as screen:
+        while under_way := [member for member in members if not member.done]:
+            wait([*(m.pipe for m in under_way if m.process.is_alive()), *(m.process.sentinel for m in under_way)])
+            for member in under_way:
+                lost = member.is_lost  # asked first: what it has said before is still to be heard
+                while said := member.heard():
+                    _take(member, said, members, screen)
+                if lost and not member.done:
+                    raise _loss(member, len(members))
+    return members[0].result
+
+
+def _take(member: _Member, said: tuple[Any, ...], members: Sequence[_Member], screen: "_Screen") -> None:
+    what, *given = said
+    if what == "done":
+        member.done, member.result = True, given[0]
+    elif what == "failed":
+        error: Exception = given[0]
+        others = [other for other in members if other is not member]
+        if not isinstance(error, InputError) and wait([other.process.sentinel for other in others], timeout=1.0):
+            # one that was killed makes the others fail, which cannot reach it any more
+            for other in others:
+                if other.is_lost:
+                    raise _loss(other, len(members)) from error
+        raise error
+    else:
+        screen.show(what, *given)
+        if what == "metrics":
+            member.pipe.send(None)  # an epoch is saved after it was logged
+
+
+def _loss(member: _Member, ranks: int) -> ChildProcessError:
+    code = member.process.exitcode or 0
+    why = f"was killed by signal {-code}, as where memory runs out" if code < 0 else f"ended with exit code {code}"
+    return ChildProcessError(
+        f"process {member.rank + 1} of {ranks} {why}; what was saved last is kept: give the same command again"
+    )
+
+
+class _Screen:
+    """Where what rank 0 reports is shown."""
+
+    def __init__(self, log: "Log | None", progress: Progress) -> None:
+        self._log, self._progress = log, progress
+        self._bar = contextlib.ExitStack()
+
+    def show(self, what: str, *given: Any) -> None:
+        if what == "metrics" and self._log is not None:
+            self._log.metrics(*given)
+        elif what == "note":
+            self._progress.note(*given)
+        elif what == "open":
+            self._advance: Advance = self._bar.enter_context(self._progress.track(*given))
+        elif what == "advance":
+            count, numbers = given
+            self._advance(count, **numbers)
+        elif what == "close":
+            self._bar.close()
+
+    def close(self) -> None:
+        self._bar.close()
+
+
+# In the processes.
+
+
+class _Reporter:
+    """Log and progress of rank 0: what it is told is sent to the process that asked."""
+
+    def __init__(self, pipe: "Connection[Any, Any]") -> None:
+        self._pipe = pipe
+
+    def metrics(self, values: Mapping[str, float], step: int) -> None:
+        self._pipe.send(("metrics", dict(values), step))
+        self._pipe.recv()
+
+    def note(self, text: str) -> None:
+        self._pipe.send(("note", text))
+
+    @contextmanager
+    def track(self, description: str, total: int) -> Iterator[Advance]:
+        self._pipe.send(("open", description, total))
+
+        def advance(n: int = 1, **numbers: float) -> None:
+            self._pipe.send(("advance", n, numbers))
+
+        yield advance
+        self._pipe.send(("close",))
+
+
+def _begin(work: Work[Any], place: _Place, pipe: "Connection[Any, Any]") -> None:
+    """All that a process does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that asked hears Ctrl-C, too
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+    keep_freed_memory()
+    torch.set_num_threads(place.threads)
+    os.environ["LOCAL_RANK"] = str(place.rank)  # by which Lightning knows that it is to start no processes
+    if Path("/sys/class/net/lo").exists():
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # all are on this machine
+    reporter = _Reporter(pipe)
+    try:
+        torch.distributed.init_process_group(
+            place.backend,
+            init_method=place.meeting.as_uri(),
+            rank=place.rank,
+            world_size=place.ranks,
+            timeout=WAITING,
+        )
+        if place.rank == 0:
+            result = work(0, reporter if place.logs else None, reporter)
+        else:
+            result = work(place.rank, None, quiet)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            pipe.send(("failed", _sendable(error)))
+        # Not to be ended by itself: the others would fail for want of this one, and hide what happened here.
+        threading.Event().wait(GRACE)
+        os._exit(1)
+    pipe.send(("done", result if place.rank == 0 else None))
+    torch.distributed.destroy_process_group()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(INTERRUPTED)
+
+
+def _sendable(error: BaseException) -> Exception:
+    """The error with its traceback as a note, or what it says where it cannot be pickled."""
+    trace = "".join(traceback.format_exception(error))
+    sendable: Exception = RuntimeError(f"{type(error).__name__}: {error}")
+    with contextlib.suppress(Exception):
+        copy = pickle.loads(pickle.dumps(error))
+        sendable = copy if isinstance(copy, Exception) else sendable
+    sendable.add_note(trace)
+    return sendable

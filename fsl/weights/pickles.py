@@ -1,0 +1,279 @@
+"""Pickles that other programs wrote: arrays, text and numbers in lists and dicts, read without running anything."""
+
+import mmap
+import pickle
+import pickletools
+import re
+import textwrap
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.files.regular import open_regular
+from clustering.foundation import memory
+from clustering.foundation.errors import InputError
+
+PICKLES = (".pkl", ".pickle", ".plk")  # how their names end
+_UNNOTICED = 1 << 28  # bytes that any file may become: a name takes two bytes each time it comes again
+KIND = re.compile(r"[?]|[biuf]\d{1,2}|[SU]\d{1,6}|O8?")
+
+
+def read_pickle(path: Path) -> Any:
+    """What a pickle of any protocol holds: dicts, lists, tuples, text, numbers and numpy arrays (read-only).
+
+    A pickle is a program that names what is to be called. Here a name never leads to the thing that it names: the few
+    that arrays and dicts are written with stand for the functions below, which check what they get, and any other is
+    refused before it is looked up. Keys that Python 2 wrote are text, its other strings bytes; a defaultdict is a dict,
+    an array of objects a list.
+
+    Raises:
+        InputError: names the file: missing, damaged, or holding what only running code could build.
+    """
+    path = Path(path)
+    try:
+        with open_regular(path) as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            _check_codes(content)
+            found = _Plain()(_Reader(file, encoding="bytes").load())
+            _extent(found, _UNNOTICED + 16 * len(content), {})
+            return found
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file") from error
+    except _ForbiddenError as error:
+        raise InputError(
+            f"{path}: holds {error}, which only running code could build, so the file is not loaded; save its arrays "
+            "alone, as .npz"
+        ) from error
+    except Exception as error:  # what a damaged pickle raises cannot be listed
+        reason = _printable(str(error)) or type(error).__name__
+        raise InputError(f"{path}: damaged, or no pickle ({reason}); fetch it again") from error
+
+
+class _ForbiddenError(Exception):
+    """A name that is none of those that data are written with."""
+
+
+def _check_codes(content: mmap.mmap) -> None:
+    """That what a pickle asks for is in proportion to its size, before any of it is done.
+
+    A text or a number that is put by under a far number has all numbers below it kept free: five bytes are gigabytes.
+    """
+    place, codes, size = 0, 0, len(content)
+    while place < size:
+        code = content[place]
+        codes, place = codes + 1, place + 1
+        if code not in _WIDTHS:
+            raise ValueError("a code that no pickle has")
+        width = _WIDTHS[code]
+        if width >= 0:
+            argument = content[place : place + width] if code == _LONG_BINPUT else b""
+            index = int.from_bytes(argument, "little")
+            place += width
+        elif width == pickletools.UP_TO_NEWLINE:
+            end = content.find(b"\n", place)
+            if code in _TWO_LINES:
+                end = content.find(b"\n", end + 1) if end >= 0 else end
+            if end < 0:
+                raise ValueError("it is cut short")
+            index = int(content[place:end]) if code == _PUT else 0
+            place = end + 1
+        else:
+            prefix = _PREFIXES[width]
+            index, place = 0, place + prefix + int.from_bytes(content[place : place + prefix], "little")
+        if index > codes:
+            raise ValueError("it counts what it holds wrongly")
+        if code == _STOP:
+            break
+    if place > size:
+        raise ValueError("it is cut short")
+    memory.require("reading it", {"objects": 64.0 * codes, "numbers": float(size)}, "give a smaller file")
+
+
+_WIDTHS = {ord(code.code): 0 if code.arg is None else code.arg.n for code in pickletools.opcodes}
+_PREFIXES = {
+    pickletools.TAKEN_FROM_ARGUMENT1: 1,
+    pickletools.TAKEN_FROM_ARGUMENT4: 4,
+    pickletools.TAKEN_FROM_ARGUMENT4U: 4,
+    pickletools.TAKEN_FROM_ARGUMENT8U: 8,
+}
+_STOP, _PUT, _LONG_BINPUT = pickle.STOP[0], pickle.PUT[0], pickle.LONG_BINPUT[0]
+_TWO_LINES = (pickle.GLOBAL[0], pickle.INST[0])
+
+
+def _extent(value: Any, most: int, known: dict[int, int]) -> int:
+    """Bytes of a value as one array, where what stands in several places counts each time.
+
+    Raises:
+        ValueError: more than `most`: thirty lists, each twice in the next, are a thousand million numbers as an array.
+    """
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, (str, bytes)):
+        return 4 * len(value)
+    if not isinstance(value, (list, tuple, dict)):
+        return 8
+    if id(value) not in known:
+        known[id(value)] = most + 1  # of a list that stands in itself there is no end
+        items = value.values() if isinstance(value, dict) else value
+        known[id(value)] = 8 + sum(_extent(item, most, known) for item in items)
+    if known[id(value)] > most:
+        raise ValueError("its lists stand in each other too often")
+    return known[id(value)]
+
+
+class _Reader(pickle.Unpickler):
+    def find_class(self, module: str, name: str) -> "_Name":
+        full = f"{module.replace('numpy._core', 'numpy.core').replace('__builtin__', 'builtins')}.{name}"
+        if full not in MEANT:
+            raise _ForbiddenError(_printable(f"{module}.{name}"))
+        return _Name(full)
+
+    def persistent_load(self, key: Any) -> Any:
+        raise _ForbiddenError("objects that lie outside of the file")
+
+
+class _Name:
+    """A name as the pickle has it in hand: made for it alone, so that nothing it does to it reaches anything else."""
+
+    __slots__ = ("full",)
+
+    def __init__(self, full: str) -> None:
+        self.full = full
+
+    def __call__(self, *arguments: Any) -> Any:
+        return MEANT[self.full](*arguments)
+
+
+class _Dtype:
+    """The type of an array's numbers, as it is written: first its kind, then the order of its bytes."""
+
+    __slots__ = ("kind", "order")
+
+    def __init__(self, kind: str) -> None:
+        if not KIND.fullmatch(kind):
+            raise ValueError(f"an array of {kind!r}")
+        self.kind, self.order = kind, ""
+
+    def __setstate__(self, state: Any) -> None:
+        order = _text(state[1])
+        if order not in ("<", ">", "|", "=") or any(part is not None for part in state[2:5]):
+            raise ValueError("an array of records")
+        self.order = order
+
+    def array(self, data: Any, shape: Any, fortran: bool) -> Any:
+        """The array over these bytes, which are not copied unless their order is not the machine's."""
+        if type(shape) is not tuple or not all(type(side) is int and side >= 0 for side in shape):
+            raise ValueError("an array of no shape")
+        if self.kind.startswith("O"):
+            if type(data) is not list or shape != (len(data),):
+                raise ValueError("an array of objects in several dimensions")
+            return data
+        data = data.encode("latin1") if isinstance(data, str) else data
+        dtype = np.dtype(self.order + self.kind if self.kind != "?" else "?")
+        flat: NDArray[Any] = np.frombuffer(data, dtype) if len(data) else np.empty(0, dtype)
+        flat = flat if dtype.isnative else flat.astype(dtype.newbyteorder("="))
+        return flat.reshape(shape, order="F" if fortran else "C")
+
+
+class _Array:
+    """An array as it is written: first nothing, then all of it."""
+
+    __slots__ = ("made",)
+
+    def __init__(self) -> None:
+        self.made: Any = None
+
+    def __setstate__(self, state: Any) -> None:
+        _, shape, dtype, fortran, data = state
+        self.made = _as_dtype(dtype).array(data, shape, bool(fortran))
+
+
+def _reconstruct(kind: Any, shape: Any, code: Any) -> _Array:
+    return _Array()
+
+
+def _frombuffer(data: Any, dtype: Any, shape: Any, order: Any) -> Any:
+    return _as_dtype(dtype).array(data, shape, _text(order) == "F")
+
+
+def _scalar(dtype: Any, data: Any) -> Any:
+    return _as_dtype(dtype).array(data, (1,), False)[0].item()
+
+
+def _encode(text: str, encoding: Any = "latin1") -> bytes:
+    if encoding not in ("latin1", "latin-1", b"latin1", b"latin-1"):
+        raise ValueError("text in another encoding than Latin-1")
+    return text.encode("latin1")
+
+
+def _nothing_to_call(*arguments: Any) -> Any:
+    """Of a type that is only passed on: the class of an array, what a defaultdict would make."""
+    if arguments:
+        raise ValueError("a type that is called")
+    return []
+
+
+MEANT: Mapping[str, Callable[..., Any]] = {
+    "numpy.dtype": lambda kind, *_: _Dtype(_text(kind)),
+    "numpy.ndarray": _nothing_to_call,
+    "numpy.core.multiarray._reconstruct": _reconstruct,
+    "numpy.core.multiarray.scalar": _scalar,
+    "numpy.core.numeric._frombuffer": _frombuffer,
+    "_codecs.encode": _encode,
+    "collections.defaultdict": lambda *_: {},
+    "collections.OrderedDict": lambda *pairs: dict(*pairs),
+    "builtins.list": _nothing_to_call,
+    "builtins.bytes": lambda: b"",
+    "builtins.bytearray": lambda data=b"", *_: bytes(data) if isinstance(data, (bytes, bytearray)) else _encode(data),
+}
+
+
+class _Plain:
+    """Puts finished arrays where half-written ones stand, and text where Python 2 has keys of bytes.
+
+    Each list, dict and tuple is gone through once, however often it stands in others: a few tuples of each other would
+    be millions else.
+    """
+
+    def __init__(self) -> None:
+        self._seen: set[int] = set()
+        self._tuples: dict[int, tuple[Any, Any]] = {}  # what was read, kept so that its id stays its own, and is made
+
+    def __call__(self, value: Any) -> Any:
+        if isinstance(value, _Array):
+            return self(value.made)
+        if isinstance(value, tuple):
+            if id(value) not in self._tuples:
+                self._tuples[id(value)] = value, tuple(self(item) for item in value)
+            return self._tuples[id(value)][1]
+        if isinstance(value, (_Name, _Dtype)):
+            raise ValueError("a type in the place of a value")
+        if not isinstance(value, (list, dict)) or id(value) in self._seen:
+            return value
+        self._seen.add(id(value))
+        if isinstance(value, list):
+            value[:] = [self(item) for item in value]
+            return value
+        items = [(_text(key) if isinstance(key, bytes) else self(key), self(item)) for key, item in value.items()]
+        value.clear()
+        value.update(items)
+        return value
+
+
+def _as_dtype(value: Any) -> _Dtype:
+    if not isinstance(value, _Dtype):
+        raise ValueError("an array without a type")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, (bytes, str)):  # whose own text may be endless
+        raise ValueError("no text where there should be")
+    return value.decode("latin1") if isinstance(value, bytes) else value
+
+
+def _printable(text: str) -> str:
+    words = "".join(letter if letter.isprintable() else "?" for letter in text)
+    return textwrap.shorten(words, 100, placeholder="...")

@@ -1,0 +1,172 @@
+"""The grammar of `key=value` on the command line and in experiment files.
+
+key=value         one value: null, true, false, a number, text, or a list in brackets such as [45, 66]
+key=a,b,c         three values: the run is repeated for each (a product over all such keys)
+key='a,b'         quotes keep a comma, or text that looks like a number, as it is
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from clustering.foundation.errors import InputError
+
+INTEGER = re.compile(r"[-+]?\d+")
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+WORDS = {"null": None, "none": None, "true": True, "false": False, "inf": float("inf"), "-inf": float("-inf")}
+LONGEST = 4000  # digits of an integer; Python reads no longer ones
+DEEPEST = 20  # brackets inside each other
+CLOSING = {"[": "]", "(": ")", "{": "}"}
+
+
+class Grid(tuple[Any, ...]):
+    """Several values in the place of one, of which tuning chooses."""
+
+    __slots__ = ()
+
+
+class Value(NamedTuple):
+    """A value with the text it was written as, since a field for text takes `1e3` literally."""
+
+    text: str
+    value: Any
+
+
+def split(argument: str) -> tuple[str, str]:
+    """Key and text of one `key=value`.
+
+    Raises:
+        InputError: where there is no `=`, no key or no value.
+    """
+    key, equals, text = argument.partition("=")
+    key, text = key.strip(), text.strip()
+    if not equals:
+        raise InputError(f"{argument!r} is not of the form key=value")
+    if key[:1] in "+~" and key[1:]:
+        raise InputError(f"{argument!r}: write {key[1:]}=VALUE; every key exists already, none is added or removed")
+    if not re.fullmatch(r"[A-Za-z_][\w.-]*", key):
+        raise InputError(f"{argument!r}: {key!r} is not a key; write key=value")
+    if not text:
+        raise InputError(f"{key}= has no value; write {key}=null for none")
+    return key, text
+
+
+def values(key: str, text: str) -> list[Value]:
+    """The values of `text`, one for each part between commas that stand outside of quotes and brackets.
+
+    Raises:
+        InputError: names the key where a bracket or quote stays open or a part is empty.
+    """
+    parts = _parts(key, text)
+    if any(not part for part in parts):
+        raise InputError(f"{key}={text}: there is an empty value between two commas or at an end")
+    return [_value(key, part) for part in parts]
+
+
+def write(value: Any) -> str:
+    """The text that `values` reads back as exactly this one value; of a `Grid`, as exactly its values."""
+    if isinstance(value, Grid):
+        return ",".join(write(item) for item in value)
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(write(item) for item in value) + "]"
+    if not isinstance(value, str):
+        return repr(value)
+    if "'" not in value and (value != value.strip() or re.search(r"[,\[\](){}\"]|^$", value) or _special(value)):
+        return f"'{value}'"
+    return f'"{value}"' if "'" in value and '"' not in value else value
+
+
+def spell(values: Mapping[str, Any]) -> str:
+    """Values as a user types them, such as `weight=0.7 neighbours=3`."""
+    return " ".join(f"{field}={write(value)}" for field, value in values.items())
+
+
+def _special(text: str) -> bool:
+    return text.lower() in WORDS or bool(NUMBER.fullmatch(text))
+
+
+def _parts(key: str, text: str) -> list[str]:
+    parts, current, expected, quote = [], "", [], ""
+    for letter in text:
+        if quote:
+            quote = "" if letter == quote else quote
+        elif letter in "'\"" and current.rstrip()[-1:] in ("", "[", ","):
+            quote = letter  # a quote inside a word, as in o'clock, is a letter
+        elif letter in CLOSING:
+            expected.append(CLOSING[letter])
+            if len(expected) > DEEPEST:
+                raise InputError(f"{key}={text[:40]}...: more than {DEEPEST} brackets inside each other")
+        elif expected and letter == expected[-1]:
+            expected.pop()
+        elif letter == "," and not expected:
+            parts.append(current.strip())
+            current = ""
+            continue
+        current += letter
+    if quote or expected:
+        raise InputError(f"{key}={text}: {quote or expected[-1]} is missing at the end")
+    return [*parts, current.strip()]
+
+
+def _value(key: str, text: str) -> Value:
+    if text[0] in "'\"" and text[-1] == text[0] and len(text) > 1:
+        return Value(text[1:-1], text[1:-1])
+    if text[0] == "[" and text[-1] == "]":
+        inner = text[1:-1].strip()
+        return Value(text, [item.value for item in values(key, inner)] if inner else [])
+    if text.lower() in WORDS:
+        return Value(text, WORDS[text.lower()])
+    if INTEGER.fullmatch(text) and len(text) <= LONGEST:
+        return Value(text, int(text))
+    return Value(text, float(text) if NUMBER.fullmatch(text) else text)
+
+
+def coerce(key: str, given: Value, default: Any) -> Any:
+    """`given` as the kind of value that `default` is.
+
+    Null is let through, and so is anything where the default itself is null: the dataclass that takes the
+    value knows its bounds, this only knows the kind.
+
+    Raises:
+        InputError: names the key, the kind it takes and the text it got.
+    """
+    value = given.value
+    if default is None or value is None:
+        return value
+    number = is_number(value)
+    if isinstance(default, bool):
+        fits, kind = isinstance(value, bool), "true or false"
+    elif isinstance(default, int):
+        fits, kind = number and isinstance(value, int), "an integer"
+    elif isinstance(default, float):
+        fits, kind = number, "a number"
+        value = _float(value) if number else value
+    elif isinstance(default, str):
+        return given.text
+    else:
+        fits, kind = isinstance(value, list), f"a list, such as {write(default)}"
+        value = _items(key, value, default) if fits else value
+    if not fits:
+        raise InputError(f"{key} must be {kind}, not {given.text!r}")
+    return value
+
+
+def _float(value: float) -> float:
+    try:
+        return float(value)
+    except OverflowError:  # of a long integer
+        return math.inf
+
+
+def is_number(value: Any) -> bool:
+    """Whether a value is an integer or a float; true and false are none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _items(key: str, items: Sequence[Any], default: Sequence[Any]) -> list[Any]:
+    if not default:
+        return list(items)
+    return [coerce(key, Value(str(item), item), default[0]) for item in items]

@@ -1,0 +1,365 @@
+"""From arguments to the fields of configs: which key means what, and the product of all values."""
+
+import difflib
+import itertools
+import pathlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clustering.foundation.errors import InputError, unknown
+from clustering.foundation.parameters import mismatch
+from runs.config import groups, overrides
+from runs.config.base import PLACES, hints_of
+from runs.config.configs import SCHEMAS, RunConfig, group_names, group_of, top_level
+from runs.config.groups import GROUPS, REQUIRED, Choice
+from runs.config.overrides import Grid, Value
+from runs.config.timm_names import check_backbone
+from runs.config.tuning_protocol import default_grids, grid_of
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """One `key=text` and where it was written: "" for the command line, else the experiment's name."""
+
+    key: str
+    text: str
+    origin: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.origin}: {self.key}" if self.origin else self.key
+
+
+@dataclass(frozen=True)
+class Target:
+    """What a key means: a field of a group's option, a top-level field (no group), a group (no field)."""
+
+    group: str
+    field: str
+
+
+TUNING = Target("", "tuning")
+
+
+def resolve(
+    schema: type[RunConfig], arguments: Sequence[str], under: Mapping[str, str] | None = None, origin: str = ""
+) -> list[dict[str, Any]]:
+    """Fields of every config that the arguments ask for, in order, each once; they go over what lies `under` them."""
+    typed = [Assignment(*overrides.split(argument)) for argument in _keyed(schema, arguments)]
+    overlays = [item for item in typed if item.key == "experiment"]
+    typed = [item for item in typed if item.key != "experiment"]
+    if len(overlays) > 1:
+        raise InputError("experiment is given twice; write experiment=a,b for one after the other")
+    experiments = overrides.values("experiment", overlays[0].text) if overlays else []
+    below = [Assignment(key, text, origin) for key, text in (under or {}).items()]
+    found: list[dict[str, Any]] = []
+    for overlay in [lines for name in experiments for lines in experiment(name.text, typed)] or [below]:
+        found += [fields for fields in _resolve(schema, overlay, typed) if fields not in found]
+    for name in {fields["backbone"].name for fields in found if isinstance(fields.get("backbone"), Choice)}:
+        check_backbone(name, groups.names("backbone"))
+    return found
+
+
+def experiment(name: str, typed: Sequence[Assignment] = ()) -> list[list[Assignment]]:
+    """The assignments of an experiment, by its name in `configs/experiment/` or by a YAML file's path: one list, or one
+    for each line of `each`, of settings that vary together.
+
+    Raises:
+        InputError: no such experiment; an `each` that is no list of settings, or some of whose keys are typed, too, so
+            that they would be put together with what was never meant for them.
+    """
+    path = pathlib.Path(name)
+    if path.suffix not in (".yaml", ".yml"):
+        known = groups.names("experiment")
+        if name not in known:
+            raise unknown("experiment", name, known or ["none yet; give the path of a YAML file"])
+        path = groups.folder() / "experiment" / f"{name}.yaml"
+    content = groups.read(path)
+    each = content.pop("each", [{}])
+    if not (isinstance(each, list) and each and all(isinstance(line, dict) for line in each)):
+        raise InputError(f"{path}: each must be a list of settings, as - {{shot: 1, tasks: 100}}")
+    chosen = {group.key for group in groups.GROUPS.values()}
+    for key, value in itertools.chain(content.items(), *(line.items() for line in each)):
+        if key in chosen and isinstance(value, dict):
+            raise InputError(f"{path}: {key} must be a name; each field has its own line, as `{key}.FIELD: value`")
+        if key in chosen and isinstance(value, list):
+            several = ",".join(map(str, value))
+            raise InputError(f"{path}: {key} is a list; several are written with commas, as `{key}: {several}`")
+    together = list(dict.fromkeys(str(key) for line in each for key in line))
+    given = {item.key.rpartition(".")[2] for item in typed}.intersection(together)
+    if 0 < len(given) < len(together):
+        raise InputError(
+            f"experiment {name}: {', '.join(together)} vary together; give all of them, or none, "
+            f"beside {', '.join(sorted(given))}"
+        )
+    return [
+        [
+            Assignment(str(key), value if isinstance(value, str) else overrides.write(value), f"experiment {name}")
+            for key, value in (*content.items(), *line.items())
+        ]
+        for line in each
+    ]
+
+
+def _keyed(schema: type[RunConfig], arguments: Sequence[str]) -> Iterator[str]:
+    for argument, following in itertools.zip_longest(arguments, arguments[1:]):
+        if "=" not in argument:
+            plain = following is not None and "=" not in following
+            example = f"{argument}={following if plain else 'VALUE'}"
+            known = [*group_names(schema), *(field.name for field in top_level(schema)), "experiment"]
+            if argument not in known:
+                example = "key=value, as in benchmark=glyphs"
+            raise InputError(f"{argument!r} is not of the form key=value; write {example}")
+        yield argument
+
+
+def _resolve(
+    schema: type[RunConfig], overlay: Sequence[Assignment], typed: Sequence[Assignment]
+) -> list[dict[str, Any]]:
+    chosen = _chosen(schema, overlay, typed)
+    candidates = [groups.option(group_of(schema, key), name) for key, options in chosen.items() for name in options]
+    axes: dict[Target, list[Any]] = {}
+    for group in group_names(schema):
+        if not any(item.key == group for item in (*overlay, *typed)) and group != "training":
+            axes[Target(group, "")] = list(chosen[group])
+    for source in (overlay, typed):
+        given: dict[Target, Assignment] = {}
+        for item in source:
+            target = _target(schema, item, candidates)
+            if target in given:
+                first, second = given[target].key, item.key
+                names = f"{first} and {second}: both mean {_dotted(target)}" if first != second else first
+                raise InputError(f"given twice: {names}; give it once (several values: {first}=a,b)")
+            given[target] = item
+            axes[target] = chosen[target.group] if not target.field else _values(schema, item, target, candidates)
+    found: list[dict[str, Any]] = []
+    for protocol in _protocols(schema, axes):
+        choices = _with(protocol, axes)
+        tuned: dict[tuple[str, str], dict[str, Grid]] = {}  # by strategy; the file is read once for each
+        for combination in itertools.product(*choices.values()):
+            point = dict(zip(choices, combination, strict=True))
+            fields = _fields(schema, point)
+            if protocol is not None:
+                strategy = fields["strategy"]
+                if (strategy.name, strategy.plugin) not in tuned:
+                    tuned[strategy.name, strategy.plugin] = default_grids(protocol, strategy)
+                grids = tuned[strategy.name, strategy.plugin]
+                untold = {name: grid for name, grid in grids.items() if Target("strategy", name) not in point}
+                fields["strategy"] = fields["strategy"].at(untold)
+            if fields not in found:
+                found.append(fields)
+    return found
+
+
+def _protocols(schema: type[RunConfig], axes: Mapping[Target, list[Any]]) -> list[str | None]:
+    """How values are tuned; None where they are not, and for a verb that knows no tuning."""
+    defaults = {field.name: field.default for field in top_level(schema)}
+    return axes.get(TUNING, [defaults.get(TUNING.field)])
+
+
+def _with(protocol: str | None, axes: Mapping[Target, list[Any]]) -> dict[Target, list[Any]]:
+    """The axes under one protocol, where several values of a field of the strategy are what tuning chooses from."""
+    found = {target: [protocol] if target == TUNING else values for target, values in axes.items()}
+    for target, values in axes.items():
+        if protocol is not None and target.group == "strategy" and target.field and len(values) > 1:
+            found[target] = [grid_of(_dotted(target), values, values[0])]
+    return found
+
+
+def _chosen(
+    schema: type[RunConfig], overlay: Sequence[Assignment], typed: Sequence[Assignment]
+) -> dict[str, list[str]]:
+    chosen: dict[str, list[str]] = {}
+    for group in group_names(schema):
+        lines = [item for item in (*overlay, *typed) if item.key == group]
+        if lines:
+            chosen[group] = [value.text for value in overrides.values(group, lines[-1].text)]
+        elif group == "training":
+            pairs = itertools.product(chosen["benchmark"], chosen["backbone"])
+            chosen[group] = list(dict.fromkeys(groups.default(group, *pair) for pair in pairs))
+        else:
+            chosen[group] = groups.default(group_of(schema, group)).split(",")
+    return chosen
+
+
+def _target(schema: type[RunConfig], item: Assignment, candidates: Sequence[Choice]) -> Target:
+    if item.key in group_names(schema):
+        return Target(item.key, "")
+    if any(item.key == field.name for field in top_level(schema)):
+        return Target("", item.key)
+    group, dot, field = item.key.rpartition(".")
+    owners = {choice.key for choice in candidates if field in choice.options and group in ("", choice.key)}
+    if len(owners) == 1:
+        return Target(owners.pop(), field)
+    if owners:
+        ways = " or ".join(f"{owner}.{field}" for owner in sorted(owners))
+        raise InputError(f"{item}: more than one group has this field; write {ways}")
+    if dot and group in group_names(schema):
+        options = [choice for choice in candidates if choice.key == group]
+        names = ", ".join(choice.name for choice in options)
+        if not any(choice.options for choice in options):
+            raise InputError(f"unknown key {item.key!r}: {group} {names} has no fields; leave it out")
+        fields = sorted({name for choice in options for name in choice.options})
+        near = difflib.get_close_matches(field.lower(), fields, n=1, cutoff=0.6)
+        remedy = f"did you mean {group}.{near[0]}?" if near else f"fields: {', '.join(fields)}"
+        raise InputError(f"{group} {names} has no field {field!r} ({item}); {remedy}")
+    raise _unknown(schema, item, candidates)
+
+
+def _unknown(schema: type[RunConfig], item: Assignment, candidates: Sequence[Choice]) -> InputError:
+    first = item.key.partition(".")[0]
+    verbs = [
+        verb
+        for verb, other in SCHEMAS.items()
+        if other is not schema and first in {*group_names(other), *(f.name for f in top_level(other))}
+    ]
+    if verbs:
+        kind, _, name = item.origin.partition(" ")
+        whole = [
+            verb
+            for verb in verbs
+            if kind == "experiment" and all(_takes(SCHEMAS[verb], lines) for lines in experiment(name))
+        ]
+        return _of_another_verb(item, [*whole, *verbs][0], bool(whole))
+    other_options = [
+        choice
+        for group in group_names(schema)
+        if group != "backbone"
+        for choice in _files(group_of(schema, group))
+        if item.key in choice.options
+    ]
+    if other_options:
+        owner = other_options[0]
+        own = [choice for choice in candidates if choice.key == owner.key]
+        files = any(field in choice.options for choice in own for field in (*PLACES, "path"))
+        needless = ", it needs no files" if item.key in PLACES and not files else ""
+        return InputError(
+            f"unknown key {str(item)!r}: {owner.key} {', '.join(choice.name for choice in own)} has no such "
+            f"field{needless}; leave it out, or add {owner.key}={owner.name}, which has it"
+        )
+    for verb, other in SCHEMAS.items():
+        for group in _groups(other) - _groups(schema):
+            if any(item.key in choice.options for choice in _files(group)):
+                return _of_another_verb(item, verb)
+    bare = [name for choice in candidates for name in choice.options]
+    dotted = [f"{choice.key}.{name}" for choice in candidates for name in choice.options]
+    top = [*group_names(schema), *(field.name for field in top_level(schema)), "experiment"]
+    for known in (dotted,) if "." in item.key else (top, bare):
+        if difflib.get_close_matches(item.key.lower(), known, n=1, cutoff=0.6):
+            return (
+                unknown("key", str(item), known)
+                if not item.origin
+                else InputError(f"{item}: {unknown('key', item.key, known)}")
+            )
+    return InputError(f"unknown key {str(item)!r}; known: {', '.join(top)}, and fields of the groups (see --help)")
+
+
+def _takes(schema: type[RunConfig], lines: Sequence[Assignment]) -> bool:
+    """Whether a verb knows every key of an experiment, and the options that it chooses."""
+    try:
+        chosen = _chosen(schema, lines, [])
+        candidates = [groups.option(group_of(schema, key), name) for key, options in chosen.items() for name in options]
+    except InputError:
+        return False
+    known = {*group_names(schema), *(field.name for field in top_level(schema))}
+    known |= {name for choice in candidates for field in choice.options for name in (field, f"{choice.key}.{field}")}
+    return all(item.key in known for item in lines)
+
+
+def _of_another_verb(item: Assignment, verb: str, whole: bool = False) -> InputError:
+    """What to say of a key.
+
+    Args:
+        whole: the verb takes all of the experiment that the key stands in.
+    """
+    remedy = "leave it out here"
+    if item.origin.startswith("experiment "):
+        command = f"`transduce {verb} {item.origin.replace(' ', '=', 1)}`"
+        shows = " and prints its table" if verb in ("cluster", "fair") else ""
+        remedy = f"{command} takes it{shows}" if whole else f"try {command}"
+    return InputError(f"{item} is a key of `transduce {verb}`, not of this verb; {remedy}")
+
+
+def _groups(schema: type[RunConfig]) -> set[str]:
+    return {group_of(schema, key) for key in group_names(schema)}
+
+
+def _files(group: str) -> list[Choice]:
+    found = []
+    for path in sorted((groups.folder() / group).glob("*.yaml")):
+        found.append(groups.option(group, path.stem))
+    return found
+
+
+def _values(schema: type[RunConfig], item: Assignment, target: Target, candidates: Sequence[Choice]) -> list[Any]:
+    if not target.group:
+        fields = {field.name: field for field in top_level(schema)}
+        hint = hints_of(schema)[item.key]
+        lists = isinstance(fields[item.key].default, tuple)
+        lists = lists or (mismatch((), hint) is None and not _is_null(item))  # which may be null, too
+        text = _as_list(item) if lists else item.text
+        found = overrides.values(item.key, text)
+        if text != item.text:
+            found = [value._replace(text=item.text) for value in found]
+        return [_top_level(schema, item, value, candidates) for value in found]
+    defaults = [
+        choice.options[target.field]
+        for choice in candidates
+        if choice.key == target.group and target.field in choice.options
+    ]
+    several = len(overrides.values(item.key, item.text)) > 1
+    text = _as_list(item) if isinstance(defaults[0], tuple) and (several or not defaults[0]) else item.text
+    values = overrides.values(item.key, text)
+    default = None if defaults[0] == REQUIRED else defaults[0]
+    return [groups.freeze(overrides.coerce(str(item), value, default)) for value in values]
+
+
+def _as_list(item: Assignment) -> str:
+    """a,b for a field that holds a list is the list; null is the empty one."""
+    if _is_null(item):
+        return "[]"
+    return item.text if "[" in item.text else f"[{item.text}]"
+
+
+def _is_null(item: Assignment) -> bool:
+    return item.text.lower() in ("null", "none")
+
+
+def _top_level(schema: type[RunConfig], item: Assignment, given: Value, candidates: Sequence[Choice]) -> Any:
+    hint = hints_of(schema)[item.key]
+    value = groups.freeze(given.value)
+    if value is not None and not isinstance(value, str) and mismatch("", hint) is None:
+        value = given.text  # a field for text takes 2024 as it is written
+    problem = mismatch(value, hint)
+    if problem:
+        others = [f"{choice.key}.{item.key}" for choice in candidates if item.key in choice.options]
+        also = f" (another key is {others[0]})" if others else ""
+        raise InputError(f"{item} must be {problem}, not {given.text!r}{also}")
+    return value
+
+
+def _fields(schema: type[RunConfig], point: dict[Target, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {target.field: value for target, value in point.items() if not target.group}
+    for group in group_names(schema):
+        name = point.get(Target(group, "")) or groups.default(group, fields["benchmark"].name, fields["backbone"].name)
+        choice = groups.option(group_of(schema, group), name)
+        options = dict(choice.options)
+        options.update(
+            {
+                target.field: value
+                for target, value in point.items()
+                if target.group == group and target.field in options
+            }
+        )
+        missing = [option for option, value in options.items() if value == REQUIRED]
+        if missing:
+            raise InputError(f"{group}={name} needs {group}.{missing[0]}; add {missing[0]}=VALUE")
+        fields[group] = Choice(choice.group, choice.name, options, choice.plugin)
+    return fields
+
+
+def _dotted(target: Target) -> str:
+    return f"{target.group}.{target.field}" if target.group and target.field else target.group or target.field
+
+
+__all__ = ["GROUPS", "experiment", "resolve"]

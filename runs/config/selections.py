@@ -1,0 +1,66 @@
+"""What labels choose from for the column that they select: files of `configs/selection/`, or of one's own.
+
+trials: 40
+share: 0.1                                  # of the points, whose labels choose
+slk: {weight: [0.5, 1.0, 2.0]}              # of a method, or of what it builds; every combination of values
+"""
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+from clustering.evaluation.protocol import Selection
+from clustering.foundation.errors import InputError, unknown
+from clustering.foundation.parameters import AtLeast, Within
+from runs.config import groups
+from runs.config.cluster import ClusterConfig
+from runs.config.overrides import is_number
+
+GROUP = "selection"  # folder of configs/
+
+
+def selection_of(config: ClusterConfig) -> Selection | None:
+    """What labels choose from for the method of a config; None where they are not asked.
+
+    Raises:
+        InputError: no such file, or what it says cannot be; names the file and the key.
+    """
+    if config.selection is None:
+        return None
+    path = Path(config.selection)
+    if path.suffix not in (".yaml", ".yml"):
+        if config.selection not in groups.names(GROUP):
+            raise unknown(GROUP, config.selection, [*groups.names(GROUP), "FILE.yaml"])
+        path = groups.folder() / GROUP / f"{config.selection}.yaml"
+    content = groups.read(path)
+    trials, share = content.get("trials", 40), content.get("share", 0.1)
+    for name, value, whole, bound in (
+        ("trials", trials, True, Within(1, 10_000)),
+        ("share", share, False, Within(0, 1)),
+    ):
+        if not is_number(value) or (whole and not isinstance(value, int)) or not bound.holds(value):
+            raise InputError(f"{path}: {name} must be {'an integer' if whole else 'a number'} {bound}, not {value!r}")
+    grid = content.get(config.method.name, content.get(config.method.plugin)) or {}
+    settings = [_given(config, point) for point in _points(config, grid, path)]
+    if not AtLeast(len(settings)).holds(trials):
+        raise InputError(
+            f"{path}: {len(settings)} settings of {config.method.name}, but {trials} trials; set more trials"
+        )
+    return Selection(trials, float(share), tuple(settings))
+
+
+def _points(config: ClusterConfig, grid: Any, path: Path) -> list[dict[str, Any]]:
+    """Every combination of the values of a method."""
+    where = f"{path}: {config.method.name}"
+    if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
+        raise InputError(f"{where} must be parameters with lists of values, as in {{weight: [0.5, 1.0]}}")
+    for name in grid:
+        if name not in config.method.options:
+            raise InputError(f"{where}: {unknown('parameter', name, sorted(config.method.options))}")
+    frozen = [[groups.freeze(value) for value in values] for values in grid.values()]
+    return [dict(zip(grid, values, strict=True)) for values in itertools.product(*frozen)]
+
+
+def _given(config: ClusterConfig, point: dict[str, Any]) -> dict[str, Any]:
+    """The point, or {} where the config has these very values."""
+    return {} if all(config.method.options[name] == value for name, value in point.items()) else point

@@ -1,0 +1,171 @@
+"""How hyper-parameters are chosen: in which steps, on which classes, from which values.
+
+A protocol is a file of `configs/tuning/`, or a file of your own:
+
+    tasks: 500                       # of each step, unless it says otherwise
+    laplacianshot:                   # a strategy, with its presets, and its steps in order
+      - {split: base, grid: {neighbours: [3, 5, 10]}, at: {weight: 1.0}}
+      - {split: validation, grid: {weight: [0.1, 0.3, 0.7]}}
+
+A step tries every combination of its grids on the same tasks and keeps the best; `at` holds a field at a value until a
+later step chooses it. Of a preset with an empty list nothing is chosen, whatever its strategy has. Fields that the user
+gives several values, and that no step names, join the last step.
+"""
+
+import pathlib
+import typing
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from clustering.foundation.errors import InputError, unknown
+from runs.config import groups, overrides
+from runs.config.groups import Choice
+from runs.config.overrides import Grid, Value
+
+TASKS = 500
+RULE = "highest mean accuracy, the first of equals"  # how a step chooses; part of a tuning's identity
+Tunable = Literal["base", "validation"]  # never the novel classes
+TUNABLE: tuple[Tunable, ...] = typing.get_args(Tunable)
+
+
+@dataclass(frozen=True)
+class Step:
+    """One choice among values of some fields of a strategy.
+
+    Attributes:
+        split: the classes that the tasks are made of.
+        tasks: how many.
+        grids: the values of each field; every combination is tried.
+        at: values of fields that a later step chooses.
+    """
+
+    split: Tunable
+    tasks: int
+    grids: Mapping[str, Grid]
+    at: Mapping[str, Any]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For identities and JSON."""
+        return {
+            "split": self.split,
+            "tasks": self.tasks,
+            "grids": {field: overrides.write(grid) for field, grid in self.grids.items()},
+            "at": {field: overrides.write(value) for field, value in self.at.items()},
+        }
+
+
+def default_grids(protocol: str, strategy: Choice) -> dict[str, Grid]:
+    """What a protocol tries for a strategy, by field; empty where it has nothing for it.
+
+    Raises:
+        InputError: an unknown protocol, or a file that is none; names the file and the place in it.
+    """
+    return {field: grid for step in _read(protocol, strategy)[0] for field, grid in step.grids.items()}
+
+
+def steps_of(protocol: str, strategy: Choice) -> tuple[Step, ...]:
+    """The steps that choose the fields of a strategy that hold a `Grid`, from those very values."""
+    grids, found = strategy.grids, []
+    written, tasks = _read(protocol, strategy)
+    for i, step in enumerate(written):
+        own = {field: grids[field] for field in step.grids if field in grids}
+        later = {field for other in written[i + 1 :] for field in other.grids if field in grids}
+        at = {field: value for field, value in step.at.items() if field in later}
+        if own:
+            found.append(Step(step.split, step.tasks, own, at))
+    rest = {field: grid for field, grid in grids.items() if not any(field in step.grids for step in found)}
+    if rest:
+        last = found.pop() if found else Step("validation", tasks, {}, {})
+        found.append(Step(last.split, last.tasks, {**last.grids, **rest}, last.at))
+    return tuple(found)
+
+
+def _path(protocol: str) -> pathlib.Path:
+    if protocol.endswith((".yaml", ".yml")):
+        return pathlib.Path(protocol)
+    known = groups.names("tuning")
+    if protocol not in known:
+        raise unknown("tuning", protocol, known)
+    return groups.folder() / "tuning" / f"{protocol}.yaml"
+
+
+def _read(protocol: str, strategy: Choice) -> tuple[tuple[Step, ...], int]:
+    """The steps of a protocol for a strategy, by the name of its preset or of itself; and how many tasks a step has."""
+    path = _path(protocol)
+    content = groups.read(path)
+    tasks = _count(path, content.pop("tasks", TASKS))
+    known = groups.names("strategy")
+    for name in content:
+        if ":" not in name and name not in known:
+            raise InputError(f"{path}: {unknown('strategy', name, known)}")
+    name = strategy.name if strategy.name in content else strategy.plugin
+    if name not in content:
+        return (), tasks
+    if not isinstance(content[name], list):
+        raise InputError(f"{path}: {name}: must be a list of steps, such as {EXAMPLE}")
+    own = groups.option("strategy", strategy.name).options
+    steps = [_step(path, f"{name}, step {i}", step, own, tasks) for i, step in enumerate(content[name], 1)]
+    fields = [field for step in steps for field in step.grids]
+    for field in fields:
+        if fields.count(field) > 1:
+            raise InputError(f"{path}: {name}: {field} is chosen by two steps; leave it to one")
+    for i, step in enumerate(steps, 1):
+        for field in step.at:
+            if not any(field in later.grids for later in steps[i:]):
+                raise InputError(
+                    f"{path}: {name}, step {i}: at holds {field}, which no later step chooses; leave it out, and give "
+                    f"its value with the command, {field}=VALUE"
+                )
+    return tuple(steps), tasks
+
+
+EXAMPLE = "{split: validation, grid: {weight: [0.1, 1.0]}}"
+KEYS = ("split", "grid", "at", "tasks")
+
+
+def _step(path: pathlib.Path, where: str, written: Any, options: Mapping[str, Any], tasks: int) -> Step:
+    if not isinstance(written, dict) or not isinstance(written.get("grid"), dict) or not written["grid"]:
+        raise InputError(f"{path}: {where}: must have a grid, such as {EXAMPLE}")
+    for key in written:
+        if key not in KEYS:
+            raise InputError(f"{path}: {where}: {unknown('key', str(key), KEYS)}")
+    split = written.get("split", "validation")
+    if split not in TUNABLE:
+        raise InputError(f"{path}: {where}: split must be one of {', '.join(TUNABLE)}, not {split!r}")
+    at = written.get("at") or {}
+    if not isinstance(at, dict):
+        raise InputError(f"{path}: {where}: at must be fields and their values, such as {{weight: 1.0}}, not {at!r}")
+    for field in [*written["grid"], *at]:
+        if field not in options:
+            raise InputError(f"{path}: {where}: {unknown('field', str(field), options)}")
+    grids = {
+        field: grid_of(f"{path}: {where}: {field}", values, options[field]) for field, values in written["grid"].items()
+    }
+    fixed = {field: _coerced(f"{path}: {where}: {field}", value, options[field]) for field, value in at.items()}
+    return Step(split, _count(path, written.get("tasks", tasks)), grids, fixed)
+
+
+def grid_of(where: str, values: Any, default: Any) -> Grid:
+    """Values of a field as its kind, numbers in rising order, each once.
+
+    Raises:
+        InputError: names the place; fewer than two values, or a value of another kind.
+    """
+    if not isinstance(values, (list, tuple)):
+        raise InputError(f"{where}: must be a list of values, such as [0.1, 1.0], not {values!r}")
+    kept = list(dict.fromkeys(_coerced(where, value, default) for value in values))
+    if len(kept) < 2:
+        raise InputError(f"{where}: a choice needs two values or more, not {overrides.write(kept)}")
+    return Grid(sorted(kept) if all(overrides.is_number(value) for value in kept) else kept)
+
+
+def _coerced(where: str, value: Any, default: Any) -> Any:
+    text = value if isinstance(value, str) else overrides.write(value)
+    return groups.freeze(overrides.coerce(where, Value(text, value), None if default == groups.REQUIRED else default))
+
+
+def _count(path: pathlib.Path, value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InputError(f"{path}: tasks must be an integer at least 1, not {value!r}")
+    return value

@@ -1,0 +1,58 @@
+"""What is said about an error that ends a command or a job, and the exit code that it stands for."""
+
+import errno
+import sqlite3
+from collections.abc import Iterator
+
+from clustering.foundation.errors import InputError
+from runs.record.passwords import without_passwords
+
+FAILED, MISTAKE = 1, 2
+PLACES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR)
+"""Errors about a path that a person has named, wherever it is met."""
+
+
+def explain(error: BaseException) -> tuple[str, int]:
+    """One line or more on an error, and the exit code: 2 for a mistake that the user can mend, else 1."""
+    text, code = _explained(error)
+    return without_passwords(text), code
+
+
+def _explained(error: BaseException) -> tuple[str, int]:
+    if isinstance(error, InputError):
+        return str(error), MISTAKE
+    for cause in _causes(error):
+        if isinstance(cause, MemoryError):
+            needed = f" ({cause})" if str(cause) else ""
+            return f"not enough memory{needed}; ask for fewer points, tasks or samples", MISTAKE
+        full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        if full or "disk is full" in str(cause).lower() or "no space left" in str(cause).lower():
+            where = getattr(cause, "filename", None)
+            place = f" at {where}" if where else ""
+            return (
+                f"the disk is full{place}. What was finished before is untouched. Make room and give the same "
+                "command again, which goes on from there, or choose another folder with results=FOLDER",
+                MISTAKE,
+            )
+        if isinstance(cause, sqlite3.DatabaseError):
+            remedy = (
+                "another process keeps writing to it: give the same command again"
+                if getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
+                else "move it away, or give another results folder with results=FOLDER"
+            )
+            return f"the database of runs cannot be used ({cause}); {remedy}", MISTAKE
+    if isinstance(error, OSError) and error.errno in PLACES and error.filename is not None:
+        return f"{error.filename}: {error.strerror}; give another path, or mend that one", MISTAKE
+    if isinstance(error, RuntimeError) and str(error).startswith(("Symlink loop", "Could not determine home")):
+        return f"{error}; give another path", MISTAKE
+    first = next(iter(str(error).strip().splitlines()), "")
+    return f"{type(error).__name__}: {first}" if first else type(error).__name__, FAILED
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__ or current.__context__

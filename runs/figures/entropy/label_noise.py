@@ -1,0 +1,64 @@
+"""Accuracy where some of the known labels are wrong, by the loss of a network (Zhang and Boykov, Figure 11).
+
+The paper has ResNet-18 and pictures of natural scenes, and no third loss: reverse cross-entropy with smoothed labels is
+the absolute error times a number.
+"""
+
+from runs.config.configs import ClusterConfig
+from runs.figures.accuracy_along import Along, Panels, drawing, gains
+from runs.stages.lineage import short
+
+LOSSES = {
+    "labelled": "cross-entropy",
+    "labelled_reverse": "reverse",
+    "labelled_absolute": "absolute error",
+}
+NOISE = {
+    "dataset": "mnist_small",
+    "per_class": "500",
+    "labels": "3000",
+    "wrong": "0,0.2,0.4,0.6,0.8,0.9",
+    "method": ",".join(LOSSES),
+    "network": "small_cnn",
+    "inner": "24",
+    "views": "0",
+    "epochs": "10",
+    "network.batch_size": "100",
+    "seed": "0,1,2",
+}
+"""As in `experiment=entropy_noise`."""
+
+
+def loss(config: ClusterConfig) -> str:
+    """What a training lowers."""
+    name = short(config.method)
+    return LOSSES.get(name, name)
+
+
+def text(panels: Panels) -> str:
+    """The caption, with what came out for the claim."""
+    forward, reverse, absolute = LOSSES.values()
+    told = [
+        f"{reverse.capitalize()} against {other}: {one}."
+        for lines in panels.values()
+        for other in (forward, absolute)
+        if (one := gains(lines, reverse, other, "% wrong"))
+    ]
+    return (
+        "Accuracy of points whose label is not known against the share of known labels that are random ones. "
+        "Cross-entropy, forward and reverse, is that with labels smoothed by this share; the paper has the reverse one "
+        f"ahead where it is large. Up to a factor that one is the absolute error. {' '.join(told)}"
+    )
+
+
+DRAWING = drawing(
+    Along(
+        "wrong labels (%)",
+        lambda config: round(100 * config.wrong, 6),
+        loss,
+        lambda config: short(config.dataset),
+        text,
+    ),
+    (NOISE,),
+    ({"labels": "1000", **{key: NOISE[key] for key in ("wrong", "method", "seed")}, "starts": "1"},),
+)

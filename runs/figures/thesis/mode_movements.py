@@ -1,0 +1,91 @@
+"""How far the modes move from one update to the next (thesis, Figure 2.3)."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.foundation.errors import InputError
+from runs.config.configs import ClusterConfig
+from runs.figures.clustered import Drawn, datasets, drawn, method_titles, on_dataset, run_ids
+from runs.figures.drawing import Drawing
+from runs.figures.style import COLUMN, PAGE, new_row, series, styled
+from runs.stages.lineage import short
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@styled
+def movements_figure(panels: Mapping[str, NDArray[np.floating]]) -> "Figure":
+    """A plot for each method, a line for each cluster.
+
+    Args:
+        panels: (updates, K) Euclidean distance from each mode to its next place, by what stands above the plot.
+    """
+    from matplotlib.ticker import MaxNLocator
+
+    figure, plots = new_row(len(panels), COLUMN if len(panels) == 1 else PAGE, 2.4)
+    for axes, (title, movements) in zip(plots, panels.items(), strict=True):
+        steps = np.arange(1, len(movements) + 1)
+        for k in range(movements.shape[1]):
+            axes.plot(steps, movements[:, k], **{**series(k), "markersize": 3, "linewidth": 0.9})
+        axes.set_title(title)
+        axes.set_xlabel("update of the modes")
+        axes.set_ylim(bottom=0)
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(axis="y", alpha=0.3)
+    plots[0].set_ylabel("distance to the next place")
+    return figure
+
+
+def draw(results: Sequence[Drawn]) -> "Figure":
+    """A plot for each clustering.
+
+    Raises:
+        InputError: a method whose prototypes do not move.
+    """
+    return movements_figure(dict(zip(_titles(results), map(_movements, results), strict=True)))
+
+
+def caption(results: Sequence[Drawn]) -> str:
+    """What is drawn, and after how many updates the modes stood still."""
+    counts = [f"{title}: {len(_movements(result))}" for title, result in zip(_titles(results), results, strict=True)]
+    configs = [result.config for result in results]
+    starts = " or ".join(str(number) for number in sorted({config.fits for config in configs}))
+    return (
+        "Euclidean distance from each cluster's mode to its place after the next update, a line for each cluster of "
+        f"{datasets(configs)}; of {starts} starts the one that the method itself finds best. Updates until the end: "
+        f"{'; '.join(counts)}."
+    )
+
+
+def _titles(results: Sequence[Drawn]) -> list[str]:
+    configs = [result.config for result in results]
+    names = method_titles(configs)
+    several = len({short(config.dataset) for config in configs}) > 1
+    return [
+        f"{name}, {short(config.dataset)}" if several else name for name, config in zip(names, configs, strict=True)
+    ]
+
+
+def _movements(result: Drawn) -> NDArray[np.floating]:
+    found = result.clustered.trials.mode_movements
+    if found is None:
+        raise InputError(
+            f"{short(result.config.method)} does not say how its modes move; give method=slk_byproduct,slk_mean_shift"
+        )
+    return found
+
+
+DRAWING = Drawing(
+    schema=ClusterConfig,
+    settings={"method": "slk_byproduct_as_published,slk_mean_shift_as_published", "selection": "null"},
+    networks=({"dataset": "mnist_gan"},),
+    elsewhere=on_dataset,
+    read=drawn,
+    run_ids=run_ids,
+    draw=draw,
+    caption=caption,
+)

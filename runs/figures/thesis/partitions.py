@@ -1,0 +1,137 @@
+"""Partitions of one data set by several methods, side by side (thesis, Figure 0.1)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.evaluation.profiles import principal_plane
+from runs.config.configs import ClusterConfig
+from runs.figures.clustered import Drawn, datasets, drawn, method_titles, of_one_dataset, on_dataset, run_ids
+from runs.figures.drawing import Drawing
+from runs.figures.style import COLOURS, MARKERS, PAGE, new_grid, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+ACROSS = 3  # plots in a row
+LARGER = 3  # area of marks that are no dots
+LONGEST = 24  # letters of a title in one line, beside the accuracy
+
+
+@styled
+def partitions_figure(
+    values: NDArray[np.floating],
+    partitions: Sequence[tuple[str, NDArray[np.integer]]],
+    classes: NDArray[np.integer] | None,
+) -> "Figure":
+    """A plot for each partition, a colour for each cluster: that of the class that it shares most points with. Where
+    colours come again, marks are others.
+
+    Args:
+        values: (N, 2) points; of more dimensions their principal plane is drawn.
+        partitions: what stands above each plot, and (N,) clusters.
+        classes: (N,) true classes, or None; then colours are matched to those of the first partition.
+    """
+    plane: NDArray[Any] = values if values.shape[1] == 2 else principal_plane(values)[0]
+    down, across = -(-len(partitions) // ACROSS), min(ACROSS, len(partitions))
+    wide, high = np.ptp(plane, axis=0)
+    lines = 1 + max(title.count("\n") for title, _ in partitions)
+    height = min(2.35, 0.9 * PAGE / across * float(high / max(wide, 1e-9)) + 0.25 * (lines + 1))
+    figure, grid = new_grid(down, across, PAGE, height * down)
+    plots = [axes for row in grid for axes in row]
+    for axes, (title, labels) in zip(plots, partitions, strict=False):
+        places = matched(labels, partitions[0][1] if classes is None else classes)
+        rounds = places // len(COLOURS)
+        for one in np.unique(rounds):
+            members = rounds == one
+            axes.scatter(
+                plane[members, 0],
+                plane[members, 1],
+                s=max(0.6, min(5, 8000 / len(plane))) * (1 if one == 0 else LARGER),
+                c=[COLOURS[place % len(COLOURS)] for place in places[members]],
+                marker=MARKERS[-one % len(MARKERS)],
+                linewidths=0,
+                rasterized=True,
+            )
+        axes.set_title(title)
+        axes.set_aspect("equal")
+    for axes in plots:
+        axes.set_axis_off()
+    return figure
+
+
+def matched(labels: NDArray[np.integer], reference: NDArray[np.integer]) -> NDArray[np.integer]:
+    """The labels, called like the classes of the reference that they share most points with, one to one; those beyond
+    its number keep numbers of their own."""
+    from scipy.optimize import linear_sum_assignment
+
+    _, of = np.unique(labels, return_inverse=True)
+    _, true = np.unique(reference, return_inverse=True)
+    size = max(of.max(), true.max()) + 1
+    table = np.zeros((size, size), dtype=np.int64)
+    np.add.at(table, (of, true), 1)
+    return np.asarray(linear_sum_assignment(-table)[1][of])
+
+
+def partitions_of(results: Sequence[Drawn], partitions: Sequence[tuple[str, NDArray[np.integer]]]) -> "Figure":
+    """`partitions_figure` of the points that results have in common."""
+    of_one_dataset([result.config for result in results])
+    values = results[0].data.values
+    dense = values if isinstance(values, np.ndarray) else values.toarray()
+    return partitions_figure(dense, partitions, results[0].data.labels)
+
+
+def clusterings(results: Sequence[Drawn]) -> str:
+    """Of what, by which methods and of how many starts: the beginning of a caption."""
+    configs = [result.config for result in results]
+    starts = " or ".join(str(number) for number in sorted({config.fits for config in configs}))
+    return (
+        f"Clusterings of {datasets(configs)} ({results[0].data.values.shape[0]:,} points) by "
+        f"{', '.join(method_titles(configs))}: of {starts} starts"
+    )
+
+
+def draw(results: Sequence[Drawn]) -> "Figure":
+    """A plot for each method's clustering of lowest objective, as found without labels."""
+    titles = method_titles([result.config for result in results])
+    if len(max(titles, key=len)) > LONGEST:
+        titles = [title.replace(", ", "\n", 1) for title in titles]
+    partitions = [(title + _accuracy(result), result.labels) for title, result in zip(titles, results, strict=True)]
+    return partitions_of(results, partitions)
+
+
+def caption(results: Sequence[Drawn]) -> str:
+    """What is drawn, and of how many starts each is the best."""
+    most = max(int(result.labels.max()) + 1 for result in results)
+    again = f" The colours are {len(COLOURS)}: further clusters have other marks." if most > len(COLOURS) else ""
+    return (
+        f"{clusterings(results)} the one that each finds best itself. Colours are those of the classes that clusters "
+        f"share most points with; ACC is the share of points in that class.{again}"
+    )
+
+
+def _accuracy(result: Drawn) -> str:
+    trials = result.clustered.trials
+    return f", ACC {trials.scores['acc_hungarian'][trials.chosen]:.2f}" if trials.scores else ""
+
+
+DRAWING = Drawing(
+    schema=ClusterConfig,
+    settings={
+        "method": "kmeans,lk,ncut,slk_mean_shift",
+        "weight": "2.0",  # and bandwidth: of the demonstration of LK's authors
+        "bandwidth": "0.3",
+        "warm_start": "true",  # without it a path of weights changes little: each weight begins anew
+        "weight_path": "null,[0.15,0.25,0.4,0.6,0.8]",
+        "selection": "null",
+    },
+    networks=({"dataset": "spirals"},),
+    elsewhere=on_dataset,
+    check=of_one_dataset,
+    read=drawn,
+    run_ids=run_ids,
+    draw=draw,
+    caption=caption,
+)

@@ -1,0 +1,137 @@
+"""Accuracy against the weight of the Laplacian, on validation and on novel classes (thesis, Figure 4.1)."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from clustering.foundation.errors import InputError
+from runs.config.configs import TuneConfig
+from runs.config.overrides import write
+from runs.config.tuning_protocol import steps_of
+from runs.figures.drawing import Drawing, plot_names
+from runs.figures.style import COLOURS, COLUMN, PAGE, new_grid, series, styled
+from runs.record.recorded import RecordedTuning, recorded_tuning
+from runs.stages.lineage import short
+from runs.stages.results import in_common
+from runs.stages.tuning_curves import Curve
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FIELD = "weight"
+NETWORKS = tuple({"backbone": name} for name in ("resnet18_84", "mobilenet_84", "wrn28_10", "densenet121_84"))
+
+
+@styled
+def weight_figure(tunings: Sequence[RecordedTuning]) -> "Figure":
+    """A row of plots for each number of shots, a plot for each network: both curves, and the weight that was chosen."""
+    plots = _plots(tunings)
+    rows = sorted({row for row, _ in plots}, key=lambda row: (len(row), row))  # 1-shot, 5-shot, 10-shot
+    columns = list(dict.fromkeys(column for _, column in plots))
+    width = COLUMN if len(columns) == 1 else PAGE
+    figure, grid = new_grid(len(rows), len(columns), width, 0.5 + 1.75 * len(rows))
+    drawn = {place: grid[rows.index(place[0])][columns.index(place[1])] for place in plots}
+    for (row, column), axes in drawn.items():
+        tuning = plots[row, column]
+        assert tuning.novel is not None
+        _draw(axes, tuning.curve, 0, f"{tuning.curve.step.split} classes")
+        _draw(axes, tuning.novel, 1, "novel classes")
+        chosen = tuning.curve.chosen.values[FIELD]
+        axes.axvline(chosen, color="#555555", linewidth=0.8, linestyle=":", label="chosen")
+        axes.grid(axis="y", alpha=0.3)
+    for row, line in zip(rows, grid, strict=True):
+        next(axes for axes in line if axes in drawn.values()).set_ylabel(f"{row} accuracy (%)")
+    for column, *pile in zip(columns, *grid, strict=True):
+        pile[0].set_title(column)
+        next(axes for axes in reversed(pile) if axes in drawn.values()).set_xlabel("weight λ")
+    for axes in [axes for line in grid for axes in line if axes not in drawn.values()]:
+        axes.text(0.5, 0.5, "not run", ha="center", va="center", transform=axes.transAxes)
+        axes.set_axis_off()
+    handles, labels = next(iter(drawn.values())).get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=len(labels))
+    return figure
+
+
+def weight_caption(tunings: Sequence[RecordedTuning]) -> str:
+    """What is drawn, on how many tasks, and how near each choice is to the best weight on novel classes."""
+    curves = [curve for tuning in tunings for curve in (tuning.curve, tuning.novel) if curve]
+    strategies, benchmarks = (
+        ", ".join(dict.fromkeys(short(choice) for choice in choices))
+        for choices in ([t.config.strategy for t in tunings], [t.config.benchmark for t in tunings])
+    )
+    chosen_on = " and ".join(sorted({f"{t.curve.step.tasks:,} of {t.curve.step.split} classes" for t in tunings}))
+    novel = " and ".join(sorted({f"{t.config.novel_tasks:,}" for t in tunings}))
+    chosen = "; ".join(f"{row} {column} {_choice(tuning)}" for (row, column), tuning in _plots(tunings).items())
+    return (
+        f"Mean accuracy of {strategies} on {benchmarks} against the weight λ of the neighbour graph, with 95 % "
+        f"intervals over tasks; all weights of a curve are on the same tasks: {chosen_on}, where the marked weight was "
+        f"chosen, and {novel} of novel classes, looked at after the choice "
+        f"({in_common([trial.result for curve in curves for trial in curve.trials])}). Chosen weight, "
+        f"and the best one on novel classes: {chosen}."
+    )
+
+
+def _choice(tuning: RecordedTuning) -> str:
+    assert tuning.novel is not None
+    chosen, best, lost = tuning.novel.chosen, tuning.novel.best, tuning.novel.lost
+    if best is chosen:
+        return f"{write(chosen.values[FIELD])}, the same"
+    gap = f"{100 * lost.mean:+.2f} points, {100 * lost.low:+.2f} to {100 * lost.high:+.2f}"
+    return f"{write(chosen.values[FIELD])}, {write(best.values[FIELD])} ({gap})"
+
+
+def places(configs: Sequence[TuneConfig]) -> list[tuple[str, str]]:
+    """Row and column of the plot of each config: its shots, its network.
+
+    Raises:
+        InputError: two configs for one plot, or one that does not vary the weight alone.
+    """
+    found: list[tuple[str, str]] = []
+    for config, column in zip(configs, plot_names(configs), strict=True):
+        varied = tuple(steps_of(config.tuning, config.strategy)[-1].grids) if config.strategy.grids else ()
+        if varied != (FIELD,):
+            raise InputError(
+                f"the figure shows accuracy against the {FIELD}, and tuning={config.tuning} varies "
+                f"{', '.join(varied) or 'nothing'} of {short(config.strategy)} last; give a protocol whose last step "
+                f"varies {FIELD} alone"
+            )
+        options = config.sampler.options
+        place = (f"{options['shot']}-shot" if "shot" in options else short(config.sampler), column)
+        if place in found:
+            raise InputError(f"two curves for the plot of {', '.join(place)}; give one value where there are several")
+        found.append(place)
+    return found
+
+
+def _plots(tunings: Sequence[RecordedTuning]) -> dict[tuple[str, str], RecordedTuning]:
+    """By row and column."""
+    return dict(zip(places([tuning.config for tuning in tunings]), tunings, strict=True))
+
+
+def _draw(axes: "Axes", curve: Curve, i: int, label: str) -> None:
+    weights = [trial.values[FIELD] for trial in curve.trials]
+    means = np.array([100 * trial.result.accuracy for trial in curve.trials])
+    widths = np.array([100 * trial.result.ci95 for trial in curve.trials])
+    axes.plot(weights, means, label=label, **series(i))
+    axes.fill_between(weights, means - widths, means + widths, color=COLOURS[i], alpha=0.15, linewidth=0)
+
+
+DRAWING = Drawing(
+    schema=TuneConfig,
+    settings={
+        "benchmark": "mini",
+        "strategy": "laplacianshot",
+        "shot": "1,5",
+        "tuning": "papers",
+        "novel_tasks": "10000",
+    },
+    networks=NETWORKS,
+    also={"tasks": "novel_tasks"},
+    check=places,
+    read=recorded_tuning,
+    run_ids=lambda tuning: tuning.run_ids,
+    draw=weight_figure,
+    caption=weight_caption,
+)

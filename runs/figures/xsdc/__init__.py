@@ -1,0 +1,4 @@
+"""Figures of the XSDC paper.
+
+What figures share lies in `runs.figures`.
+"""

@@ -1,0 +1,163 @@
+"""MLflow's client where the record is on a server: it waits for a bounded time, says so, and then gives up."""
+
+import functools
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from clustering.foundation.errors import InputError
+from runs.record.passwords import without_passwords
+from runs.storage.locks import Say
+
+PATIENCE = 5.0  # seconds without an answer before the first message, and between messages
+
+# MLflow itself would try each request for eight minutes and longer. These are a quarter of a minute where nobody
+# answers at all, and a minute and a half where a request is taken and never answered.
+BOUNDS = {
+    "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "3",
+    "MLFLOW_HTTP_REQUEST_BACKOFF_FACTOR": "2",
+    "MLFLOW_HTTP_REQUEST_TIMEOUT": "20",
+}
+TIMEOUT = "MLFLOW_HTTP_REQUEST_TIMEOUT"
+SLOWEST = 1 << 20  # bytes a second at which a server may put a file where its artefacts are, before it answers
+
+
+class RecordUnreachable(InputError):
+    """The server or database with the record does not answer. What was computed is kept in the results folder."""
+
+
+def bound_retries() -> None:
+    """Bound how long MLflow tries; whoever set these variables keeps their values. Before the first request."""
+    for name, value in BOUNDS.items():
+        os.environ.setdefault(name, value)
+
+
+class PatientClient:
+    """A client of MLflow whose calls end in `RecordUnreachable` when the record cannot be reached.
+
+    After that, and after an interruption during a long wait, further calls fail at once: an error that is on its way
+    does not wait again for each thing that was to be noted about it.
+
+    Args:
+        open_client: gives the `MlflowClient`.
+        place: where the record is, for messages.
+        say: told what is waited for.
+    """
+
+    def __init__(self, open_client: Callable[[], Any], place: str, say: Say) -> None:
+        self._place = place
+        self._say = say
+        self._gone = ""
+        with self._waiting():
+            self._client = open_client()
+
+    def __getattr__(self, name: str) -> Any:
+        method = getattr(self._client, name)
+        if not callable(method):
+            return method
+
+        @functools.wraps(method)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            with self._waiting():
+                return method(*args, **kwargs)
+
+        return call
+
+    def log_artifact(self, run_id: str, local_path: str, artifact_path: str | None = None) -> None:
+        """As MLflow's, with time for what is in the file."""
+        with self._waiting(), _time_for(os.path.getsize(local_path)):
+            self._client.log_artifact(run_id, local_path, artifact_path)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        if self._gone:
+            raise _unreachable(self._place, self._gone)
+        done, waited = threading.Event(), threading.Event()
+        watch = threading.Thread(target=self._watch, args=(done, waited), daemon=True)
+        watch.start()
+        try:
+            yield
+        except KeyboardInterrupt:
+            if waited.is_set():
+                self._gone = "interrupted while waiting for it"
+            raise
+        except Exception as error:
+            reason = _reason(error)
+            if reason is None:
+                raise
+            self._gone = reason
+            raise _unreachable(self._place, reason) from error
+        finally:
+            done.set()
+            watch.join()
+
+    def _watch(self, done: threading.Event, waited: threading.Event) -> None:
+        passed = 0.0
+        while not done.wait(PATIENCE):
+            waited.set()
+            passed += PATIENCE
+            self._say(f"{self._place} has not answered for {passed:.0f} s: still trying (Ctrl-C ends it)")
+
+
+@contextmanager
+def _time_for(size: int) -> Iterator[None]:
+    """Wait longer for the answer to so many bytes, unless a user has said how long."""
+    if os.environ.get(TIMEOUT) != BOUNDS[TIMEOUT]:
+        yield
+        return
+    os.environ[TIMEOUT] = str(int(BOUNDS[TIMEOUT]) + size // SLOWEST)
+    try:
+        yield
+    finally:
+        os.environ[TIMEOUT] = BOUNDS[TIMEOUT]
+
+
+def _unreachable(place: str, reason: str) -> RecordUnreachable:
+    return RecordUnreachable(
+        f"{place}: the record of runs cannot be reached ({reason}). What was finished is kept in the results "
+        "folder. When the record can be reached again, give the same command: it goes on from there"
+    )
+
+
+def _reason(error: Exception) -> str | None:
+    """Why a record cannot be reached; None of an error that says something else."""
+    from mlflow.exceptions import MlflowException, RestException
+    from requests.exceptions import RequestException
+    from sqlalchemy.exc import DBAPIError, InterfaceError, OperationalError
+
+    text = without_passwords(" ".join(str(error).split()))
+    if isinstance(error, MlflowException):
+        if error.get_http_status_code() in (401, 403) or "failed with error code 40" in text:
+            return "it refuses the user or the password" if _refused(error, text) else None
+        if isinstance(error, RestException):
+            return "it answers with errors" if error.get_http_status_code() >= 500 else None
+        if "API request to" in text:
+            return _short(text)
+        return _short(text) if error.error_code == "TEMPORARILY_UNAVAILABLE" else None
+    if isinstance(error, RequestException):
+        return _short(text)
+    lost = isinstance(error, OperationalError | InterfaceError)  # of the others the connection may be lost, too
+    return _short(text) if lost or (isinstance(error, DBAPIError) and error.connection_invalidated) else None
+
+
+def _refused(error: Any, text: str) -> bool:
+    return error.get_http_status_code() in (401, 403) or "error code 401" in text or "error code 403" in text
+
+
+def _short(text: str) -> str:
+    """The gist of what requests and urllib3 say."""
+    for words, gist in (
+        ("too many 500", "it answers with error 500"),
+        ("too many 50", "it answers with errors"),
+        ("too many 429", "it refuses more requests for now, error 429"),
+        ("timed out", "it takes requests and does not answer them"),
+        ("timeout", "it takes requests and does not answer them"),
+        ("refused", "nothing listens there any more"),
+        ("NameResolution", "its name is not known"),
+        ("Connection aborted", "it ends connections without an answer"),
+    ):
+        if words.lower() in text.lower():
+            return gist
+    return text[:200]

@@ -1,0 +1,255 @@
+"""Many runs of the record at once, as light rows.
+
+A database is read by SQL of its own: importing MLflow takes longer than reading a thousand runs. A server, whatever
+database is behind it, is asked by MLflow's API, a page at a time. Both give the same rows in the same order.
+"""
+
+import functools
+import itertools
+import json
+import math
+import sqlite3
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from clustering.foundation.errors import InputError
+from runs.record.passwords import without_passwords
+from runs.record.relocation import relocated
+
+if TYPE_CHECKING:
+    from runs.record.tracking import Tracker
+
+FINISHED = ("FINISHED",)
+PATIENCE = 60.0  # seconds of waiting for a process that writes to the database
+SILENCE = 5.0  # seconds of it before that is said
+PAGE = 1000  # runs in one answer of a server
+
+Tags = Mapping[str, Collection[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """One run of the record, as it was when it was read.
+
+    Attributes:
+        run_id: MLflow's id.
+        name: what a person calls it.
+        experiment: the name of its experiment.
+        start: when it began, in milliseconds since 1970.
+        end: when it ended, likewise; None while it runs.
+        status: "FINISHED", "FAILED", "KILLED", "RUNNING" or "SCHEDULED".
+        params: the resolved config, flat, as text.
+        metrics: the last value of each; NaN where that was logged.
+        tags: MLflow's own among them.
+        artifact_uri: where its files are.
+    """
+
+    run_id: str
+    name: str
+    experiment: str
+    start: int
+    end: int | None
+    status: str
+    params: Mapping[str, str]
+    metrics: Mapping[str, float]
+    tags: Mapping[str, str]
+    artifact_uri: str
+
+
+def read_runs(
+    tracker: "Tracker", prefix: str, *, tags: Tags | None = None, statuses: Collection[str] = FINISHED
+) -> list[RunRow]:
+    """The runs of the experiments whose name starts with `prefix`, newest first, at equal times by id.
+
+    Neither deleted runs nor those of deleted experiments. The time goes with the runs that match; of the others in
+    these experiments a database looks up the tags that are asked for. A server is asked once for each combination of
+    values.
+
+    Args:
+        tags: the values of which a run's tag must have one, by tag.
+        statuses: those that count.
+
+    Raises:
+        InputError: the record cannot be read.
+    """
+    return _read(tracker, lambda name: name.startswith(prefix), tags or {}, statuses)
+
+
+def finished(tracker: "Tracker", experiments: Collection[str], identities: Collection[str]) -> dict[str, RunRow]:
+    """The newest finished run of each of these identities in experiments of these names, where there is one.
+
+    Raises:
+        InputError: the record cannot be read.
+    """
+    found: dict[str, RunRow] = {}
+    for row in _read(tracker, lambda name: name in experiments, {"identity": identities}, FINISHED):
+        found.setdefault(row.tags["identity"], row)
+    return found
+
+
+def _read(tracker: "Tracker", named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
+    if not tracker.exists():
+        return []
+    if tracker.database is None:
+        return _ask(tracker.client, named, tags, statuses)
+    with opened(tracker) as database:
+        return _select(database, named, tags, statuses)
+
+
+# By SQL.
+
+
+@contextmanager
+def opened(tracker: "Tracker") -> Iterator[sqlite3.Connection]:
+    """The database of the record, for reading: nothing can be changed in it.
+
+    Raises:
+        InputError: it is none, is damaged, or a process writes to it for longer than a minute; also when that comes
+            out within the block.
+    """
+    database = tracker.database
+    assert database is not None, "a server has no file"
+    other = "another results folder with results=FOLDER" if tracker.own else "another MLFLOW_TRACKING_URI"
+    if not database.is_file():
+        raise InputError(f"{database}: no MLflow record, and no file; move it away, or give {other}")
+    try:
+        # Not mode=ro: what a killed process was writing could then not be rolled back, and nothing could be read.
+        address, silence = f"{database.as_uri()}?mode=rw", min(SILENCE, PATIENCE)
+        with closing(sqlite3.connect(address, timeout=silence, isolation_level=None, uri=True)) as connection:
+            connection.execute("pragma query_only = on")
+            try:
+                connection.execute("select version_num from alembic_version").fetchone()
+            except sqlite3.OperationalError as error:
+                if not _is_busy(error):
+                    raise
+                tracker.say(f"{database}: another process writes to it: waiting for it, {PATIENCE:.0f} s at most")
+            connection.execute(f"pragma busy_timeout = {1000 * PATIENCE:.0f}")
+            connection.execute("select version_num from alembic_version").fetchone()
+            if not tracker.moved:
+                yield connection
+                return
+            with closing(relocated(connection, tracker)) as copy:
+                yield copy
+    except sqlite3.Error as error:
+        if _is_busy(error):
+            raise InputError(f"{database}: another process keeps writing ({error}); give the command again") from error
+        is_other = str(error).startswith("no such") and "alembic_version" not in str(error)
+        remedy = (
+            f"bring it up to date with `mlflow db upgrade {without_passwords(tracker.uri)}`"
+            if is_other
+            else "move it away"
+        )
+        raise InputError(f"{database}: no usable MLflow record ({error}); {remedy}, or give {other}") from error
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return bool(getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY)
+
+
+# One row a run, its params and tags gathered by SQLite: a third quicker than a row for each of them. Every lookup is
+# by an index of MLflow's (run_uuid, or key and run_uuid).
+_RUNS = """
+select run_uuid, name, experiment_id, start_time, end_time, status, artifact_uri,
+    (select json_group_object(key, value) from params where params.run_uuid = runs.run_uuid),
+    (select json_group_object(key, value) from tags where tags.run_uuid = runs.run_uuid)
+from runs
+where lifecycle_stage = 'active'
+    and experiment_id in (select value from json_each(?)) and status in (select value from json_each(?))"""
+_TAG = """
+    and (select value from tags where key = ? and tags.run_uuid = runs.run_uuid) in (select value from json_each(?))"""
+# Not gathered likewise: JSON would round them.
+_METRICS = """
+select run_uuid, key, value, is_nan from latest_metrics where run_uuid in (select value from json_each(?))"""
+
+
+def _select(
+    database: sqlite3.Connection, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]
+) -> list[RunRow]:
+    """The runs of a database, all as they were at one time."""
+    database.execute("begin")
+    active = database.execute("select experiment_id, name from experiments where lifecycle_stage = 'active'")
+    experiments = {number: name for number, name in active if named(name)}
+    query, values = _RUNS, [json.dumps(list(experiments)), json.dumps(list(statuses))]
+    for key, allowed in tags.items():
+        query += _TAG
+        values += [key, json.dumps(list(allowed))]
+    runs = database.execute(query, values).fetchall()
+    metrics: dict[str, dict[str, float]] = {run[0]: {} for run in runs}
+    for run_id, key, value, is_nan in database.execute(_METRICS, [json.dumps(list(metrics))]):
+        metrics[run_id][key] = math.nan if is_nan else value
+    database.execute("commit")
+    # All in one text, in which equal keys become one object.
+    params = json.loads(f"[{','.join(run[7] for run in runs)}]")
+    labels = json.loads(f"[{','.join(run[8] for run in runs)}]")
+    rows = [
+        RunRow(
+            run_id,
+            name or tag.get("mlflow.runName", ""),
+            experiments[number],
+            start or 0,
+            end,
+            status,
+            param,
+            metrics[run_id],
+            tag,
+            place,
+        )
+        for (run_id, name, number, start, end, status, place, *_), param, tag in zip(runs, params, labels, strict=True)
+    ]
+    return sorted(rows, key=_newest_first)
+
+
+def _newest_first(row: RunRow) -> tuple[int, str]:
+    return -row.start, row.run_id
+
+
+# By MLflow's API.
+
+
+def _ask(client: Any, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
+    """The runs of a server, whose filters know no OR."""
+    pages = _pages(lambda token: client.search_experiments(page_token=token))
+    experiments = {found.experiment_id: found.name for found in pages if named(found.name)}
+    rows = {}  # by id: a run that is begun meanwhile pushes the last one of a page onto the next one as well
+    keys = ["attributes.status", *(f"tags.`{key}`" for key in tags)]
+    for values in itertools.product(statuses, *tags.values()) if experiments else ():
+        # What cannot be written between quotes is left to the look at the answer.
+        conditions = [f"{key} = '{value}'" for key, value in zip(keys, values, strict=True) if "'" not in value]
+        for run in _pages(functools.partial(_search, client, list(experiments), " and ".join(conditions))):
+            if run.info.status in statuses and all(run.data.tags.get(key) in allowed for key, allowed in tags.items()):
+                rows[run.info.run_id] = _row(run, experiments[run.info.experiment_id])
+    return sorted(rows.values(), key=_newest_first)
+
+
+def _search(client: Any, experiments: list[str], conditions: str, token: str | None) -> Any:
+    order = ["attributes.start_time DESC"]
+    return client.search_runs(experiments, conditions, max_results=PAGE, order_by=order, page_token=token)
+
+
+def _row(run: Any, experiment: str) -> RunRow:
+    info, data = run.info, run.data
+    return RunRow(
+        info.run_id,
+        info.run_name or "",
+        experiment,
+        info.start_time or 0,
+        info.end_time,
+        info.status,
+        data.params,
+        data.metrics,
+        data.tags,
+        info.artifact_uri,
+    )
+
+
+def _pages(ask: Callable[[str | None], Any]) -> Iterator[Any]:
+    """Everything on a list that MLflow gives in pages."""
+    token = None
+    while True:
+        page = ask(token)
+        yield from page
+        token = page.token
+        if not token:
+            return

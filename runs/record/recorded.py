@@ -1,0 +1,157 @@
+"""Results and tunings as the record has them. Nothing is made here, and neither images nor checkpoints are needed.
+
+A run counts only if this code would compute the same again from the images it was on: its identity says so. Of several
+such runs the newest counts.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from runs.config.configs import EvaluateConfig, TuneConfig
+from runs.config.overrides import spell
+from runs.config.tuning_protocol import Step, steps_of
+from runs.record.query import RunRow, read_runs
+from runs.record.tracking import PARENT
+from runs.stages.lineage import Lineage, evaluate_name, short
+from runs.stages.results import PER_TASK, Result, recorded_scores
+from runs.stages.tuning import chosen_values
+from runs.stages.tuning_curves import Curve, Trial
+from runs.storage.locks import Say, silent
+
+if TYPE_CHECKING:
+    from runs.record.tracking import Tracker
+
+
+@dataclass(frozen=True, eq=False)
+class RecordedTuning:
+    """A finished tuning: its run, and what its last step found.
+
+    Attributes:
+        config: what was asked for.
+        run_id: the MLflow run that holds the choice.
+        curve: every value of the last step, the chosen one marked.
+        novel: the same values on tasks of novel classes; None unless the config asks for them.
+    """
+
+    config: TuneConfig
+    run_id: str
+    curve: Curve
+    novel: Curve | None
+
+    @property
+    def run_ids(self) -> list[str]:
+        """Of the tuning, and of every value."""
+        curves = [self.curve, *([self.novel] if self.novel else [])]
+        return [self.run_id, *(trial.result.run_id for curve in curves for trial in curve.trials)]
+
+
+def recorded_evaluation(config: EvaluateConfig, tracker: "Tracker", say: Say = silent) -> Result | None:
+    """The newest evaluation of a config that is whole; None where there is none.
+
+    Args:
+        say: told of a run that is no longer whole.
+    """
+    runs = _runs(f"evaluate/{short(config.benchmark)}", config, tracker, {"stage": ["evaluation"]})
+    for run in _of_identity(runs, evaluate_name(config), lambda at: Lineage.on(config, *at).evaluation(config), say):
+        if found := _result(config, run, tracker, say):
+            return found
+    return None
+
+
+def recorded_tuning(config: TuneConfig, tracker: "Tracker", say: Say = silent) -> RecordedTuning | None:
+    """The newest tuning of a config of which all that it tried is there; None where there is none.
+
+    Args:
+        say: told what a tuning lacks.
+    """
+    experiment = f"tune/{short(config.benchmark)}"
+    runs = _runs(experiment, config, tracker, {"stage": ["tuning"]})
+    step = steps_of(config.tuning, config.strategy)[-1]
+    for run in _of_identity(runs, evaluate_name(config), lambda at: Lineage.on(config, *at).tuning(config), say):
+        children = _runs(experiment, config, tracker, {"stage": ["evaluation"], PARENT: [run.run_id]})
+        chosen = chosen_values(config, run.tags)
+        if chosen is None:
+            say(f"run {run.run_id} ({run.name}) no longer says what it chose")
+            continue
+        curve = _curve(config, step, chosen, step.split, step.tasks, run, children, tracker, say)
+        novel = None
+        if curve and config.novel_tasks:
+            novel = _curve(config, step, chosen, "novel", config.novel_tasks, run, children, tracker, say)
+        if curve and (novel or not config.novel_tasks):
+            return RecordedTuning(config, run.run_id, curve, novel)
+    return None
+
+
+def _runs(
+    experiment: str, config: EvaluateConfig | TuneConfig, tracker: "Tracker", tags: Mapping[str, list[str]]
+) -> list[RunRow]:
+    """Finished runs that may be of a config, newest first."""
+    if not tracker.exists():
+        return []
+    network = {"backbone": [config.backbone.name], "seed": [str(config.seed)]}
+    return [run for run in read_runs(tracker, experiment, tags={**network, **tags}) if run.experiment == experiment]
+
+
+def _of_identity(
+    runs: list[RunRow], name: str, identity_on: Callable[[tuple[str, str]], str], say: Say
+) -> list[RunRow]:
+    """Those of the identity that a config has on the images that the run was on."""
+    identities: dict[tuple[str, str], str] = {}
+    found = []
+    for run in runs:
+        images = (run.tags.get("data", ""), run.tags.get("target_data", ""))
+        if images not in identities:
+            identities[images] = identity_on(images)
+        if run.tags.get("identity") == identities[images]:
+            found.append(run)
+    namesake = next((run for run in runs if run.name == name), None)
+    if namesake and not found:
+        say(f"run {namesake.run_id} ({name}) is of other settings or of earlier code")
+    return found
+
+
+def _curve(
+    config: TuneConfig,
+    step: Step,
+    chosen: Mapping[str, Any],
+    split: str,
+    tasks: int,
+    run: RunRow,
+    children: list[RunRow],
+    tracker: "Tracker",
+    say: Say,
+) -> Curve | None:
+    """What a step's values scored on tasks of a split; None where one of them is gone."""
+    lineage = Lineage.on(config, run.tags.get("data", ""))
+    trials = []
+    for point in config.strategy.at({**chosen, **step.grids}).points():
+        values = {field: point.options[field] for field in step.grids}
+        trial = config.trial(point, split, tasks)
+        identity = lineage.evaluation(trial)
+        found = [_result(trial, child, tracker, say) for child in children if child.tags.get("identity") == identity]
+        result = next((result for result in found if result), None)
+        if result is None:
+            say(f"run {run.run_id} ({run.name}) lacks {spell(values)} on {tasks:,} tasks of {split} classes")
+            return None
+        trials.append(Trial(values, result))
+    by_values = {tuple(trial.values.values()): trial for trial in trials}
+    return Curve(step, tuple(trials), by_values[tuple(chosen[field] for field in step.grids)], None)
+
+
+def _result(config: EvaluateConfig, run: RunRow, tracker: "Tracker", say: Say) -> Result | None:
+    """What a run says, task by task; None where it is no longer whole, which is said."""
+    try:
+        scores = recorded_scores(tracker, run.run_id, run.metrics["accuracy"], run.artifact_uri)
+        seconds = run.metrics["seconds_per_task"]
+    except (ValueError, KeyError) as error:
+        say(f"{PER_TASK} of run {run.run_id} ({run.name}) is no longer whole: {error}")
+        return None
+    return Result(
+        **vars(scores),
+        config=config,
+        identity=run.tags["identity"],
+        run_id=run.run_id,
+        reused=True,
+        seconds_per_task=seconds,
+    )

@@ -1,0 +1,113 @@
+"""A results folder that was moved or copied: MLflow has the places of artefacts as absolute addresses, and they are
+brought up to date before anything is read: in the database, or where it cannot be written in a copy of it in memory."""
+
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.request import url2pathname
+
+from clustering.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from runs.record.tracking import Tracker
+
+PATIENCE = 60.0  # seconds of waiting for a process that writes to the database
+UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # the latter of the journal beside it
+
+
+def relocate(tracker: "Tracker") -> dict[str, str]:
+    """Bring the places of the record in a results folder up to date, where they are those of another folder.
+
+    What stayed in the other folder keeps its place.
+
+    Returns:
+        Addresses of other folders of artefacts, by experiment, that the record still has since it cannot be written.
+
+    Raises:
+        InputError: a process uses the folder by its other name.
+        sqlite3.Error: it is no record of runs.
+    """
+    database, artifacts = tracker.store.database, tracker.store.artifacts
+    with closing(sqlite3.connect(f"{database.as_uri()}?mode=rw", timeout=PATIENCE, uri=True)) as connection:
+        moved = _moved(connection, artifacts)
+        if not moved:
+            return {}
+        bases = dict.fromkeys(moved.values())
+        said = (
+            f"{tracker.store.root} was moved or copied from {' and '.join(str(_folder(base).parent) for base in bases)}"
+        )
+        try:
+            with connection:  # all of it, or nothing
+                connection.execute("begin immediate")
+                _rewrite(connection, moved, tracker)
+                for base in bases:
+                    _check(connection, base, tracker)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in UNWRITABLE:
+                raise
+            tracker.say(f"{said}, and its record cannot be written: it is only read")
+            return moved
+    tracker.say(f"{said}: the record has its new place now")
+    return {}
+
+
+def relocated(connection: sqlite3.Connection, tracker: "Tracker") -> sqlite3.Connection:
+    """A copy in memory of a record that cannot be written, with the places of this folder."""
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    connection.backup(copy)
+    _rewrite(copy, tracker.moved, tracker)
+    return copy
+
+
+def _moved(connection: sqlite3.Connection, artifacts: Path) -> dict[str, str]:
+    """Addresses of other folders of artefacts, by the names of the experiments that came from there."""
+    moved = {}
+    for name, location in connection.execute("select name, artifact_location from experiments"):
+        here = (artifacts / name).as_uri()
+        ending = here.removeprefix(artifacts.as_uri())
+        place = (location or "").removesuffix("/")
+        if place != here and place.startswith("file://") and place.endswith("/artifacts" + ending):
+            base = place.removesuffix(ending)
+            if (artifacts / name).exists() or not (_folder(base) / name).is_dir():
+                moved[name] = base
+    return moved
+
+
+def _check(connection: sqlite3.Connection, base: str, tracker: "Tracker") -> None:
+    """That nobody uses the folder by its other name."""
+    store, other = tracker.store, _folder(base)
+    running = connection.execute(
+        "select stage.value, identity.value from runs join tags stage on stage.run_uuid = runs.run_uuid and "
+        "stage.key = 'stage' join tags identity on identity.run_uuid = runs.run_uuid and identity.key = 'identity' "
+        "where runs.status = 'RUNNING'"
+    ).fetchall()
+    for stage, identity in running:
+        with store.try_lock(stage, identity) as free:
+            if not free:
+                raise InputError(
+                    f"{store.root} is used by another process under the name {other.parent}; give that one with "
+                    "results=FOLDER, or wait for its end"
+                )
+
+
+def _rewrite(connection: sqlite3.Connection, moved: Mapping[str, str], tracker: "Tracker") -> None:
+    for name, base in moved.items():
+        new = (tracker.store.artifacts / name).as_uri()
+        old = base + new.removeprefix(tracker.store.artifacts.as_uri())
+        connection.execute("update experiments set artifact_location = ? where name = ?", (new, name))
+        connection.execute(
+            "update runs set artifact_uri = ? || substr(artifact_uri, ?) where substr(artifact_uri, 1, ?) = ?",
+            (new, len(old) + 1, len(old) + 1, old + "/"),
+        )
+        # Else runs that were under way in the old place would be taken for those of another machine, never marked.
+        folder = f":{_folder(base).parent}"
+        connection.execute(
+            "update tags set value = ? where key = 'origin' and substr(value, ?) = ?",
+            (tracker.origin, -len(folder), folder),
+        )
+
+
+def _folder(address: str) -> Path:
+    return Path(url2pathname(address.removeprefix("file://")))

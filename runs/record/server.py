@@ -1,0 +1,170 @@
+"""The MLflow UI on a store: started, waited for, ended with the command."""
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from clustering.foundation.errors import InputError
+from runs.record import leash
+from runs.record.tracking import Tracker, quiet_mlflow
+from runs.record.ui_views import first_page, set_views
+from runs.storage.locks import Say, silent
+from runs.storage.store import Store
+
+PORT = 5000
+START_LIMIT = 120.0  # seconds; a loaded machine was seen to need 40
+STOP_LIMIT = 10.0
+LEAN = {"MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # it judges language models, and starts six more processes
+
+
+@contextmanager
+def served(
+    tracker: Tracker, *, host: str = "127.0.0.1", port: int = PORT, say: Say = silent
+) -> Iterator["subprocess.Popen[bytes]"]:
+    """Run `mlflow ui` on the record of a store for the length of the block, which begins when it answers.
+
+    The server is in a process group of its own, all of which is ended with the block.
+
+    Args:
+        host: the address it listens at; others than 127.0.0.1 let other machines in.
+        port: 1 to 65535.
+
+    Raises:
+        InputError: the port is taken or not allowed, or the server did not come up.
+    """
+    _check_free(host, port)
+    _ = tracker.client  # makes the record where there is none, and says when it cannot be used
+    quiet_mlflow()
+    command = [sys.executable, "-m", "mlflow", "ui", "--host", host, "--port", str(port), "--workers", "1"]
+    if tracker.own:
+        command += ["--default-artifact-root", tracker.store.artifacts.as_uri()]
+    # By the environment: everybody on the machine sees a command line, and the address may have a password in it.
+    environment = {**os.environ, "MLFLOW_BACKEND_STORE_URI": tracker.uri, **LEAN}
+    log = log_file(tracker)
+    with tracker.store.watched(), log.open("wb") as output, _leash() as (pipe, begin):
+        process = subprocess.Popen(
+            [*begin, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env=environment,
+            pass_fds=(pipe,),
+        )
+        try:
+            say(f"starting the MLflow UI on {tracker.place}")
+            _wait_until_healthy(process, address(host, port), log)
+            yield process
+        finally:
+            _end(process)
+
+
+@contextmanager
+def _leash() -> Iterator[tuple[int, list[str]]]:
+    """A pipe, and the beginning of a command that ends with this process (see `runs/record/leash.py`)."""
+    ours, theirs = os.pipe()
+    try:
+        yield ours, [sys.executable, "-I", "-S", str(Path(leash.__file__)), str(ours)]
+    finally:
+        os.close(ours)
+        os.close(theirs)
+
+
+def serve(store: Store, *, host: str = "127.0.0.1", port: int = PORT, browse: bool = False, say: Say = silent) -> None:
+    """Run the UI until Ctrl-C, and say its address. Where the record is on a server, only say where.
+
+    Args:
+        browse: open the address in a browser, where there is a screen.
+    """
+    tracker = Tracker(store, say=say)
+    if tracker.is_server:
+        say(f"the runs are on {tracker.place} (MLFLOW_TRACKING_URI): open that address")
+        return
+    with contextlib.suppress(KeyboardInterrupt), served(tracker, host=host, port=port, say=say) as process:
+        set_views(tracker)
+        page = first_page(tracker, address(host, port))
+        say(f"MLflow UI: {page} (Ctrl-C ends it)")
+        if host not in ("127.0.0.1", "localhost", "::1"):
+            say(f"warning: host={host} lets other machines read and change runs; there is no password")
+        if browse and _has_screen():
+            webbrowser.open(page)
+        if process.wait() != 0:
+            raise _ended(process, log_file(tracker))
+
+
+def _has_screen() -> bool:
+    """Elsewhere a browser would be one of text, in this terminal."""
+    return sys.platform in ("darwin", "win32") or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+
+
+def log_file(tracker: Tracker) -> Path:
+    """Where the server's own messages go."""
+    tracker.store.prepare()
+    return tracker.store.root / "ui.log"
+
+
+def address(host: str, port: int) -> str:
+    """The UI's address for a browser on this machine."""
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    return f"http://{f'[{shown}]' if ':' in shown else shown}:{port}"
+
+
+def _check_free(host: str, port: int) -> None:
+    if not 1 <= port <= 65535:
+        raise InputError(f"port must be between 1 and 65535, not {port}")
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family, kind, protocol) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(place)
+    except OSError as error:
+        raise InputError(
+            f"cannot listen at {host} port {port}: {error.strerror}; "
+            f"give another one, such as port={port + 1 if port < 65535 else port - 1}"
+        ) from error
+
+
+def _wait_until_healthy(process: "subprocess.Popen[bytes]", place: str, log: Path) -> None:
+    end = time.monotonic() + START_LIMIT
+    while time.monotonic() < end:
+        if process.poll() is not None:
+            raise _ended(process, log)
+        with contextlib.suppress(OSError), urllib.request.urlopen(f"{place}/health", timeout=5) as answer:
+            if answer.status == 200:
+                return
+        time.sleep(0.2)
+    raise InputError(f"the MLflow UI did not answer within {START_LIMIT:.0f} s at {place}; see {log}")
+
+
+def _ended(process: "subprocess.Popen[bytes]", log: Path) -> InputError:
+    return InputError(f"the MLflow UI ended with code {process.returncode}; its messages are in {log}")
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End the whole group, by request and then by force."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_LIMIT)
+            if number == signal.SIGTERM and _group_is_gone(process.pid):
+                return
+
+
+def _group_is_gone(group: int) -> bool:
+    for _ in range(50):
+        try:
+            os.killpg(group, 0)
+        except (ProcessLookupError, PermissionError):
+            return True
+        time.sleep(0.1)
+    return False

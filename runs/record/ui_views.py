@@ -1,0 +1,55 @@
+"""What the MLflow UI shows of an experiment: its columns and their order, kept in the experiment as MLflow keeps the
+views that people share."""
+
+import json
+from typing import TYPE_CHECKING
+
+from runs.record.query import read_runs
+
+if TYPE_CHECKING:
+    from runs.record.tracking import Tracker
+
+VIEW = "transduce"
+SHARED, KIND = "mlflow.sharedViewState.", "mlflow.experimentKind"  # tags of MLflow
+RESULTS = ("evaluate", "cluster", "fair", "classify")  # what one looks at first
+
+# By the beginning of an experiment's name: what runs are sorted by, the highest first; the other columns.
+COLUMNS = {
+    "evaluate": ("metrics.`accuracy`", ("metrics.`accuracy_ci95`", "tags.`strategy`", "tags.`shot`", "tags.`seed`")),
+    "tune": ("metrics.`accuracy`", ("metrics.`accuracy_ci95`", "tags.`strategy`", "tags.`chosen_values`")),
+    "train": ("metrics.`best_validation_accuracy`", ("metrics.`best_epoch`", "metrics.`seconds`", "tags.`backbone`")),
+    "cluster": (
+        "metrics.`acc_hungarian`",
+        ("metrics.`nmi`", "metrics.`objective`", "metrics.`seconds`", "tags.`method`", "tags.`clusters`"),
+    ),
+    "fair": (
+        "metrics.`best_balance`",
+        ("metrics.`objective`", "metrics.`fairness_error`", "metrics.`seconds`", "tags.`method`"),
+    ),
+    "classify": ("metrics.`accuracy`", ("metrics.`confidence`", "tags.`strategy`", "tags.`pictures`")),
+}
+
+
+def set_views(tracker: "Tracker") -> None:
+    """Give each experiment its columns and their order, and the UI's mode for models; views of people stay."""
+    for experiment in tracker.client.search_experiments():
+        kind = experiment.name.partition("/")[0]
+        if kind not in COLUMNS:
+            continue
+        by, others = COLUMNS[kind]
+        view = json.dumps({"orderByKey": by, "orderByAsc": False, "selectedColumns": [by, *others]})
+        wanted = {SHARED + VIEW: view, KIND: "custom_model_development"}
+        for key, value in wanted.items():
+            if experiment.tags.get(key) != value:
+                tracker.client.set_experiment_tag(experiment.experiment_id, key, value)
+
+
+def first_page(tracker: "Tracker", address: str) -> str:
+    """The page of the experiment with the newest result, by its columns; of the UI itself where there is none."""
+    rows = read_runs(tracker, "")
+    results = [row for row in rows if row.experiment.partition("/")[0] in RESULTS] or rows
+    found = tracker.client.get_experiment_by_name(results[0].experiment) if results else None
+    if found is None:
+        return address
+    view = f"?viewStateShareKey={VIEW}" if SHARED + VIEW in found.tags else ""
+    return f"{address}/#/experiments/{found.experiment_id}/runs{view}"

@@ -1,0 +1,137 @@
+"""Who does the jobs: processes of this machine, or a Dask cluster. Both are a `concurrent.futures.Executor`."""
+
+import contextlib
+import logging
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Executor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from clustering.foundation.errors import InputError
+from clustering.foundation.usable_cores import usable_cores
+from runs.console.console import Console
+from runs.record.code_version import code_version
+from runs.scheduling.jobs import Job, check_place
+from runs.scheduling.local_pool import LocalPool
+from runs.scheduling.relay import Relay
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+SECONDS = 5  # to reach the scheduler in
+DASK = "dask://"
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Where jobs go.
+
+    Attributes:
+        executor: takes them.
+        slots: how many it works on at once; asked again and again, since workers come and go.
+        cores: torch threads that all jobs together may use; None: each as many as its worker has.
+        death: what a job ends with whose worker died.
+        attempts: how often a job is begun whose worker dies.
+        name: what a person calls it.
+    """
+
+    executor: Executor
+    slots: Callable[[], int]
+    cores: int | None
+    death: type[Exception]
+    attempts: int
+    name: str
+
+
+@contextlib.contextmanager
+def crew(where: str, jobs: Sequence[Job], console: Console, *, on_gpu: bool) -> Iterator[Crew]:
+    """The crew of that name, "local" or "dask://HOST:PORT".
+
+    Args:
+        jobs: what it is for, at least one.
+        on_gpu: whether the jobs use a GPU where there is one.
+
+    Raises:
+        InputError: a cluster that cannot be used.
+    """
+    if where.startswith(DASK):
+        with _dask(where, jobs[0]) as found:
+            yield found
+        return
+    cores = usable_cores()
+    gpus = _gpus() if on_gpu else []
+    slots = min(len(jobs), len(gpus) or max(1, cores // 2))
+    relay = Relay(console)
+    try:
+        with LocalPool(relay, gpus if len(gpus) > 1 else []) as pool:
+            yield Crew(pool, lambda: slots, cores, BrokenProcessPool, 2, "this machine")
+    finally:
+        relay.close()
+
+
+def _gpus() -> list[str]:
+    """The GPUs of this machine, as CUDA_VISIBLE_DEVICES names them."""
+    import torch
+
+    count = torch.cuda.device_count()
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    return named.split(",")[:count] if named else [str(i) for i in range(count)]
+
+
+@contextlib.contextmanager
+def _dask(where: str, job: Job) -> Iterator[Crew]:
+    try:
+        from distributed import Client
+        from distributed.scheduler import KilledWorker
+    except ModuleNotFoundError as error:
+        raise InputError(f"--executor {where} needs the package distributed: pip install 'transduce[dask]'") from error
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # its tracebacks of lost connections
+    address = f"tcp://{where.removeprefix(DASK)}"
+    try:
+        client = Client(address, timeout=SECONDS, set_as_default=False)
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"--executor {where}: no Dask scheduler answers there ({str(error).splitlines()[0]}); "
+            "start one with `dask scheduler`, and workers with `dask worker HOST:PORT --nthreads 1`"
+        ) from error
+
+    def workers() -> int:
+        with contextlib.suppress(OSError, RuntimeError, ValueError):  # what it says when the scheduler is gone
+            return len(client.nthreads())
+        return 0
+
+    with client:
+        _check(client, where, job)
+        executor = client.get_executor(pure=False)
+        try:
+            yield Crew(executor, workers, None, KilledWorker, 1, where)
+        except BaseException:
+            executor.shutdown(wait=False)  # which cancels; what is under way goes on to its end, over there
+            raise
+
+
+def _check(client: "Client", where: str, job: Job) -> None:
+    """That each worker has this code, and sees the results.
+
+    Raises:
+        InputError: one does not, or there is none.
+    """
+    versions = client.run(code_version, on_error="return")
+    if not versions:
+        raise InputError(f"--executor {where} has no workers; start some with `dask worker HOST:PORT --nthreads 1`")
+    for worker, version in versions.items():
+        if isinstance(version, BaseException):
+            raise InputError(
+                f"the worker {worker} cannot run this program ({type(version).__name__}: {version}); "
+                "start it in an environment where it is installed"
+            )
+        if version != code_version():
+            raise InputError(
+                f"the worker {worker} has another version of this program ({version}, not {code_version()}); "
+                "start it from the same checkout"
+            )
+    for answer in client.run(check_place, job.results, job.token, job.uri, on_error="return").values():
+        if isinstance(answer, BaseException):
+            raise InputError(f"--executor {where}: {answer}") from answer

@@ -1,0 +1,76 @@
+"""How long work will take, by what the newest runs of its kind took. Rough: another machine may have made them."""
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from runs.config.configs import EvaluateConfig, TrainConfig, TuneConfig
+from runs.record.query import RunRow, read_runs
+from runs.record.tracking import Tracker
+from runs.stages.lineage import short
+from runs.storage.store import Store
+
+ALIKE = ("sampler", "sampler.way", "sampler.shot", "sampler.query", "backbone")
+
+
+class Durations:
+    """Estimates in seconds; None where nothing like it is in the record.
+
+    The record is read when the first estimate is asked for.
+    """
+
+    def __init__(self, store: Store, tracker: Tracker) -> None:
+        self._store = store
+        self._tracker = tracker
+        self._by_strategy: dict[str, Sequence[RunRow]] = {}
+
+    def training(self, config: TrainConfig) -> float | None:
+        """Of a base training: that of the same backbone on the same benchmark, by the number of epochs."""
+        asked = config.flat()
+        for run in self._trainings:
+            if run.tags.get("resumed") or any(run.params.get(k) != str(asked[k]) for k in ("benchmark", "backbone")):
+                continue  # a resumed one counts its last part
+            return run.metrics["seconds"] * float(asked["training.epochs"]) / float(run.params["training.epochs"])
+        return None
+
+    def extraction(self, config: TrainConfig, size: int, images: int | None) -> float | None:
+        """Of the features of so many images, by the same backbone at the same size (pixels)."""
+        alike = {"backbone": config.backbone.name, "size": size}
+        speeds = [noted["images_per_second"] for noted in self._extractions if alike.items() <= noted.items()]
+        return images / speeds[0] if speeds and images is not None else None
+
+    def evaluation(self, config: EvaluateConfig | TuneConfig, tasks: int) -> float | None:
+        """Of so many tasks: like those of the same strategy, on tasks as similar as there are."""
+        asked = config.flat()
+        alike = max(
+            self._evaluations(short(config.strategy)),
+            key=lambda run: sum(run.params.get(key) == str(asked.get(key)) for key in ALIKE),
+            default=None,  # of equals the first, which is the newest
+        )
+        if alike is None:
+            return None
+        return alike.metrics["seconds_per_task"] * tasks / _cores(config.device)
+
+    @functools.cached_property
+    def _extractions(self) -> Sequence[Mapping[str, Any]]:
+        return [noted for noted in self._store.facts("features") if noted.get("images_per_second")]
+
+    @functools.cached_property
+    def _trainings(self) -> Sequence[RunRow]:
+        rows = read_runs(self._tracker, "train/", tags={"stage": ["checkpoint"]})
+        return [row for row in rows if "seconds" in row.metrics and "training.epochs" in row.params]
+
+    def _evaluations(self, strategy: str) -> Sequence[RunRow]:
+        if strategy not in self._by_strategy:
+            rows = read_runs(self._tracker, "evaluate/", tags={"stage": ["evaluation"], "strategy": [strategy]})
+            self._by_strategy[strategy] = [row for row in rows if "seconds_per_task" in row.metrics]
+        return self._by_strategy[strategy]
+
+
+def _cores(device: str) -> int:
+    """Over how many the seconds that a run counts are shared out; on a GPU they are those of the clock."""
+    import torch
+
+    from fsl.training.machine import resolve_device
+
+    return torch.get_num_threads() if resolve_device(device).type == "cpu" else 1

@@ -1,0 +1,145 @@
+"""Processes of this machine that work for this one: a `concurrent.futures.Executor` in which a process may die."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from runs.scheduling.relay import HERE, Relay, Sender
+
+P = ParamSpec("P")
+R = TypeVar("R")
+GRACE = 10.0  # seconds for an interrupted job to mark its runs
+INTERRUPTED = 130
+
+
+class LocalPool(Executor):
+    """A process for each job that is under way, used again for the next one.
+
+    Each process is a pool of its own: where one dies, its job alone fails with `BrokenProcessPool`, whereas Python ends
+    all processes of a pool. A process ends with this one, however this one ends, and what it works on is interrupted as
+    by Ctrl-C. To be used from one thread.
+
+    Args:
+        relay: shows the bars and notes of the jobs.
+        gpus: what CUDA_VISIBLE_DEVICES is to be in the processes, each of which has a GPU to itself; none: as it is.
+    """
+
+    def __init__(self, relay: Relay, gpus: Sequence[str] = ()) -> None:
+        self._relay = relay
+        self._gpus = gpus
+        self._workers: list[_Worker] = []
+
+    def submit(self, fn: Callable[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        """Do it in a process that is idle, else in a new one."""
+        for worker in [worker for worker in self._workers if worker.is_dead]:
+            self._workers.remove(worker)
+        worker = next((worker for worker in self._workers if worker.is_idle), None) or self._begin()
+        worker.future = worker.pool.submit(_do, fn, args, kwargs)
+        worker.theirs.close()  # the process has its own by now
+        return worker.future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Let what is under way come to its end."""
+        for worker in self._workers:
+            worker.pool.shutdown(wait=wait, cancel_futures=cancel_futures)
+
+    def interrupt(self) -> None:
+        """End what is under way."""
+        for worker in self._workers:
+            with contextlib.suppress(OSError):
+                worker.ours.send(None)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.interrupt()
+        self.shutdown()
+
+    def _begin(self) -> "_Worker":
+        taken = {worker.gpu for worker in self._workers}
+        gpu = next((gpu for gpu in self._gpus if gpu not in taken), None)
+        ours, theirs = multiprocessing.Pipe()
+        pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _start, (theirs, gpu))
+        self._relay.add(ours)
+        self._workers.append(_Worker(pool, ours, theirs, gpu))
+        return self._workers[-1]
+
+
+@dataclass
+class _Worker:
+    """A process as its parent sees it; `theirs` is the end of the pipe that it is given."""
+
+    pool: ProcessPoolExecutor
+    ours: "Connection[Any, Any]"
+    theirs: "Connection[Any, Any]"
+    gpu: str | None
+    future: "Future[Any] | None" = None
+
+    @property
+    def is_idle(self) -> bool:
+        return self.future is not None and self.future.done() and not self.is_dead
+
+    @property
+    def is_dead(self) -> bool:
+        future = self.future
+        done = future is not None and future.done() and not future.cancelled()
+        return done and isinstance(future.exception(), BrokenProcessPool)  # type: ignore[union-attr]
+
+
+# In the process.
+
+
+class _Self:
+    """What the process knows of itself."""
+
+    busy = False
+
+
+def _start(parent: "Connection[Any, Any]", gpu: str | None) -> None:
+    """The first thing that the process does."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent hears Ctrl-C, too
+    signal.signal(signal.SIGTERM, _end)
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+    if gpu is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = gpu
+    HERE.set(Sender(parent))
+    threading.Thread(target=_heed, args=(parent,), daemon=True).start()
+
+
+def _heed(parent: "Connection[Any, Any]") -> None:
+    """End when the parent says so, or is gone."""
+    with contextlib.suppress(EOFError, OSError):
+        parent.recv()
+    signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGTERM)
+    time.sleep(GRACE)
+    os._exit(INTERRUPTED)
+
+
+def _end(number: int, frame: object) -> None:
+    if _Self.busy:
+        raise KeyboardInterrupt
+    os._exit(0)
+
+
+def _do(work: Callable[..., R], args: Sequence[Any], kwargs: dict[str, Any]) -> R:
+    _Self.busy = True
+    try:
+        return work(*args, **kwargs)
+    except KeyboardInterrupt:
+        os._exit(INTERRUPTED)
+    finally:
+        _Self.busy = False

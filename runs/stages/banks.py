@@ -1,0 +1,160 @@
+"""Stage two: the features of a split, under a trained backbone."""
+
+import dataclasses
+import time
+from typing import TYPE_CHECKING
+
+from clustering.foundation.errors import InputError
+from fsl.progress import Progress, quiet
+from runs.config.configs import EvaluateConfig, TrainConfig
+from runs.record.tracking import Tracker
+from runs.stages.checkpoints import Checkpoint, checkpoint
+from runs.stages.given_features import given_bank
+from runs.stages.lineage import Lineage, Part, images_of, train_name
+from runs.storage import cards
+from runs.storage.store import Store
+
+if TYPE_CHECKING:
+    from fsl.features.bank import FeatureBank
+    from fsl.features.pictures import Pictures
+
+BANK = "features.safetensors"
+OF_IMAGENET = ("mini", "tiered")  # whose classes are some of ImageNet's
+
+
+def features(
+    config: TrainConfig,
+    split: str,
+    store: Store,
+    tracker: Tracker,
+    *,
+    progress: Progress = quiet,
+) -> "FeatureBank":
+    """Features of a split with the base mean, extracted where they are not there; trains first where it must. Where
+    features were given, these.
+
+    A bank made from another checkpoint (after a training by force) is not used.
+
+    Raises:
+        InputError: novel classes of another benchmark that the network was trained on, or as `given_bank`.
+    """
+    if config.features is not None:
+        return given_bank(config.features, split)
+    lineage = Lineage.of(config)
+    bank = _bank(config, lineage, lineage.part(split), store, tracker, progress)
+    if split == "novel" and lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
+        mean = _bank(config, lineage, lineage.target_base, store, tracker, progress).base_mean
+        return dataclasses.replace(bank, base_mean=mean, provenance={**bank.provenance, "base_mean": "target"})
+    return bank
+
+
+def pictures(config: EvaluateConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet) -> "Pictures":
+    """The images that the features of a config's split are made from, and their network, which is trained where there
+    is none."""
+    from fsl.features.pictures import Pictures
+    from fsl.weights.checkpoints import load_backbone
+
+    lineage = Lineage.of(config)
+    look, part = lineage.look, lineage.part(config.split)
+    made = checkpoint(config, store, tracker, progress=progress)
+    return Pictures(
+        images_of(part.benchmark, part.split, store, progress).images,
+        load_backbone(made.path),
+        mean=tuple(look.mean),
+        std=tuple(look.std),
+        size=look.size,
+        augmentation=lineage.benchmark.augmentation,
+        interpolation=look.interpolation,
+        crop_pct=lineage.crop_pct,
+    )
+
+
+def _bank(
+    config: TrainConfig, lineage: Lineage, part: Part, store: Store, tracker: Tracker, progress: Progress
+) -> "FeatureBank":
+    from fsl.features.bank import FeatureBank
+
+    key = lineage.bank_of(part)
+    trained = store.peek("checkpoints", lineage.checkpoint)
+    with store.lock("features", key, f"the features of {train_name(config)} {part.split}", progress.note):
+        entry = store.find("features", key, progress.note)
+        if entry and (trained is None or entry.facts.get("checkpoint") == trained.fingerprint):
+            try:
+                return FeatureBank.load(entry.path / BANK)
+            except InputError as error:
+                progress.note(str(error))
+                store.put_aside(entry.path, progress.note)
+        if trained is None and not config.given:
+            progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
+        made = checkpoint(config, store, tracker, progress=progress)
+        bank, speed = _extract(config, lineage, part, made, store, tracker, progress)
+        partial = store.partial("features", key, fresh=True)
+        with store.watched():
+            bank.save(partial / BANK)
+        facts = {"checkpoint": made.fingerprint, "split": part.split, "images": bank.provenance.get("images", "")}
+        name = f"{train_name(config)} on {part.benchmark.name}, {part.split}"
+        keys = config.training_config().result_keys()
+        if "precision" in made.facts:
+            keys["training.precision"] = made.facts["precision"]
+        card = cards.bank(bank, name, BANK, keys)
+        timing = {"backbone": config.backbone.name, "size": lineage.look.size, "images_per_second": speed}
+        entry = store.publish("features", key, [BANK], facts | timing, lambda _: card.text(bank.fingerprint()))
+    return FeatureBank.load(entry.path / BANK)
+
+
+def _extract(
+    config: TrainConfig,
+    lineage: Lineage,
+    part: Part,
+    made: Checkpoint,
+    store: Store,
+    tracker: Tracker,
+    progress: Progress,
+) -> tuple["FeatureBank", float]:
+    """The features, and how many images a second it took."""
+    from torch import nn
+
+    from fsl.features.bank import FeatureBank, extract
+    from fsl.features.center_crop import CenterCrop, enlarged
+    from fsl.training.training import load_backbone
+
+    look = lineage.look  # of the images that it was trained on, whatever it is shown now
+    base = None
+    if part.split != "base":
+        progress.note(f"the mean of the base classes' features is kept with those of {part.split} classes")
+        base = _bank(config, lineage, lineage.part("base"), store, tracker, progress)
+    images = images_of(part.benchmark, part.split, store, progress)
+    known = set(images.class_names) & set(base.class_names if base and part.split == "novel" else ())
+    if known:
+        raise InputError(
+            f"target={part.benchmark.name}: the network was trained on {len(known)} of its {part.split} classes, "
+            f"{min(known)} among them; choose a target with other classes"
+        )
+    if config.pretrained is not None and part.benchmark.name in OF_IMAGENET and part.split == "novel":
+        progress.note(f"{part.benchmark.name}: {cards.IMAGENET}")
+    began = time.monotonic()
+    backbone = load_backbone(made.path)
+    found = extract(
+        backbone if lineage.crop_pct is None else nn.Sequential(CenterCrop(look.size), backbone),
+        images,
+        mean=look.mean,
+        std=look.std,
+        size=enlarged(look.size, lineage.crop_pct),
+        interpolation=look.interpolation,
+        device=config.device,
+        progress=progress,
+    )
+    cut = "" if lineage.crop_pct is None else f", the middle {lineage.crop_pct:g} of each side, enlarged"
+    speed = len(found) / max(time.monotonic() - began, 1e-9)
+    provenance = {
+        "benchmark": part.benchmark.name,
+        "backbone": config.backbone.name,
+        "split": part.split,
+        "checkpoint": made.fingerprint,
+        "images": images.fingerprint,
+        "source": part.source,
+        "size": f"{look.channels} x {look.size} x {look.size}",
+        "transform": f"scaled to 0..1, mean {list(look.mean)}, std {list(look.std)}{cut}",
+    }
+    base_mean = found.double().mean(dim=0).float() if base is None else base.base_mean
+    return FeatureBank(found, images.labels, images.class_names, base_mean, provenance), speed

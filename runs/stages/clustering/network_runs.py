@@ -1,0 +1,214 @@
+"""Clustering with a network that learns its features, as one run of the record, with live curves."""
+
+import dataclasses
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from clustering.deep import losses
+from clustering.deep.networks import Classifier
+from clustering.deep.training import checked_prior, features, predictions, train
+from clustering.evaluation.protocol import random_state
+from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.errors import InputError
+from fsl.progress import Progress
+from fsl.training.machine import resolve_device
+from runs.config.cluster import ClusterConfig
+from runs.config.network import DeepNetwork
+from runs.record.tracking import Tracker
+from runs.stages.clustering.learning_run import NETWORK, LearningRun, watched_scores
+from runs.stages.clustering.network_inputs import Inputs, check_fits, inputs_of
+from runs.stages.clustering.results import Trials
+from runs.stages.clustering.trials import judged, told, told_points
+from runs.storage.store import Store
+
+if TYPE_CHECKING:
+    from clustering.datasets.dataset import Dataset
+    from clustering.evaluation.known_labels import KnownLabels
+    from runs.stages.clustering.stage import Job
+
+FORMAT = "transduce network 1"
+LOST = "clusters have no points"  # warned of by the training, and said of the run when all of it is kept
+BALANCED = "balanced"  # a prior that takes all clusters to be alike
+UNSURE = 0.5  # of the way from chance to certainty: below it a network has hardly begun to decide
+ASTRAY = 0.25  # share of the points that would have to change clusters for the sizes to be those of the prior
+ENOUGH = 300  # steps, with which small pictures have mostly come to an end
+
+
+def check_learner(config: ClusterConfig, method: Any) -> None:
+    """That the method can train a network.
+
+    Raises:
+        InputError: it cannot; says how its features are clustered.
+    """
+    if not hasattr(method, "network_objective"):
+        raise InputError(
+            f"method={config.method.name} trains no network; methods that do: entropy, migd, imsat, iic, sela, "
+            "miadm_batch, labelled, labelled_reverse, labelled_absolute. Leave network out, or let one of these learn "
+            "features first, and cluster them with dataset=features path=FILE, which their run names"
+        )
+    for given, name, what in ((config.links, "links", "known pairs"), (config.coarse, "coarse", "coarse labels")):
+        if given is not None:
+            raise InputError(f"{name}=: with network= there are no {what}; leave {name} out, or take method=xsdc")
+    if getattr(method, "pseudo_labels", "batch") == "epoch":
+        raise InputError(
+            f"method={config.method.name}: a network gets pseudo-labels for each batch, not once an epoch; set "
+            "pseudo_labels=batch, or choose method=miadm_batch"
+        )
+
+
+def learn(
+    job: "Job",
+    data: "Dataset",
+    known: "KnownLabels | None",
+    clusters: int,
+    store: Store,
+    tracker: Tracker,
+    progress: Progress,
+    *,
+    force: bool,
+) -> tuple[str, Trials]:
+    """Train the network of a config, or go on with a training that was interrupted; its run, and what it came to."""
+    network: DeepNetwork = job.config.network.build()
+    inputs, device = inputs_of(network, data), resolve_device(job.config.device)
+    check_fits(network, inputs)
+    learning = LearningRun.begun(job, data, clusters, store, tracker, progress, force=force)
+    with learning.run.guarded():
+        if learning.finished:  # stopped between the training and the mark in the record
+            model = _loaded(learning.folder / NETWORK, network, inputs, clusters)
+        else:
+            model = _trained(learning, network, inputs, known, device)
+        log_p = predictions(model, inputs.points, inputs.prepare, device)
+        labels = log_p.argmax(1).numpy() if known is None else np.where(known.known, known.labels, log_p.argmax(1))
+        trials = _trials(job, model, log_p, labels, data, known, learning.seconds)
+        learning.keep(
+            trials,
+            features(model, inputs.points, inputs.prepare, device),
+            labels,
+            told_points(known),
+            {"epochs": network.epochs},
+            remedy="another seed, fewer clusters, known labels or another prior",
+        )
+        _say_doubts(job, log_p, known, progress)
+    return learning.run.run_id, trials
+
+
+def _trained(
+    learning: LearningRun, network: DeepNetwork, inputs: Inputs, known: "KnownLabels | None", device: torch.device
+) -> Classifier:
+    from sklearn.exceptions import ConvergenceWarning
+
+    job, progress = learning.job, learning.progress
+    method = told(job.config)
+    objective = method.network_objective()
+    if hasattr(objective, "agreement"):
+        objective = dataclasses.replace(objective, agreement=network.agreement)
+    training = network.training(method.margin_weight)
+    batch = min(training.batch_size, len(inputs.points))
+    total = training.epochs * (len(inputs.points) // batch) * batch
+    caught = warnings.catch_warnings(record=True)
+    with learning.store.watched(), progress.track(f"training {job.name}", total) as advance, caught as warned:
+        warnings.simplefilter("default", ConvergenceWarning)
+        found = train(
+            network.backbone(inputs.channels, inputs.size),
+            inputs.points,
+            learning.clusters,
+            objective,
+            training,
+            prior=getattr(method, "prior", BALANCED),
+            seed=job.config.seed,
+            partial_labels=None if known is None else known.labels,
+            augment=inputs.augment,
+            prepare=inputs.prepare,
+            folder=learning.folder,
+            device=device,
+            log=learning,
+            observe=watched_scores(learning.data, known),
+            advance=advance,
+            say=progress.note,
+        )
+        header = {"format": FORMAT, "architecture": network.architecture, "channels": str(inputs.channels)}
+        header |= {"size": str(inputs.size), "clusters": str(learning.clusters)}
+        write_tensors(learning.folder / NETWORK, found.model.state_dict(), header)
+    for text in dict.fromkeys(str(one.message) for one in warned or () if LOST not in str(one.message)):
+        progress.note(f"{job.name}: {text}")
+    if found.resumed_at:
+        progress.note(f"{job.name}: went on after epoch {found.resumed_at}")
+    return found.model
+
+
+def _say_doubts(job: "Job", log_p: Tensor, known: "KnownLabels | None", progress: Progress) -> None:
+    """That a training ended far from sure, or with sizes far from those that it was held to; and what may mend it."""
+    (points, clusters), method, network = log_p.shape, job.config.method.build(), job.config.network.build()
+    if clusters == 1:
+        return
+    open_points = slice(None) if known is None else torch.from_numpy(~known.known)
+    sure, chance = float(log_p[open_points].amax(1).exp().mean()), 1 / clusters
+    doubts = []
+    if (sure - chance) / (1 - chance) < UNSURE:
+        doubts.append(f"it is far from sure of its clusters (confidence {sure:.2f} on average; {chance:.2f} is chance)")
+    prior = checked_prior(getattr(method, "prior", BALANCED), clusters)
+    shares = torch.bincount(log_p.argmax(1), minlength=clusters).cpu() / points
+    if method.network_objective().takes_prior and float((shares - prior).abs().sum()) / 2 > ASTRAY:
+        most = int((shares - prior).argmax())
+        doubts.append(f"a cluster has {shares[most]:.0%} of the points where {prior[most]:.0%} are expected")
+    if not doubts:
+        return
+    each = max(1, points // min(network.batch_size, points))
+    steps = network.epochs * each
+    remedy = "more epochs, known labels, other sizes (prior=) or another network may mend it"
+    if steps < ENOUGH:
+        taken = "1 step" if steps == 1 else f"{steps} steps"
+        remedy = f"it took {taken}, and most need some hundred: give more, as epochs={-(-ENOUGH // each)}"
+    progress.note(f"{job.name}: do not rely on this result: {' and '.join(doubts)}; {remedy}")
+
+
+def _loaded(path: Path, network: DeepNetwork, inputs: Inputs, clusters: int) -> Classifier:
+    """A classifier with the weights of a file."""
+    weights, _ = read_tensors(path, FORMAT, "give the command again with --force")
+    with torch.random.fork_rng(devices=[]):
+        backbone = network.backbone(inputs.channels, inputs.size)()
+        model = Classifier(backbone, inputs.prepare(inputs.points[:2]), clusters, torch.Generator())
+    model.load_state_dict(weights)
+    return model.eval()
+
+
+def _trials(
+    job: "Job",
+    model: Classifier,
+    log_p: Tensor,
+    labels: NDArray[Any],
+    data: "Dataset",
+    known: "KnownLabels | None",
+    seconds: float,
+) -> Trials:
+    """One trial, valued by the objective of equation 14 whatever it was trained by."""
+    method = job.config.method.build()
+    prior = checked_prior(getattr(method, "prior", BALANCED), log_p.shape[1]).to(log_p)
+    spread = losses.tolerant_fairness(log_p.exp().mean(0), prior)
+    norm = method.margin_weight * float(losses.margin_norm(model.head.weight.detach()))
+    value = np.array([float(losses.mean_entropy(log_p) + spread) + norm])
+    epochs = job.config.network.options["epochs"]
+    return Trials(
+        settings=({},),
+        setting=np.zeros(1, dtype=np.int64),
+        start=np.zeros(1, dtype=np.int64),
+        seeds=np.array([random_state(job.config.seed, 0)]),
+        given=np.ones(1, dtype=bool),
+        tried=np.zeros(1, dtype=bool),
+        labels=labels[None].astype(np.min_scalar_type(log_p.shape[1])),
+        confidence=log_p.amax(1).exp().numpy(),
+        mode_indices=None,
+        mode_movements=None,
+        objective=value,
+        criterion=value,
+        clusters=np.array([len(np.unique(labels))]),
+        iterations=np.array([epochs]),
+        seconds=np.array([[0.0, 0.0, seconds]]),
+        **judged(labels[None], data, known),
+    )

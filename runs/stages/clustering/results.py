@@ -1,0 +1,162 @@
+"""One clustered config: every trial with its labels, what was chosen of them, and the file that keeps it."""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from clustering.evaluation.protocol import ACCURACY, SCORES, lowest
+from clustering.files.arrays import read_arrays
+from runs.config.cluster import ClusterConfig
+from runs.stages.clustering.jobs import ClusteringResult
+
+if TYPE_CHECKING:
+    from clustering.evaluation.known_labels import KnownLabels
+    from runs.record.tracking import Tracker
+
+TRIALS = "trials.npz"
+OPTIONAL = ("confidence", "mode_indices", "mode_movements", "validation")
+PHASES = ("graph", "seeding", "optimise")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Trials:
+    """T clusterings of N points.
+
+    Attributes:
+        settings: parameters by name, the first {} for those that were given.
+        setting: (T,) which of them. start: (T,) number of the seed. seeds: (T,) random_state.
+        given: (T,) whether it is of the starts at the given setting. tried: (T,) of those that labels choose from.
+        labels: (T, N) clusters.
+        confidence: (N,) largest assignment of every point in the chosen trial; None of a method
+            without assignments.
+        mode_indices: (K,) rows that are its prototypes, -1 where one is none; None of a method whose are no rows.
+        mode_movements: (updates, K) how far its prototypes went at each update; None of a method that does not say.
+        objective: (T,) what the method lowers. criterion: (T,) what it chooses starts by, else the same.
+        clusters: (T,) that have points. iterations: (T,). seconds: (T, 3) of graph, seeding and optimising.
+        scores: (T,) by name, on all points, or all whose labels the method was not given; none where classes are not
+            known.
+        held_out: (T,) likewise, on the points whose labels do not choose.
+        validation: (T,) accuracy on the points whose labels choose, None likewise.
+    """
+
+    settings: tuple[Mapping[str, Any], ...]
+    setting: NDArray[np.int64]
+    start: NDArray[np.int64]
+    seeds: NDArray[np.int64]
+    given: NDArray[np.bool_]
+    tried: NDArray[np.bool_]
+    labels: NDArray[Any]
+    confidence: NDArray[np.float32] | None
+    mode_indices: NDArray[np.int64] | None
+    mode_movements: NDArray[np.float64] | None
+    objective: NDArray[np.float64]
+    criterion: NDArray[np.float64]
+    clusters: NDArray[np.int64]
+    iterations: NDArray[np.int64]
+    seconds: NDArray[np.float64]
+    scores: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    held_out: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    validation: NDArray[np.float64] | None = None
+
+    @property
+    def chosen(self) -> int:
+        """Without labels: of the starts at the given setting the one that the method would choose."""
+        among = np.flatnonzero(self.given)
+        criterion, objective, clusters = self.criterion[among], self.objective[among], self.clusters[among]
+        return int(among[lowest(criterion, objective, clusters, self.labels.shape[1])])
+
+    @property
+    def selected(self) -> int | None:
+        """By labels, as in the papers; None where they did not choose."""
+        if self.validation is None:
+            return None
+        among = np.flatnonzero(self.tried)
+        return int(among[np.argmax(self.validation[among])])
+
+    def metrics(self) -> dict[str, float]:
+        """By the names that they have in the record: plain for what is found without labels, `_label_selected` for
+        what labels select, `_mean` and `_std` over the starts."""
+        spread: dict[str, NDArray[np.float64]] = {**self.scores, "objective": self.objective}
+        found: dict[str, float] = {}
+        for name, values in spread.items():
+            found[name] = float(values[self.chosen])
+            found[f"{name}_mean"] = float(values[self.given].mean())
+            found[f"{name}_std"] = _deviation(values[self.given])
+        if self.selected is not None and self.validation is not None:
+            for name, values in self.held_out.items():
+                found[f"{name}_label_selected"] = float(values[self.selected])
+            found["acc_hungarian_validation"] = float(self.validation[self.selected])
+        for phase, values in zip(PHASES, self.seconds[self.given].T, strict=True):
+            found[f"seconds_{phase}"] = float(values.mean())
+        found["iterations_mean"] = float(self.iterations[self.given].mean())
+        found["clusters_found"] = float(self.clusters[self.chosen])
+        return found
+
+    def save(self, path: Path) -> None:
+        """Write them to a compressed .npz file."""
+        arrays: dict[str, Any] = {name: value for name, value in vars(self).items() if isinstance(value, np.ndarray)}
+        arrays["settings"] = np.array(json.dumps(self.settings))
+        for part in ("scores", "held_out"):
+            arrays |= {f"{part}_{name}": values for name, values in getattr(self, part).items()}
+        np.savez_compressed(path, **arrays)
+
+    @classmethod
+    def load(cls, path: Path) -> "Trials":
+        """Read what `save` wrote. A file that is damaged raises whatever zipfile or numpy make of it."""
+        known = read_arrays(path)
+        fields = cls.__dataclass_fields__
+        given: dict[str, Any] = {name: known.get(name) for name in fields}
+        given["settings"] = tuple(json.loads(str(known["settings"])))
+        for part in ("scores", "held_out"):
+            given[part] = {name: known[f"{part}_{name}"] for name in (*SCORES, ACCURACY) if f"{part}_{name}" in known}
+        missing = [name for name in fields if given[name] is None and name not in OPTIONAL]
+        if missing:
+            raise ValueError(f"without {missing[0]}")
+        if given["labels"].ndim != 2 or given["labels"].dtype.kind not in "iu":
+            raise ValueError("labels that are none")
+        found = cls(**given)
+        found.metrics()  # which asks every part of it
+        return found
+
+
+def recorded_trials(tracker: "Tracker", run_id: str, artifacts: str = "") -> Trials:
+    """The trials of a run, from the record.
+
+    Args:
+        artifacts: URI of its files, where it is known: those of this machine are read in their place.
+
+    Raises:
+        ValueError: they are gone or damaged.
+    """
+    return tracker.read(run_id, TRIALS, Trials.load, artifacts)
+
+
+@dataclass(frozen=True, eq=False)
+class Clustered(ClusteringResult[ClusterConfig]):
+    """One config with its trials.
+
+    Attributes:
+        trials: what was found.
+    """
+
+    trials: Trials
+
+
+def named_clusters(labels: NDArray[np.int64], known: "KnownLabels | None") -> NDArray[Any]:
+    """(N,) clusters by the names of their classes, and by number those that known labels give none; all by number where
+    no label is known."""
+    if known is None:
+        return labels
+    names = known.class_names
+    return np.array([names[k] if 0 <= k < len(names) else str(k) for k in labels.tolist()], dtype=np.str_)
+
+
+def _deviation(values: NDArray[np.float64]) -> float:
+    """Standard deviation of a sample; of one value nothing is known."""
+    return float(values.std(ddof=1)) if len(values) > 1 else math.nan

@@ -1,0 +1,69 @@
+"""The neighbour graphs of one data set, each built once for all methods that ask for the same."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from sklearn.preprocessing import normalize as unit_sparse_rows
+from sklearn.utils.validation import has_fit_parameter
+
+from clustering.graphs.neighbours import NeighbourGraph, neighbours
+from clustering.optimiser.lengths import unit_rows
+from fsl.progress import Progress
+from fsl.training.machine import resolve_device
+
+
+class SharedGraphs:
+    """Graphs of these rows, by what an estimator says of them.
+
+    Args:
+        values: (N, D) float32.
+        cache: a folder that keeps neighbours by fingerprint.
+    """
+
+    def __init__(self, values: Any, cache: Path, progress: Progress) -> None:
+        self._values = values
+        self._cache = cache
+        self._progress = progress
+        self._built: dict[tuple[Any, ...], NeighbourGraph] = {}
+
+    def of(self, estimator: Any, device: str) -> NeighbourGraph | None:
+        """The graph that an estimator would build; None of one that takes none.
+
+        Args:
+            device: as of a config: where it is built.
+        """
+        wanted = estimator.get_params()
+        if not has_fit_parameter(estimator, "graph") or "n_neighbors" not in wanted:
+            return None
+        key = (
+            wanted["n_neighbors"],
+            wanted.get("symmetry", "average"),
+            wanted.get("normalize"),
+            resolve_device(device).type,
+        )
+        if key not in self._built:
+            self._built[key] = self._build(*key)
+        return self._built[key]
+
+    def _build(self, k: int, symmetry: Any, normalize: str | None, device: str) -> NeighbourGraph:
+        rows: Any = self._values
+        if sparse.issparse(rows):
+            rows = rows if normalize is None else unit_sparse_rows(rows)
+        else:
+            rows = torch.from_numpy(np.require(rows, requirements="W")).to(device)
+            if normalize == "l2":
+                rows = unit_rows(rows)
+        before, points = 0, rows.shape[0]
+        with self._progress.track(f"neighbours, k = {k}", points) as advance:
+
+            def done(finished: int, total: int) -> None:
+                nonlocal before
+                advance(finished - before)
+                before = finished
+
+            found = neighbours(rows, k, symmetry=symmetry, cache=self._cache, done=done)
+            advance(points - before)
+        return found

@@ -1,0 +1,307 @@
+"""Every trial of a method on points, with what is said of it and how well it agrees with the classes."""
+
+import dataclasses
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from clustering.evaluation.protocol import (
+    ACCURACY,
+    SCORES,
+    Selection,
+    Trial,
+    chooses,
+    lowest,
+    random_state,
+    schedule,
+    scores,
+)
+from clustering.foundation.errors import InputError
+from clustering.methods import with_known
+from fsl.progress import Progress
+from runs.config.cluster import ClusterConfig
+from runs.stages.clustering.results import Trials
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from clustering.datasets.dataset import Dataset
+    from clustering.evaluation.known_labels import KnownLabels
+    from clustering.evaluation.known_links import KnownLinks
+    from runs.stages.clustering.shared_graphs import SharedGraphs
+
+AT_ONCE = 20  # trials of a method that makes several of them together
+
+
+def known_labels(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None":
+    """The labels that a config says are known of some points; None where it says none.
+
+    Raises:
+        InputError: as of `clustering.evaluation.known_labels`.
+    """
+    from clustering.evaluation.known_labels import drawn_labels, read_labels
+
+    asked = config.asked_labels()
+    if asked is None:
+        return None
+    if isinstance(asked, str):
+        return read_labels(asked, data)
+    if isinstance(asked, int):
+        return drawn_labels(data, asked, config.seed, config.wrong)
+    # A share is a part of the points as they are: as many of each class would be all that a small one has.
+    return drawn_labels(data, max(1, round(asked * data.values.shape[0])), config.seed, config.wrong, evenly=False)
+
+
+def told(config: ClusterConfig) -> Any:
+    """The method of a config; one that smooths labels, unless it says by how much, by the share that is wrong."""
+    method = config.method.build()
+    if config.wrong and getattr(method, "smoothing", 0) is None and hasattr(method.network_objective(), "smoothing"):
+        method.set_params(smoothing=config.wrong)
+    return method
+
+
+def known_links(config: ClusterConfig, data: "Dataset") -> "KnownLinks | None":
+    """The pairs that a config says are known; None where it says none.
+
+    Raises:
+        InputError: points without classes, or with fewer pairs.
+    """
+    from clustering.evaluation.known_links import drawn_links
+
+    if config.links is None:
+        return None
+    if data.labels is None:
+        raise InputError(f"links={config.links}: of these points no class is known; leave links out")
+    return drawn_links(data.labels, config.links, config.seed)
+
+
+def known_coarse(config: ClusterConfig, data: "Dataset", known: "KnownLabels | None") -> "NDArray[np.int64] | None":
+    """(N,) the coarse labels that a config says are known, -1 where none is; None where it says nothing of them.
+
+    Raises:
+        InputError: as of `clustering.evaluation.known_labels.drawn_coarse_labels`.
+    """
+    from clustering.evaluation.known_labels import drawn_coarse_labels
+
+    if config.coarse is None:
+        return None
+    told = np.zeros(data.values.shape[0], dtype=bool) if known is None else known.known
+    return drawn_coarse_labels(data, list(map(str, config.coarse)), told, config.seed)
+
+
+def known_to_method(config: ClusterConfig, data: "Dataset") -> "KnownLabels | None":
+    """The labels that a config says are known, with those that follow from its pairs; None where it says none.
+
+    Raises:
+        InputError: as `known_labels` and `known_links`, or nothing is left to be clustered.
+    """
+    from clustering.evaluation.known_links import with_all_that_follows
+
+    known, links = known_labels(config, data), known_links(config, data)
+    return known if known is None or links is None else with_all_that_follows(known, links)
+
+
+def told_points(known: "KnownLabels | None", coarse: "NDArray[np.int64] | None" = None) -> "NDArray[np.bool_] | None":
+    """(N,) of which points the class, or something of it, is known; None where of none. Coarse labels are of all whose
+    class is known, too."""
+    if coarse is not None:
+        return np.asarray(coarse >= 0)
+    return None if known is None else known.known
+
+
+def fit_all(
+    config: ClusterConfig,
+    selection: Selection | None,
+    data: "Dataset",
+    known: "KnownLabels | None",
+    graphs: "SharedGraphs",
+    clusters: int,
+    progress: Progress,
+    name: str,
+    *,
+    given: Mapping[str, Any] | None = None,
+    take: Callable[[Any], object] | None = None,
+) -> Trials:
+    """Every trial, with what is said of it. Warnings of single trials are not passed on: what they warn of is in the
+    result.
+
+    Args:
+        selection: what labels choose from.
+        known: labels that the method is given.
+        clusters: K.
+        name: of the bar.
+        given: to `fit`, besides.
+        take: gets every fitted estimator.
+    """
+    from sklearn.base import clone
+    from sklearn.exceptions import ConvergenceWarning
+
+    from clustering.optimiser.trials import TOGETHER
+    from clustering.sweeps import check_takes, fit_trials
+
+    device = config.device.partition(":")[0]
+    estimator = with_known(told(config), n_clusters=clusters, device=device)
+    if known is not None:
+        check_takes(estimator, "partial_labels")
+    links = known_links(config, data)
+    if links is not None:
+        check_takes(estimator, "must_link")
+    options = dict(given or {}) | ({} if links is None else links._asdict())
+    coarse = known_coarse(config, data, known)
+    if coarse is not None:
+        check_takes(estimator, "coarse_labels")
+        options["coarse_labels"] = coarse
+    partial_labels = None if known is None else known.labels
+    selection = selection if data.labels is not None else None
+    planned = schedule(config.fits, selection, seeded="random_state" in estimator.get_params())
+    settings = selection.settings if selection else ()
+    numbered: list[dict[str, Any]] = [{}, *map(dict, settings)]
+    at = [clone(estimator).set_params(**setting) for setting in numbered]
+    at_once = 1
+    if hasattr(estimator, "trials"):  # that works on no more at a time, and bars move more often
+        at_once = max(1, min(AT_ONCE, TOGETHER // (data.values.shape[0] * clusters)))
+    if hasattr(estimator, "require_memory"):
+        estimator.require_memory(data.values, starts=at_once)
+    rows: list[dict[str, Any]] = []
+    said: list[dict[str, Any]] = []  # of the trials at the given setting
+    with progress.track(name, len(planned)) as advance, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        for graph, some in _together(planned, lambda trial: graphs.of(at[trial.setting], config.device), at_once):
+            points = [numbered[trial.setting] | _seed(estimator, config.seed, trial.start) for trial in some]
+            since = time.perf_counter()
+            fitted = fit_trials(
+                estimator,
+                data.values,
+                seeds=[0],
+                grid=points,
+                graph=graph,
+                partial_labels=partial_labels,
+                given=options,
+            )
+            each = (time.perf_counter() - since) / len(some)
+            for trial, model in zip(some, fitted, strict=True):
+                if take is not None:
+                    take(model)
+                rows.append(_facts(model, graph.seconds if graph else 0.0, each))
+                said += [_said(model)] if trial.given else []
+            advance(len(some), **_lowest(rows, planned))
+    labels = np.stack([row.pop("labels") for row in rows])
+    arrays: dict[str, Any] = {key: np.array([row[key] for row in rows]) for key in rows[0]}
+    trials = Trials(
+        settings=tuple(numbered),
+        setting=np.array([trial.setting for trial in planned]),
+        start=np.array([trial.start for trial in planned]),
+        seeds=np.array([random_state(config.seed, trial.start) for trial in planned]),
+        given=np.array([trial.given for trial in planned]),
+        tried=np.array([trial.tried for trial in planned]),
+        labels=labels.astype(np.min_scalar_type(int(labels.max()) if labels.min() >= 0 else int(-labels.max() - 1))),
+        confidence=None,
+        mode_indices=None,
+        mode_movements=None,
+        **arrays,
+        **judged(labels, data, known, selection, config.seed, coarse=coarse),
+    )
+    return dataclasses.replace(trials, **said[int(trials.given[: trials.chosen].sum())])
+
+
+def _lowest(rows: Sequence[Mapping[str, Any]], planned: Sequence[Trial]) -> dict[str, float]:
+    """The objective of the start at the given setting that would be chosen now, which is what tables show in the end;
+    nothing before there is one."""
+    given = [row for row, trial in zip(rows, planned, strict=False) if trial.given]
+    if not given:
+        return {}
+    criterion, objective, clusters = (
+        np.array([row[name] for row in given]) for name in ("criterion", "objective", "clusters")
+    )
+    found = float(objective[lowest(criterion, objective, clusters, len(given[0]["labels"]))])
+    return {} if np.isnan(found) else {"lowest_objective": found}
+
+
+def judged(
+    labels: Any,
+    data: "Dataset",
+    known: "KnownLabels | None",
+    selection: Selection | None = None,
+    seed: int = 0,
+    *,
+    coarse: "NDArray[np.int64] | None" = None,
+) -> dict[str, Any]:
+    """How well each trial (T, N) agrees with the classes, where they are: of all points, or of those whose class the
+    method was told nothing, not even a coarse label (N,), nor what made their values; then as they are numbered, too,
+    where known labels name all clusters. Where there are no such points nothing is said."""
+    told = told_points(known, coarse)
+    if data.told is not None:
+        told = data.told if told is None else told | data.told
+    if data.labels is None or (told is not None and told.all()):
+        return {}
+    true, others = data.labels, np.ones(len(data.labels), dtype=bool) if told is None else ~told
+
+    def each(rows: Any) -> dict[str, Any]:
+        found = [scores(trial[rows], true[rows]) for trial in labels]
+        return {name: np.array([one[name] for one in found]) for name in SCORES}
+
+    if known is not None:
+        if not known.names_all:
+            return {"scores": each(others)}
+        plain = np.array([float((trial[others] == true[others]).mean()) for trial in labels])
+        return {"scores": each(others) | {ACCURACY: plain}}
+    found: dict[str, Any] = {"scores": each(others)}
+    if selection is not None:
+        choosing = chooses(len(true), selection.share, seed)
+        found |= {"validation": each(choosing & others)["acc_hungarian"], "held_out": each(~choosing & others)}
+    return found
+
+
+def _facts(model: Any, graph_seconds: float, spent: float) -> dict[str, Any]:
+    """What a fitted estimator says of itself. Of one that does not tell its phases apart, all that its fit took counts
+    as optimising.
+
+    Raises:
+        InputError: it has no labels.
+    """
+    graph, *others = getattr(model, "seconds_", (0.0, np.nan, spent))
+    if not hasattr(model, "labels_"):
+        kind = type(model)
+        raise InputError(
+            f"method {kind.__module__}:{kind.__qualname__} has no labels_ after fit; give a class of your own whose "
+            "fit sets them"
+        )
+    labels = np.asarray(model.labels_)
+    objective = float(getattr(model, "objective_", getattr(model, "inertia_", np.nan)))
+    return {
+        "labels": labels,
+        "objective": objective,
+        "criterion": float(getattr(model, "criterion_", objective)),
+        "clusters": len(np.unique(labels[labels >= 0])),
+        "iterations": int(getattr(model, "n_iter_", None) or 0),
+        "seconds": (graph + graph_seconds, *others),
+    }
+
+
+def _said(model: Any) -> dict[str, Any]:
+    """What the chosen trial says of its points and prototypes, as far as the method does."""
+    assignments = getattr(model, "assignments_", None)
+    return {
+        "confidence": None if assignments is None else np.asarray(assignments).max(axis=1).astype(np.float32),
+        "mode_indices": getattr(model, "mode_indices_", None),
+        "mode_movements": getattr(model, "mode_movements_", None),
+    }
+
+
+def _seed(estimator: Any, seed: int, start: int) -> dict[str, int]:
+    """The parameter for a start, of a method that has one."""
+    return {"random_state": random_state(seed, start)} if "random_state" in estimator.get_params() else {}
+
+
+def _together(
+    planned: Sequence[Trial], graph_of: Callable[[Trial], Any], at_once: int
+) -> Iterator[tuple[Any, list[Trial]]]:
+    """Trials on one graph that follow each other, so many at a time, with that graph."""
+    for _, same in groupby(planned, key=lambda trial: id(graph_of(trial))):
+        trials = list(same)
+        for first in range(0, len(trials), at_once):
+            yield graph_of(trials[0]), trials[first : first + at_once]

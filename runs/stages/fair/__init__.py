@@ -1,0 +1,4 @@
+"""Fair clustering as a stage: paths of weights on data sets with groups.
+
+The methods themselves lie in `fairness`.
+"""

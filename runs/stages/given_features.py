@@ -1,0 +1,141 @@
+"""Features that were given in the place of images and a network: banks of this project, or files of other programs."""
+
+import dataclasses
+import functools
+import json
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from clustering.foundation.errors import InputError
+
+if TYPE_CHECKING:
+    from fsl.benchmarks.benchmark import Split
+    from fsl.episodes import Strategy
+    from fsl.features.bank import FeatureBank
+
+
+def given_bank(files: Sequence[str], split: str) -> "FeatureBank":
+    """The features of a split among files of which each has one.
+
+    Whose they are a bank says by itself; of another program's file its name does (`val_features.plk`), and one that
+    says nothing holds novel classes. What CL2N subtracts is the mean of the base features where these are given, too,
+    and else what the file has for it.
+
+    Raises:
+        InputError: no file of that split or two, a file that cannot be read, base features of another network.
+        ClosedSplitError: see `fsl.evaluation.closed_splits`.
+    """
+    from fsl.evaluation.closed_splits import check_open
+
+    check_open(split)
+    by_split = _by_split(files)
+    if split not in by_split:
+        raise InputError(
+            f"features={','.join(files)}: none of these files has features of {split} classes; add one, separated by a "
+            f"comma (transduce import features FILE split={split} says whose they are)"
+        )
+    bank = _read(by_split[split], split)
+    if "base" not in by_split:
+        return bank
+    base = _read(by_split["base"], "base")
+    if base.dimension != bank.dimension:
+        raise InputError(
+            f"features={','.join(files)}: {by_split['base']} has {base.dimension} features of a picture, "
+            f"{by_split[split]} has {bank.dimension}; give files that one network made"
+        )
+    return dataclasses.replace(bank, base_mean=base.base_mean)
+
+
+def given_fingerprint(files: Sequence[str], split: str) -> str:
+    """Of the features of a split with their base mean, whatever the files are called and of whatever form they are."""
+    return _fingerprint(tuple(files), split, tuple(_state(file) for file in files))
+
+
+def check_transform(strategy: "Strategy", name: str, files: Sequence[str], split: str) -> None:
+    """That what a strategy subtracts is known.
+
+    Raises:
+        InputError: it is not; or as `given_bank`.
+    """
+    if strategy.transform == "CL2N" and given_bank(files, split).base_mean is None:
+        raise InputError(
+            f"strategy {name} subtracts the mean of the base features (transform=CL2N), and features={','.join(files)} "
+            "does not say it; add a file of base features, separated by a comma, or give transform=L2N"
+        )
+
+
+def _by_split(files: Sequence[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for file in files:
+        split = _split_of(file)
+        if split in found:
+            raise InputError(
+                f"features={','.join(files)}: {found[split]} and {file} both have {split} classes; give one file of "
+                "each split (transduce import features FILE split=SPLIT says whose they are)"
+            )
+        found[split] = file
+    return found
+
+
+def _split_of(file: str) -> str:
+    """Whose features a file has, found without reading them."""
+    from clustering.files.tensor_headers import read_header
+    from fsl.benchmarks.benchmark import SPLITS
+    from fsl.benchmarks.split_lists import FILES
+
+    path = Path(file).expanduser()
+    _state(file)
+    if path.suffix == ".safetensors":
+        try:
+            provenance = json.loads(read_header(path, "make it again").get("provenance", "{}"))
+        except InputError:
+            raise  # which names the file
+        except (ValueError, RecursionError) as error:
+            raise InputError(f"features={file}: {error}") from error
+        said = provenance.get("split") if isinstance(provenance, dict) else None
+        return said if said in SPLITS else "novel"
+    words = re.findall(r"[a-z]+", path.stem.lower())
+    return next((split for word in words for split in SPLITS if word in FILES[split]), "novel")
+
+
+def _state(file: str) -> tuple[int, int]:
+    """When a file was changed, and its size.
+
+    Raises:
+        InputError: there is none.
+    """
+    try:
+        state = os.stat(Path(file).expanduser())
+    except OSError as error:
+        raise InputError(f"features={file}: cannot be read ({error.strerror}); give a file of features") from error
+    return state.st_mtime_ns, state.st_size
+
+
+def _read(file: str, split: str) -> "FeatureBank":
+    return _read_once(file, split, _state(file))
+
+
+@functools.lru_cache(maxsize=4)
+def _read_once(file: str, split: str, state: tuple[int, int]) -> "FeatureBank":
+    """A file that has not changed is read once for all strategies and tasks; of base features with their mean."""
+    import torch
+
+    from fsl.features.bank import FeatureBank
+    from fsl.features.foreign import import_features
+
+    path = Path(file).expanduser()
+    if path.suffix == ".safetensors":
+        bank = FeatureBank.load(path, "make it again with `transduce import features`")
+    else:
+        bank = import_features(path, cast("Split", split))
+    if split != "base":
+        return bank
+    return dataclasses.replace(bank, base_mean=bank.features.mean(dim=0, dtype=torch.float64).float())
+
+
+@functools.lru_cache(maxsize=8)
+def _fingerprint(files: tuple[str, ...], split: str, states: tuple[tuple[int, int], ...]) -> str:
+    return given_bank(files, split).fingerprint()

@@ -1,0 +1,87 @@
+"""Whether evaluations are possible: what can be known before hours of training and before images are written."""
+
+import contextlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from clustering.foundation.errors import InputError
+from fsl.progress import Progress
+from runs.config.configs import EvaluateConfig
+from runs.record.tracking import Tracker
+from runs.stages.banks import BANK
+from runs.stages.checkpoints import checkpoint
+from runs.stages.given_features import given_bank
+from runs.stages.lineage import Lineage, Part, images_of, labels_of
+from runs.storage.store import Store
+
+if TYPE_CHECKING:
+    from fsl.benchmarks.benchmark import Decoded
+    from fsl.benchmarks.images import ImageSet
+    from fsl.features.bank import FeatureBank
+    from fsl.samplers.sampler import Sampler
+    from fsl.tasks import TaskSource
+
+
+def preflight(
+    configs: Sequence[tuple[EvaluateConfig, Lineage]], store: Store, tracker: Tracker, progress: Progress
+) -> None:
+    """Check that given weights are of this network, and that the classes can give the tasks; then decode their images.
+
+    Raises:
+        InputError: they are not, or cannot.
+    """
+    from fsl.benchmarks.benchmark import Decoded
+
+    splits: dict[tuple[str, str], FeatureBank | ImageSet | Decoded] = {}
+    read: list[tuple[Part, Decoded]] = []
+    for config, lineage in configs:
+        if config.features is not None:
+            tasks_of(config, given_bank(config.features, config.split))
+            continue
+        if config.given:
+            checkpoint(config, store, tracker, progress=progress)  # before images are read
+        part = lineage.part(config.split)
+        place = (part.source, part.split)
+        if place not in splits:
+            found = _bank(lineage.bank(config.split), store) or labels_of(part, store, progress)
+            splits[place] = found
+            if isinstance(found, Decoded):
+                read.append((part, found))
+        tasks_of(config, splits[place])
+    for part, found in read:
+        images_of(part.benchmark, part.split, store, progress, found)
+
+
+def _bank(identity: str, store: Store) -> "FeatureBank | None":
+    """The features of that identity, if they are there and whole."""
+    from fsl.features.bank import FeatureBank
+
+    entry = store.peek("features", identity)
+    if entry:
+        with contextlib.suppress(InputError):  # a damaged bank is made again later
+            return FeatureBank.load(entry.path / BANK)
+    return None
+
+
+def tasks_of(config: EvaluateConfig, split: "FeatureBank | ImageSet | Decoded") -> "TaskSource":
+    """The tasks of a config on the labels and class names of a split.
+
+    Raises:
+        InputError: tasks that the split cannot give, or fewer than asked for.
+    """
+    import torch
+
+    sampler = cast("Sampler", config.sampler.build())
+    try:
+        tasks = sampler.tasks(torch.as_tensor(split.labels), config.seed_of_tasks, split.class_names)
+        tasks.blocks(config.count(tasks.limit))
+    except InputError as error:
+        division = None if config.features is not None else getattr(_benchmark(config), "division", None)
+        more = "" if division is None else f". {division()}"
+        raise InputError(f"sampler={config.sampler.name} on the {config.split} classes: {error}{more}") from error
+    return tasks
+
+
+def _benchmark(config: EvaluateConfig) -> object:
+    """The benchmark that the tasks are of."""
+    return (config.target if config.crosses else config.benchmark).build()

@@ -1,0 +1,45 @@
+"""Evaluation of configs of which some values are tuned: they are chosen first, or taken from the record."""
+
+from collections.abc import Sequence
+
+from fsl.progress import Progress, quiet
+from runs.config.configs import EvaluateConfig
+from runs.record.tracking import Tracker
+from runs.stages import evaluations
+from runs.stages.lineage import short
+from runs.stages.results import Result, Tuned
+from runs.stages.tuning import find_tuned, tune
+from runs.storage.store import Store
+
+
+def evaluation(
+    configs: Sequence[EvaluateConfig],
+    store: Store,
+    tracker: Tracker,
+    *,
+    progress: Progress = quiet,
+    force: bool = False,
+    failures: list[tuple[str, Exception]] | None = None,
+) -> list[Result]:
+    """As `runs.stages.evaluations.evaluation`; with `tuning`, the values are those that the tuning of that very config
+    chose.
+
+    Args:
+        force: evaluate again, even what is in the record; what was tuned stays.
+        failures: takes the strategies that fail, by the names of their runs.
+    """
+    chosen = [_find(config, store, tracker, progress) for config in configs]
+    missing = [i for i, config in enumerate(configs) if config.tuned and chosen[i] is None]
+    evaluations.check([configs[i] for i in missing], store, tracker, progress)
+    for i in missing:
+        chosen[i] = tune(configs[i].tuning_config(), store, tracker, progress=progress).tuned
+    for strategy in dict.fromkeys(short(config.strategy) for config in configs if config.tuning and not config.tuned):
+        progress.note(f"there is nothing to tune for {strategy}: evaluated as it is")
+    return evaluations.evaluation(
+        configs, store, tracker, progress=progress, force=force, tuned=chosen, failures=failures
+    )
+
+
+def _find(config: EvaluateConfig, store: Store, tracker: Tracker, progress: Progress) -> Tuned | None:
+    """What was chosen for a config; None where it is yet to be chosen, or there is nothing to choose."""
+    return find_tuned(config.tuning_config(), store, tracker, progress=progress) if config.tuned else None

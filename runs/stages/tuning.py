@@ -1,0 +1,287 @@
+"""Values of a strategy chosen by a protocol: a parent run with a child for each value, blind to the novel classes."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from clustering.foundation.errors import InputError
+from fsl.evaluation.closed_splits import closed
+from fsl.evaluation.paired import Difference
+from fsl.progress import Progress, quiet
+from runs.config.configs import TuneConfig
+from runs.config.groups import REQUIRED, freeze, option
+from runs.config.overrides import is_number, spell
+from runs.config.tuning_protocol import Step, steps_of
+from runs.record.tracked_run import TrackedRun
+from runs.record.tracking import Tracker
+from runs.stages.evaluations import TASK_TAGS, Parent, check, evaluation
+from runs.stages.lineage import Lineage, common_tags, evaluate_name, short
+from runs.stages.results import Tuned
+from runs.stages.tuning_curves import Curve, Trial, best_of
+from runs.storage.store import Store
+
+CURVES, PICTURE = "tuning.json", "tuning.png"
+CHOSEN = "chosen"  # the tag that holds the chosen values as JSON
+
+
+@dataclass(frozen=True, eq=False)
+class Tuning:
+    """A finished choice of a strategy's values.
+
+    Attributes:
+        config: what was asked for.
+        tuned: the chosen values, and the run that holds them.
+        reused: it was there already.
+        curves: what each step found.
+        novel: the last step's values on tasks of novel classes, tried after the choice; None unless asked for.
+        picture: a file with the curves.
+    """
+
+    config: TuneConfig
+    tuned: Tuned
+    reused: bool
+    curves: tuple[Curve, ...]
+    novel: Curve | None
+    picture: Path
+
+
+def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any] | None:
+    """What a tuning of that config chose, by its run's tags; None where they no longer say it."""
+    try:
+        values = {field: freeze(value) for field, value in json.loads(tags[CHOSEN]).items()}
+        grids = config.strategy.grids
+        return values if values.keys() == grids.keys() and all(values[name] in grids[name] for name in grids) else None
+    except (KeyError, ValueError, AttributeError, RecursionError):
+        return None
+
+
+def find_tuned(config: TuneConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet) -> Tuned | None:
+    """The values that the record has for a config; None where they are yet to be chosen."""
+    return _Tuner(config, Lineage.of(config), store, tracker, progress).finished()
+
+
+def tune(
+    config: TuneConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet, force: bool = False
+) -> Tuning:
+    """Choose the values of a config's strategy, or find them in the record.
+
+    The steps of the protocol are taken in order, each with what those before it chose; every value is tried on the same
+    tasks, and the novel classes are closed meanwhile. An interrupted tuning goes on in its own run.
+
+    Args:
+        force: choose again, even what is in the record.
+
+    Raises:
+        InputError: wrong values, and tasks that the classes cannot give, before anything is trained.
+    """
+    tracker.bury()  # also where it is only looked up: what was killed may have been forced
+    tuner = _Tuner(config, Lineage.of(config), store, tracker, progress)
+    found = None if force else tuner.finished()
+    chosen = found or tuner.choose(force=force)
+    curves = tuner.curves(chosen.run_id, quiet, chosen.values)
+    novel = tuner.novel(chosen, curves[-1]) if config.novel_tasks else None
+    if novel or not tuner.picture.exists():
+        tuner.draw(chosen, curves, novel)
+    return Tuning(config, chosen, found is not None, curves, novel, tuner.picture)
+
+
+@dataclass(frozen=True)
+class _Tuner:
+    """One config on its way through `tune`."""
+
+    config: TuneConfig
+    lineage: Lineage
+    store: Store
+    tracker: Tracker
+    progress: Progress
+
+    @property
+    def identity(self) -> str:
+        return self.lineage.tuning(self.config)
+
+    @property
+    def experiment(self) -> str:
+        return f"tune/{short(self.config.benchmark)}"
+
+    @property
+    def picture(self) -> Path:
+        name = "-".join([*evaluate_name(self.config).replace("/", " ").split(), self.identity])
+        return self.store.tables / f"tuning-{name}.png"
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        return steps_of(self.config.tuning, self.config.strategy)
+
+    def finished(self) -> Tuned | None:
+        """What the record has chosen; None where it has nothing, nothing whole, or chose with another checkpoint."""
+        run = self.tracker.find(self.experiment, self.identity)
+        if run is None:
+            return None
+        trained = self.store.peek("checkpoints", self.lineage.checkpoint)
+        if trained and run.data.tags.get("checkpoint") != trained.fingerprint:
+            return None
+        values = chosen_values(self.config, run.data.tags)
+        return None if values is None else Tuned(self.identity, run.info.run_id, values)
+
+    def choose(self, *, force: bool) -> Tuned:
+        """Take the steps in a run that is FINISHED when everything is in it."""
+        with closed("novel"):
+            self._check()
+        with self.store.lock("tuning", self.identity, f"the tuning of {self._name}", self.progress.note):
+            self.tracker.bury(self.experiment, self.identity)
+            if not force and (found := self.finished()):
+                return found  # another process was at it
+            if not force and self.tracker.find(self.experiment, self.identity):
+                self.progress.note(f"{self._name} was tuned with an earlier checkpoint, or its run was changed: again")
+            with closed("novel"):
+                run = self._interrupted() or self._start()
+                with run.guarded():
+                    curves = self.curves(run.run_id, self.progress)
+                    values = {field: value for curve in curves for field, value in curve.chosen.values.items()}
+                    chosen = Tuned(self.identity, run.run_id, values)
+                    self._record(run, chosen, curves)
+        return chosen
+
+    def curves(self, run_id: str, progress: Progress, chosen: Mapping[str, Any] | None = None) -> tuple[Curve, ...]:
+        """What each step finds: the children of a run, those that are missing being evaluated.
+
+        Args:
+            chosen: the values that were chosen; None where the best of each step is yet to be found.
+        """
+        found: list[Curve] = []
+        held: dict[str, Any] = {}
+        with closed("novel"):
+            for step in self.steps:
+                trials = self._trials(step, held, step.split, step.tasks, run_id, progress)
+                curve = self._curve(step, trials, chosen)
+                found.append(curve)
+                held |= curve.chosen.values
+                if chosen is None:
+                    self._tell(curve)
+        return tuple(found)
+
+    def novel(self, chosen: Tuned, last: Curve) -> Curve:
+        """The values of the last step on tasks of the novel classes: to be seen after the choice, never to make it."""
+        count, values = self.config.novel_tasks, chosen.values
+        trials = self._trials(last.step, values, "novel", count, chosen.run_id, self.progress)
+        curve = self._curve(last.step, trials, values)
+        TrackedRun(self.tracker, chosen.run_id).log(
+            metrics={
+                "novel_accuracy": curve.chosen.result.accuracy,
+                "novel_accuracy_ci95": curve.chosen.result.ci95,
+                "novel_best_accuracy": curve.best.result.accuracy,
+                **_named("novel_lost", curve.lost),
+            },
+            tags={"novel_best": str(curve.best), "novel_tasks": count},
+        )
+        return curve
+
+    def draw(self, chosen: Tuned, curves: tuple[Curve, ...], novel: Curve | None) -> None:
+        """The curves as a picture, beside the tables and in the run."""
+        from runs.figures.style import save
+        from runs.figures.tuning import tuning_figure
+
+        figure = tuning_figure(curves, f"{self._name}, tuned by {Path(self.config.tuning).stem}", novel)
+        with self.store.watched(), tempfile.TemporaryDirectory() as folder:
+            copy = shutil.copyfile(save(figure, self.picture), Path(folder) / PICTURE)
+            TrackedRun(self.tracker, chosen.run_id).artifact(copy)
+
+    @property
+    def _name(self) -> str:
+        return evaluate_name(self.config)
+
+    def _check(self) -> None:
+        """That every step can be taken: asked before the first one takes its time."""
+        strategy, configs = self.config.strategy, []
+        for step in self.steps:
+            at_hand = next(strategy.at({**self._defaults, **step.at, **step.grids}).points())
+            configs.append(self.config.trial(at_hand, step.split, step.tasks))
+        try:
+            check(configs, self.store, self.tracker, self.progress)
+        except InputError as error:
+            raise InputError(f"tuning={self.config.tuning}: {error}") from error
+
+    def _interrupted(self) -> TrackedRun | None:
+        """The newest run of this tuning that did not come to its end."""
+        found = [self.tracker.find(self.experiment, self.identity, status=status) for status in ("KILLED", "FAILED")]
+        runs = sorted((run for run in found if run), key=lambda run: int(run.info.start_time))
+        if not runs:
+            return None
+        self.progress.note(f"going on with the interrupted tuning of {self._name}")
+        return self.tracker.resume(runs[-1].info.run_id)
+
+    def _start(self) -> TrackedRun:
+        config = self.config
+        options = config.sampler.options
+        return self.tracker.start(
+            self.experiment,
+            self._name,
+            stage="tuning",
+            identity=self.identity,
+            params=config.flat(),
+            config=config.to_yaml(),
+            tags=common_tags(config, self.lineage)
+            | {"strategy": config.strategy.name, "sampler": config.sampler.name}
+            | {name: options[name] for name in TASK_TAGS if name in options},
+        )
+
+    def _curve(self, step: Step, trials: tuple[Trial, ...], chosen: Mapping[str, Any] | None) -> Curve:
+        """A step's trials, with what was chosen before or else is best."""
+        by_values = {tuple(trial.values.values()): trial for trial in trials}
+        own = by_values.get(tuple(self._defaults[field] for field in step.grids))
+        best = by_values[tuple(chosen[field] for field in step.grids)] if chosen else best_of(trials)
+        return Curve(step, trials, best, own)
+
+    def _trials(
+        self, step: Step, held: Mapping[str, Any], split: str, tasks: int, run_id: str, progress: Progress
+    ) -> tuple[Trial, ...]:
+        """Every combination of a step's values on tasks of a split, other fields at the values `held`."""
+        points = list(self.config.strategy.at({**self._defaults, **step.at, **held, **step.grids}).points())
+        configs = [self.config.trial(point, split, tasks) for point in points]
+        parent = Parent(self.experiment, run_id, tuple(step.grids))
+        results = evaluation(configs, self.store, self.tracker, progress=progress, parent=parent)
+        values = [{field: point.options[field] for field in step.grids} for point in points]
+        return tuple(Trial(given, result) for given, result in zip(values, results, strict=True))
+
+    @property
+    def _defaults(self) -> dict[str, Any]:
+        """The strategy's own values of the fields that are tuned; the first one tried, where it has none."""
+        own = option("strategy", self.config.strategy.name).options
+        grids = self.config.strategy.grids
+        return {field: grid[0] if own[field] == REQUIRED else own[field] for field, grid in grids.items()}
+
+    def _tell(self, curve: Curve) -> None:
+        chosen, step = curve.chosen, curve.step
+        self.progress.note(
+            f"{self._name}: {chosen} is the best of {len(curve.trials)} on {step.split} classes, "
+            f"{100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} % in {step.tasks:,} tasks"
+        )
+
+    def _record(self, run: TrackedRun, chosen: Tuned, curves: tuple[Curve, ...]) -> None:
+        """Everything of a tuning, then the mark."""
+        last = curves[-1]
+        child = self.tracker.get(last.chosen.result.run_id)
+        numbers = {f"chosen_{field}": float(value) for field, value in chosen.values.items() if is_number(value)}
+        gain = {} if last.gain is None else _named("gain", last.gain)
+        run.log(
+            metrics={"accuracy": last.chosen.result.accuracy, "accuracy_ci95": last.chosen.result.ci95}
+            | gain
+            | numbers,
+            tags={
+                CHOSEN: json.dumps(chosen.values),
+                "chosen_values": spell(chosen.values),
+                "checkpoint": child.data.tags.get("checkpoint", "") if child else "",
+            },
+        )
+        run.text(CURVES, json.dumps([curve.as_dict() for curve in curves], indent=1))
+        self.draw(chosen, curves, None)
+        run.finish()
+
+
+def _named(name: str, difference: Difference) -> dict[str, float]:
+    """A difference as metrics: its mean and its 95 % interval."""
+    return {name: difference.mean, f"{name}_low": difference.low, f"{name}_high": difference.high}

@@ -1,0 +1,336 @@
+"""Model cards: what a checkpoint or a bank of features is, in words, under a YAML header that programs read.
+
+The header is that of Hugging Face's model cards (`library_name`, `license`, `tags`, `datasets`, `model-index`); what it
+has no word for stands under `transduce`. A card lies beside its file and does not count: it may be edited or deleted.
+"""
+
+import json
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from clustering.files.regular import head_of
+
+if TYPE_CHECKING:
+    from fsl.benchmarks.benchmark import Benchmark
+    from fsl.benchmarks.images import ImageSet
+    from fsl.features.bank import FeatureBank
+    from fsl.weights.pretrained import Look
+
+LIBRARY = "transduce"
+Facts = Mapping[str, Any]
+
+# Of the pictures: the identifier that Hugging Face has for their licence, and the terms in words.
+TERMS = {
+    "glyphs": ("unknown", "drawn from the fonts that matplotlib ships, which may be used freely"),
+    "omniglot": ("mit", "the drawings are under the MIT licence"),
+    "mini": ("unknown", "the terms of ImageNet hold: research and education that is not commercial"),
+    "tiered": ("unknown", "the terms of ImageNet hold: research and education that is not commercial"),
+    "cub": ("unknown", "research and education that is not commercial; the pictures belong to those who took them"),
+    "inat": ("unknown", "each picture has the licence that its author chose, most of them not for commercial use"),
+    "cifar_fs": ("unknown", "of CIFAR-100, for which none is stated"),
+    "fc100": ("unknown", "of CIFAR-100, for which none is stated"),
+}
+NOT_KNOWN = ("unknown", "not known to this program")
+WEIGHTS = "the weights, under the names that the network's modules have in PyTorch"
+COPY = (
+    "Copies of a benchmark differ: pictures that were saved as JPEG once more, or scaled by another program, give "
+    "other features and accuracies. The fingerprint of the pictures tells which copy this was."
+)
+IMAGENET = (
+    "A network of ImageNet weights knows the novel classes of mini- and tiered-ImageNet: such accuracies are not those "
+    "of few-shot learning."
+)
+# What a bank's provenance is called in words.
+PROVENANCE = {
+    "checkpoint": "fingerprint of the weights",
+    "images": "fingerprint of the pictures",
+    "source": "fingerprint of the benchmark's files",
+    "size": "size of the pictures",
+    "transform": "pictures as the network saw them",
+    "imported": "imported from",
+    "content": "fingerprint of that file",
+    "form": "its form",
+}
+HEAD = f"---\nlibrary_name: {LIBRARY}\n"
+
+
+def is_card(path: Path) -> bool:
+    """Whether a file is a card that this program wrote."""
+    try:
+        return head_of(path).startswith(HEAD.encode())
+    except OSError:
+        return False
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card, to be finished with the fingerprint of what it is about.
+
+    Attributes:
+        title: the heading.
+        summary: what it is, in a sentence or two.
+        facts: what stands under `transduce` in the header.
+        limits: what it is not good for, a paragraph each.
+        use: commands or code.
+        tensors: what is in the file, for who reads it without this program.
+        license: of the pictures, as Hugging Face names it.
+        datasets, tags: by which it is found.
+        results: entries of `model-index`.
+        table: the same in words, `(what, value)`.
+    """
+
+    title: str
+    summary: str
+    facts: Facts
+    limits: Sequence[str]
+    use: str
+    tensors: str
+    license: str = "unknown"
+    datasets: Sequence[str] = ()
+    tags: Sequence[str] = ()
+    results: Sequence[Facts] = ()
+    table: Sequence[tuple[str, str]] = ()
+
+    def text(self, fingerprint: str) -> str:
+        """The card as Markdown."""
+        import yaml
+
+        from runs.record.code_version import code_version, version
+
+        header: dict[str, Any] = {"library_name": LIBRARY, "license": self.license}
+        header["pipeline_tag"] = "image-feature-extraction"
+        header["tags"] = ["few-shot-learning", *dict.fromkeys(filter(None, self.tags))]
+        if self.datasets:
+            header["datasets"] = list(self.datasets)
+        if self.results:
+            header["metrics"] = list(dict.fromkeys(metric["type"] for row in self.results for metric in row["metrics"]))
+            header["model-index"] = [{"name": self.title, "results": list(self.results)}]
+        header[LIBRARY] = {**self.facts, "version": version(), "code": code_version(), "fingerprint": fingerprint}
+        rows = [*self.table, ("fingerprint", f"`{fingerprint}`")]
+        lines = ["---", yaml.safe_dump(header, sort_keys=False, allow_unicode=True, width=1000).rstrip(), "---", ""]
+        lines += [f"# {self.title}", "", self.summary, "", "| | |", "| --- | --- |"]
+        lines += [f"| {what} | {_cell(value)} |" for what, value in rows]
+        lines += ["", "## Use", "", self.use, "", self._library(version()), "", "## Limits", ""]
+        lines += [f"- {limit}" for limit in self.limits]
+        return "\n".join(lines) + "\n"
+
+    def _library(self, version: str) -> str:
+        """Who wrote it, and how to do without."""
+        return (
+            f"This file was written by {LIBRARY} {version}, a Python program for transductive few-shot learning and "
+            f"clustering, whose command that is. The tensors can be read without it, by `safetensors.torch.load_file`: "
+            f"{self.tensors}."
+        )
+
+
+def trained(
+    name: str, file: str, config: Facts, benchmark: "Benchmark", facts: Facts, splits: Mapping[str, "ImageSet"]
+) -> Card:
+    """Of the weights of a base training.
+
+    Args:
+        name: what a person calls the training.
+        file: the name of the file that the card is about.
+        config: the keys that decide its result.
+        facts: what it came to: `validation_accuracy`, `validation_ci95`, `best_epoch`, `epochs`, `images`.
+        splits: the pictures of the classes `base` and `validation`.
+    """
+    backbone, accuracy, ci95 = config["backbone"], facts["validation_accuracy"], facts["validation_ci95"]
+    tasks = config["training.validation_tasks"]
+    classes = {split: list(images.class_names) for split, images in splits.items()}
+    validations = math.ceil(facts["epochs"] / config["training.validate_every"])
+    task = f"{min(5, len(classes['validation']))}-way 1-shot"
+    licence, terms = TERMS.get(benchmark.name, NOT_KNOWN)
+    arguments = {"task": task, "tasks": tasks, "ci95": ci95, "epoch": facts["best_epoch"]}
+    metric = {"type": "accuracy", "value": accuracy, "name": "nearest prototype, features of length 1"}
+    return Card(
+        title=name,
+        summary=f"Weights of {backbone} without its classifier, trained on the base classes of {benchmark.name} by "
+        "cross-entropy, for few-shot learning on classes that it has not seen.",
+        facts={
+            "stage": "checkpoint",
+            "benchmark": benchmark.name,
+            "backbone": backbone,
+            "input": _input(benchmark),
+            "images": {split: len(images) for split, images in splits.items()},
+            "image_fingerprints": {split: images.fingerprint for split, images in splits.items()},
+            "classes": classes,
+            "config": _settings(config),
+        },
+        limits=[
+            f"It knows the {len(classes['base'])} base classes that the header lists. Accuracies on tasks of those say "
+            f"nothing; nor do those on the {len(classes['validation'])} validation classes, by which the epoch was "
+            "chosen"
+            + (f": the accuracy above is the best of {validations:,}, and optimistic." if validations > 1 else "."),
+            "It has no classifier. To label pictures it needs some labelled ones of each class, and always answers "
+            "with one of those classes, also for a picture of none of them.",
+            f"It is made for pictures of {benchmark.size} x {benchmark.size} like those of {benchmark.name}; across "
+            "domains it does worse.",
+            f"The pictures: {terms}. Nothing is said of the weights' own licence.",
+            COPY,
+        ],
+        use=_command(benchmark, backbone, f"checkpoint={file}"),
+        tensors=WEIGHTS,
+        license=licence,
+        datasets=[benchmark.name],
+        tags=[benchmark.name, backbone],
+        results=[_result(benchmark.name, "validation", task, [{**metric, "args": arguments}])],
+        table=[
+            ("benchmark", f"{benchmark.name}, {len(splits['base']):,} images of {len(classes['base'])} base classes"),
+            ("backbone", backbone),
+            ("input", _input_in_words(benchmark)),
+            ("validation accuracy", f"{_percent(accuracy, ci95)} over {tasks:,} {task} tasks of validation classes"),
+            ("kept", f"epoch {facts['best_epoch']} of {facts['epochs']}, {facts['images']:,} images seen"),
+        ],
+    )
+
+
+def given(
+    backbone: str,
+    benchmark: "Benchmark | type[Benchmark]",
+    source: str,
+    content: str,
+    file: str,
+    folded: Sequence[str] = (),
+    look: "Look | None" = None,
+) -> Card:
+    """Of weights that another program trained.
+
+    Args:
+        source: the name of the file.
+        content: fingerprint of what was in it.
+        file: the name of the file that the card is about.
+        folded: biases of it that are in running means now.
+        look: what images the network takes, where they are not the benchmark's.
+    """
+    shown, key = look or benchmark, "checkpoint" if look is None else "pretrained"
+    _, terms = TERMS.get(benchmark.name, NOT_KNOWN)
+    return Card(
+        title=f"{backbone} from {source}",
+        summary=f"Weights of {backbone} without its classifier, from {source}, a file of another program, under this "
+        "project's names.",
+        facts={
+            "stage": "checkpoint",
+            "benchmark": benchmark.name,
+            "backbone": backbone,
+            "input": _input(shown),
+            "imported": source,
+            "content": content,
+        },
+        limits=[
+            "How it was trained, on which classes and how well is not known here. Classes that it was trained on are "
+            "not to be tasks: ask its authors which those are. " + IMAGENET,
+            "Its pictures are taken to be normalised as above; with another mean or deviation, features are worse.",
+            f"The pictures: {terms}. Whether the weights may be passed on, its authors say.",
+        ],
+        use=_command(benchmark, backbone, f"{key}={file}"),
+        tensors=WEIGHTS,
+        license="unknown",  # no datasets: those would be what it was trained on
+        tags=[benchmark.name, backbone, "imported"],
+        table=[
+            ("backbone", backbone),
+            ("input", _input_in_words(shown)),
+            ("file", f"{source}, `{content}`"),
+            *([("changed", folded_in_words(folded))] if folded else []),
+        ],
+    )
+
+
+def folded_in_words(folded: Sequence[str]) -> str:
+    """What became of biases that the network has no place for."""
+    return (
+        f"{len(folded)} biases of convolutions are part of the running means of the normalisation behind them; what "
+        "the network gives is the same"
+    )
+
+
+def bank(found: "FeatureBank", name: str, file: str, config: Facts | None = None) -> Card:
+    """Of features, as far as their provenance says. Its fingerprint is that of the bank.
+
+    Args:
+        name: what a person calls them.
+        file: the name of the file that the card is about.
+        config: the keys that decided the training of the network, where that is known.
+    """
+    about = dict(found.provenance)
+    benchmark, split = about.get("benchmark", ""), about.get("split", "")
+    licence, terms = TERMS.get(benchmark, NOT_KNOWN)
+    known = found.base_mean is not None
+    counts = found.labels.bincount(minlength=len(found.class_names))
+    fewest, most = int(counts.min()), int(counts.max())
+    each = f"{fewest:,}" if fewest == most else f"{fewest:,} to {most:,}"
+    of_split = f"the {split} classes of {benchmark}" if benchmark else f"{split} classes" if split else "images"
+    return Card(
+        title=name,
+        summary=f"Features of {of_split}: {len(found.labels):,} images of {len(found.class_names)} classes, "
+        f"{found.dimension} numbers each.",
+        facts={
+            "stage": "features",
+            **about,
+            "count": len(found.labels),
+            "dimension": found.dimension,
+            "base_mean_known": known,
+            "classes": [str(name) for name in found.class_names],
+            **({"config": _settings(config)} if config else {}),
+        },
+        limits=[
+            "They are of these images alone, seen once and not changed at random; nothing can be computed from them "
+            "for another image without the network.",
+            "Tasks are of these classes only, and a strategy always answers with one of the classes of its task."
+            + (" The network was trained on them: accuracies on them say nothing." if split == "base" else ""),
+            f"The pictures: {terms}.",
+            *([COPY] if "images" in about else []),
+        ],
+        use="```python\nfrom pathlib import Path\n\nfrom fsl.features.bank import FeatureBank\n\n"
+        f"bank = FeatureBank.load(Path({json.dumps(file, ensure_ascii=False)}))\n```",
+        tensors="`features`, `labels` and, where it is known, `base_mean`; the names of the classes are in its header",
+        license=licence,
+        datasets=[benchmark] if benchmark else [],
+        tags=[benchmark, about.get("backbone", ""), "features"],
+        table=[
+            ("images", f"{len(found.labels):,}, {each} of each of {len(found.class_names)} classes"),
+            ("features", f"{found.dimension}, float32"),
+            ("mean of the base classes", "known" if known else "not known: CL2N needs it, UN and L2N do not"),
+            *((PROVENANCE.get(key, key.replace("_", " ")), value) for key, value in about.items()),
+        ],
+    )
+
+
+def _input(benchmark: "Benchmark | type[Benchmark] | Look") -> dict[str, Any]:
+    look = {"channels": benchmark.channels, "size": benchmark.size}
+    return look | {"mean": list(benchmark.mean), "std": list(benchmark.std)}
+
+
+def _input_in_words(benchmark: "Benchmark | type[Benchmark] | Look") -> str:
+    size = f"{benchmark.channels} x {benchmark.size} x {benchmark.size}"
+    return f"{size}, scaled to 0..1, mean {list(benchmark.mean)}, deviation {list(benchmark.std)}"
+
+
+def _result(benchmark: str, split: str, task: str, metrics: Sequence[Facts]) -> dict[str, Any]:
+    return {
+        "task": {"type": "image-classification", "name": f"{task} classification"},
+        "dataset": {"name": benchmark, "type": benchmark, "split": split},
+        "metrics": [dict(metric) for metric in metrics],
+    }
+
+
+def _percent(accuracy: float, ci95: float | None) -> str:
+    return f"{100 * accuracy:.2f}" + (" %" if ci95 is None else f" ± {100 * ci95:.2f} % (95 % interval)")
+
+
+def _settings(config: Facts) -> dict[str, Any]:
+    """The keys without the group of the training, of which there is one, whose fields they are."""
+    return {key: value for key, value in config.items() if key != "training"}
+
+
+def _command(benchmark: "Benchmark | type[Benchmark]", backbone: str, weights: str) -> str:
+    root = " root=FOLDER" if "root" in getattr(benchmark, "__dataclass_fields__", ()) else ""
+    return f"    transduce evaluate benchmark={benchmark.name}{root} backbone={backbone} {shlex.quote(weights)}"
+
+
+def _cell(text: object) -> str:
+    return str(text).replace("|", "\\|").replace("\n", " ")

@@ -1,0 +1,333 @@
+"""The folder of results: what is cached in it, and how a finished thing gets there in one step.
+
+    results/
+        mlflow.db               the record of all runs (runs/record/tracking.py)
+        artifacts/              small files of the runs
+        cache/images/           decoded benchmarks
+        cache/checkpoints/      <identity>/best.safetensors, README.md
+        cache/graphs/           neighbours of data sets, by fingerprint
+        cache/features/         <identity>/features.safetensors, README.md
+        cache/evaluations/      <identity>.partial/, of those that take long while they are under way
+        cache/unrecorded/       <stage>-<identity>/, results whose runs are not finished yet (runs/record/unrecorded.py)
+        tables/                 comparisons as Markdown and CSV, pictures
+        figures/                figures for print
+        locks/                  one file an identity
+
+A stage works in `<identity>.partial/`, which becomes `<identity>/` by a rename when everything is in it.
+"""
+
+import errno
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from clustering.files.atomic import replacing
+from clustering.foundation.errors import InputError
+from runs.storage.locks import Say, locked, silent, try_locked
+
+Kind = Literal["checkpoints", "features", "evaluations", "unrecorded"]
+ENVIRONMENT = "TRANSDUCE_RESULTS"
+COMPLETE = "complete.json"
+CARD = "README.md"
+HASHED = 64 << 20  # larger files are checked by their size alone when opened
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A finished folder of the cache.
+
+    Attributes:
+        path: the folder.
+        fingerprint: hash of its files' contents (16 hex digits).
+        facts: what the stage noted about it.
+    """
+
+    path: Path
+    fingerprint: str
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+class Store:
+    """A folder of results. Making the object touches nothing; `prepare` makes the folder.
+
+    Args:
+        root: the folder; None is the environment's TRANSDUCE_RESULTS, else `results` in the working folder.
+    """
+
+    def __init__(self, root: str | Path | None = None) -> None:
+        given = root or os.environ.get(ENVIRONMENT) or "results"
+        try:
+            self.root = Path(given).expanduser().resolve()
+        except (OSError, RuntimeError, ValueError) as error:  # a loop of links, or no such user
+            raise InputError(f"results={given}: no folder can be there ({error}); give another one") from error
+        self._prepared = False
+
+    def __repr__(self) -> str:
+        return f"Store({str(self.root)!r})"
+
+    @property
+    def database(self) -> Path:
+        return self.root / "mlflow.db"
+
+    @property
+    def artifacts(self) -> Path:
+        return self.root / "artifacts"
+
+    @property
+    def images(self) -> Path:
+        return self.root / "cache" / "images"
+
+    @property
+    def graphs(self) -> Path:
+        return self.root / "cache" / "graphs"
+
+    @property
+    def tables(self) -> Path:
+        return self.root / "tables"
+
+    @property
+    def figures(self) -> Path:
+        return self.root / "figures"
+
+    @property
+    def locks(self) -> Path:
+        return self.root / "locks"
+
+    def prepare(self) -> None:
+        """Make the folders and see that they can be written.
+
+        Raises:
+            InputError: the store cannot be written.
+        """
+        if self._prepared:
+            return
+        with self.watched():
+            for folder in (self.images, self.cache("checkpoints"), self.cache("features"), self.locks):
+                try:
+                    folder.mkdir(parents=True, exist_ok=True)
+                    with tempfile.TemporaryFile(dir=folder):
+                        pass
+                except OSError as error:
+                    if _says_full(error):
+                        raise
+                    raise self._unwritable(error) from error
+        for kind in get_args(Kind):
+            for old in self.cache(kind).glob("*.old-*"):  # of a process that was killed while it deleted it
+                name = old.name.rpartition(".old-")[0]
+                if (old / name).exists() and (old.parent / name).exists():
+                    shutil.rmtree(old, ignore_errors=True)
+        self._prepared = True
+
+    def cache(self, kind: Kind) -> Path:
+        return self.root / "cache" / kind
+
+    def lock(self, stage: str, identity: str, what: str, say: Say = silent) -> AbstractContextManager[None]:
+        """Hold the one lock of a stage and identity; says what is waited for when another process has it."""
+        self.prepare()
+        return locked(self.lock_path(stage, identity), what, say)
+
+    def try_lock(self, stage: str, identity: str) -> AbstractContextManager[bool]:
+        """Hold that lock if it is free; gives whether it was."""
+        self.prepare()
+        return try_locked(self.lock_path(stage, identity))
+
+    def lock_path(self, stage: str, identity: str) -> Path:
+        return self.locks / f"{stage}-{identity}.lock"
+
+    def peek(self, kind: Kind, identity: str) -> Entry | None:
+        """The finished folder of that identity; None where there is none or a damaged one. Only looks."""
+        folder = self.cache(kind) / identity
+        try:
+            record = json.loads((folder / COMPLETE).read_text())
+            files, facts = dict(record["files"]), dict(record.get("facts", {}))
+            sound = (
+                bool(files)
+                and record["identity"] == identity
+                and all(_sound(folder / name, noted["size"], noted["sha256"]) for name, noted in files.items())
+            )
+            return Entry(folder, _fingerprint(files), facts) if sound else None
+        except (OSError, ValueError, KeyError, TypeError, RecursionError):
+            return None
+
+    def facts(self, kind: Kind) -> list[dict[str, Any]]:
+        """What was noted about each finished folder, the newest first. Nothing is checked."""
+        found = []
+        for path in self.cache(kind).glob(f"*/{COMPLETE}"):
+            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+                found.append((path.stat().st_mtime_ns, str(path), dict(json.loads(path.read_text())["facts"])))
+        return [facts for *_, facts in sorted(found, key=lambda noted: noted[:2], reverse=True)]
+
+    def find(self, kind: Kind, identity: str, say: Say = silent) -> Entry | None:
+        """As `peek`, but a damaged folder is put aside, and said so. Only for the owner of the lock."""
+        folder = self.cache(kind) / identity
+        if not folder.exists():
+            self._settle(folder)
+        entry = self.peek(kind, identity)
+        if entry is None and folder.exists():
+            self.put_aside(folder, say)
+        return entry
+
+    def _settle(self, folder: Path) -> None:
+        """What a kill left between the two renames of `put_in_place`: the new folder is whole, and the old one."""
+        partial = folder.with_name(f"{folder.name}.partial")
+        if (partial / COMPLETE).exists():
+            os.replace(partial, folder)
+        for old in folder.parent.glob(f"{folder.name}.old-*"):
+            if not folder.exists() and (old / folder.name).exists():
+                os.replace(old / folder.name, folder)
+            shutil.rmtree(old)
+
+    def put_aside(self, folder: Path, say: Say = silent) -> None:
+        """Rename a damaged folder to `<name>.damaged-N`, so that it can be made again."""
+        aside = next(
+            path for n in range(1, 10_000) if not (path := folder.with_name(f"{folder.name}.damaged-{n}")).exists()
+        )
+        os.replace(folder, aside)
+        say(f"{folder} is damaged (a file is missing, cut short or changed): put aside as {aside.name}, made again")
+
+    def partial(self, kind: Kind, identity: str, *, fresh: bool = False) -> Path:
+        """The folder where that identity is made, with what an interrupted process left, unless `fresh`."""
+        self.prepare()
+        folder = self.cache(kind) / f"{identity}.partial"
+        with self.watched():
+            if fresh and folder.exists():
+                shutil.rmtree(folder)
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
+
+    def publish(
+        self,
+        kind: Kind,
+        identity: str,
+        names: Iterable[str],
+        facts: Mapping[str, Any],
+        card: Callable[[str], str] | None = None,
+    ) -> Entry:
+        """Rename the partial folder into place, with the files `names` noted in its complete.json.
+
+        A finished folder that stands in the place (made by `--force`) is replaced.
+
+        Args:
+            card: makes the folder's README.md of its fingerprint. It is for people, and no part of what is complete.
+        """
+        partial, folder = self.partial(kind, identity), self.cache(kind) / identity
+        files = {
+            name: {
+                "size": (partial / name).stat().st_size,
+                "sha256": _hash(partial / name),
+                "content": content_hash(partial / name),
+            }
+            for name in sorted(names)
+        }
+        record = {"identity": identity, "files": files, "facts": dict(facts)}
+        with self.watched():
+            if card is not None:
+                write_text(partial / CARD, card(_fingerprint(files)))
+            write_text(partial / COMPLETE, json.dumps(record, indent=1))
+            put_in_place(partial, folder)
+        return Entry(folder, _fingerprint(files), dict(facts))
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Turn what a full or read-only disk raises, in whatever library, into one plain error.
+
+        Raises:
+            InputError: the store cannot be written.
+            OSError: with errno ENOSPC, and a message that says what is kept.
+        """
+        try:
+            yield
+        except Exception as error:
+            if _says_full(error):
+                raise OSError(
+                    errno.ENOSPC,
+                    "the disk is full; finished work is kept: make room and give the same command again",
+                    str(self.root),
+                ) from error
+            if self._is_unwritable(error):
+                raise self._unwritable(error) from error
+            raise
+
+    def _unwritable(self, error: Exception) -> InputError:
+        reason = error.strerror if isinstance(error, OSError) else "it is read-only"
+        return InputError(
+            f"cannot write to the results folder {self.root}: {reason}; "
+            f"give another one with results=FOLDER or {ENVIRONMENT}=FOLDER"
+        )
+
+    def _is_unwritable(self, error: BaseException) -> bool:
+        if not isinstance(error, OSError):
+            return "attempt to write a readonly database" in str(error).lower()
+        if error.errno not in (
+            errno.EACCES,
+            errno.EPERM,
+            errno.EROFS,
+            errno.ENOTDIR,
+            errno.EEXIST,
+            errno.ENXIO,
+            errno.ELOOP,
+            errno.ENAMETOOLONG,
+        ):
+            return False
+        place = Path(str(error.filename or self.root))
+        return place.is_relative_to(self.root) or self.root.is_relative_to(place)
+
+
+def put_in_place(partial: Path, folder: Path) -> None:
+    """Rename a finished folder into its place; one that stands there is moved away first and then deleted."""
+    if not folder.exists():
+        os.replace(partial, folder)
+        return
+    old = Path(tempfile.mkdtemp(prefix=f"{folder.name}.old-", dir=folder.parent))
+    os.replace(folder, old / folder.name)
+    os.replace(partial, folder)
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file in one step: whoever reads it sees the old one or the new one."""
+    with replacing(path) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def _says_full(error: BaseException) -> bool:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return True
+    # SQLite, safetensors and torch have errors of their own for it.
+    text = str(error).lower()
+    return any(
+        words in text for words in ("no space left on device", "database or disk is full", "disk quota exceeded")
+    )
+
+
+def _sound(path: Path, size: int, sha256: str) -> bool:
+    return path.stat().st_size == size and (size > HASHED or _hash(path) == sha256)
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def content_hash(path: Path) -> str:
+    """SHA-256 of what a file says. The header of a safetensors file has its keys in another order each time."""
+    if path.suffix != ".safetensors":
+        return _hash(path)
+    with path.open("rb") as file:
+        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
+        digest = hashlib.sha256(json.dumps(header, sort_keys=True).encode())
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _fingerprint(files: Mapping[str, Mapping[str, Any]]) -> str:
+    text = json.dumps({name: noted["content"] for name, noted in sorted(files.items())})
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,270 @@
+"""A paper's table, with the config that fills each of its cells.
+
+What is printed is in `runs/published/`; how a cell is run here is in `configs/table/`, see `runs.tables.papers.recipe`.
+`thesis/4.4@omniglot` is the table on another benchmark, with a small network, and `thesis/2.2@digits` on another data
+set; cells that become equal are one.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from clustering.foundation.errors import InputError, unknown
+from runs.config import groups
+from runs.config.configs import EvaluateConfig, parse
+from runs.stages.lineage import weights_name
+from runs.tables.filling import differences, result_keys
+from runs.tables.papers.published import PublishedColumn, PublishedRow, PublishedTable, Value, errata
+from runs.tables.papers.published import published_table as read_published
+from runs.tables.papers.recipe import Recipe, Settings, recipe_of
+from runs.tables.papers.recipe_checks import WEIGHT
+from runs.tables.table import Cell, Column, Config, OnPath, Row, Table
+from runs.tables.verdicts import judge
+
+SMALL = "conv4"  # the network of a table on another benchmark
+SMALL_CLUSTERING = "small_cnn"  # that of a table of clusterings on another data set, where the paper's has one
+
+
+def is_paper(name: str) -> bool:
+    """Whether a table's name is of the form WORK/NUMBER, with or without @BENCHMARK."""
+    return "/" in name and not name.endswith((".yaml", ".yml"))
+
+
+def judged(table: Table) -> Table:
+    """The table with the verdict of each cell that the paper prints, or that was run."""
+    printed = read_published(table.name.partition("@")[0])
+    recipe = recipe_of(printed.name)
+    by_metric = {recipe.metric(column): column for column in printed.columns}  # where columns are named otherwise
+    by_column = {(column.name, recipe.metric(column)): column for column in printed.columns}
+    cells = {}
+    for (row, column), cell in table.cells.items():
+        tolerance = recipe.tolerated(by_column.get((column.name, column.metric), by_metric[column.metric]))
+        cells[row, column] = dataclasses.replace(cell, verdict=judge(cell, column, printed, tolerance))
+    return dataclasses.replace(table, cells=cells)
+
+
+def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
+    """The table, with nothing found yet.
+
+    Args:
+        name: such as "thesis/4.1" or "thesis/4.1@omniglot".
+        settings: `key=value`, over the paper's; `mini.root=FOLDER` for the cells of one benchmark.
+
+    Raises:
+        InputError: no such table or benchmark, a setting that no cell takes.
+    """
+    name, at, variant = name.partition("@")
+    printed = read_published(name)
+    recipe = recipe_of(name)
+    if at and variant not in groups.names(recipe.data):
+        raise unknown("dataset" if recipe.clusters else "benchmark", variant, groups.names(recipe.data))
+    parsed = _Parsed(printed.name, recipe.schema)
+    places = {
+        (row, column): _place(printed, recipe, i, j, variant, settings, parsed)
+        for i, row in enumerate(printed.rows)
+        for j, column in enumerate(printed.columns)
+        if (i, j) in printed.values or (i, j) in printed.missing
+    }
+    refused = [place.refusal for place in places.values() if place.refusal]
+    if refused and not any(place.configs for place in places.values()):
+        raise refused[0]
+    shown = {place: found for place, found in places.items() if found.configs or (found.value and not variant)}
+    rows, columns = _headings(shown, recipe, variant)
+    cells: dict[tuple[Row, Column], Cell] = {}
+    for (row, column), place in shown.items():
+        cells.setdefault((rows[row], columns[column]), place.cell)  # of those that a variant makes equal the first
+    configs = {key: config for place in shown.values() for key, config in place.keys.items()}
+    elsewhere = f", on {variant}{_network(configs.values())}" if variant else ""
+    about = f"{printed.name}{elsewhere}: {printed.caption.rstrip('.')}"
+    cited = () if variant else tuple(errata()[mark] for mark in printed.errata)
+    full = f"{name}@{variant}" if variant else name
+    printed_columns = (columns[column] for column in printed.columns if column in columns)
+    order = tuple(dict.fromkeys(rows.values())), tuple(dict.fromkeys(printed_columns))
+    return Table(full, about, *order, cells, tuple(configs.values()), errata=cited)
+
+
+def _network(configs: Iterable[Config]) -> str:
+    """The network of few-shot configs on another benchmark, in words."""
+    few_shot = [config for config in configs if isinstance(config, EvaluateConfig)]
+    weights = next((weights_name(config) for config in few_shot if config.given), "")
+    return f" with {weights or SMALL}" if few_shot else ""
+
+
+def _headings(
+    places: "Mapping[tuple[PublishedRow, PublishedColumn], _Place]", recipe: Recipe, variant: str
+) -> tuple[dict[PublishedRow, Row], dict[PublishedColumn, Column]]:
+    """The rows and columns that are shown. On another benchmark, rows or columns of one name whose cells have become
+    equal share a heading; those of one name whose cells are not equal keep their groups."""
+    by_row: dict[PublishedRow, set[Any]] = {}
+    by_column: dict[PublishedColumn, set[Any]] = {}
+    for (row, column), place in places.items():
+        by_row.setdefault(row, set()).update((recipe.metric(column), key) for key in place.keys)
+        by_column.setdefault(column, set()).update(place.keys)
+    renamed = variant if recipe.clusters else ""  # what is named after a data set is named after that one
+    rows = {}
+    for row, configs in by_row.items():
+        same = all(configs == other for r, other in by_row.items() if r.name == row.name)
+        moved = bool(renamed) and recipe.of_data(row, recipe.rows)
+        name, note = (renamed, "") if moved else (row.name, row.note)  # notes there are of the paper's data
+        rows[row] = Row(name, "" if variant and same else row.group, row.kind or "", note)
+    columns = {}
+    for column, configs in by_column.items():
+        same = all(configs == other for c, other in by_column.items() if c.name == column.name)
+        group = f"{variant} {'' if same else column.group}".strip() if variant else column.group
+        if renamed and recipe.of_data(column, recipe.columns):
+            apart = recipe.columns.get(column.group, {})  # a group that says something else than which data set
+            name, group = renamed, column.group if apart and "dataset" not in apart else ""
+        else:
+            name = column.name
+        columns[column] = Column(name, group, recipe.metric(column), column.unit, column.better)
+    return rows, columns
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A cell to be, with all seeds of its config."""
+
+    value: Value | None
+    configs: tuple[Config, ...] = ()
+    obstacle: str = ""
+    differs: tuple[str, ...] = ()
+    scored: str = ""
+    on_path: OnPath | None = None
+    refusal: InputError | None = None
+
+    @functools.cached_property
+    def keys(self) -> dict[str, Config]:
+        """The configs by what they say."""
+        return {config.to_yaml(): config for config in self.configs}
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(
+            self.configs[0] if self.configs else None,
+            obstacle=self.obstacle,
+            published=self.value,
+            differs=self.differs,
+            scored=self.scored,
+            on_path=self.on_path,
+        )
+
+
+def _place(
+    printed: PublishedTable,
+    recipe: Recipe,
+    i: int,
+    j: int,
+    variant: str,
+    settings: Sequence[str],
+    parsed: "_Parsed",
+) -> _Place:
+    row, column, value = printed.rows[i], printed.columns[j], printed.values.get((i, j))
+    wanted = recipe.settings(row, column, elsewhere=bool(variant))
+    if "strategy" not in wanted and "method" not in wanted:
+        return _Place(value, obstacle=_no_method(value))
+    if not variant and (why := recipe.cannot.get(row.name, {}).get(column.name)):
+        return _Place(value, obstacle=why)
+    asked = _on(wanted, variant, recipe.data) if variant else wanted
+    key = "dataset" if recipe.clusters else "benchmark"
+    typed = [text for text in map(_of_data(recipe.data, key, asked.get(key, "")), settings) if text]
+    plain, configs = parsed((), asked), parsed(tuple(typed), asked)
+    if isinstance(configs, InputError):
+        if isinstance(plain, InputError):  # what is typed is not to blame
+            reason = str(plain).partition(";")[0].replace(f"experiment {printed.name}: ", "")
+            return _Place(value, obstacle=reason)
+        return _Place(value, obstacle=str(configs), refusal=configs)
+    if len({tuple(keys_of(config).items()) for config in configs}) > 1:
+        several = InputError(
+            f"{printed.name}: a cell takes one value of each key but the seed; make a table of your own "
+            "(configs/experiment) to compare several"
+        )
+        return _Place(value, obstacle=str(several), refusal=several)
+    differs = () if variant else recipe.differing(row, column)
+    differs += tuple(f"{key}={text}, not {wanted[key]}" for key, text in asked.items() if wanted.get(key, text) != text)
+    if isinstance(plain, InputError):  # the paper's own config cannot be made here
+        pairs = (setting.partition("=")[::2] for setting in typed)
+        differs += tuple(f"{key}={text}" for key, text in pairs if asked.get(key) != text)
+    else:
+        differs += differences(keys_of(configs[0]), keys_of(plain[0]))
+    on_path = None if variant else recipe.on_path(row, column, configs[0])
+    scored = _in_words(on_path, recipe.metric(column)) if on_path else recipe.scoring(row, column)
+    return _Place(value, tuple(configs), obstacle=_needs(configs[0]), differs=differs, scored=scored, on_path=on_path)
+
+
+def _in_words(on_path: OnPath, metric: str) -> str:
+    """What the print is held against, other than what the column shows."""
+    named = "" if on_path.metric == metric else on_path.metric.replace("_", " ")
+    at = "" if on_path.weight is None else f"weight {on_path.weight:g}"
+    return " at ".join(filter(None, (named, at)))
+
+
+class _Parsed:
+    """Configs of settings, each asked for once: on another benchmark most cells of a table are equal."""
+
+    def __init__(self, origin: str, schema: type[Config]) -> None:
+        self._origin = origin
+        self._schema = schema
+        self._known: dict[tuple[Any, ...], Sequence[Config] | InputError] = {}
+
+    def __call__(self, typed: tuple[str, ...], under: Settings) -> Sequence[Config] | InputError:
+        key = (typed, *under.items())
+        if key not in self._known:
+            try:
+                self._known[key] = parse(self._schema, typed, under, self._origin)
+            except InputError as error:
+                self._known[key] = error
+        return self._known[key]
+
+
+def _no_method(value: Value | None) -> str:
+    if value is not None and value.kind == "quoted":
+        return "quoted from another paper; its method is not among those of transduce"
+    return "its method or data are not among those of transduce"
+
+
+def keys_of(config: Config) -> dict[str, str]:
+    """What can change the result of a config, less the seed: flat keys as text."""
+    if isinstance(config, EvaluateConfig):
+        return result_keys(config)
+    return {name: str(value) for name, value in config.result_keys().items() if name != "seed" and value is not None}
+
+
+def lacking_folders(config: Config) -> list[str]:
+    """The folders of images or points that a config lacks, as they are typed: mini.root=FOLDER."""
+    data = (config.benchmark, config.target) if isinstance(config, EvaluateConfig) else (config.dataset,)
+    return [
+        f"{choice.name}.root=FOLDER" for choice in data if "root" in choice.options and choice.options["root"] is None
+    ]
+
+
+def _needs(config: Config) -> str:
+    """Which folders a config lacks before it can be run."""
+    lacking = lacking_folders(config)
+    return f"needs {' and '.join(lacking)}" if lacking else ""
+
+
+def _on(wanted: Settings, benchmark: str, data: str) -> Settings:
+    """The settings of a cell on another benchmark, or another data set of that group, whose weights are its own."""
+    if "method" in wanted:
+        chosen = {group: wanted[key] for group, key in ((data, "dataset"), ("network", "network")) if key in wanted}
+        own = {key for group, name in chosen.items() for key in groups.option(group, name).options}
+        kept = {key: text for key, text in wanted.items() if key not in own and key != WEIGHT}
+        return kept | {"dataset": benchmark} | ({"network": SMALL_CLUSTERING} if "network" in wanted else {})
+    kept = {key: text for key, text in wanted.items() if key not in ("target", "training", "crop_pct")}
+    return kept | {"benchmark": benchmark, "backbone": SMALL}
+
+
+def _of_data(group: str, name: str, chosen: str) -> Any:
+    """What a setting is for the cells of a benchmark or data set: `mini.root=X` is `benchmark.root=X` for those of
+    mini."""
+    known = set(groups.names(group))
+
+    def translate(setting: str) -> str:
+        first, dot, rest = setting.partition("=")[0].partition(".")
+        if not dot or first not in known:
+            return setting
+        return f"{name}.{rest}={setting.partition('=')[2]}" if first == chosen else ""
+
+    return translate

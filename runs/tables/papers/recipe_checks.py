@@ -1,0 +1,97 @@
+"""What is wrong in a recipe of a paper's table, held against the print: `runs.tables.papers.recipe`."""
+
+import math
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from clustering.foundation.errors import InputError, unknown
+from runs.config import overrides
+from runs.config.configs import SCHEMAS
+from runs.config.fair import METRICS
+from runs.tables.papers.published import PublishedTable
+
+if TYPE_CHECKING:
+    from runs.tables.papers.recipe import Recipe
+
+WEIGHT = "fairness_weight"
+
+
+def check_words(content: Mapping[str, Any], parts: Collection[str], printed: PublishedTable) -> None:
+    """Keys, headings and metrics of a file's content are those of recipes and of the print.
+
+    Raises:
+        InputError: names the part and the word.
+    """
+    for key in content:
+        if key not in parts:
+            raise unknown("key", key, parts)
+    metrics = {column.metric for column in printed.columns}
+    names = {column.name for column in printed.columns}
+    for part, headings in (("columns", printed.columns), ("rows", printed.rows), ("scored", printed.rows)):
+        right = {word for heading in headings for word in (heading.group, heading.name)}
+        _check(part, "heading", _mapping(part, content.get(part)), right | (metrics if part == "scored" else set()))
+    words = _mapping("instead", content.get("instead"))
+    of_rows = {word for row in printed.rows for word in (row.group, row.name)}
+    _check("instead", "heading", words, of_rows | {column.group for column in printed.columns} | names)
+    if any(not isinstance(value, str) for value in words.values()):
+        raise InputError("instead: say in words what the cells are of")
+    for part in ("metrics", "tolerance"):
+        _check(part, "column or metric", _mapping(part, content.get(part)), metrics | names)
+    for part in ("at", "cells", "cannot"):
+        rows = _mapping(part, content.get(part))
+        _check(part, "row", rows, {row.name for row in printed.rows})
+        for row, cells in rows.items():
+            _check(f"{part}: {row}", "column", _mapping(f"{part}: {row}", cells), names)
+            for column, value in cells.items():
+                if part != "cannot":
+                    _mapping(f"{part}: {row}: {column}", value)
+                elif not isinstance(value, str):
+                    raise InputError(f"{part}: {row}: {column}: say why, in quotes, not {overrides.write(value)}")
+    if (verb := content.get("verb", "")) and verb not in SCHEMAS:
+        raise unknown("verb", verb, SCHEMAS)
+    if content.get("at") and verb != "fair":
+        raise InputError("at: only fair clusterings have a path of weights; set verb: fair")
+
+
+def check_paths(recipe: "Recipe", printed: PublishedTable) -> None:
+    """What a print is held against is on the path of its cell.
+
+    Raises:
+        InputError: names the cell, and what there is.
+    """
+    rows = {row.name: row for row in printed.rows}
+    for name, cells in recipe.at.items():
+        for heading, at in cells.items():
+            where = f"at: {name}: {heading}"
+            columns = [column for column in printed.columns if column.name == heading]
+            shown = {recipe.metric(column) for column in columns}
+            _check(where, "key", at, shown | {WEIGHT})
+            _check(where, "metric", [at[metric] for metric in shown & at.keys()], METRICS)
+            if WEIGHT in at:
+                path = recipe.settings(rows[name], columns[0]).get(WEIGHT, "null")
+                _check_weight(where, at[WEIGHT], path)
+
+
+def _check_weight(where: str, text: str, path: str) -> None:
+    weight = overrides.values(WEIGHT, text)[0].value
+    if isinstance(weight, bool) or not isinstance(weight, (int, float)):
+        raise InputError(f"{where}: {WEIGHT} must be a number, not {text}")
+    weights = overrides.values(WEIGHT, path)[0].value
+    if weights is None:
+        raise InputError(f"{where}: give the row or cell its weights, as {WEIGHT}: [0, {text}]")
+    if not any(math.isclose(weight, other) for other in weights):
+        raise InputError(f"{where}: {WEIGHT}={text} is not on the path of that cell, {path}")
+
+
+def _mapping(where: str, value: Any) -> Mapping[str, Any]:
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise InputError(f"{where}: must hold KEY: VALUE, not {overrides.write(value)}")
+    return value
+
+
+def _check(where: str, what: str, found: Collection[str], right: Collection[str]) -> None:
+    for word in found:
+        if word not in right:
+            raise InputError(f"{where}: {unknown(what, word, right)}")
