@@ -31,7 +31,7 @@ from torch import Tensor
 from turns import take_turns, threads, timed
 
 from fsl.episodes import Strategy
-from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced

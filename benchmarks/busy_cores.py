@@ -64,7 +64,7 @@ def fair(rows: int) -> Callable[[], object]:
 def strategies(queries: int, way: int, tasks: int) -> Callable[[], object]:
     from setting import make_bank
 
-    from fsl.evaluation.evaluate import evaluate
+    from fsl.evaluation.episodic import evaluate
     from fsl.samplers.balanced import Balanced
     from fsl.strategies import STRATEGIES
 

@@ -15,7 +15,7 @@ from machine import describe
 from setting import floor, make_bank
 from turns import take_turns, timed
 
-from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.episodic import evaluate
 from fsl.features.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced
 from fsl.strategies import STRATEGIES

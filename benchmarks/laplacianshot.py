@@ -15,7 +15,7 @@ from setting import make_bank
 from torch import Tensor
 from turns import take_turns, threads, timed
 
-from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.episodic import evaluate
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot
 from fsl.strategies.simpleshot import SimpleShot

@@ -28,7 +28,7 @@ from setting import make_bank
 import clustering.graphs.neighbourhood
 from clustering.graphs.knn import nearest_neighbours
 from clustering.graphs.sparse_graph import SparseGraph
-from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.samplers.whole_split import WholeSplit
 from fsl.strategies import STRATEGIES

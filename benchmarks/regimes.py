@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.episodic import evaluate
 from fsl.evaluation.scores import half_width
 from fsl.features.bank import FeatureBank
 from fsl.named_strategies import SHIFT

@@ -24,7 +24,7 @@ from setting import make_bank
 from torch import Tensor
 from turns import take_turns, threads, timed
 
-from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.episodic import evaluate
 from fsl.features.gathering import GatheredEpisodes
 from fsl.samplers.balanced import Balanced
 from fsl.strategies import STRATEGIES

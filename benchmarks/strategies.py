@@ -20,7 +20,7 @@ from machine import describe
 from setting import FLOOR_BATCHES, floor, floor_by_core, make_bank
 from turns import take_turns, threads, timed
 
-from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.samplers.balanced import Balanced
 from fsl.strategies import STRATEGIES

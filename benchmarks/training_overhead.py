@@ -32,9 +32,9 @@ from fsl.benchmarks.images import ImageSet
 from fsl.benchmarks.listed import ListedBenchmark
 from fsl.progress import Advance
 from fsl.training.augmentation import Augmentation, normalise
+from fsl.training.base import Log, Training, train
 from fsl.training.machine import has_fast_bfloat16, keep_freed_memory, resolve_device
-from fsl.training.training import Log, Training, train
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.record.tracking import Tracker
 from runs.storage.store import Store
 

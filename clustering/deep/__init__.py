@@ -1,8 +1,6 @@
 """Discriminative clustering, on features or learning them: `from clustering.deep import XSDC`."""
 
-import importlib
-from typing import Any
-
+from clustering.foundation.lazy import lazy_names
 from clustering.foundation.plugins import Plugins
 
 OBJECTIVES = Plugins(
@@ -32,19 +30,11 @@ NETWORKS = Plugins(
     group="transduce.networks",
 )
 
-_ESTIMATORS = {
-    "EntropyClustering": "clustering.deep.entropy_clustering",
-    "SoftmaxClustering": "clustering.deep.softmax_clustering",
-    "XSDC": "clustering.deep.xsdc.estimator",
-}
-
-
-def __getattr__(name: str) -> Any:
-    """Estimators are imported when they are asked for: they need torch and scikit-learn, other parts do not."""
-    if name not in _ESTIMATORS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(_ESTIMATORS[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *_ESTIMATORS])
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "EntropyClustering": "clustering.deep.entropy_clustering",
+        "SoftmaxClustering": "clustering.deep.softmax_clustering",
+        "XSDC": "clustering.deep.xsdc.estimator",
+    },
+)

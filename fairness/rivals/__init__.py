@@ -5,8 +5,7 @@ the method, so that one table can hold all. Objectives are those of `fairness.ob
 the labels; what a method had in mind besides, its own attributes tell. None says where new points belong.
 """
 
-import importlib
-from typing import Any
+from clustering.foundation.lazy import lazy_names
 
 # Names and where they are.
 RIVALS = {
@@ -18,13 +17,4 @@ RIVALS = {
     "Kleindessner": "fairness.rivals.kleindessner",
 }
 
-
-def __getattr__(name: str) -> Any:
-    """Estimators are imported when they are asked for: they need torch and scikit-learn, other parts do not."""
-    if name not in RIVALS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(importlib.import_module(RIVALS[name]), name)
-
-
-def __dir__() -> list[str]:
-    return sorted([*globals(), *RIVALS])
+__getattr__, __dir__ = lazy_names(__name__, RIVALS)

@@ -2,3 +2,16 @@
 
 What is kept of them, and where, is the business of `runs`.
 """
+
+from typing import TYPE_CHECKING
+
+from clustering.foundation.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fsl.evaluation.episodic import Evaluation, evaluate
+
+__all__ = ["Evaluation", "evaluate"]
+
+__getattr__, __dir__ = lazy_names(
+    __name__, {"evaluate": "fsl.evaluation.episodic", "Evaluation": "fsl.evaluation.episodic"}
+)

@@ -2,3 +2,14 @@
 
 Weights of networks lie in `fsl.weights`; per-feature transforms are `fsl.transforms`.
 """
+
+from typing import TYPE_CHECKING
+
+from clustering.foundation.lazy import lazy_names
+
+if TYPE_CHECKING:
+    from fsl.features.bank import FeatureBank
+
+__all__ = ["FeatureBank"]
+
+__getattr__, __dir__ = lazy_names(__name__, {"FeatureBank": "fsl.features.bank"})

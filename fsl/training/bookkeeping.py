@@ -15,15 +15,15 @@ from torch import Tensor
 from clustering.files.training_state import save_state
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream_key
-from fsl.evaluation.evaluate import Evaluation, evaluate
+from fsl.evaluation.episodic import Evaluation, evaluate
 from fsl.features.bank import FeatureBank, extract
 from fsl.progress import Advance
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.tasks import TaskSource
+from fsl.training.base import Log
 from fsl.training.classification import Classification, Job
 from fsl.training.machine import return_freed_memory
-from fsl.training.training import Log
 from fsl.weights.checkpoints import save_backbone
 
 WINDOW = 50  # steps between looks at the loss: on a GPU each look waits for the device

@@ -31,7 +31,7 @@ from fsl.progress import Advance, Progress, quiet
 from fsl.training.machine import keep_freed_memory
 
 if TYPE_CHECKING:
-    from fsl.training.training import Log
+    from fsl.training.base import Log
 
 R = TypeVar("R", covariant=True)
 GRACE = 10.0  # seconds for processes to end by themselves

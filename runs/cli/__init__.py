@@ -19,8 +19,8 @@ from importlib import metadata
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.usable_cores import start_no_more_threads
 from runs.cli.flags import parse_flags
-from runs.console.console import Console
 from runs.console.endings import FAILED, explain
+from runs.console.output import Console
 from runs.record.passwords import without_passwords
 
 VERBS = {

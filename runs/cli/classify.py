@@ -10,7 +10,7 @@ from runs.cli.flags import Flags
 from runs.config.classify import ClassifyConfig
 from runs.config.configs import parse
 from runs.config.overrides import split
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:

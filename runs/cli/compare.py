@@ -9,7 +9,7 @@ from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags
 from runs.config import overrides
 from runs.config.configs import EvaluateConfig, parse
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from runs.cli.flags import Flags, describe
 from runs.config import groups
 from runs.config.configs import TrainConfig, parse
 from runs.config.overrides import split
-from runs.console.console import Console
+from runs.console.output import Console
 
 if TYPE_CHECKING:
     from fsl.benchmarks.survey import SplitSurvey, Survey

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from runs.cli.flags import Flags
 from runs.config.configs import EvaluateConfig, parse
 from runs.config.overrides import spell
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.stages.lineage import short
 
 if TYPE_CHECKING:

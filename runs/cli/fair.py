@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from runs.cli.flags import Flags
 from runs.config.configs import FairConfig, parse
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.stages.lineage import short_name
 
 if TYPE_CHECKING:

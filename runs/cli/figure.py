@@ -9,7 +9,7 @@ from runs.cli.flags import Flags, describe
 from runs.cli.missing import agreed
 from runs.cli.usage import WIDTH
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, TuneConfig
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.stages.lineage import cluster_name, evaluate_name
 from runs.storage.locks import silent
 

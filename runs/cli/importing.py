@@ -10,7 +10,7 @@ from runs.cli.flags import Flags, describe
 from runs.cli.keys import read_keys
 from runs.config import groups
 from runs.config.timm_names import check_backbone
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.storage import cards
 from runs.storage.store import content_hash, write_text
 

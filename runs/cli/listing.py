@@ -8,7 +8,7 @@ from clustering.foundation.errors import InputError, unknown
 from runs.cli.flags import Flags, describe
 from runs.config import groups
 from runs.config.groups import GROUPS
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.figures import papers
 from runs.tables.papers.published import published_names, published_table, works
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig
-from runs.console.console import Console
+from runs.console.output import Console
 
 if TYPE_CHECKING:
     from runs.record.tracking import Tracker

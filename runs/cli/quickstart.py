@@ -7,7 +7,7 @@ from pathlib import Path
 
 from runs.cli.flags import Flags
 from runs.config.configs import EvaluateConfig, parse
-from runs.console.console import Console
+from runs.console.output import Console
 
 FLAGS = ("dry-run", "force", "json")
 NAME = "quickstart"

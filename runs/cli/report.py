@@ -6,7 +6,7 @@ from typing import Any
 from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags, describe
 from runs.cli.keys import read_keys
-from runs.console.console import Console
+from runs.console.output import Console
 
 FLAGS = ("open",)
 KEYS: dict[str, Any] = {"results": None}

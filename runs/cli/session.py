@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig, EvaluateConfig, FairConfig, RunConfig, TrainConfig, TuneConfig
 from runs.config.overrides import write
-from runs.console.console import Console
+from runs.console.output import Console
 
 if TYPE_CHECKING:
     from runs.config.groups import Choice

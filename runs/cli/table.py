@@ -11,7 +11,7 @@ from runs.cli.missing import FLAGS as MISSING
 from runs.cli.missing import run_missing
 from runs.config.configs import EvaluateConfig, parse
 from runs.config.groups import names
-from runs.console.console import Console
+from runs.console.output import Console
 
 if TYPE_CHECKING:
     from runs.storage.store import Store

@@ -7,7 +7,7 @@ from pathlib import Path
 from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags
 from runs.config.configs import EvaluateConfig, parse
-from runs.console.console import Console
+from runs.console.output import Console
 
 FLAGS = ()
 ABOUT = """\

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags
 from runs.config.configs import TrainConfig, parse
-from runs.console.console import Console
+from runs.console.output import Console
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 from clustering.foundation.errors import InputError
 from runs.cli.flags import Flags
 from runs.config.configs import TuneConfig, parse
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.stages.lineage import evaluate_name, short
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Any
 
 from runs.cli.flags import Flags, describe
 from runs.cli.keys import read_keys
-from runs.console.console import Console
+from runs.console.output import Console
 
 FLAGS: tuple[str, ...] = ()
 KEYS: dict[str, Any] = {"host": "127.0.0.1", "port": 5000, "browse": True, "results": None}

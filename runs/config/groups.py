@@ -78,7 +78,7 @@ GROUPS: dict[str, Group] = {
     for group in (
         Group("benchmark", "the images and their classes", "glyphs", plugins=BENCHMARKS),
         Group("backbone", "the network: one of these, or any model of timm by name", "conv4", own=OWN),
-        Group("training", "how it is trained on the base classes", "default", builds="fsl.training.training:Training"),
+        Group("training", "how it is trained on the base classes", "default", builds="fsl.training.base:Training"),
         Group(
             "strategy",
             "how the queries of a task are labelled",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from clustering.foundation.errors import InputError
 from clustering.foundation.usable_cores import usable_cores
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.record.code_version import code_version
 from runs.scheduling.jobs import Job, check_place
 from runs.scheduling.local_pool import LocalPool

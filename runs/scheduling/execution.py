@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from fsl.progress import Progress
 from runs.config.configs import EvaluateConfig
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.record.tracking import Tracker
 from runs.scheduling.crews import Crew, crew
 from runs.scheduling.jobs import Failure, Job, Report, perform

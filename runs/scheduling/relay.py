@@ -11,7 +11,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from typing import TYPE_CHECKING, Any
 
-from runs.console.console import Console
+from runs.console.output import Console
 
 if TYPE_CHECKING:
     from fsl.progress import Advance, Progress

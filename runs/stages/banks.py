@@ -116,7 +116,7 @@ def _extract(
 
     from fsl.features.bank import FeatureBank, extract
     from fsl.features.center_crop import CenterCrop, enlarged
-    from fsl.training.training import load_backbone
+    from fsl.training.base import load_backbone
 
     look = lineage.look  # of the images that it was trained on, whatever it is shown now
     base = None

@@ -54,7 +54,7 @@ def checkpoint(
         force: train (or read the weights) again, even though it is there.
 
     Raises:
-        InputError: see `fsl.training.training.train`, `fsl.weights.foreign`, `Store`, `Tracker`.
+        InputError: see `fsl.training.base.train`, `fsl.weights.foreign`, `Store`, `Tracker`.
     """
     lineage = Lineage.of(config)
     name, key = train_name(config), lineage.checkpoint
@@ -128,8 +128,8 @@ def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progr
 def _train(
     config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker, progress: Progress, force: bool
 ) -> Checkpoint:
+    from fsl.training.base import precision_of, train
     from fsl.training.machine import resolve_devices
-    from fsl.training.training import precision_of, train
 
     resolve_devices(config.device, config.devices)  # that there are so many, before images are decoded
     key = lineage.checkpoint

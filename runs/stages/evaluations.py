@@ -24,7 +24,7 @@ from runs.stages.results import PER_TASK, Result, Scores, Tuned, recorded_scores
 from runs.storage.store import Store
 
 if TYPE_CHECKING:
-    from fsl.evaluation.evaluate import Evaluation
+    from fsl.evaluation.episodic import Evaluation
     from fsl.evaluation.unfinished import Unfinished
     from fsl.features.bank import FeatureBank
     from fsl.features.pictures import Pictures
@@ -170,7 +170,7 @@ def check(configs: Sequence[EvaluateConfig], store: Store, tracker: Tracker, pro
 
 def _jobs(configs: Sequence[EvaluateConfig], tuned: Sequence[Tuned | None], parent: Parent | None) -> list[_Job]:
     from fsl.evaluation.audits import check_audits
-    from fsl.evaluation.evaluate import check_strategy
+    from fsl.evaluation.episodic import check_strategy
 
     lineages, jobs = Lineages(), []
     for config, chosen in zip(configs, tuned, strict=True):
@@ -234,7 +234,7 @@ def _run(
     failures: list[tuple[str, Exception]],
     force: bool,
 ) -> dict[str, Result]:
-    from fsl.evaluation.evaluate import evaluate
+    from fsl.evaluation.episodic import evaluate
     from fsl.training.machine import resolve_device
 
     config = jobs[0].config

@@ -107,7 +107,7 @@ class Lineage:
     @classmethod
     def _without_target(cls, config: TrainConfig, source: str, anywhere: bool) -> "Lineage":
         from fsl.backbones import backbone_code
-        from fsl.training.training import RECIPE, precision_of
+        from fsl.training.base import RECIPE, precision_of
         from fsl.weights import foreign as foreign_weights
         from fsl.weights.pretrained import Look, look_of, weights_place
 
@@ -216,7 +216,7 @@ def recipe(config: EvaluateConfig, source: str, target_source: str = "") -> str:
 def _code(config: EvaluateConfig | TuneConfig) -> str:
     """Fingerprint of what computes accuracies with that strategy on that sampler's tasks."""
     plugins = [choice.kind.__module__ for choice in (config.strategy, config.sampler)]
-    return code_fingerprint("fsl.evaluation.evaluate", "fsl.tasks", *plugins)
+    return code_fingerprint("fsl.evaluation.episodic", "fsl.tasks", *plugins)
 
 
 def _source(benchmark: "Benchmark", group: str = "") -> str:

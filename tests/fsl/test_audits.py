@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
 from fsl.evaluation.audits import AUDITS, best_permutation_accuracy, true_class_tasks
-from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot

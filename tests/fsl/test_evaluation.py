@@ -10,7 +10,7 @@ import torch
 
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes, Predictions
-from fsl.evaluation.evaluate import Evaluation, evaluate
+from fsl.evaluation.episodic import Evaluation, evaluate
 from fsl.evaluation.scores import ClassScores
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import GatheredEpisodes
@@ -328,8 +328,8 @@ def test_large_tasks_share_the_cores_and_come_a_few_at_a_time(monkeypatch: pytes
         Watcher.seen.clear()
         small = evaluate({"w": Watcher()}, bank, tasks)["w"]
         assert Watcher.seen == [(20, 1)]
-        monkeypatch.setattr("fsl.evaluation.evaluate.LARGEST_GRAM", 54)
-        monkeypatch.setattr("fsl.evaluation.evaluate._AT_ONCE", 7 * 55 * 12)
+        monkeypatch.setattr("fsl.evaluation.episodic.LARGEST_GRAM", 54)
+        monkeypatch.setattr("fsl.evaluation.episodic._AT_ONCE", 7 * 55 * 12)
         Watcher.seen.clear()
         large = evaluate({"w": Watcher()}, bank, tasks)["w"]
         assert Watcher.seen == [(7, 2), (7, 2), (6, 2)]

@@ -6,7 +6,7 @@ import torch
 
 from fsl.benchmarks.images import ImageSet
 from fsl.benchmarks.mini import MiniImageNet
-from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank, extract
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot

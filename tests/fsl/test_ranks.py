@@ -23,10 +23,10 @@ from clustering.files.training_state import load_state
 from clustering.foundation.errors import InputError
 from fsl.benchmarks.images import open_images
 from fsl.progress import quiet
+from fsl.training.base import Trained, Training, train
 from fsl.training.classification import Job
 from fsl.training.machine import resolve_devices
 from fsl.training.ranks import _sendable, in_ranks
-from fsl.training.training import Trained, Training, train
 from tests.fsl import divided
 from tests.fsl.test_benchmark_images import Stripes
 from tests.fsl.test_training import BASE, SHORT, VALIDATION, images

@@ -24,7 +24,7 @@ from fsl.benchmarks.images import ImageSet
 from fsl.features.bank import extract
 from fsl.progress import quiet
 from fsl.training.augmentation import Augmentation
-from fsl.training.training import Trained, Training, load_backbone, train
+from fsl.training.base import Trained, Training, load_backbone, train
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def test_many_interruptions_with_dropout(tmp_path: Path, monkeypatch: pytest.Mon
         backbone.feature_size = 16
         return backbone
 
-    monkeypatch.setattr("fsl.training.training.create_backbone", with_dropout)
+    monkeypatch.setattr("fsl.training.base.create_backbone", with_dropout)
     monkeypatch.setattr("fsl.weights.checkpoints.create_backbone", with_dropout)
     training = replace(SHORT, epochs=3, batch_size=24)  # 3 batches an epoch
     run(tmp_path / "whole", training)
@@ -385,7 +385,7 @@ def test_bad_hyper_parameters_name_the_field(field: str, value: object) -> None:
 @pytest.mark.slow
 def test_lightning_is_imported_by_training_alone() -> None:
     """It takes seconds, and reading a checkpoint or building a config needs none of it."""
-    code = "import sys, fsl.training.training, fsl.features.bank; sys.exit(any(m in sys.modules for m in %r))"
+    code = "import sys, fsl.training.base, fsl.features.bank; sys.exit(any(m in sys.modules for m in %r))"
     heavy = ("pytorch_lightning", "timm", "torchvision")
     assert subprocess.run([sys.executable, "-c", code % (heavy,)], check=False).returncode == 0
 

@@ -11,7 +11,7 @@ from torch import nn
 
 from clustering.foundation.errors import InputError
 from fsl.episodes import Episodes
-from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank, extract
 from fsl.features.pictures import Pictures, TaskPictures
 from fsl.samplers.balanced import Balanced

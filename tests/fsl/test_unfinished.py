@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fsl.episodes import Episodes, Predictions
-from fsl.evaluation.evaluate import Evaluation, evaluate
+from fsl.evaluation.episodic import Evaluation, evaluate
 from fsl.evaluation.unfinished import Unfinished
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.laplacianshot import LaplacianShot

@@ -26,7 +26,7 @@ def main() -> None:
     import torch
 
     import clustering.foundation.quiet_lightning  # noqa: F401
-    import fsl.training.training  # noqa: F401
+    import fsl.training.base  # noqa: F401
     import runs.cli
     import runs.report.site
     import runs.stages.clustering.stage

@@ -272,7 +272,7 @@ def test_a_network_is_not_replaced_by_a_classifier(tmp_path):
 
 
 def test_tokens_of_killed_commands_are_removed_and_those_of_others_kept(tmp_path):
-    from runs.console.console import Console
+    from runs.console.output import Console
     from runs.record.tracking import Tracker
     from runs.scheduling.execution import _token, run_all
     from runs.storage.store import Store

@@ -11,7 +11,7 @@ from clustering.foundation.errors import InputError
 from fsl.evaluation.closed_splits import ClosedSplitError, closed
 from fsl.features.conforming import conform
 from fsl.training.augmentation import normalise
-from fsl.training.training import load_backbone
+from fsl.training.base import load_backbone
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.record.query import read_runs

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from clustering.foundation.errors import InputError
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.scheduling.crews import crew
 from runs.scheduling.execution import run_all
 from runs.scheduling.missing import plan_missing

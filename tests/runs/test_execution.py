@@ -14,7 +14,7 @@ import pytest
 from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.scheduling.execution import Outcome, run_all
 from runs.scheduling.jobs import Kept, check_place, perform
 from runs.scheduling.local_pool import LocalPool

@@ -15,7 +15,7 @@ from clustering.deep.softmax_clustering import SoftmaxClustering
 from clustering.files.tensors import write_tensors
 from clustering.foundation.errors import InputError
 from clustering.foundation.plugins import Plugins
-from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.features.foreign import import_features
 from fsl.features.image_encoder import _look_of_checkpoint

@@ -11,7 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.cells import cell_len
 
-from runs.console import console
+from runs.console import output as console
 from runs.tables.formats import FILES, markdown, numbers, records, terminal, wording
 from runs.tables.formats import html as html_format
 from runs.tables.formats.layout import Layout, Room

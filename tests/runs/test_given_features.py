@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from clustering.foundation.errors import InputError
-from fsl.evaluation.evaluate import evaluate
+from fsl.evaluation.episodic import evaluate
 from fsl.features.bank import FeatureBank
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot

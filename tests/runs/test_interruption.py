@@ -35,7 +35,7 @@ CONTROL_C = pytest.param(signal.SIGINT, marks=pytest.mark.slow)
 
 def stop_at(where, stop, change):
     """The program calls `stop` at that place."""
-    import fsl.evaluation.evaluate
+    import fsl.evaluation.episodic
     import fsl.features.bank
     import runs.stages.results
     from runs.record.tracked_run import TrackedRun
@@ -52,7 +52,7 @@ def stop_at(where, stop, change):
         "publishing": (TrackedRun, "finish", stop),  # the checkpoint is in its place, its run is not marked yet
         "extraction": (fsl.features.bank, "extract", stop),
         "recording": (runs.stages.results.np, "savez_compressed", stop),
-        "evaluation": (fsl.evaluation.evaluate, "evaluate", stop),
+        "evaluation": (fsl.evaluation.episodic, "evaluate", stop),
     }[where]
     change(owner, name, value)
 

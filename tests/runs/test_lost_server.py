@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from sqlalchemy import exc
 
-from fsl.evaluation.evaluate import evaluate as evaluating
+from fsl.evaluation.episodic import evaluate as evaluating
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.record import patient_client
@@ -122,7 +122,7 @@ def test_a_server_that_is_lost_in_the_middle(unsteady, commands, trained, capsys
 
     if verb not in ("train", "tune"):  # of which the rest is still to be done
         for place in (
-            "fsl.evaluation.evaluate.evaluate",
+            "fsl.evaluation.episodic.evaluate",
             "runs.stages.clustering.stage.fit_all",
             "runs.stages.fair.stage._trade_off",
         ):
@@ -207,7 +207,7 @@ def test_a_server_that_is_killed(trained, tiny_arguments, child_environment, tmp
     assert "has not answered" in notes
     with mlflow_server(place, port, child_environment) as child:
         wait_for(child, port)
-        monkeypatch.setattr("fsl.evaluation.evaluate.evaluate", _never)
+        monkeypatch.setattr("fsl.evaluation.episodic.evaluate", _never)
         tracker = Tracker(Store(trained.root), say=notes.note)
         (result,) = evaluation([config], trained, tracker, progress=notes)
         statuses = {row.status for row in read_runs(tracker, "evaluate/", statuses=["RUNNING", "KILLED", "FINISHED"])}

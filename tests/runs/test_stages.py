@@ -80,12 +80,12 @@ def test_force_evaluates_again_with_equal_results_in_a_new_run(trained, evaluate
 
 
 def test_strategies_share_tasks_and_features(trained, evaluate, tiny_arguments, notes, monkeypatch):
-    import fsl.evaluation.evaluate
+    import fsl.evaluation.episodic
 
     calls = []
-    real = fsl.evaluation.evaluate.evaluate
+    real = fsl.evaluation.episodic.evaluate
     monkeypatch.setattr(
-        fsl.evaluation.evaluate, "evaluate", lambda s, *a, **k: calls.append(list(s)) or real(s, *a, **k)
+        fsl.evaluation.episodic, "evaluate", lambda s, *a, **k: calls.append(list(s)) or real(s, *a, **k)
     )
     arguments = [*tiny_arguments, "strategy=simpleshot,laplacianshot", "shot=1,3"]
     results = evaluate(parse(EvaluateConfig, arguments))
@@ -293,13 +293,13 @@ def test_a_file_of_tasks(trained, tracker, tiny_arguments, configs, evaluate, tm
 
 def test_a_failing_strategy_marks_its_run_and_leaves_the_others(trained, evaluate, configs, tracker, monkeypatch):
     (good,) = evaluate(configs())
-    import fsl.evaluation.evaluate
+    import fsl.evaluation.episodic
 
     def boom(*_, **__):
         raise RuntimeError("boom")
 
     with monkeypatch.context() as patch:
-        patch.setattr(fsl.evaluation.evaluate, "evaluate", boom)
+        patch.setattr(fsl.evaluation.episodic, "evaluate", boom)
         with pytest.raises(RuntimeError, match="boom"):
             evaluate(configs("shot=2"))
     states = {run.info.run_id: run.info.status for run in runs_of(tracker, "evaluate/Tiny")}

@@ -7,7 +7,7 @@ import pytest
 
 from fsl.training.machine import has_fast_bfloat16, resolve_device
 from runs.config.configs import EvaluateConfig, parse
-from runs.console.console import Console
+from runs.console.output import Console
 from runs.figures.accuracy import accuracy_figure
 from runs.figures.descent import descent_figure
 from runs.figures.style import save
@@ -102,7 +102,7 @@ def test_the_record_of_another_processor_counts_here(recorded, tracker, grid, mo
     elsewhere = not has_fast_bfloat16(resolve_device("auto"))
     (config, *_) = grid()
     before = Lineage.of(config).checkpoint
-    monkeypatch.setattr("fsl.training.training.has_fast_bfloat16", lambda device: elsewhere)
+    monkeypatch.setattr("fsl.training.base.has_fast_bfloat16", lambda device: elsewhere)
     assert Lineage.of(config).checkpoint != before
     assert read_table("tiny", grid(), tracker).missing == []
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from runs.console.console import WIDE
+from runs.console.output import WIDE
 from runs.tables.claims.few_shot import Finding
 from runs.tables.formats import wording
 from runs.tables.formats.layout import Layout, Line, Part, Piece, Room

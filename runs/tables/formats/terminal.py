@@ -14,7 +14,7 @@ from runs.tables.table import Column, Table
 from runs.tables.verdicts import Status
 
 if TYPE_CHECKING:
-    from runs.console.console import Console
+    from runs.console.output import Console
 
 COLOURS: dict[Status, str] = {
     "reproduced": "green",
