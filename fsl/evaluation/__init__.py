@@ -12,6 +12,4 @@ if TYPE_CHECKING:
 
 __all__ = ["Evaluation", "evaluate"]
 
-__getattr__, __dir__ = lazy_names(
-    __name__, {"evaluate": "fsl.evaluation.episodic", "Evaluation": "fsl.evaluation.episodic"}
-)
+__getattr__, __dir__ = lazy_names(__name__, dict.fromkeys(__all__, "fsl.evaluation.episodic"))
