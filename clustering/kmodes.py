@@ -110,7 +110,8 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if is_dask_array(X):
             from clustering.blocks.kmodes import fit_blocks
 
-            return fit_blocks(self, X, graph, path, _COLD)
+            fit_blocks(self, X, graph, path, _COLD)
+            return self
         rows = rows_of(
             checked_rows(self, X, reset=True, normalize=self.normalize, device=self.device, accept_sparse=True)
         )

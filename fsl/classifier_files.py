@@ -3,15 +3,13 @@
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from clustering.files.tensor_headers import read_header
 from clustering.foundation.errors import InputError
-
-if TYPE_CHECKING:
-    from fsl.few_shot_classifier import FewShotClassifier
 
 FORMAT = "transduce classifier 1"
 REMEDY = "give a file that FewShotClassifier.save or `transduce classify --save` wrote"
@@ -57,13 +55,27 @@ def described(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
     return dict(about)
 
 
-def check_whole(path: Path, made: "FewShotClassifier") -> None:
-    """Check that the parts of a file, as read into a classifier, fit each other.
+def check_whole(
+    path: Path,
+    classes: int,
+    support: NDArray[Any],
+    labels: NDArray[Any],
+    base_mean: NDArray[Any],
+    prototypes: NDArray[Any],
+) -> None:
+    """Check that the parts of a file fit each other.
+
+    Args:
+        path: the file.
+        classes: K.
+        support: (S, D) features.
+        labels: (S,) their classes 0..K-1.
+        base_mean: (D,).
+        prototypes: (K, D).
 
     Raises:
         InputError: they do not.
     """
-    support, labels, classes = made.support_, made.support_labels_, len(made.classes_)
     whole = (
         support.ndim == 2
         and support.dtype in (np.float32, np.float64)
@@ -71,10 +83,10 @@ def check_whole(path: Path, made: "FewShotClassifier") -> None:
         and labels.dtype == np.int64
         and np.array_equal(np.unique(labels), np.arange(classes))
         and classes > 1
-        and made.base_mean_.shape == support.shape[1:]
-        and made.prototypes_.shape == (classes, support.shape[1])
-        and all(np.isfinite(part).all() for part in (support, made.base_mean_, made.prototypes_))
-        and made.base_mean_.dtype == made.prototypes_.dtype == support.dtype
+        and base_mean.shape == support.shape[1:]
+        and prototypes.shape == (classes, support.shape[1])
+        and all(np.isfinite(part).all() for part in (support, base_mean, prototypes))
+        and base_mean.dtype == prototypes.dtype == support.dtype
     )
     if not whole:
         raise InputError(f"{path}: is no whole classifier (its parts do not fit each other); {REMEDY}")

@@ -246,7 +246,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except (KeyError, TypeError) as error:
             raise InputError(f"{path}: is no whole classifier ({error}); {REMEDY}") from error
         made.strategy_, made.n_features_in_ = named(chosen), made.support_.shape[-1]
-        check_whole(path, made)
+        parts = made.support_, made.support_labels_, made.base_mean_, made.prototypes_
+        check_whole(path, len(made.classes_), *parts)
         return made
 
     def encoder(self) -> "ImageEncoder":

@@ -1,11 +1,11 @@
 """`clustering.GaussianKModes` on the rows of a `dask.array`."""
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
 from clustering.blocks.alternation import BlockTrial, prototypes_about_blocks, run_trial
@@ -14,7 +14,9 @@ from clustering.blocks.prototypes import BlockRule
 from clustering.blocks.results import begin_fit, dask_array
 from clustering.blocks.rows import BlockRows
 from clustering.blocks.seeding import plus_plus_blocks
+from clustering.estimator_input import Device
 from clustering.foundation.timing import Seconds, Stopwatch
+from clustering.graphs.dense_graph import Symmetry
 from clustering.numbering import first_points, order_of
 from clustering.optimiser.alternation import Outcome, Sweeps
 from clustering.optimiser.centres import Modes, Rows
@@ -22,13 +24,36 @@ from clustering.optimiser.trials import Course
 from clustering.seeding import first_seeds
 from clustering.starts import best_start, warn_of_empty
 
-if TYPE_CHECKING:
-    from clustering.kmodes import GaussianKModes
+
+class Model(Protocol):
+    """`clustering.GaussianKModes`: its parameters, and what a fit adds."""
+
+    n_clusters: int
+    bandwidth: Literal["estimate", "published"] | float
+    n_neighbors: int
+    symmetry: Symmetry
+    init: str | ArrayLike
+    n_init: int
+    normalize: Literal["l2"] | None
+    max_iter: int
+    tol: float
+    device: Device
+    random_state: Any
+
+    labels_: Any
+    cluster_centers_: NDArray[Any]
+    objective_: float
+    start_objectives_: NDArray[Any]
+    n_iter_: int
+    n_reseeded_: int
+    converged_: bool
+    n_empty_: int
+    bandwidth_: float
+    graph_: Any
+    seconds_: Seconds
 
 
-def fit_blocks(
-    model: "GaussianKModes", X: Any, graph: Any, path: tuple[float, ...], temperature: float
-) -> "GaussianKModes":
+def fit_blocks(model: Model, X: Any, graph: Any, path: tuple[float, ...], temperature: float) -> None:
     """Fit the model, whose parameters have been checked, to the rows of X on the cluster of the present client.
 
     `labels_` becomes a dask array, whose blocks stay on the workers.
@@ -74,11 +99,10 @@ def fit_blocks(
     model.n_empty_ = int((sizes[best] == 0).sum())
     warn_of_empty(model.n_empty_, model.n_clusters, stacklevel=4)
     model.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
-    return model
 
 
 def _run(
-    model: "GaussianKModes",
+    model: Model,
     rows: BlockRows,
     graph: BlockGraph,
     variance: float,

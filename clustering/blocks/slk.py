@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -25,6 +25,7 @@ from clustering.optimiser.trials import cut
 from clustering.seeding import first_seeds
 from clustering.slk.fit import (
     WARM_UP,
+    Parameters,
     blurred,
     course_of,
     neighbours_of,
@@ -37,11 +38,34 @@ from clustering.slk.fit import (
 )
 from clustering.starts import compared, entropy_of
 
-if TYPE_CHECKING:
-    from clustering.slk.estimator import SLK
+
+class Model(Parameters, Protocol):
+    """`clustering.SLK`: its parameters, and what a fit adds."""
+
+    labels_: Any
+    assignments_: Any
+    cluster_centers_: NDArray[Any]
+    mode_indices_: NDArray[Any]
+    criterion_: float
+    objective_: float
+    relaxed_objective_: float
+    objective_trace_: NDArray[Any]
+    mode_movements_: NDArray[Any]
+    n_iter_: int
+    n_reseeded_: int
+    n_empty_: int
+    start_objectives_: NDArray[Any]
+    converged_: bool
+    seconds_: Seconds
+    bandwidth_: float
+    temperature_: float
+    graph_: Any
+    _fitted: Rows
+
+    def _warn(self, entropy: float) -> None: ...
 
 
-def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
+def fit_blocks(model: Model, X: Any, partial_labels: Any, graph: Any) -> None:
     """Fit the model, whose parameters have been checked, to the rows of X on the cluster of the present client.
 
     Several starts race in this process, on the sample of rows on which they race in memory, or on all where these are
@@ -89,7 +113,6 @@ def fit_blocks(model: "SLK", X: Any, partial_labels: Any, graph: Any) -> "SLK":
     model.start_objectives_ = standing.energies.numpy() if raced is None else raced[1]
     _keep(model, rule, starts[best])
     model.seconds_ = Seconds(seconds_of_graph, seeding, watch.lap() - seeding)
-    return model
 
 
 class _Start(NamedTuple):
@@ -103,7 +126,9 @@ class _Start(NamedTuple):
     entropy: float
 
 
-def _raced(model: "SLK", rows: BlockRows, graph: Any, temperature: float) -> tuple[Tensor, NDArray[np.float64]] | None:
+def _raced(
+    model: Parameters, rows: BlockRows, graph: Any, temperature: float
+) -> tuple[Tensor, NDArray[np.float64]] | None:
     """(1, K, D) prototypes of the best start, and E of all, as of all rows; None where the sample has too few distinct
     rows."""
     chosen = racing_rows(model, rows.points)
@@ -122,7 +147,7 @@ def _raced(model: "SLK", rows: BlockRows, graph: Any, temperature: float) -> tup
 
 
 def _run(
-    model: "SLK",
+    model: Parameters,
     rule: BlockRule,
     graph: BlockGraph,
     variance: float,
@@ -159,7 +184,7 @@ def _run(
     )
 
 
-def _keep(model: "SLK", rule: BlockRule, start: _Start) -> None:
+def _keep(model: Model, rule: BlockRule, start: _Start) -> None:
     trial, rows = start.trial, rule.rows
     model._fitted = rows.template
     model.objective_, model.relaxed_objective_ = float(start.energy), float(trial.objective)

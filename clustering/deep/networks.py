@@ -1,9 +1,12 @@
 """Small networks that learn from scratch, of images and of rows, and the linear head on top."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
+
+Prepare = Callable[[Tensor], Tensor]
+"""What the network takes of inputs as they are stored: pixels scaled and cropped, say."""
 
 
 def vgg4(channels: int, *, widths: Sequence[int] = (64, 128, 256, 512), kernel: int = 5) -> nn.Sequential:
@@ -54,3 +57,19 @@ class Classifier(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         return torch.log_softmax(self.head(self.backbone(inputs)).float(), dim=-1)
+
+
+def features(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
+    """(N, D) what the backbone makes of points as they are, on the CPU."""
+    model.to(device).eval()
+    with torch.no_grad():
+        return torch.cat(
+            [model.backbone(prepare(part.to(device))).float().cpu() for part in torch.split(points, chunk)]
+        )
+
+
+def predictions(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
+    """(N, K) log-probabilities of points as they are, on the CPU."""
+    model.to(device).eval()
+    with torch.no_grad():
+        return torch.cat([model(prepare(part.to(device))).cpu() for part in torch.split(points, chunk)])

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 
 from clustering.deep import losses
-from clustering.deep.training import Job, predictions
+from clustering.deep.networks import predictions
+from clustering.deep.settings import Job
 from clustering.files.training_state import save_state
 from clustering.foundation.counted_epochs import CountedEpochs
 from clustering.foundation.errors import InputError

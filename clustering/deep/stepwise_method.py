@@ -7,7 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
-from clustering.deep.training import Advance, Log, Observe
+from clustering.deep.settings import Advance, Log, Observe
 
 
 @runtime_checkable

@@ -1,84 +1,33 @@
 """Training of a network by the objective of a discriminative clustering method, labels known of some points or none."""
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor, nn
 
-from clustering.deep.linear_heads import FASTEST
-from clustering.deep.networks import Classifier
+from clustering.deep.networks import Classifier, Prepare, predictions
 from clustering.deep.objectives import Objective
+from clustering.deep.settings import Advance, Augment, DeepTraining, Job, Log, Observe
 from clustering.estimator_input import known_clusters
 from clustering.files.training_state import resumable
 from clustering.foundation.errors import InputError
 from clustering.foundation.fingerprint import fingerprint
-from clustering.foundation.parameters import Above, AtLeast, UpTo, validate
 from clustering.foundation.streams import stream_key
 from clustering.starts import warn_of_empty
+
+__all__ = ["Augment", "DeepTrained", "DeepTraining", "Prepare", "checked_prior", "train"]
 
 RECIPE = 1
 """Of the training code: raise it with a change that gives other weights."""
 
 SEEN = 100
 """Points by which a training knows what `prepare` does."""
-
-Augment = Callable[[Tensor, torch.Generator], Tensor]
-"""Changes each input (n, …) of a batch by its own draw; the generator is of the CPU."""
-
-Prepare = Callable[[Tensor], Tensor]
-"""What the network takes of inputs as they are stored: pixels scaled and cropped, say."""
-
-
-@dataclass(frozen=True)
-class DeepTraining:
-    """How a network is trained; the defaults are for MNIST on a few cores.
-
-    Attributes:
-        epochs: passes over the points.
-        batch_size: points a step, without their views; what does not fill a batch is left out, others each epoch. Each
-            batch is held to the prior by itself, so it must be many times the number of clusters.
-        learning_rate: of Adam.
-        margin_weight: of the squared norm of the head's weights without bias, gamma in the paper.
-        weight_decay: of the backbone's weights of more than one dimension, in the gradient as Adam's own.
-        views: changed copies of each point a step.
-    """
-
-    epochs: Annotated[int, AtLeast(1)] = 10
-    batch_size: Annotated[int, AtLeast(2)] = 250
-    learning_rate: Annotated[float, Above(0), UpTo(FASTEST)] = 1e-3
-    margin_weight: Annotated[float, AtLeast(0)] = 1e-4
-    weight_decay: Annotated[float, AtLeast(0)] = 0.0
-    views: Annotated[int, AtLeast(0)] = 1
-
-    def __post_init__(self) -> None:
-        validate(self)
-
-
-Observe = Callable[[NDArray[np.int64]], Mapping[str, float]]
-"""Takes (N,) the clusters of the points as they were seen in an epoch, -1 for those left out, and gives numbers for the
-log. Nothing of it goes back into the training."""
-
-
-class Log(Protocol):
-    """Where the curves of a training go, live."""
-
-    def metrics(self, values: Mapping[str, float], step: int) -> None:
-        """Take the values of one epoch, from 1."""
-        ...
-
-
-class Advance(Protocol):
-    """Counts what is done."""
-
-    def __call__(self, n: int = 1, **numbers: float) -> None:
-        """Count n more points; numbers may be shown beside the bar."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -96,35 +45,6 @@ class DeepTrained:
     labels: NDArray[np.int64]
     sizes: NDArray[np.int64]
     resumed_at: int
-
-
-@dataclass(frozen=True, eq=False)
-class Job:
-    """All that one training is made of; see `train`."""
-
-    model: Classifier
-    points: Tensor
-    objective: Objective
-    prior: Tensor
-    training: DeepTraining
-    seed: int
-    folder: Path | None
-    identity: str
-    device: torch.device
-    prepare: Prepare
-    augment: Augment | None
-    known: tuple[Tensor, Tensor] | None
-    log: Log | None
-    observe: Observe | None
-    advance: Advance | None
-
-    @property
-    def batch_size(self) -> int:
-        return min(self.training.batch_size, len(self.points))
-
-    @property
-    def steps_per_epoch(self) -> int:
-        return len(self.points) // self.batch_size
 
 
 def train(
@@ -241,22 +161,6 @@ def _tensor(points: Tensor | NDArray[Any]) -> Tensor:
 
 def _bytes(tensor: Tensor) -> memoryview:
     return tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data
-
-
-def features(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
-    """(N, D) what the backbone makes of points as they are, on the CPU."""
-    model.to(device).eval()
-    with torch.no_grad():
-        return torch.cat(
-            [model.backbone(prepare(part.to(device))).float().cpu() for part in torch.split(points, chunk)]
-        )
-
-
-def predictions(model: Classifier, points: Tensor, prepare: Prepare, device: torch.device, chunk: int = 1000) -> Tensor:
-    """(N, K) log-probabilities of points as they are, on the CPU."""
-    model.to(device).eval()
-    with torch.no_grad():
-        return torch.cat([model(prepare(part.to(device))).cpu() for part in torch.split(points, chunk)])
 
 
 def checked_prior(prior: str | ArrayLike, n_clusters: int) -> Tensor:

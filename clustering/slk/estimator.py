@@ -195,7 +195,8 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if is_dask_array(X):
             from clustering.blocks.slk import fit_blocks
 
-            return fit_blocks(self, X, partial_labels, graph)
+            fit_blocks(self, X, partial_labels, graph)
+            return self
         require_for_fit(self, X, graph, known=partial_labels is not None)
         rows = self._rows(X, reset=True)
         clamp = known_clusters(partial_labels, rows.values, self.n_clusters)

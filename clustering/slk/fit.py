@@ -7,14 +7,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from torch import Tensor
 
+from clustering.estimator_input import Device
 from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from clustering.foundation.timing import Seconds, Stopwatch
@@ -22,16 +23,12 @@ from clustering.graphs.neighbours import NeighbourGraph
 from clustering.graphs.row_graph import graph_and_variance
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.graphs.sparse_rows import SparseRows
-from clustering.optimiser.alternation import Clamp, Sweeps
+from clustering.optimiser.alternation import Clamp, Members, Sweeps
 from clustering.optimiser.centres import ByProductModes, Means, Medoids, Modes, Rows, Rule
 from clustering.optimiser.trials import Course, Trials, run_trials
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
 from clustering.slk.race import race, sample, standing
-from clustering.starts import Standing
-
-if TYPE_CHECKING:
-    from clustering.slk.estimator import SLK
-
+from clustering.starts import Select, Standing
 
 COLDEST = 2.0**-10
 """Lowest temperature, where there is hardly a graph: assignments are hard for all that matters."""
@@ -42,6 +39,32 @@ it is 0.02 to 0.3, and where neighbours no longer agree it jumps to 0.5 to 1 (di
 
 WARM_UP = 6
 """Updates by a single mean-shift step that come before prototypes which are rows of X, and then hardly move."""
+
+
+class Parameters(Protocol):
+    """The parameters of `clustering.SLK` by which it is fitted; that class explains them."""
+
+    n_clusters: int
+    prototypes: Literal["mean", "mean_shift", "byproduct", "medoid"]
+    weight: float
+    n_neighbors: int
+    normalize: Literal["l2"] | None
+    init: str | ArrayLike
+    n_init: int
+    random_state: Any
+    device: Device
+    symmetry: Literal["average", "union", "mutual"]
+    bandwidth: Literal["estimate", "published"] | float
+    select: Select
+    weight_path: Sequence[float] | None
+    mode_weights: Members
+    warm_start: bool
+    temperature: Literal["auto"] | float
+    on_empty: Literal["reseed", "keep", "drop"]
+    max_iter: int
+    tol: float
+    max_sweeps: int
+    sweep_tol: float
 
 
 class Neighbours(NamedTuple):
@@ -91,12 +114,12 @@ class Winner(NamedTuple):
     racing: float
 
 
-def races(model: "SLK") -> bool:
+def races(model: Parameters) -> bool:
     """Whether several starts are raced: along a path of weights they would all have to go to its end first."""
     return model.n_init > 1 and isinstance(model.init, str) and not weight_path(model)
 
 
-def weight_path(model: "SLK") -> tuple[float, ...]:
+def weight_path(model: Parameters) -> tuple[float, ...]:
     """The shares of the weight that are gone through before all of it.
 
     Raises:
@@ -111,14 +134,14 @@ def weight_path(model: "SLK") -> tuple[float, ...]:
     return path
 
 
-def neighbours_of(model: "SLK", given: Any, rows: Rows) -> Neighbours:
+def neighbours_of(model: Parameters, given: Any, rows: Rows) -> Neighbours:
     """W as given or built, and sigma^2 as `bandwidth` says."""
     watch = Stopwatch()
     graph, variance = graph_and_variance(given, rows, model.n_neighbors, model.symmetry, model.bandwidth)
     return Neighbours(graph, variance, watch.lap())
 
 
-def rule_of(model: "SLK", rows: Rows, variance: float) -> Rule:
+def rule_of(model: Parameters, rows: Rows, variance: float) -> Rule:
     """How prototypes follow from the assignments of these rows, by `prototypes`."""
     if model.prototypes == "mean":
         return Means(rows)
@@ -129,7 +152,7 @@ def rule_of(model: "SLK", rows: Rows, variance: float) -> Rule:
     return Modes(rows, variance)
 
 
-def temperatures_of(model: "SLK", degree: float) -> tuple[float, ...]:
+def temperatures_of(model: Parameters, degree: float) -> tuple[float, ...]:
     """Weights of the entropy in R that are tried in turn, until assignments are not `blurred`.
 
     By default 1.5 times and once the one above which the graph cannot tell clusters apart: at uniform S the Jacobian of
@@ -148,7 +171,7 @@ def blurred(entropy: float, clusters: int) -> bool:
     return entropy > _BLURRED * math.log(clusters)
 
 
-def course_of(model: "SLK", temperature: float, *, warm: bool) -> Course:
+def course_of(model: Parameters, temperature: float, *, warm: bool) -> Course:
     """How trials are run; `warm` sweeps begin where those before ended."""
     return Course(
         Sweeps("monotone", model.max_sweeps, model.sweep_tol, warm=warm),
@@ -161,7 +184,7 @@ def course_of(model: "SLK", temperature: float, *, warm: bool) -> Course:
 
 
 def run(
-    model: "SLK",
+    model: Parameters,
     rows: Rows,
     near: Neighbours,
     seeds: Tensor,
@@ -195,7 +218,7 @@ def run(
 
 
 def race_starts(
-    model: "SLK", rows: Rows, near: Neighbours, clamp: Clamp | None, *, temperature: float, whole: bool
+    model: Parameters, rows: Rows, near: Neighbours, clamp: Clamp | None, *, temperature: float, whole: bool
 ) -> Winner:
     """The best of the starts. On a sample, unless labels are known or the graph may tell what the rows do not
     (`whole`)."""
@@ -220,14 +243,14 @@ def race_starts(
     return Winner(best, energies * (len(rows.values) / len(some.values)), seeding, watch.lap())
 
 
-def racing_rows(model: "SLK", points: int) -> Tensor | None:
+def racing_rows(model: Parameters, points: int) -> Tensor | None:
     """Of so many points those on which starts race; None where all of them do."""
     seed = int(check_random_state(model.random_state).randint(np.iinfo(np.int32).max))
     return sample(points, model.n_clusters, stream(seed, "race"))
 
 
 def race_from(
-    model: "SLK", some: Rows, about: Neighbours, seeds: Tensor, temperature: float, clamp: Clamp | None = None
+    model: Parameters, some: Rows, about: Neighbours, seeds: Tensor, temperature: float, clamp: Clamp | None = None
 ) -> tuple[Tensor, NDArray[np.float64]]:
     """(1, K, D) prototypes of the best of the starts from these seeds, and E of all of them."""
     rule = Means(some) if model.prototypes == "mean" else Modes(some, about.variance, steps=1)

@@ -1,7 +1,7 @@
 """What SLK takes in memory, by the shape of its points."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -9,11 +9,8 @@ from clustering.foundation.memory import require
 from clustering.graphs.neighbours import room
 from clustering.graphs.row_search import by_shape
 from clustering.optimiser.trials import TOGETHER
-from clustering.slk.fit import races, tells_more
+from clustering.slk.fit import Parameters, races, tells_more
 from clustering.slk.race import sampled
-
-if TYPE_CHECKING:
-    from clustering.slk.estimator import SLK
 
 _ARRAYS = 12
 """Of N x K, that one trial works with at the same time at most."""
@@ -52,7 +49,7 @@ def needed(
     return {"copies of the rows": copies, "the graph": graph, "seeds and assignments": working, "labels": labels}
 
 
-def require_for_fit(model: "SLK", X: Any, graph: Any, *, known: bool) -> None:
+def require_for_fit(model: Parameters, X: Any, graph: Any, *, known: bool) -> None:
     """Raise if memory is insufficient for `fit`. Starts race on all points where labels are `known`, the graph is one's
     own, or rows are sparse.
 
@@ -68,14 +65,14 @@ def require_for_fit(model: "SLK", X: Any, graph: Any, *, known: bool) -> None:
     _require(model, X, graph, drawn=drawn, together=together, kept=1)
 
 
-def require_for_trials(model: "SLK", X: Any, graph: Any, *, trials: int) -> None:
+def require_for_trials(model: Parameters, X: Any, graph: Any, *, trials: int) -> None:
     """Likewise for so many of `SLK.trials`, which are worked on as many at a time as it does."""
     shape = getattr(X, "shape", (1,))
     together = max(1, min(trials, TOGETHER // max(1, shape[0] * model.n_clusters)))
     _require(model, X, graph, drawn=1, together=together, kept=trials)
 
 
-def _require(model: "SLK", X: Any, graph: Any, **sizes: int) -> None:
+def _require(model: Parameters, X: Any, graph: Any, **sizes: int) -> None:
     """Rows whose shape is not known yet are few, and a GPU says itself that it has too little."""
     if len(getattr(X, "shape", ())) != 2 or model.device == "cuda":
         return

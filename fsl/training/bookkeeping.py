@@ -21,9 +21,9 @@ from fsl.progress import Advance
 from fsl.samplers.balanced import Balanced
 from fsl.strategies.simpleshot import SimpleShot
 from fsl.tasks import TaskSource
-from fsl.training.base import Log
 from fsl.training.classification import Classification, Job
 from fsl.training.machine import return_freed_memory
+from fsl.training.settings import Log
 from fsl.weights.checkpoints import save_backbone
 
 WINDOW = 50  # steps between looks at the loss: on a GPU each look waits for the device

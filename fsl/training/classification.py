@@ -11,8 +11,8 @@ from torch.nn import functional
 from clustering.foundation.counted_epochs import CountedEpochs
 from clustering.foundation.streams import stream_key
 from fsl.training.augmentation import normalise
-from fsl.training.base import Setup
 from fsl.training.schedules import factor
+from fsl.training.settings import Setup
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

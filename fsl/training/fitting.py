@@ -8,9 +8,9 @@ from pytorch_lightning.strategies import DDPStrategy
 
 from clustering.foundation.quiet_lightning import train_quietly
 from fsl.progress import Progress
-from fsl.training.base import Log, Trained
 from fsl.training.bookkeeping import Bookkeeping, Standing, validation_tasks
 from fsl.training.classification import Classification, Job
+from fsl.training.settings import Log, Trained
 
 
 def fit(job: Job, state: Mapping[str, Any] | None, log: Log | None, progress: Progress) -> Trained:

@@ -22,16 +22,14 @@ from datetime import timedelta
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 import torch
 
 from clustering.foundation.errors import InputError
 from fsl.progress import Advance, Progress, quiet
 from fsl.training.machine import keep_freed_memory
-
-if TYPE_CHECKING:
-    from fsl.training.base import Log
+from fsl.training.settings import Log
 
 R = TypeVar("R", covariant=True)
 GRACE = 10.0  # seconds for processes to end by themselves
@@ -42,10 +40,10 @@ INTERRUPTED = 130
 class Work(Protocol[R]):
     """What each process does; it is pickled."""
 
-    def __call__(self, rank: int, log: "Log | None", progress: Progress, /) -> R: ...
+    def __call__(self, rank: int, log: Log | None, progress: Progress, /) -> R: ...
 
 
-def in_ranks(work: Work[R], ranks: int, backend: Literal["gloo", "nccl"], log: "Log | None", progress: Progress) -> R:
+def in_ranks(work: Work[R], ranks: int, backend: Literal["gloo", "nccl"], log: Log | None, progress: Progress) -> R:
     """Do the work in so many new processes of this machine, which share the threads of torch among themselves.
 
     Args:
@@ -131,7 +129,7 @@ def _ended(members: Sequence[_Member]) -> Iterator[None]:
             member.pipe.close()
 
 
-def _listen(members: Sequence[_Member], log: "Log | None", progress: Progress) -> Any:
+def _listen(members: Sequence[_Member], log: Log | None, progress: Progress) -> Any:
     """Until all are done; gives what rank 0 found."""
     with contextlib.closing(_Screen(log, progress)) as screen:
         while under_way := [member for member in members if not member.done]:
@@ -175,7 +173,7 @@ def _loss(member: _Member, ranks: int) -> ChildProcessError:
 class _Screen:
     """Where what rank 0 reports is shown."""
 
-    def __init__(self, log: "Log | None", progress: Progress) -> None:
+    def __init__(self, log: Log | None, progress: Progress) -> None:
         self._log, self._progress = log, progress
         self._bar = contextlib.ExitStack()
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from clustering.deep import NETWORKS
-from clustering.deep.training import DeepTraining
+from clustering.deep.settings import DeepTraining
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, validate
 from fsl.backbones import create_backbone
@@ -24,7 +24,7 @@ class DeepNetwork:
         architecture: of `clustering.deep.NETWORKS`, a backbone of this project or of timm, or "module:function", which
             is called with the number of channels, or of values a row, and gives a module, inputs to features (n, D).
         inner: side of the inner square of a picture that the network sees; null: all of it.
-        epochs, batch_size, learning_rate, weight_decay, views: see `clustering.deep.training.DeepTraining`.
+        epochs, batch_size, learning_rate, weight_decay, views: see `clustering.deep.settings.DeepTraining`.
         agreement: weight of the symmetric divergence between the predictions of views, in objectives that have it.
         rotation, translation, scale, shear, flip, brightness, contrast, saturation: of the views of pictures, see
             `fsl.training.augmentation.Augmentation`.

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clustering.deep.linear_heads import FASTEST
-from clustering.deep.training import Advance, Log, Observe
+from clustering.deep.settings import Advance, Log, Observe
 from clustering.deep.xsdc.reversal import Diverged, Reversal, Step
 from clustering.deep.xsdc.rounding import nearest_labels, spectral_labels
 from clustering.files.training_state import resumable, save_state

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from clustering.deep import losses
-from clustering.deep.networks import Classifier
-from clustering.deep.training import checked_prior, features, predictions, train
+from clustering.deep.networks import Classifier, features, predictions
+from clustering.deep.training import checked_prior, train
 from clustering.evaluation.protocol import random_state
 from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
