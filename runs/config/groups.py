@@ -4,8 +4,9 @@ Two verbs may offer different options under one key: `dataset=` of `transduce cl
 `transduce fair` the group `fair_dataset`.
 
 An option is a YAML file in `configs/<group>/` that lists every field of the dataclass it stands for (of a method
-every parameter of the estimator), so that names, keys and kinds are checked without importing torch. A plug-in
-without a file gets its fields from its class.
+every parameter of the estimator), so that names, keys and types are checked without importing torch. A file with a line
+`base: OTHER` lists only the fields that differ from the option OTHER. A line `name: CLASS` names the class in the table
+of the group, where the file is not called like it. A plug-in without a file gets its fields from its class.
 """
 
 import copy
@@ -275,9 +276,12 @@ def _option(group: str, name: str) -> Choice:
         return Choice(group, name)
     path = options_folder(group) / f"{name}.yaml"
     if re.fullmatch(r"[\w.-]+", name) and path.is_file():
-        content = read(path)
-        plugin = str(content.pop("name", name))
-        return Choice(group, name, {key: freeze(value) for key, value in content.items()}, plugin)
+        content = {key: freeze(value) for key, value in read(path).items()}
+        if "base" not in content:
+            plugin = str(content.pop("name", name))
+            return Choice(group, name, content, plugin)
+        base = _option(group, content.pop("base"))
+        return Choice(group, name, {**base.options, **content}, base.plugin if kind.plugins else name)
     if kind.plugins is not None:
         if ":" not in name and name not in names(group):
             raise kind.plugins.unknown(name, names(group), kind.key)
@@ -366,12 +370,14 @@ def _literal(value: Any, where: str) -> Any:
 
 
 def comments(group: str, name: str) -> dict[str, str]:
-    """The comment beside each key in an option's file; empty where there is no file."""
+    """The comment beside each key in an option's file, or in that of its base; empty where there is no file."""
     path = options_folder(group) / f"{name}.yaml"
     if not path.is_file():
         return {}
-    found = re.finditer(r"^(\w+):[^#\n]*#[ ]*(.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return {match[1]: match[2].strip() for match in found}
+    base = read(path).get("base")
+    inherited = comments(group, base) if base else {}
+    lines = re.finditer(r"^(\w+):[^#\n]*#[ ]*(.+)$", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return inherited | {match[1]: match[2].strip() for match in lines}
 
 
 def comment(group: str, name: str) -> str:

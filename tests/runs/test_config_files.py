@@ -33,6 +33,18 @@ def test_a_file_lists_every_field_of_its_class_with_values_it_takes(group, name)
     choice.build()
 
 
+BASED = [(group, name) for group, name in FILES if "base" in groups.read(groups.folder() / group / f"{name}.yaml")]
+
+
+@pytest.mark.parametrize(("group", "name"), BASED)
+def test_a_file_with_a_base_lists_only_what_differs(group, name):
+    lines = groups.read(groups.folder() / group / f"{name}.yaml")
+    base = groups.option(group, lines.pop("base"))
+    assert [key for key, value in lines.items() if base.options[key] == groups.freeze(value)] == []
+    assert groups.comments(group, name).keys() == groups.comments(group, base.name).keys()
+    assert groups.option(group, name).plugin == (base.plugin if groups.GROUPS[group].plugins else name)
+
+
 PLUGINS = ("strategy", "sampler", "benchmark", "dataset", "method", "fair_dataset", "fair_method")
 NAMESAKES = [(g, f) for g, f in FILES if g in PLUGINS and f in groups.GROUPS[g].plugins.table]
 
