@@ -39,6 +39,7 @@ VERBS = {
     "import": ("runs.cli.importing", "take features and weights that other programs wrote"),
     "tasks": ("runs.cli.tasks", "write the tasks of a config to a file"),
     "list": ("runs.cli.listing", "show what there is to choose from: strategies, benchmarks, methods, datasets"),
+    "completion": ("runs.cli.completion", "print what makes the shell complete verbs, keys and options"),
     "ui": ("runs.cli.ui", "open the MLflow UI on the runs that were made here"),
 }
 GOING_ON = ("quickstart", "train", "evaluate", "tune", "cluster", "fair", "compare", "table", "figure")
@@ -138,6 +139,8 @@ def _dispatch(given: list[str]) -> int:
             raise InputError(f"say what to do first: transduce VERB {verb} ...; verbs: {', '.join(VERBS)}")
         raise unknown("verb", verb, VERBS)
     module = importlib.import_module(VERBS[verb][0])
+    if verb == "completion" and "COMP_LINE" in os.environ:
+        rest = []  # bash adds the command and the word, which the line has as well
     flags = parse_flags(verb, module.FLAGS, rest, getattr(module, "KEYS", ()))
     if flags.help:
         Console().write(module.usage(flags.settings))

@@ -10,6 +10,11 @@ from runs.record.passwords import without_passwords
 FAILED, MISTAKE = 1, 2
 PLACES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR)
 """Errors about a path that a person has named, wherever it is met."""
+EXTRAS = (
+    *("PIL", "filelock", "jinja2", "lightning_fabric", "markupsafe", "matplotlib", "mlflow", "pyarrow"),
+    *("pytorch_lightning", "requests", "rich", "sqlalchemy", "timm", "torchvision", "yaml"),
+)
+"""Modules that `pip install transduce` alone does not bring."""
 
 
 def explain(error: BaseException) -> tuple[str, int]:
@@ -41,6 +46,8 @@ def _explained(error: BaseException) -> tuple[str, int]:
                 else "move it away, or give another results folder with results=FOLDER"
             )
             return f"the database of runs cannot be used ({cause}); {remedy}", MISTAKE
+    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS:
+        return f"{error.name} is not installed, and commands need it; pip install 'transduce[all]'", MISTAKE
     if isinstance(error, OSError) and error.errno in PLACES and error.filename is not None:
         return f"{error.filename}: {error.strerror}; give another path, or mend that one", MISTAKE
     if isinstance(error, RuntimeError) and str(error).startswith(("Symlink loop", "Could not determine home")):

@@ -293,3 +293,9 @@ def test_tokens_of_killed_commands_are_removed_and_those_of_others_kept(tmp_path
     store = Store(tmp_path / "again")
     run_all([], store, Tracker(store), Console(quiet=True))
     assert not list(store.root.glob(".token-*")), "nor does a command leave them that has nothing to run"
+
+
+def test_a_package_of_an_extra_that_is_not_installed_is_named_with_the_remedy() -> None:
+    text, code = explain(ModuleNotFoundError("No module named 'mlflow'", name="mlflow"))
+    assert code == 2
+    assert text == "mlflow is not installed, and commands need it; pip install 'transduce[all]'"
