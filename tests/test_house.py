@@ -1,4 +1,4 @@
-"""What holds for the project as a whole: the direction of imports, and the torchvision hook."""
+"""What holds for the project as a whole: the direction of imports, the size of folders, and the torchvision hook."""
 
 import ast
 import importlib.util
@@ -6,6 +6,9 @@ import os
 import shlex
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Collection, Mapping
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -18,6 +21,10 @@ MAY_IMPORT = {
     "runs": {"clustering", "fairness", "fsl", "runs"},
 }
 ONLY_IN_RUNS = {"mlflow", "omegaconf", "rich", "argparse"}
+LARGEST_FOLDER = 17
+"""Modules besides `__init__.py`."""
+PLUGINS = {"clustering/datasets", "fsl/benchmarks", "fsl/strategies", "runs/cli"}
+"""Folders of which each module is one data set, strategy or verb; they may be larger."""
 
 
 def imported(path: Path) -> set[str]:
@@ -29,6 +36,64 @@ def imported(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and not node.level:
             found.add((node.module or "").partition(".")[0])
     return found
+
+
+def modules_of(room: str) -> dict[str, Path]:
+    """Dotted names of the modules of a room, and their files."""
+    files = {file.relative_to(PROJECT): file for file in (PROJECT / room).rglob("*.py")}
+    return {".".join(path.with_suffix("").parts).removesuffix(".__init__"): file for path, file in files.items()}
+
+
+def imported_modules(name: str, path: Path, modules: Collection[str]) -> set[str]:
+    """The modules among these that one imports: at its top, in its functions, or for type checkers alone."""
+    package = name if path.name == "__init__.py" else name.rpartition(".")[0]
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            for alias in node.names:
+                inner = f"{source}.{alias.name}"
+                found.add(inner if inner in modules else source)
+    return (found & set(modules)) - {name}
+
+
+def circle(imports: Mapping[str, Collection[str]]) -> list[str]:
+    """Modules that import each other in a circle, the first one named again at the end; empty if there is none."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+@pytest.mark.parametrize("room", ["clustering", "fairness", "fsl"])
+def test_no_circle_of_imports(room: str) -> None:
+    modules = modules_of(room)
+    assert modules
+    assert not circle({name: imported_modules(name, path, modules) for name, path in modules.items()})
+
+
+def test_a_circle_of_imports_is_seen(tmp_path: Path) -> None:
+    sources = {
+        "room": "",
+        "room.lower": "if TYPE_CHECKING:\n    from room.upper import Upper",
+        "room.upper": "def later():\n    from room import lower",
+    }
+    files = {name: tmp_path / f"{name}.py" for name in sources}
+    for name, file in files.items():
+        file.write_text(sources[name])
+    found = circle({name: imported_modules(name, file, files) for name, file in files.items()})
+    assert set(found) == {"room.lower", "room.upper"}
+
+
+def test_folders_are_small() -> None:
+    sizes: Counter[str] = Counter()
+    for room in MAY_IMPORT:
+        files = [path.relative_to(PROJECT) for path in modules_of(room).values() if path.name != "__init__.py"]
+        sizes.update(file.parent.as_posix() for file in files)
+    assert not {folder: size for folder, size in sizes.items() if size > LARGEST_FOLDER and folder not in PLUGINS}
 
 
 @pytest.mark.parametrize("room", MAY_IMPORT)
