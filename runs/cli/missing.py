@@ -70,17 +70,18 @@ def _cluster_missing(
     """One after the other in this process: each uses every core, and those on one data set share its graph."""
     from runs.scheduling.jobs import Failure
     from runs.stages.clustering import stage as clusterings
+    from runs.stages.clustering.job import Job
     from runs.stages.fair import stage as fairness_stage
 
     if flags.executor != "local":
         raise InputError("clusterings are run one after the other, each on every core; leave --executor out")
-    waiting: dict[str, clusterings.Job | fairness_stage.Job] = {}
+    waiting: dict[str, Job | fairness_stage.Job] = {}
     blocked: dict[str, list[str]] = {}
     finished: set[str] = set()
     for config in configs:
-        job: clusterings.Job | fairness_stage.Job
+        job: Job | fairness_stage.Job
         try:
-            job = fairness_stage.Job.of(config) if isinstance(config, FairConfig) else clusterings.Job.of(config)
+            job = fairness_stage.Job.of(config) if isinstance(config, FairConfig) else Job.of(config)
         except InputError as error:
             blocked.setdefault(str(error), []).append(f"{config.method.name} on {config.dataset.name}")
             continue

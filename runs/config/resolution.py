@@ -10,10 +10,10 @@ from typing import Any
 from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.parameters import mismatch
 from runs.config import groups, overrides
-from runs.config.base import PLACES, hints_of
-from runs.config.configs import SCHEMAS, RunConfig, group_names, group_of, top_level
+from runs.config.base import PLACES, RunConfig, group_names, group_of, hints_of, top_level
 from runs.config.groups import GROUPS, REQUIRED, Choice
 from runs.config.overrides import Grid, Value
+from runs.config.schemas import SCHEMAS
 from runs.config.timm_names import check_backbone
 from runs.config.tuning_protocol import default_grids, grid_of
 

@@ -10,20 +10,12 @@ import json
 import math
 import sqlite3
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from clustering.foundation.errors import InputError
-from runs.record.passwords import without_passwords
-from runs.record.relocation import relocated
-
-if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
+from runs.record.tracking import Tracker
 
 FINISHED = ("FINISHED",)
-PATIENCE = 60.0  # seconds of waiting for a process that writes to the database
-SILENCE = 5.0  # seconds of it before that is said
 PAGE = 1000  # runs in one answer of a server
 
 Tags = Mapping[str, Collection[str]]
@@ -59,7 +51,7 @@ class RunRow:
 
 
 def read_runs(
-    tracker: "Tracker", prefix: str, *, tags: Tags | None = None, statuses: Collection[str] = FINISHED
+    tracker: Tracker, prefix: str, *, tags: Tags | None = None, statuses: Collection[str] = FINISHED
 ) -> list[RunRow]:
     """The runs of the experiments whose name starts with `prefix`, newest first, at equal times by id.
 
@@ -77,7 +69,7 @@ def read_runs(
     return _read(tracker, lambda name: name.startswith(prefix), tags or {}, statuses)
 
 
-def finished(tracker: "Tracker", experiments: Collection[str], identities: Collection[str]) -> dict[str, RunRow]:
+def finished(tracker: Tracker, experiments: Collection[str], identities: Collection[str]) -> dict[str, RunRow]:
     """The newest finished run of each of these identities in experiments of these names, where there is one.
 
     Raises:
@@ -89,63 +81,16 @@ def finished(tracker: "Tracker", experiments: Collection[str], identities: Colle
     return found
 
 
-def _read(tracker: "Tracker", named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
+def _read(tracker: Tracker, named: Callable[[str], bool], tags: Tags, statuses: Collection[str]) -> list[RunRow]:
     if not tracker.exists():
         return []
     if tracker.database is None:
         return _ask(tracker.client, named, tags, statuses)
-    with opened(tracker) as database:
+    with tracker.opened() as database:
         return _select(database, named, tags, statuses)
 
 
 # By SQL.
-
-
-@contextmanager
-def opened(tracker: "Tracker") -> Iterator[sqlite3.Connection]:
-    """The database of the record, for reading: nothing can be changed in it.
-
-    Raises:
-        InputError: it is none, is damaged, or a process writes to it for longer than a minute; also when that comes
-            out within the block.
-    """
-    database = tracker.database
-    assert database is not None, "a server has no file"
-    other = "another results folder with results=FOLDER" if tracker.own else "another MLFLOW_TRACKING_URI"
-    if not database.is_file():
-        raise InputError(f"{database}: no MLflow record, and no file; move it away, or give {other}")
-    try:
-        # Not mode=ro: what a killed process was writing could then not be rolled back, and nothing could be read.
-        address, silence = f"{database.as_uri()}?mode=rw", min(SILENCE, PATIENCE)
-        with closing(sqlite3.connect(address, timeout=silence, isolation_level=None, uri=True)) as connection:
-            connection.execute("pragma query_only = on")
-            try:
-                connection.execute("select version_num from alembic_version").fetchone()
-            except sqlite3.OperationalError as error:
-                if not _is_busy(error):
-                    raise
-                tracker.say(f"{database}: another process writes to it: waiting for it, {PATIENCE:.0f} s at most")
-            connection.execute(f"pragma busy_timeout = {1000 * PATIENCE:.0f}")
-            connection.execute("select version_num from alembic_version").fetchone()
-            if not tracker.moved:
-                yield connection
-                return
-            with closing(relocated(connection, tracker)) as copy:
-                yield copy
-    except sqlite3.Error as error:
-        if _is_busy(error):
-            raise InputError(f"{database}: another process keeps writing ({error}); give the command again") from error
-        is_other = str(error).startswith("no such") and "alembic_version" not in str(error)
-        remedy = (
-            f"bring it up to date with `mlflow db upgrade {without_passwords(tracker.uri)}`"
-            if is_other
-            else "move it away"
-        )
-        raise InputError(f"{database}: no usable MLflow record ({error}); {remedy}, or give {other}") from error
-
-
-def _is_busy(error: sqlite3.Error) -> bool:
-    return bool(getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY)
 
 
 # One row a run, its params and tags gathered by SQLite: a third quicker than a row for each of them. Every lookup is

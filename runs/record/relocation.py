@@ -1,23 +1,27 @@
 """A results folder that was moved or copied: MLflow has the places of artefacts as absolute addresses, and they are
 brought up to date before anything is read: in the database, or where it cannot be written in a copy of it in memory."""
 
+import socket
 import sqlite3
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.request import url2pathname
 
 from clustering.foundation.errors import InputError
-
-if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
+from runs.storage.locks import Say
+from runs.storage.store import Store
 
 PATIENCE = 60.0  # seconds of waiting for a process that writes to the database
 UNWRITABLE = (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN)  # the latter of the journal beside it
 
 
-def relocate(tracker: "Tracker") -> dict[str, str]:
+def origin_of(store: Store) -> str:
+    """Whose locks tell whether a run of a store is alive: the machine and the folder."""
+    return f"{socket.gethostname()}:{store.root}"
+
+
+def relocate(store: Store, say: Say) -> dict[str, str]:
     """Bring the places of the record in a results folder up to date, where they are those of another folder.
 
     What stayed in the other folder keeps its place.
@@ -29,35 +33,33 @@ def relocate(tracker: "Tracker") -> dict[str, str]:
         InputError: a process uses the folder by its other name.
         sqlite3.Error: it is no record of runs.
     """
-    database, artifacts = tracker.store.database, tracker.store.artifacts
+    database, artifacts = store.database, store.artifacts
     with closing(sqlite3.connect(f"{database.as_uri()}?mode=rw", timeout=PATIENCE, uri=True)) as connection:
         moved = _moved(connection, artifacts)
         if not moved:
             return {}
         bases = dict.fromkeys(moved.values())
-        said = (
-            f"{tracker.store.root} was moved or copied from {' and '.join(str(_folder(base).parent) for base in bases)}"
-        )
+        said = f"{store.root} was moved or copied from {' and '.join(str(_folder(base).parent) for base in bases)}"
         try:
             with connection:  # all of it, or nothing
                 connection.execute("begin immediate")
-                _rewrite(connection, moved, tracker)
+                _rewrite(connection, moved, store)
                 for base in bases:
-                    _check(connection, base, tracker)
+                    _check(connection, base, store)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in UNWRITABLE:
                 raise
-            tracker.say(f"{said}, and its record cannot be written: it is only read")
+            say(f"{said}, and its record cannot be written: it is only read")
             return moved
-    tracker.say(f"{said}: the record has its new place now")
+    say(f"{said}: the record has its new place now")
     return {}
 
 
-def relocated(connection: sqlite3.Connection, tracker: "Tracker") -> sqlite3.Connection:
-    """A copy in memory of a record that cannot be written, with the places of this folder."""
+def relocated(connection: sqlite3.Connection, moved: Mapping[str, str], store: Store) -> sqlite3.Connection:
+    """A copy in memory of a record that cannot be written, with the places of this folder for those that moved."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     connection.backup(copy)
-    _rewrite(copy, tracker.moved, tracker)
+    _rewrite(copy, moved, store)
     return copy
 
 
@@ -75,9 +77,9 @@ def _moved(connection: sqlite3.Connection, artifacts: Path) -> dict[str, str]:
     return moved
 
 
-def _check(connection: sqlite3.Connection, base: str, tracker: "Tracker") -> None:
+def _check(connection: sqlite3.Connection, base: str, store: Store) -> None:
     """That nobody uses the folder by its other name."""
-    store, other = tracker.store, _folder(base)
+    other = _folder(base)
     running = connection.execute(
         "select stage.value, identity.value from runs join tags stage on stage.run_uuid = runs.run_uuid and "
         "stage.key = 'stage' join tags identity on identity.run_uuid = runs.run_uuid and identity.key = 'identity' "
@@ -92,10 +94,10 @@ def _check(connection: sqlite3.Connection, base: str, tracker: "Tracker") -> Non
                 )
 
 
-def _rewrite(connection: sqlite3.Connection, moved: Mapping[str, str], tracker: "Tracker") -> None:
+def _rewrite(connection: sqlite3.Connection, moved: Mapping[str, str], store: Store) -> None:
     for name, base in moved.items():
-        new = (tracker.store.artifacts / name).as_uri()
-        old = base + new.removeprefix(tracker.store.artifacts.as_uri())
+        new = (store.artifacts / name).as_uri()
+        old = base + new.removeprefix(store.artifacts.as_uri())
         connection.execute("update experiments set artifact_location = ? where name = ?", (new, name))
         connection.execute(
             "update runs set artifact_uri = ? || substr(artifact_uri, ?) where substr(artifact_uri, 1, ?) = ?",
@@ -105,7 +107,7 @@ def _rewrite(connection: sqlite3.Connection, moved: Mapping[str, str], tracker: 
         folder = f":{_folder(base).parent}"
         connection.execute(
             "update tags set value = ? where key = 'origin' and substr(value, ?) = ?",
-            (tracker.origin, -len(folder), folder),
+            (origin_of(store), -len(folder), folder),
         )
 
 

@@ -5,13 +5,11 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from clustering.foundation.errors import InputError
 from runs.record.passwords import without_passwords
-
-if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
+from runs.storage.store import Store
 
 T = TypeVar("T")
 PARAM_LENGTH, TAG_LENGTH, KEY_LENGTH = 6000, 5000, 250  # MLflow cuts longer values without an error
@@ -22,11 +20,14 @@ class TrackedRun:
     """One run being written. As `Log` of a training it takes metrics live.
 
     Args:
+        client: the open `MlflowClient` of its record.
+        store: whose disk a failed call may have found full.
         seen: the last step already recorded of each metric; earlier steps are not recorded twice.
     """
 
-    def __init__(self, tracker: "Tracker", run_id: str, seen: Mapping[str, int] | None = None) -> None:
-        self.tracker = tracker
+    def __init__(self, client: Any, store: Store, run_id: str, seen: Mapping[str, int] | None = None) -> None:
+        self._client = client
+        self._store = store
         self.run_id = run_id
         self._seen = dict(seen or {})
         self._undefined: set[str] = set()
@@ -61,9 +62,9 @@ class TrackedRun:
         for long in [key for key in [*metrics, *(params or {}), *tags] if len(key) > KEY_LENGTH]:
             raise InputError(f"the name {long[:40]}... has {len(long)} characters; {KEY_LENGTH} are allowed in a run")
         chunks = max(_calls(rows, METRICS_A_CALL), _calls(pairs, PARAMS_A_CALL), _calls(labels, TAGS_A_CALL))
-        with self.tracker.watched():
+        with self._store.watched():
             for i in range(chunks):
-                self.tracker.client.log_batch(
+                self._client.log_batch(
                     self.run_id,
                     metrics=_part(rows, METRICS_A_CALL, i),
                     params=_part(pairs, PARAMS_A_CALL, i),
@@ -72,18 +73,18 @@ class TrackedRun:
 
     def text(self, name: str, text: str) -> None:
         """Keep a text as the run's artefact `name`."""
-        with self.tracker.watched():
-            self.tracker.client.log_text(self.run_id, text, name)
+        with self._store.watched():
+            self._client.log_text(self.run_id, text, name)
 
     def artifact(self, path: Path, folder: str | None = None) -> None:
         """Keep a copy of a file as an artefact of the run."""
-        with self.tracker.watched():
-            self.tracker.client.log_artifact(self.run_id, str(path), folder)
+        with self._store.watched():
+            self._client.log_artifact(self.run_id, str(path), folder)
 
     def finish(self) -> None:
         """Mark the run FINISHED: call it last, when everything is in it."""
-        with self.tracker.watched():
-            self.tracker.client.set_terminated(self.run_id, "FINISHED")
+        with self._store.watched():
+            self._client.set_terminated(self.run_id, "FINISHED")
         self._finished = True
 
     def stop(self, status: str, reason: str) -> None:
@@ -96,7 +97,7 @@ class TrackedRun:
         with suppress(Exception):
             self.log(tags={"ended": without_passwords(reason)})
         with suppress(Exception):
-            self.tracker.client.set_terminated(self.run_id, status)
+            self._client.set_terminated(self.run_id, status)
 
     @contextmanager
     def guarded(self) -> Iterator["TrackedRun"]:

@@ -9,7 +9,6 @@ import functools
 import http.client
 import logging
 import os
-import socket
 import ssl
 import tempfile
 import urllib.error
@@ -25,20 +24,18 @@ from clustering.foundation.errors import InputError
 from runs.record.code_version import code_version
 from runs.record.passwords import without_passwords
 from runs.record.patient_client import PatientClient, RecordUnreachable, bound_retries
-from runs.record.query import opened
-from runs.record.relocation import relocate
+from runs.record.place import ENVIRONMENT, RecordPlace
 from runs.record.tracked_run import TrackedRun
 from runs.record.unrecorded import drop_recorded
 from runs.storage.locks import Say, locked, silent
 from runs.storage.store import Store
 
 T = TypeVar("T")
-ENVIRONMENT = "MLFLOW_TRACKING_URI"
 DRIVERS = {"psycopg": "'psycopg[binary]'", "psycopg2": "psycopg2-binary", "MySQLdb": "mysqlclient"}  # by module
 PARENT = "mlflow.parentRunId"  # the tag by which MLflow's interface nests a run below another
 
 
-class Tracker:
+class Tracker(RecordPlace):
     """The runs of one store. Nothing is opened before it is needed.
 
     Args:
@@ -48,60 +45,8 @@ class Tracker:
     """
 
     def __init__(self, store: Store, *, uri: str | None = None, say: Say = silent) -> None:
-        given = uri or os.environ.get(ENVIRONMENT)
-        self.store = store
-        self.own = given is None
-        self.uri = given or f"sqlite:///{store.database}"
-        self.say = say
+        super().__init__(store, uri=uri, say=say)
         self._experiments: dict[str, str] = {}
-        if given and (given.startswith("file:") or "://" not in given) and not given.startswith("databricks"):
-            raise InputError(
-                f"{ENVIRONMENT}={self.place}: MLflow keeps no runs in a plain folder any more; "
-                "give sqlite:////absolute/path.db or the address of a server, or unset it"
-            )
-
-        if given and given.partition("?")[0] in ("sqlite://", "sqlite:///", "sqlite:///:memory:"):
-            raise InputError(
-                f"{ENVIRONMENT}={self.place}: a record in memory is lost when the command ends; "
-                "give sqlite:////absolute/path.db, or unset it"
-            )
-        if self.database and not self.own and not self.database.parent.is_dir():
-            raise InputError(
-                f"{ENVIRONMENT}={self.place}: there is no folder {self.database.parent}; make it, or mend the path"
-            )
-
-    @functools.cached_property
-    def database(self) -> Path | None:
-        """The file of a record in SQLite, whether it exists or not; None where the record is elsewhere."""
-        if self.own:
-            return self.store.database
-        if not self.uri.startswith("sqlite:///") or self.uri.startswith("sqlite:///file:"):
-            return None
-        return Path(self.uri.removeprefix("sqlite:///").partition("?")[0]).absolute()
-
-    @property
-    def place(self) -> str:
-        """Where the record is, as anybody may see it."""
-        return str(self.store.database) if self.own else without_passwords(self.uri)
-
-    @property
-    def is_server(self) -> bool:
-        return self.uri.startswith(("http://", "https://"))
-
-    @property
-    def origin(self) -> str:
-        """Whose locks tell whether a run of this store is alive: the machine and the folder."""
-        return f"{socket.gethostname()}:{self.store.root}"
-
-    @functools.cached_property
-    def moved(self) -> dict[str, str]:
-        """Old places of artefacts that the record still has since it cannot be written; see
-        `runs.record.relocation`."""
-        return relocate(self) if self.own else {}
-
-    def exists(self) -> bool:
-        """Whether there is a record to read. False means that no run was ever made; nothing is created."""
-        return self.database is None or self.database.exists()
 
     @functools.cached_property
     def client(self) -> Any:
@@ -162,7 +107,7 @@ class Tracker:
     def _check_database(self) -> None:
         """That a file under the record's name is one: MLflow would make an empty or foreign one into a new record."""
         if self.database and os.path.lexists(self.database):
-            with opened(self):
+            with self.opened():
                 pass
 
     def _create(self, client: type, database: Path) -> None:
@@ -268,7 +213,7 @@ class Tracker:
         return dead
 
     def _kill(self, run: Any) -> int:
-        TrackedRun(self, run.info.run_id).stop("KILLED", "its process ended without a word")
+        self.tracked(run.info.run_id).stop("KILLED", "its process ended without a word")
         self.say(f"marked as KILLED: {run.info.run_name}, whose process ended before it was done")
         return 1
 
@@ -287,11 +232,15 @@ class Tracker:
         with self.watched():
             known = {"identity": identity, "stage": stage, "origin": self.origin, "code": code_version()}
             created = self.client.create_run(self.experiment(experiment), run_name=name, tags=known)
-            run = TrackedRun(self, created.info.run_id)
+            run = self.tracked(created.info.run_id)
             with run.guarded():
                 run.log(params=params, tags=tags)
                 run.text("config.yaml", config)
         return run
+
+    def tracked(self, run_id: str, seen: Mapping[str, int] | None = None) -> TrackedRun:
+        """A run that is there, to be written; `seen` as of `TrackedRun`."""
+        return TrackedRun(self.client, self.store, run_id, seen)
 
     def resume(self, run_id: str) -> TrackedRun | None:
         """Go on in a run that was interrupted; None where it was deleted or belongs to another record."""
@@ -306,7 +255,7 @@ class Tracker:
             if "ended" in run.data.tags:  # how it was interrupted
                 self.client.delete_tag(run_id, "ended")
             times = int(run.data.tags.get("resumed", 0)) + 1
-            resumed = TrackedRun(self, run_id, seen)
+            resumed = self.tracked(run_id, seen)
             resumed.log(tags={"resumed": times, "origin": self.origin})
         return resumed
 

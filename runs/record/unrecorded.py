@@ -5,14 +5,18 @@ from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from runs.storage.store import COMPLETE, Store
 
-if TYPE_CHECKING:
-    from runs.record.tracking import Tracker
-
 R = TypeVar("R")
+
+
+class Runs(Protocol):
+    """The record, as far as it is asked here."""
+
+    def get(self, run_id: str) -> Any | None:
+        """MLflow's `Run` of that id; None where there is none."""
 
 
 class Kept(NamedTuple, Generic[R]):
@@ -45,7 +49,7 @@ class Unrecorded:
             save(partial / name)
         return self.store.publish("unrecorded", self._key, [name], {"run": run_id, **facts}).path / name
 
-    def pending(self, tracker: "Tracker", *, held: bool = False) -> bool:
+    def pending(self, record: Runs, *, held: bool = False) -> bool:
         """Whether a result waits for its record. One whose run was finished just before a kill does not: it is removed.
 
         Args:
@@ -54,7 +58,7 @@ class Unrecorded:
         entry = self.store.peek("unrecorded", self._key)
         if entry is None:
             return False
-        run = tracker.get(str(entry.facts.get("run", "")))
+        run = record.get(str(entry.facts.get("run", "")))
         if run is None or run.info.status != "FINISHED":
             return True
         with nullcontext(True) if held else self.store.try_lock(self.stage, self.identity) as free:
@@ -62,13 +66,13 @@ class Unrecorded:
                 self.drop()
         return False
 
-    def find(self, name: str, load: Callable[[Path], R], tracker: "Tracker", *, force: bool) -> Kept[R] | None:
+    def find(self, name: str, load: Callable[[Path], R], record: Runs, *, force: bool) -> Kept[R] | None:
         """The result that waits for its record; None where there is none. Only for the owner of the lock.
 
         Args:
             force: only one that was computed by force.
         """
-        entry = self.store.peek("unrecorded", self._key) if self.pending(tracker, held=True) else None
+        entry = self.store.peek("unrecorded", self._key) if self.pending(record, held=True) else None
         if entry is None or (force and not entry.facts.get("forced")):
             return None
         return Kept(load(entry.path / name), entry.facts)
@@ -82,8 +86,8 @@ class Unrecorded:
         return f"{self.stage}-{self.identity}"
 
 
-def drop_recorded(store: Store, tracker: "Tracker") -> None:
+def drop_recorded(store: Store, record: Runs) -> None:
     """Remove all that waits no longer, whether anybody asks for it again or not."""
     for path in store.cache("unrecorded").glob(f"*/{COMPLETE}"):
         stage, _, identity = path.parent.name.rpartition("-")
-        Unrecorded(store, stage, identity).pending(tracker)
+        Unrecorded(store, stage, identity).pending(record)

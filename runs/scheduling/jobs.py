@@ -15,7 +15,8 @@ from runs.config.configs import EvaluateConfig, parse
 from runs.console.endings import explain
 from runs.record.passwords import without_passwords
 from runs.record.patient_client import RecordUnreachable
-from runs.record.tracking import ENVIRONMENT, Tracker
+from runs.record.place import ENVIRONMENT
+from runs.record.tracking import Tracker
 from runs.scheduling import relay
 from runs.storage.store import Store
 

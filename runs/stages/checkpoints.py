@@ -76,7 +76,7 @@ def _reused(entry: Entry, key: str, tracker: Tracker) -> Checkpoint:
     # Killed after the rename and before the mark: everything is in the run, but for the card and the mark.
     run = tracker.get(run_id) if run_id and tracker.exists() else None
     if run is not None and run.info.status in ("RUNNING", "KILLED"):
-        left = TrackedRun(tracker, run_id)
+        left = tracker.tracked(run_id)
         if (entry.path / CARD).is_file():
             left.artifact(entry.path / CARD)
         left.finish()

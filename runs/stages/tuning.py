@@ -169,7 +169,7 @@ class _Tuner:
         count, values = self.config.novel_tasks, chosen.values
         trials = self._trials(last.step, values, "novel", count, chosen.run_id, self.progress)
         curve = self._curve(last.step, trials, values)
-        TrackedRun(self.tracker, chosen.run_id).log(
+        self.tracker.tracked(chosen.run_id).log(
             metrics={
                 "novel_accuracy": curve.chosen.result.accuracy,
                 "novel_accuracy_ci95": curve.chosen.result.ci95,
@@ -188,7 +188,7 @@ class _Tuner:
         figure = tuning_figure(curves, f"{self._name}, tuned by {Path(self.config.tuning).stem}", novel)
         with self.store.watched(), tempfile.TemporaryDirectory() as folder:
             copy = shutil.copyfile(save(figure, self.picture), Path(folder) / PICTURE)
-            TrackedRun(self.tracker, chosen.run_id).artifact(copy)
+            self.tracker.tracked(chosen.run_id).artifact(copy)
 
     @property
     def _name(self) -> str:

@@ -69,7 +69,7 @@ class Clusterings:
 
     def _recipe(self, config: ClusterConfig | FairConfig, data: str) -> str:
         """What runs of a config on these points have in common; nothing fits one that cannot be built here."""
-        from runs.stages.clustering import stage as clusterings
+        from runs.stages.clustering.job import Job
         from runs.stages.fair import stage as fairness_stage
 
         key = (config.to_yaml(), data)
@@ -78,7 +78,7 @@ class Clusterings:
                 if isinstance(config, FairConfig):
                     self._recipes[key] = fairness_stage.Job.on(config, data).recipe
                 else:
-                    self._recipes[key] = clusterings.Job.on(config, data).recipe
+                    self._recipes[key] = Job.on(config, data).recipe
             except InputError:
                 self._recipes[key] = "?"
         return self._recipes[key]

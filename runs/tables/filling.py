@@ -12,8 +12,9 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from runs.config.configs import CROSSING, PLACES, TASKS, EvaluateConfig, top_level
+from runs.config.configs import PLACES, EvaluateConfig, top_level
 from runs.config.groups import SAME
+from runs.config.schemas import CROSSING, TASKS
 from runs.record.query import RunRow, read_runs
 from runs.stages.given_features import given_fingerprint
 from runs.stages.lineage import recipe

@@ -1,23 +1,8 @@
-"""The one rule by which a cell is judged: what was found here against what the paper prints.
-
-A number is reproduced where the two 95 % intervals overlap, or where the two differ by no more than the printed digits
-could show, or than the tolerance that is given with the table. A mean over tasks that is printed without an interval
-gets the one that its number of tasks implies: the spread between tasks is that of the run it is compared with, since
-both are of the same kind of tasks.
-Where the print is known to be wrong, and what is right is known, the right number is the target, a mean over the tasks
-of the table that prints it. Where only what was done is known (LaplacianShot of 2020 was scored by the best permutation
-of labels), the print is held against what the run gives when it is scored in that way.
-"""
+"""What may be said of a cell that is held against a print: `runs.tables.judging` says it."""
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
-
-from runs.tables.papers.published import published_table
-
-if TYPE_CHECKING:
-    from runs.tables.papers.published import PublishedTable
-    from runs.tables.table import Cell, Column
+from typing import Literal
 
 Status = Literal[
     "reproduced", "above", "below", "other protocol", "not run", "cannot run here", "no target", "not printed"
@@ -32,7 +17,6 @@ STATUSES: tuple[Status, ...] = (
     "no target",
     "not printed",
 )
-Z = 1.96  # of a 95 % interval
 
 
 @dataclass(frozen=True)
@@ -65,82 +49,3 @@ class Tolerance:
             return True
         low, high = sorted((found, target))
         return self.factor > 1 and low > 0 and high <= self.factor * low
-
-
-def judge(cell: "Cell", column: "Column", table: "PublishedTable", tolerance: Tolerance) -> Verdict:
-    """The verdict of a cell of a paper's table."""
-    printed = cell.published
-    if not cell.results:
-        return _not_found(cell)
-    if printed is None:
-        return Verdict("not printed")
-    as_printed = printed.corrected is None and cell.scored != ""
-    found = column.scale * (cell.as_printed if as_printed else cell.value)
-    width = column.scale * _own_half_width(cell, as_printed)
-    target = printed.value if printed.corrected is None else printed.corrected
-    difference = found - target
-    if cell.differs:
-        return Verdict("other protocol", "; ".join(cell.differs), difference)
-    if not printed.target:
-        return Verdict("no target", printed.note, difference)
-    if math.isnan(found):
-        return Verdict("not run", f"the run has no {cell.scored}")
-    theirs, source = _half_width(cell, column, table)
-    by = (
-        f"scored as printed ({cell.scored.removeprefix('audit_').replace('_', ' ')} {found:.2f}); "
-        if as_printed
-        else ""
-    )
-    reach = theirs + (0 if math.isnan(width) else width)
-    if abs(difference) <= reach:
-        return Verdict("reproduced", f"{by}the intervals overlap ({source})", difference)
-    if printed.corrected is None and abs(difference) <= printed.resolution * (1 + 1e-9):
-        return Verdict("reproduced", f"{by}no difference that the printed digits could show", difference)
-    if tolerance.holds(found, target):
-        return Verdict("reproduced", f"{by}within the tolerance of this table", difference)
-    status: Status = "above" if difference > 0 else "below"
-    return Verdict(status, f"{by}the intervals do not overlap ({source})", difference)
-
-
-def _not_found(cell: "Cell") -> Verdict:
-    if cell.near is not None:
-        return Verdict("other protocol", "; ".join(cell.near.differs))
-    if cell.config is None:
-        return Verdict("cannot run here", cell.obstacle)
-    return Verdict("not run", cell.obstacle)
-
-
-def _own_half_width(cell: "Cell", as_printed: bool) -> float:
-    """Half of the 95 % interval of what is compared, in the unit of the runs: over tasks, and over seeds where there
-    are several, the normal one. (Student's, which the cell shows, is so wide for two seeds that all would be within.)
-    """
-    widths = [result.half_width for result in cell.results]
-    count = len(widths)
-    over_tasks = math.sqrt(sum(width**2 for width in widths)) / count
-    if count == 1:
-        return over_tasks
-    values = [result.as_printed if as_printed else result.value for result in cell.results]
-    mean = sum(values) / count
-    spread = math.sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
-    over_seeds = Z * spread / math.sqrt(count)
-    return over_seeds if math.isnan(over_tasks) else max(over_seeds, over_tasks)
-
-
-def _half_width(cell: "Cell", column: "Column", table: "PublishedTable") -> tuple[float, str]:
-    """Half of the 95 % interval of the target, in the printed unit, and where it is from."""
-    printed = cell.published
-    assert printed is not None
-    width = printed.half_width if printed.corrected is None else printed.corrected_half_width
-    if width is not None and table.interval == "ci95":
-        return width, "theirs is printed"
-    if width is not None and table.interval == "std" and table.runs:
-        return Z * width / math.sqrt(table.runs), f"theirs from the deviation of {table.runs} runs"
-    tasks = table.tasks
-    if printed.corrected is not None and printed.corrected_source:
-        tasks = published_table(printed.corrected_source).tasks
-    if tasks:
-        spread = [r.half_width * math.sqrt(r.tasks) for r in cell.results if not math.isnan(r.half_width)]
-        if spread:
-            implied = column.scale * sum(spread) / len(spread) / math.sqrt(tasks)
-            return implied, f"theirs implied by {tasks:,} tasks"
-    return 0.0, "none is printed"

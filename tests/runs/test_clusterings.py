@@ -9,8 +9,9 @@ import pytest
 from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
+from runs.stages.clustering.job import Job
 from runs.stages.clustering.results import TRIALS, Trials
-from runs.stages.clustering.stage import Job, clustering, plan
+from runs.stages.clustering.stage import clustering, plan
 from tests.runs.children import interrupted
 from tests.runs.records import copy_results, runs_of
 from tests.runs.stopping import interrupt

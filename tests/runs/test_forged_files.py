@@ -23,7 +23,7 @@ from fsl.samplers.balanced import Balanced
 from runs.config.configs import EvaluateConfig, TuneConfig, parse
 from runs.config.network import DeepNetwork
 from runs.console.endings import MISTAKE, explain
-from runs.record import query as record
+from runs.record import place
 from runs.record.noted_runs import noted_run
 from runs.record.tracking import Tracker
 from runs.stages.clustering.results import Trials
@@ -164,15 +164,15 @@ def test_a_note_of_a_run_that_is_none(tmp_path, text):
 
 
 def test_waiting_for_a_database_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(record, "SILENCE", 0.01)
-    monkeypatch.setattr(record, "PATIENCE", 0.02)
+    monkeypatch.setattr(place, "SILENCE", 0.01)
+    monkeypatch.setattr(place, "PATIENCE", 0.02)
     with sqlite3.connect(tmp_path / "mlflow.db", isolation_level=None) as holder:
         holder.execute("create table alembic_version (version_num)")
         holder.execute("begin exclusive")
         said: list[str] = []
         with (
             pytest.raises(InputError, match="another process"),
-            record.opened(Tracker(Store(tmp_path), say=said.append)),
+            Tracker(Store(tmp_path), say=said.append).opened(),
         ):
             pass
     assert "waiting" in said[0]

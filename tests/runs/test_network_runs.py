@@ -13,8 +13,9 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
+from runs.stages.clustering.job import Job
 from runs.stages.clustering.network_runs import _say_doubts
-from runs.stages.clustering.stage import Job, clustering, points_of, say_balanced
+from runs.stages.clustering.stage import clustering, points_of, say_balanced
 from runs.stages.clustering.trials import known_labels, told
 from tests.runs.records import runs_of
 from tests.runs.stopping import Stopping
@@ -80,7 +81,7 @@ def test_the_identity_has_the_code_of_all_that_makes_the_result(asked, monkeypat
         named.append(modules)
         return code_fingerprint(*modules)
 
-    monkeypatch.setattr("runs.stages.clustering.stage.code_fingerprint", kept)
+    monkeypatch.setattr("runs.stages.clustering.job.code_fingerprint", kept)
     linked_points = parse(ClusterConfig, ["dataset=spirals", "arms=3", "method=xsdc", "links=9"])
     for config in (*asked(), *asked("labels=9"), *linked_points):
         assert Job.of(config).identity

@@ -17,11 +17,12 @@ from runs.stages.results import Scores
 from runs.tables.best import with_best
 from runs.tables.claims.few_shot import PerTask, check
 from runs.tables.filling import differences, filled
+from runs.tables.judging import judge
 from runs.tables.papers.paper import judged, paper_table
 from runs.tables.papers.published import Value, published_names, published_table
 from runs.tables.papers.recipe import recipe_of
 from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
-from runs.tables.verdicts import STATUSES, Tolerance, judge
+from runs.tables.verdicts import STATUSES, Tolerance
 
 
 @pytest.mark.parametrize("name", published_names())

@@ -13,8 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clustering.foundation.errors import InputError
+from runs.record import place
 from runs.record import query as record
-from runs.record.query import RunRow, finished, opened, read_runs
+from runs.record.query import RunRow, finished, read_runs
 from runs.record.tracking import Tracker
 from runs.storage.store import Store
 from tests.runs.records import BENCHMARKS, STATUSES, alike, fill
@@ -168,7 +169,7 @@ def test_neither_mlflow_nor_torch_is_loaded(filled, child_environment):
 
 
 def test_no_table_of_values_is_read_as_a_whole(tracker):
-    with opened(tracker) as database:
+    with tracker.opened() as database:
         plans = [
             database.execute(f"explain query plan {query}", values).fetchall()
             for query, values in (
@@ -182,7 +183,7 @@ def test_no_table_of_values_is_read_as_a_whole(tracker):
 
 
 def test_nothing_can_be_changed(tracker):
-    with pytest.raises(InputError, match="readonly"), opened(tracker) as database:
+    with pytest.raises(InputError, match="readonly"), tracker.opened() as database:
         database.execute("delete from runs")
 
 
@@ -220,7 +221,7 @@ def test_a_process_that_writes_is_waited_for(copied, monkeypatch):
     with closing(sqlite3.connect(copied.database, isolation_level=None, check_same_thread=False)) as writer:
         writer.execute("begin exclusive")
         with monkeypatch.context() as patch:
-            patch.setattr(record, "PATIENCE", 0.05)
+            patch.setattr(place, "PATIENCE", 0.05)
             with pytest.raises(InputError, match=r"mlflow\.db"):
                 read_runs(Tracker(copied), "")
         waiting = threading.Timer(0.5, lambda: writer.execute("commit"))

@@ -19,13 +19,13 @@ from fsl.progress import Progress
 from runs.record.noted_runs import noted_run
 from runs.record.tracked_run import TrackedRun
 from runs.record.tracking import Tracker
+from runs.stages.clustering.job import Job
 from runs.stages.clustering.results import TRIALS, Trials
 from runs.storage.store import Store, write_text
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
     from clustering.evaluation.known_labels import KnownLabels
-    from runs.stages.clustering.stage import Job
 
 NETWORK, BANK, NOTE, FORCED = "network.safetensors", "features.safetensors", "run.json", "forced"
 SPENT = "seconds.txt"  # of the parts of a training, as far as it has curves
@@ -48,7 +48,7 @@ class LearningRun:
         before: seconds of earlier parts, which an interruption ended.
     """
 
-    job: "Job"
+    job: Job
     data: "Dataset"
     clusters: int
     store: Store
@@ -62,7 +62,7 @@ class LearningRun:
     @classmethod
     def begun(
         cls,
-        job: "Job",
+        job: Job,
         data: "Dataset",
         clusters: int,
         store: Store,

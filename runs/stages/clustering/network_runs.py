@@ -15,12 +15,11 @@ from clustering.deep.networks import Classifier, features, predictions
 from clustering.deep.training import checked_prior, train
 from clustering.evaluation.protocol import random_state
 from clustering.files.tensors import read_tensors, write_tensors
-from clustering.foundation.errors import InputError
 from fsl.progress import Progress
 from fsl.training.machine import resolve_device
-from runs.config.cluster import ClusterConfig
 from runs.config.network import DeepNetwork
 from runs.record.tracking import Tracker
+from runs.stages.clustering.job import Job
 from runs.stages.clustering.learning_run import NETWORK, LearningRun, watched_scores
 from runs.stages.clustering.network_inputs import Inputs, check_fits, inputs_of
 from runs.stages.clustering.results import Trials
@@ -30,7 +29,6 @@ from runs.storage.store import Store
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
     from clustering.evaluation.known_labels import KnownLabels
-    from runs.stages.clustering.stage import Job
 
 FORMAT = "transduce network 1"
 LOST = "clusters have no points"  # warned of by the training, and said of the run when all of it is kept
@@ -40,30 +38,8 @@ ASTRAY = 0.25  # share of the points that would have to change clusters for the 
 ENOUGH = 300  # steps, with which small pictures have mostly come to an end
 
 
-def check_learner(config: ClusterConfig, method: Any) -> None:
-    """That the method can train a network.
-
-    Raises:
-        InputError: it cannot; says how its features are clustered.
-    """
-    if not hasattr(method, "network_objective"):
-        raise InputError(
-            f"method={config.method.name} trains no network; methods that do: entropy, migd, imsat, iic, sela, "
-            "miadm_batch, labelled, labelled_reverse, labelled_absolute. Leave network out, or let one of these learn "
-            "features first, and cluster them with dataset=features path=FILE, which their run names"
-        )
-    for given, name, what in ((config.links, "links", "known pairs"), (config.coarse, "coarse", "coarse labels")):
-        if given is not None:
-            raise InputError(f"{name}=: with network= there are no {what}; leave {name} out, or take method=xsdc")
-    if getattr(method, "pseudo_labels", "batch") == "epoch":
-        raise InputError(
-            f"method={config.method.name}: a network gets pseudo-labels for each batch, not once an epoch; set "
-            "pseudo_labels=batch, or choose method=miadm_batch"
-        )
-
-
 def learn(
-    job: "Job",
+    job: Job,
     data: "Dataset",
     known: "KnownLabels | None",
     clusters: int,
@@ -142,7 +118,7 @@ def _trained(
     return found.model
 
 
-def _say_doubts(job: "Job", log_p: Tensor, known: "KnownLabels | None", progress: Progress) -> None:
+def _say_doubts(job: Job, log_p: Tensor, known: "KnownLabels | None", progress: Progress) -> None:
     """That a training ended far from sure, or with sizes far from those that it was held to; and what may mend it."""
     (points, clusters), method, network = log_p.shape, job.config.method.build(), job.config.network.build()
     if clusters == 1:
@@ -179,7 +155,7 @@ def _loaded(path: Path, network: DeepNetwork, inputs: Inputs, clusters: int) -> 
 
 
 def _trials(
-    job: "Job",
+    job: Job,
     model: Classifier,
     log_p: Tensor,
     labels: NDArray[Any],

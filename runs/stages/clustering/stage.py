@@ -3,21 +3,16 @@
 import dataclasses
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
-from clustering.evaluation.protocol import Selection
-from clustering.foundation.code import code_fingerprint
 from clustering.foundation.errors import InputError
 from fsl.progress import Progress, quiet
-from runs.config.base import identity
 from runs.config.cluster import ClusterConfig
 from runs.config.overrides import write
-from runs.config.selections import selection_of
 from runs.record.tracking import Tracker
 from runs.record.unrecorded import Unrecorded
 from runs.scheduling.planning import Plan
-from runs.stages.clustering.jobs import ClusteringJob
+from runs.stages.clustering.job import STAGE, Job
 from runs.stages.clustering.results import TRIALS, Clustered, Trials
 from runs.stages.clustering.trials import fit_all, known_to_method
 from runs.stages.lineage import short
@@ -26,78 +21,12 @@ from runs.storage.locks import Say, silent
 from runs.storage.store import Store
 
 if TYPE_CHECKING:
-    from clustering.datasets.dataset import Dataset, Source
+    from clustering.datasets.dataset import Dataset
     from clustering.evaluation.known_labels import KnownLabels
     from runs.stages.clustering.shared_graphs import SharedGraphs
 
-STAGE = "clustering"
 LOST = "another seed, more starts, fewer clusters, or other parameters of the method"
 BALANCED = "balanced"  # a prior that takes all clusters to be alike
-
-
-@dataclass(frozen=True)
-class Job(ClusteringJob[ClusterConfig]):
-    """One config, and what it stands on.
-
-    Attributes:
-        source: the built data set.
-        selection: what labels choose from.
-    """
-
-    stage, verb = STAGE, "cluster"
-
-    source: "Source"
-    selection: Selection | None
-
-    @classmethod
-    def of(cls, config: ClusterConfig) -> "Job":
-        """Builds data set and method, which checks their values, and looks at the files.
-
-        Raises:
-            InputError: a wrong value, or files that are not there.
-        """
-        method = config.method.build()
-        if config.learns:
-            from runs.stages.clustering.network_runs import check_learner
-
-            check_learner(config, method)
-        if hasattr(method, "network_objective"):
-            from clustering.deep.softmax_clustering import check_objective
-
-            views = config.network.options["views"] if config.learns else 0
-            check_objective(getattr(method, "objective", ""), known=config.asked_labels() is not None, views=views)
-        source = cast("Source", config.dataset.build())
-        return cls(config, source.source(), source, _selection(config))
-
-    @classmethod
-    def on(cls, config: ClusterConfig, data: str) -> "Job":
-        """The job on points of that identity, which need not be here."""
-        return cls(config, data, cast("Source", config.dataset.build()), _selection(config))
-
-    @property
-    def identity(self) -> str:
-        return identity(
-            STAGE, config=self.config.result_keys(), data=self.data, selection=self._chosen_from, code=self._code
-        )
-
-    @property
-    def _chosen_from(self) -> list[Any] | None:
-        if self.selection is None:
-            return None
-        return [self.selection.trials, self.selection.share, *map(dict, self.selection.settings)]
-
-    @property
-    def _code(self) -> str:
-        """Fingerprint of what computes the labels, of the points, and what is known of them."""
-        kinds = (self.config.method.kind, type(self.source))
-        modules = {kind.__module__ for kind in kinds}
-        if self.config.learns:
-            modules |= {"clustering.deep.self_labelling", "runs.stages.clustering.network_inputs"}
-        if self.config.asked_labels() is not None:
-            modules.add("clustering.evaluation.known_labels")
-        if self.config.links is not None:
-            modules.add("clustering.evaluation.known_links")
-        return code_fingerprint("clustering.evaluation.protocol", "clustering.sweeps", *sorted(modules))
 
 
 def clustering(
@@ -265,12 +194,6 @@ def _check(config: ClusterConfig, clusters: int) -> None:
         checked_prior(getattr(method, "prior", BALANCED), clusters)
     if hasattr(method, "check_prior"):
         method.check_prior()
-
-
-def _selection(config: ClusterConfig) -> Selection | None:
-    """What labels choose from; nothing where labels or pairs are given to the method, or a network is trained."""
-    informed = config.asked_labels() is not None or config.links is not None or config.coarse is not None
-    return None if config.learns or informed else selection_of(config)
 
 
 def say_balanced(configs: Sequence[ClusterConfig], progress: Progress) -> None:

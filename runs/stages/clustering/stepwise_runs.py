@@ -9,6 +9,7 @@ import torch
 from clustering.deep.stepwise_method import StepwiseMethod
 from fsl.progress import Progress, quiet
 from runs.record.tracking import Tracker
+from runs.stages.clustering.job import Job
 from runs.stages.clustering.learned_methods import keep_method
 from runs.stages.clustering.learning_run import NETWORK, LearningRun, watched_scores
 from runs.stages.clustering.results import Trials
@@ -19,17 +20,16 @@ if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
     from clustering.evaluation.known_labels import KnownLabels
     from runs.stages.clustering.shared_graphs import SharedGraphs
-    from runs.stages.clustering.stage import Job
 
 
-def learns_in_steps(job: "Job") -> bool:
+def learns_in_steps(job: Job) -> bool:
     """Whether one training is asked for, of a method that has what a training needs."""
     config = job.config
     return config.starts == 1 and job.selection is None and isinstance(config.method.build(), StepwiseMethod)
 
 
 def learn_in_steps(
-    job: "Job",
+    job: Job,
     data: "Dataset",
     known: "KnownLabels | None",
     clusters: int,

@@ -16,12 +16,12 @@ from runs.config import groups
 from runs.config.configs import EvaluateConfig, parse
 from runs.stages.lineage import weights_name
 from runs.tables.filling import differences, result_keys
+from runs.tables.judging import judge
 from runs.tables.papers.published import PublishedColumn, PublishedRow, PublishedTable, Value, errata
 from runs.tables.papers.published import published_table as read_published
 from runs.tables.papers.recipe import Recipe, Settings, recipe_of
 from runs.tables.papers.recipe_checks import WEIGHT
 from runs.tables.table import Cell, Column, Config, OnPath, Row, Table
-from runs.tables.verdicts import judge
 
 SMALL = "conv4"  # the network of a table on another benchmark
 SMALL_CLUSTERING = "small_cnn"  # that of a table of clusterings on another data set, where the paper's has one

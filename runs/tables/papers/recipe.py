@@ -129,7 +129,7 @@ def recipe_of(name: str) -> Recipe:
     try:
         check_words(content, [item.name for item in dataclasses.fields(Recipe)], printed)
         recipe = _recipe(content)
-        check_paths(recipe, printed)
+        check_paths(recipe.at, recipe.metric, recipe.settings, printed)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     return recipe

@@ -1,17 +1,15 @@
 """What is wrong in a recipe of a paper's table, held against the print: `runs.tables.papers.recipe`."""
 
 import math
-from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
 
 from clustering.foundation.errors import InputError, unknown
 from runs.config import overrides
 from runs.config.configs import SCHEMAS
 from runs.config.fair import METRICS
+from runs.tables.papers.printed import PublishedColumn, PublishedRow
 from runs.tables.papers.published import PublishedTable
-
-if TYPE_CHECKING:
-    from runs.tables.papers.recipe import Recipe
 
 WEIGHT = "fairness_weight"
 
@@ -53,23 +51,31 @@ def check_words(content: Mapping[str, Any], parts: Collection[str], printed: Pub
         raise InputError("at: only fair clusterings have a path of weights; set verb: fair")
 
 
-def check_paths(recipe: "Recipe", printed: PublishedTable) -> None:
+def check_paths(
+    at: Mapping[str, Mapping[str, Mapping[str, str]]],
+    metric: Callable[[PublishedColumn], str],
+    settings: Callable[[PublishedRow, PublishedColumn], Mapping[str, str]],
+    printed: PublishedTable,
+) -> None:
     """What a print is held against is on the path of its cell.
+
+    Args:
+        at: of the recipe. metric: what its runs call a column's. settings: those of a cell.
 
     Raises:
         InputError: names the cell, and what there is.
     """
     rows = {row.name: row for row in printed.rows}
-    for name, cells in recipe.at.items():
-        for heading, at in cells.items():
+    for name, cells in at.items():
+        for heading, place in cells.items():
             where = f"at: {name}: {heading}"
             columns = [column for column in printed.columns if column.name == heading]
-            shown = {recipe.metric(column) for column in columns}
-            _check(where, "key", at, shown | {WEIGHT})
-            _check(where, "metric", [at[metric] for metric in shown & at.keys()], METRICS)
-            if WEIGHT in at:
-                path = recipe.settings(rows[name], columns[0]).get(WEIGHT, "null")
-                _check_weight(where, at[WEIGHT], path)
+            shown = {metric(column) for column in columns}
+            _check(where, "key", place, shown | {WEIGHT})
+            _check(where, "metric", [place[name] for name in shown & place.keys()], METRICS)
+            if WEIGHT in place:
+                path = settings(rows[name], columns[0]).get(WEIGHT, "null")
+                _check_weight(where, place[WEIGHT], path)
 
 
 def _check_weight(where: str, text: str, path: str) -> None:

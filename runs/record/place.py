@@ -1,0 +1,130 @@
+"""Where the record of runs is: a database of the results folder, another one, or a server."""
+
+import functools
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from clustering.foundation.errors import InputError
+from runs.record.passwords import without_passwords
+from runs.record.relocation import origin_of, relocate, relocated
+from runs.storage.locks import Say, silent
+from runs.storage.store import Store
+
+ENVIRONMENT = "MLFLOW_TRACKING_URI"
+PATIENCE = 60.0  # seconds of waiting for a process that writes to the database
+SILENCE = 5.0  # seconds of it before that is said
+
+
+class RecordPlace:
+    """Where the runs of one store are. Nothing is opened before it is needed.
+
+    Args:
+        store: the results folder.
+        uri: an MLflow tracking URI; None is the environment's MLFLOW_TRACKING_URI, else SQLite in the store.
+        say: told what the user should know.
+    """
+
+    def __init__(self, store: Store, *, uri: str | None = None, say: Say = silent) -> None:
+        given = uri or os.environ.get(ENVIRONMENT)
+        self.store = store
+        self.own = given is None
+        self.uri = given or f"sqlite:///{store.database}"
+        self.say = say
+        if given and (given.startswith("file:") or "://" not in given) and not given.startswith("databricks"):
+            raise InputError(
+                f"{ENVIRONMENT}={self.place}: MLflow keeps no runs in a plain folder any more; "
+                "give sqlite:////absolute/path.db or the address of a server, or unset it"
+            )
+        if given and given.partition("?")[0] in ("sqlite://", "sqlite:///", "sqlite:///:memory:"):
+            raise InputError(
+                f"{ENVIRONMENT}={self.place}: a record in memory is lost when the command ends; "
+                "give sqlite:////absolute/path.db, or unset it"
+            )
+        if self.database and not self.own and not self.database.parent.is_dir():
+            raise InputError(
+                f"{ENVIRONMENT}={self.place}: there is no folder {self.database.parent}; make it, or mend the path"
+            )
+
+    @functools.cached_property
+    def database(self) -> Path | None:
+        """The file of a record in SQLite, whether it exists or not; None where the record is elsewhere."""
+        if self.own:
+            return self.store.database
+        if not self.uri.startswith("sqlite:///") or self.uri.startswith("sqlite:///file:"):
+            return None
+        return Path(self.uri.removeprefix("sqlite:///").partition("?")[0]).absolute()
+
+    @property
+    def place(self) -> str:
+        """Where the record is, as anybody may see it."""
+        return str(self.store.database) if self.own else without_passwords(self.uri)
+
+    @property
+    def is_server(self) -> bool:
+        return self.uri.startswith(("http://", "https://"))
+
+    @property
+    def origin(self) -> str:
+        """Whose locks tell whether a run of this store is alive: the machine and the folder."""
+        return origin_of(self.store)
+
+    @functools.cached_property
+    def moved(self) -> dict[str, str]:
+        """Old places of artefacts that the record still has since it cannot be written; see
+        `runs.record.relocation`."""
+        return relocate(self.store, self.say) if self.own else {}
+
+    def exists(self) -> bool:
+        """Whether there is a record to read. False means that no run was ever made; nothing is created."""
+        return self.database is None or self.database.exists()
+
+    @contextmanager
+    def opened(self) -> Iterator[sqlite3.Connection]:
+        """The database of the record, for reading: nothing can be changed in it.
+
+        Raises:
+            InputError: it is none, is damaged, or a process writes to it for longer than a minute; also when that comes
+                out within the block.
+        """
+        database = self.database
+        assert database is not None, "a server has no file"
+        other = "another results folder with results=FOLDER" if self.own else "another MLFLOW_TRACKING_URI"
+        if not database.is_file():
+            raise InputError(f"{database}: no MLflow record, and no file; move it away, or give {other}")
+        try:
+            # Not mode=ro: what a killed process was writing could then not be rolled back, and nothing could be read.
+            address, silence = f"{database.as_uri()}?mode=rw", min(SILENCE, PATIENCE)
+            with closing(sqlite3.connect(address, timeout=silence, isolation_level=None, uri=True)) as connection:
+                connection.execute("pragma query_only = on")
+                try:
+                    connection.execute("select version_num from alembic_version").fetchone()
+                except sqlite3.OperationalError as error:
+                    if not _is_busy(error):
+                        raise
+                    self.say(f"{database}: another process writes to it: waiting for it, {PATIENCE:.0f} s at most")
+                connection.execute(f"pragma busy_timeout = {1000 * PATIENCE:.0f}")
+                connection.execute("select version_num from alembic_version").fetchone()
+                if not self.moved:
+                    yield connection
+                    return
+                with closing(relocated(connection, self.moved, self.store)) as copy:
+                    yield copy
+        except sqlite3.Error as error:
+            if _is_busy(error):
+                raise InputError(
+                    f"{database}: another process keeps writing ({error}); give the command again"
+                ) from error
+            is_other = str(error).startswith("no such") and "alembic_version" not in str(error)
+            remedy = (
+                f"bring it up to date with `mlflow db upgrade {without_passwords(self.uri)}`"
+                if is_other
+                else "move it away"
+            )
+            raise InputError(f"{database}: no usable MLflow record ({error}); {remedy}, or give {other}") from error
+
+
+def _is_busy(error: sqlite3.Error) -> bool:
+    return bool(getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY)
