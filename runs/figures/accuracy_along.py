@@ -1,5 +1,6 @@
-"""Accuracy of clusterings along one of their settings: what changes when labels, links or sizes of steps do."""
+"""Accuracy of clusterings as one of their settings varies: the number of labels or links, or a step size."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,61 +14,73 @@ from runs.figures.drawing import Drawing
 from runs.figures.style import COLUMN, PAGE, new_grid, series, styled
 from runs.stages.clustering.results import Clustered
 from runs.stages.clustering.stage import recorded_clustering
+from runs.stages.lineage import short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Line = Mapping[float, Mapping[int, float]]
-"""Accuracies by what varies, by seed."""
+"""Accuracies by value on the x axis, by seed."""
 
 Lines = Mapping[str, Line]
 Panels = Mapping[str, Lines]
 
 
-@dataclass(frozen=True)
+def dataset_name(config: ClusterConfig) -> str:
+    """Name of the data set of a config."""
+    return short(config.dataset)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Along:
     """How clusterings become lines.
 
     Attributes:
-        axis: what varies, for people, by panel where panels vary in several; or one for all.
-        value: of a config, where on the axis it stands.
-        line: which line it belongs to.
-        panel: which panel.
-        logarithmic: whether the axis counts powers of two.
-        text: of the caption: what is drawn, and what is claimed of it.
+        axis: label of the x axis; by panel where panels have different ones.
+        value: position of a config on the x axis.
+        line: name of the line that a config belongs to.
+        panel: name of its panel.
+        about: what the figure shows, for the caption.
+        leader: the line that the caption compares with every other one; empty: each line with those before it.
+        logarithmic: whether the x axis is logarithmic, of base 2.
     """
 
     axis: str | Mapping[str, str]
     value: Callable[[ClusterConfig], float]
     line: Callable[[ClusterConfig], str]
-    panel: Callable[[ClusterConfig], str]
-    text: Callable[[Panels], str]
+    panel: Callable[[ClusterConfig], str] = dataset_name
+    about: str
+    leader: str = ""
     logarithmic: bool = False
 
     def panels(self, results: Sequence[Clustered]) -> dict[str, dict[str, dict[float, dict[int, float]]]]:
         """Accuracies by panel, line, value and seed."""
-        found: dict[str, dict[str, dict[float, dict[int, float]]]] = {}
+        panels: dict[str, dict[str, dict[float, dict[int, float]]]] = {}
         for result in results:
             config = result.config
-            place = found.setdefault(self.panel(config), {}).setdefault(self.line(config), {})
-            place.setdefault(self.value(config), {})[config.seed] = accuracy(result)
-        return found
+            line = panels.setdefault(self.panel(config), {}).setdefault(self.line(config), {})
+            line.setdefault(self.value(config), {})[config.seed] = accuracy(result)
+        return panels
 
     def draw(self, results: Sequence[Clustered]) -> "Figure":
-        """A panel for each, a line for each method."""
+        """A panel for each data set or setting, a line for each method."""
         return lines_figure(self.panels(results), self.axis, self.logarithmic)
 
     def caption(self, results: Sequence[Clustered]) -> str:
-        """What is drawn, of how many seeds, and what is claimed."""
+        """What is drawn, over how many seeds, and the differences between lines."""
         panels = self.panels(results)
         counts = {len(seeds) for lines in panels.values() for line in lines.values() for seeds in line.values()}
-        return f"{self.text(panels)} Means and standard deviations over {_numbers(counts)} seeds."
+        over = f"{' or '.join(map(str, sorted(counts)))} seeds"
+        return f"{self.about} Means and standard deviations over {over}.{differences(panels, self.leader)}"
 
 
 def accuracy(result: Clustered) -> float:
-    """Of the clustering that is chosen without labels: of points whose class was not known, as the known labels name
-    the clusters; without labels under the best match."""
+    """Accuracy of the clustering that is chosen without labels.
+
+    Where labels are known, they name the clusters, and only points without a label count; else clusters and classes are
+    matched as well as possible.
+    """
     trials = result.trials
     scores = trials.scores
     if not scores:
@@ -81,13 +94,13 @@ def drawing(
     elsewhere: Sequence[Mapping[str, str]],
     variants: Mapping[str, str] | None = None,
 ) -> Drawing[ClusterConfig, Clustered]:
-    """The figure of such lines.
+    """A figure of such lines.
 
     Args:
         along: how the runs become lines.
         networks: settings of the runs.
-        elsewhere: those on another data set.
-        variants: data sets in the place of those that are asked for.
+        elsewhere: settings of the runs on another data set.
+        variants: data sets that replace the one asked for.
     """
     return Drawing(
         schema=ClusterConfig,
@@ -95,7 +108,7 @@ def drawing(
         networks=networks,
         elsewhere=lambda name: [{**each, **on_dataset((variants or {}).get(name, name))} for each in elsewhere],
         read=recorded_clustering,
-        run_ids=lambda found: [found.run_id],
+        run_ids=lambda result: [result.run_id],
         draw=along.draw,
         caption=along.caption,
     )
@@ -103,12 +116,12 @@ def drawing(
 
 @styled
 def lines_figure(panels: Panels, axis: str | Mapping[str, str], logarithmic: bool = False) -> "Figure":
-    """A column for each panel: mean accuracy against what varies, with its standard deviation over seeds as bars.
+    """A column for each panel: mean accuracy along the x axis, with bars of one standard deviation over seeds.
 
     Args:
         panels: accuracies in [0, 1].
-        axis: what varies; of each panel, where they differ.
-        logarithmic: whether it counts powers of two.
+        axis: label of the x axis; by panel where they differ.
+        logarithmic: whether the x axis is logarithmic, of base 2.
     """
     figure, grid = new_grid(1, len(panels), COLUMN if len(panels) == 1 else PAGE, 2.5)
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
@@ -128,7 +141,7 @@ def lines_figure(panels: Panels, axis: str | Mapping[str, str], logarithmic: boo
 
 
 def draw_line(axes: "Axes", name: str, line: Line, look: dict[str, Any], factor: float = 100.0) -> None:
-    """Means over seeds, times a factor, with their standard deviations as bars."""
+    """Draw means over seeds, times a factor, with bars of one standard deviation."""
     values = sorted(line)
     reached = [factor * np.array(list(line[value].values())) for value in values]
     means = [one.mean() for one in reached]
@@ -136,8 +149,25 @@ def draw_line(axes: "Axes", name: str, line: Line, look: dict[str, Any], factor:
     axes.errorbar(values, means, yerr=spreads, label=name, capsize=2, elinewidth=0.8, **look)
 
 
-def compared(lines: Lines, better: str, than: str) -> dict[float, list[float]]:
-    """At each value that both lines have, by how much the first is above the second, seed by seed."""
+def differences(panels: Panels, leader: str = "") -> str:
+    """Differences between lines for a caption: of the leader to every other, else of each line to those before it."""
+    sentences = []
+    for name, lines in panels.items():
+        others = [(leader, other) for other in lines if other != leader]
+        for better, than in others if leader else [(b, a) for a, b in itertools.combinations(lines, 2)]:
+            parts = [
+                f"{100 * np.mean(pairs):+.1f} at {value:g} ({sum(one > 0 for one in pairs)} of {len(pairs)})"
+                for value, pairs in paired(lines, better, than).items()
+            ]
+            place = f" ({name})" if len(panels) > 1 else ""
+            sentences += [f"{better} over {than}{place}: {', '.join(parts)}"] if parts else []
+    if not sentences:
+        return ""
+    return f" Differences in points, and how many of the pairs are above 0: {'; '.join(sentences)}."
+
+
+def paired(lines: Lines, better: str, than: str) -> dict[float, list[float]]:
+    """Differences of two lines, seed by seed, at each value that both have."""
     found = {}
     for value, seeds in sorted(lines.get(better, {}).items()):
         others = lines.get(than, {}).get(value, {})
@@ -145,17 +175,3 @@ def compared(lines: Lines, better: str, than: str) -> dict[float, list[float]]:
         if pairs:
             found[value] = pairs
     return found
-
-
-def gains(lines: Lines, better: str, than: str, unit: str) -> str:
-    """In words, such as "+4.2 points at 50 labels (3 of 3 seeds)"."""
-    parts = [
-        f"{100 * np.mean(differences):+.1f} points at {value:g} {unit} "
-        f"({sum(one > 0 for one in differences)} of {len(differences)} seeds)"
-        for value, differences in compared(lines, better, than).items()
-    ]
-    return ", ".join(parts)
-
-
-def _numbers(counts: set[int]) -> str:
-    return " or ".join(str(count) for count in sorted(counts)) or "no"

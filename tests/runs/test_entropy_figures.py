@@ -1,5 +1,5 @@
-"""Figures of entropy clustering that follow a setting: lines are the numbers of the runs, and captions say what they
-show, won or lost."""
+"""Figures of entropy clustering that follow a setting: lines are the numbers of the runs, and captions have their
+differences, above or below 0."""
 
 import numpy as np
 import pytest
@@ -29,9 +29,9 @@ def test_accuracy_by_wrong_labels_is_that_of_the_runs(store, tracker):
             assert len(told) == 2
             assert mean == pytest.approx(100 * np.mean(told))
     caption = label_noise.DRAWING.caption(results)
-    assert "Reverse against cross-entropy:" in caption
-    assert "Reverse against absolute error:" in caption
-    assert caption.count("points at 60 % wrong") == 2
+    assert "reverse over cross-entropy: " in caption
+    assert "reverse over absolute error: " in caption
+    assert caption.count(" at 60 (") == 2
 
 
 @pytest.mark.slow
@@ -52,9 +52,9 @@ def test_loss_and_accuracy_by_epochs_are_those_of_the_starts(store, tracker):
         assert losses[line][1][at] == pytest.approx(trials.objective.mean())
         assert accuracies[line][1][at] == pytest.approx(100 * trials.scores["acc_hungarian"].mean())
     caption = updates.caption(results)
-    assert "After 3 epochs entropy clustering has" in caption
-    assert "After 3 epochs MIADM has" in caption
-    assert "of 2 starts." in caption
+    assert "for each batch over once an epoch (entropy clustering): " in caption
+    assert "for each batch over once an epoch (MIADM): " in caption
+    assert "over 2 starts." in caption
 
 
 @pytest.mark.parametrize(("figure", "experiment"), [("entropy/11", "entropy_noise"), ("entropy/12", "entropy_updates")])

@@ -34,7 +34,6 @@ def test_lines_are_the_paths_of_the_runs(run):
             (line,) = axes.lines
             np.testing.assert_array_equal(line.get_xdata(), found.weights)
             np.testing.assert_array_equal(line.get_ydata(), values)
-        assert f"F {found.objective[0]:.4g} to {found.objective[-1]:.4g}" in fair_trade_off.caption(results)
     with pytest.raises(InputError, match="one path for each method and data set"):
         fair_trade_off.trade_off_figure([results[0], results[0]])
 
@@ -53,7 +52,7 @@ def test_convergence_is_that_of_the_largest_weight(run):
         (line,) = axes.lines
         np.testing.assert_array_equal(line.get_ydata(), E)
         assert (np.diff(E) <= 1e-9 * np.abs(E[:-1])).all()
-    assert "Largest rise from one update to the next: 0 of E" in fair_convergence.caption(results)
+    assert f": {len(fair_convergence.trace(results[0]))}" in fair_convergence.caption(results)
 
 
 def test_points_are_in_their_own_units_and_shaped_by_group(run, tracker, notes):

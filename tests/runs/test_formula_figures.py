@@ -1,8 +1,8 @@
-"""Figures of formulas alone: curves against loops, and captions that say what the curves show."""
+"""Figures of formulas alone: curves against loops, and what their captions say of them."""
 
+import itertools
 import json
 import math
-from typing import Any
 
 import numpy as np
 import pytest
@@ -61,12 +61,30 @@ def test_the_lines_are_the_values() -> None:
             np.testing.assert_array_equal(line.get_ydata(), values)
 
 
-def test_captions_are_of_the_curves() -> None:
-    plots: dict[str, Any] = {title: dict(curves) for title, curves in formulas.entropies().items()}
-    assert "no higher than the order before" in formulas._entropies_caption(plots)
-    (curves,) = plots.values()
-    curves["order 2"] = curves["order 2"] + 0.25
-    assert "up to 0.25 above the order before" in formulas._entropies_caption(plots)
+def test_entropies_are_as_their_caption_says() -> None:
+    (curves,) = formulas.entropies().values()
+    values = list(curves.values())
+    assert all((after <= before + 1e-12).all() for before, after in itertools.pairwise(values))
+    assert [entropy[499] for entropy in values] == pytest.approx([math.log(2)] * len(values))
+    assert all(entropy[0] < entropy[10] < entropy[100] for entropy in values)
+
+
+def test_losses_of_a_known_class_are_as_their_caption_says() -> None:
+    for entropy, known in (plot.values() for plot in formulas.supervised().values()):
+        np.testing.assert_allclose(entropy, np.minimum(known, known[::-1]))
+        np.testing.assert_allclose(entropy[499:], known[499:])
+    p = probabilities()
+    np.testing.assert_allclose(formulas.supervised()["order ∞"]["entropy"], -np.log(np.maximum(p, 1 - p)))
+
+
+def test_divergences_are_as_their_caption_says() -> None:
+    (ahead, behind, *_), (_, linear, forward, constant) = (plot.values() for plot in formulas.divergences().values())
+    p = probabilities()
+    assert ahead[0] - ahead[9] == pytest.approx(0.9 * math.log(10), abs=0.01), "a tenth of p adds 0.9 log 10"
+    assert behind.max() < -math.log(0.1)
+    np.testing.assert_allclose(constant, math.log(2))
+    assert p[forward.argmin()] == 0.5
+    np.testing.assert_allclose(np.diff(linear, n=2), 0, atol=1e-12)
 
 
 @pytest.mark.usefixtures("blank_pictures")

@@ -1,4 +1,4 @@
-"""Figures of XSDC: lines are the numbers of the runs, and captions say what they show, won or lost."""
+"""Figures of XSDC: lines are the numbers of the runs, and captions have their differences, above or below 0."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from runs.config.configs import ClusterConfig, parse
-from runs.figures.accuracy_along import accuracy, compared, gains, lines_figure
+from runs.figures.accuracy_along import accuracy, differences, lines_figure, paired
 from runs.figures.papers import DRAWN, drawing
 from runs.figures.xsdc import curves as xsdc
 from runs.stages.clustering.stage import clustering
@@ -41,10 +41,10 @@ def test_accuracy_by_labels_is_that_of_the_runs(store, tracker):
             told = [result.trials.scores["accuracy"][0] for result in some]
             assert mean == pytest.approx(100 * np.mean(told))
     caption = xsdc.BY_LABELS.caption(results)
-    assert "points at 6 labels (" in caption
-    assert "of 2 seeds)" in caption
-    assert "the gap" in caption
     assert "over 2 seeds" in caption
+    assert "XSDC over supervised steps alone: " in caption
+    assert caption.count(" at 6 (") == 1
+    assert caption.endswith(" of 2).")
 
 
 @pytest.mark.slow
@@ -58,13 +58,13 @@ def test_pairs_and_other_assignments(store, tracker):
     for name, two in zip(drawn, (results[:2], results[2:4], results[4:]), strict=True):
         assert drawn[name] == ([6, 9], pytest.approx([100 * accuracy(result) for result in two]))
     caption = xsdc.BY_CONSTRAINTS.caption(results)
-    for better, than in (("Membership of {1}", "labels alone"), ("60 random pairs", "membership of {1}")):
+    for better, than in (("membership of {1}", "labels alone"), ("60 random pairs", "membership of {1}")):
         assert f"{better} over {than}: " in caption
     given = ["labels=9", "steps=2", "assignment=balancing,pseudo_labels"]
     results = clustering(parse(ClusterConfig, [*SMALL, *given]), store, tracker)
     (axes,) = xsdc.BY_ASSIGNMENT.draw(results).axes
     assert set(lines_of(axes)) == {"balancing", "pseudo_labels"}
-    assert "Balancing is above pseudo-labels by" in xsdc.BY_ASSIGNMENT.caption(results)
+    assert "balancing over pseudo_labels: " in xsdc.BY_ASSIGNMENT.caption(results)
 
 
 @pytest.mark.slow
@@ -74,7 +74,7 @@ def test_k_means_from_the_same_labels(store, tracker):
     results = clustering([one for more in given for one in parse(ClusterConfig, [*plain, *more])], store, tracker)
     (axes,) = xsdc.BY_METRIC.draw(results).axes
     assert set(lines_of(axes)) == {"XSDC", "K-means, linear", "K-means, gaussian"}
-    assert "On spirals XSDC is above K-means, gaussian by" in xsdc.BY_METRIC.caption(results)
+    assert "XSDC over K-means, gaussian: " in xsdc.BY_METRIC.caption(results)
 
 
 @pytest.mark.slow
@@ -86,15 +86,17 @@ def test_copies_are_a_line_of_their_own(store, tracker):
     (axes,) = xsdc.BY_COPIES.draw(results).axes
     assert set(lines_of(axes)) == {"balancing", "pseudo_labels", "balancing of copies"}
     caption = xsdc.BY_COPIES.caption(results)
-    assert "Balancing of copies is above balancing by" in caption
-    assert "Balancing of copies is above pseudo-labels by" in caption
+    assert "balancing of copies over balancing: " in caption
+    assert "balancing of copies over pseudo_labels: " in caption
 
 
 def test_differences_are_of_the_same_seeds():
     lines = {"a": {50: {1: 0.8, 2: 0.7, 3: 0.9}, 500: {1: 0.9}}, "b": {50: {2: 0.75, 1: 0.6}, 100: {1: 0.5}}}
-    assert compared(lines, "a", "b") == {50: [pytest.approx(0.2), pytest.approx(-0.05)]}
-    assert gains(lines, "a", "b", "labels") == "+7.5 points at 50 labels (1 of 2 seeds)"
-    assert gains(lines, "a", "c", "labels") == ""
+    assert paired(lines, "a", "b") == {50: [pytest.approx(0.2), pytest.approx(-0.05)]}
+    assert differences({"digits": lines}, "a").endswith(" above 0: a over b: +7.5 at 50 (1 of 2).")
+    assert differences({"digits": lines}).endswith(" above 0: b over a: -7.5 at 50 (1 of 2).")
+    assert "; a over b (two): " in differences({"one": lines, "two": lines}, "a")
+    assert differences({"digits": {"a": lines["a"]}}, "a") == ""
 
 
 def test_a_panel_for_each_and_a_power_of_two_for_what_is_one():

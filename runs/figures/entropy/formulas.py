@@ -1,7 +1,6 @@
 """Curves of formulas alone, over the probability of the first of two classes: Renyi's entropies and the losses of
 entropy clustering (Zhang and Boykov, Figures 5, 7 and 10). No run is needed."""
 
-import itertools
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,12 +23,12 @@ PAIRS = ((0.9, 0.1), (0.5, 0.5))  # priors and pseudo-labels of Figure 10
 POINTS = 999
 Values = NDArray[np.float64]
 Plots = Mapping[str, Mapping[str, Values]]
-"""Of each plot, by what it shows, the values of its curves at `probabilities()`, by their names."""
+"""Values at `probabilities()`, by the title of the plot and the name of the curve."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """What stands in the place of a run; its config says where the figure is saved, and nothing of what it shows."""
+    """Takes the place of a run. Its config says where the figure is saved, and nothing about what it shows."""
 
     config: RunConfig
 
@@ -41,7 +40,7 @@ def probabilities() -> Values:
 
 @styled
 def curves_figure(plots: Plots) -> "Figure":
-    """A plot beside the other, a curve for each name."""
+    """A plot for each title, side by side, with a curve for each name."""
     figure, row = new_row(len(plots), PAGE, 2.6)
     for axes, (title, curves) in zip(row, plots.items(), strict=True):
         for i, (name, values) in enumerate(curves.items()):
@@ -61,14 +60,14 @@ def entropies() -> Plots:
 
 
 def supervised() -> Plots:
-    """Entropies of two orders, and what they become where the first class is known: log 2 where the second is the
-    likelier (f_alpha of the proofs of theorems 2 and 3)."""
-    found = {}
+    """Entropies of two orders, and the losses that they become where the first class is known: log 2 where the second
+    class is the likelier (f_alpha in the proofs of theorems 2 and 3)."""
+    plots = {}
     for order in (math.inf, 2.0):
         entropy = _renyi(order)
         known = np.where(probabilities() >= 0.5, entropy, math.log(2))
-        found[_order(order)] = {"entropy": entropy, "first class known": known}
-    return found
+        plots[_order(order)] = {"entropy": entropy, "first class known": known}
+    return plots
 
 
 def divergences() -> Plots:
@@ -91,56 +90,22 @@ def divergences() -> Plots:
     }
 
 
-def _entropies_caption(plots: Plots) -> str:
-    (curves,) = plots.values()
-    rises = max(float((curves[_order(b)] - curves[_order(a)]).max()) for a, b in itertools.pairwise(ORDERS))
-    above = "no higher than" if rises <= 1e-12 else f"up to {rises:.2g} above"
-    apart = max(abs(float(values[POINTS // 2]) - math.log(2)) for values in curves.values())
-    ends = [float(values[0]) for values in curves.values()]
-    return (
-        f"Renyi's entropy of two classes. Each order is {above} the order before it; at even probabilities all are "
-        f"log 2 (to {apart:.1g}), and at {probabilities()[0]:g} they go from {ends[0]:.4f} ({_order(ORDERS[0])}) down "
-        f"to {ends[-1]:.4f} ({_order(ORDERS[-1])})."
-    )
-
-
-def _supervised_caption(plots: Plots) -> str:
-    apart, differs = 0.0, []
-    for curves in plots.values():
-        entropy, known = curves.values()
-        apart = max(apart, float(np.abs(entropy - np.minimum(known, known[::-1])).max()))
-        differs.append(float((known - entropy)[probabilities() > 0.5].max()))
-    likelier = "with the loss of the known class" if max(differs) <= 1e-12 else f"{max(differs):.2g} off"
-    at = float(
-        np.abs(plots[_order(math.inf)]["entropy"] + np.log(np.maximum(probabilities(), 1 - probabilities()))).max()
-    )
-    return (
-        "Entropies, and the losses that they become where the class of a point is known. The entropy is the lower of "
-        f"the losses of the two classes (largest difference {apart:.1g}), and one {likelier} where that is the "
-        "likelier: self-labelling. Of order infinity it is minus the logarithm of the larger probability (to "
-        f"{at:.1g}), the logistic loss of the margin without its sign."
-    )
-
-
-def _divergences_caption(plots: Plots) -> str:
-    (_, kl), (_, ce) = plots.items()
-    ahead, behind, *_ = kl.values()
-    _, reverse, _, even = ce.values()
-    slope = float(np.ptp(even))
-    forward_even = list(ce.values())[2]
-    return (
-        f"Towards a class without points the forward divergence from u = {PAIRS[0]} grows without bound "
-        f"({ahead[0]:.2f} at {probabilities()[0]:g}, {PAIRS[0][0] * math.log(10):.2f} more for each tenth of it), the "
-        f"reverse stays finite ({behind[0]:.2f} there, {-math.log(PAIRS[0][1]):.2f} at most). Pseudo-labels in doubt, "
-        f"y = {PAIRS[1]}: the reverse cross-entropy varies by {slope:.1g} and does not train, the forward is least at "
-        f"p = {probabilities()[forward_even.argmin()]:g}, where it pulls; of y = {PAIRS[0]} the reverse is linear in p "
-        f"(to {_bend(reverse):.1g})."
-    )
-
-
-def _bend(values: Values) -> float:
-    """By how much they are off a line at most."""
-    return float(np.abs(values - np.linspace(values[0], values[-1], len(values))).max())
+ENTROPIES_CAPTION = (
+    "Renyi's entropy of two classes. No order is above the orders before it; where the classes are equally likely all "
+    "are log 2, and where one class is certain all are 0."
+)
+SUPERVISED_CAPTION = (
+    "Entropies, and the losses that they become where the class of a point is known. The entropy is the lower of the "
+    "losses of the two classes, and equals the loss of the known class where that class is the likelier: "
+    "self-labelling. Of order infinity it is minus the logarithm of the larger probability, the logistic loss of the "
+    "margin without its sign."
+)
+DIVERGENCES_CAPTION = (
+    f"Towards a class without points the forward divergence from u = {PAIRS[0]} grows without bound, and the reverse "
+    f"divergence stays finite. Of uncertain pseudo-labels, y = {PAIRS[1]}, the reverse cross-entropy is constant and "
+    "does not train; the forward cross-entropy is least at p = 0.5 and pulls there. "
+    f"Of y = {PAIRS[0]} the reverse cross-entropy is linear in p."
+)
 
 
 def _order(order: float) -> str:
@@ -150,8 +115,8 @@ def _order(order: float) -> str:
 def _renyi(order: float) -> Values:
     from clustering.deep.losses import mean_entropy
 
-    found: Values = mean_entropy(_pairs().log()[:, None], order).numpy()
-    return found
+    entropy: Values = mean_entropy(_pairs().log()[:, None], order).numpy()
+    return entropy
 
 
 def _pairs() -> "Tensor":
@@ -163,17 +128,17 @@ def _pairs() -> "Tensor":
 
 
 def _of(value: "Callable[[Tensor, Tensor], Tensor]", pair: tuple[float, float]) -> Values:
-    """A loss of predictions and one fixed distribution, along the predictions."""
+    """A loss between the predictions and one fixed distribution, for each prediction."""
     p = _pairs()
-    found: Values = value(p, p.new_tensor(pair).expand_as(p)).numpy()
-    return found
+    losses: Values = value(p, p.new_tensor(pair).expand_as(p)).numpy()
+    return losses
 
 
 def _no_data(name: str) -> NoReturn:
     raise InputError(f"the figure is of formulas alone and has no data that {name} could replace; leave @{name} out")
 
 
-def _drawing(plots: Callable[[], Plots], caption: Callable[[Plots], str]) -> Drawing[RunConfig, Formula]:
+def _drawing(plots: Callable[[], Plots], caption: str) -> Drawing[RunConfig, Formula]:
     def draw(_: Sequence[Formula]) -> "Figure":
         return curves_figure(plots())
 
@@ -184,10 +149,10 @@ def _drawing(plots: Callable[[], Plots], caption: Callable[[Plots], str]) -> Dra
         read=lambda config, tracker, say: Formula(config),
         run_ids=lambda formula: (),
         draw=draw,
-        caption=lambda _: caption(plots()),
+        caption=lambda _: caption,
     )
 
 
-ENTROPIES = _drawing(entropies, _entropies_caption)
-SUPERVISED = _drawing(supervised, _supervised_caption)
-DIVERGENCES = _drawing(divergences, _divergences_caption)
+ENTROPIES = _drawing(entropies, ENTROPIES_CAPTION)
+SUPERVISED = _drawing(supervised, SUPERVISED_CAPTION)
+DIVERGENCES = _drawing(divergences, DIVERGENCES_CAPTION)

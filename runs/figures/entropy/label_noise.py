@@ -5,7 +5,7 @@ the absolute error times a number.
 """
 
 from runs.config.configs import ClusterConfig
-from runs.figures.accuracy_along import Along, Panels, drawing, gains
+from runs.figures.accuracy_along import Along, drawing
 from runs.stages.lineage import short
 
 LOSSES = {
@@ -30,34 +30,20 @@ NOISE = {
 
 
 def loss(config: ClusterConfig) -> str:
-    """What a training lowers."""
+    """Name of the loss of a training."""
     name = short(config.method)
     return LOSSES.get(name, name)
 
 
-def text(panels: Panels) -> str:
-    """The caption, with what came out for the claim."""
-    forward, reverse, absolute = LOSSES.values()
-    told = [
-        f"{reverse.capitalize()} against {other}: {one}."
-        for lines in panels.values()
-        for other in (forward, absolute)
-        if (one := gains(lines, reverse, other, "% wrong"))
-    ]
-    return (
-        "Accuracy of points whose label is not known against the share of known labels that are random ones. "
-        "Cross-entropy, forward and reverse, is that with labels smoothed by this share; the paper has the reverse one "
-        f"ahead where it is large. Up to a factor that one is the absolute error. {' '.join(told)}"
-    )
-
-
 DRAWING = drawing(
     Along(
-        "wrong labels (%)",
-        lambda config: round(100 * config.wrong, 6),
-        loss,
-        lambda config: short(config.dataset),
-        text,
+        axis="wrong labels (%)",
+        value=lambda config: round(100 * config.wrong, 6),
+        line=loss,
+        about="Accuracy of points whose label is not known against the share of known labels that are random. Both "
+        "cross-entropies, forward and reverse, smooth labels by this share; the paper has the reverse one ahead where "
+        "the share is large. Up to a factor the reverse one is the absolute error.",
+        leader=LOSSES["labelled_reverse"],
     ),
     (NOISE,),
     ({"labels": "1000", **{key: NOISE[key] for key in ("wrong", "method", "seed")}, "starts": "1"},),

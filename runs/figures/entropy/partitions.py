@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from runs.config.configs import ClusterConfig
-from runs.config.overrides import write
 from runs.figures.clustered import Drawn, on_dataset
 from runs.figures.drawing import Drawing
 from runs.figures.thesis import partitions
@@ -15,28 +14,11 @@ if TYPE_CHECKING:
 
 LONG_STARTS = "entropy_margins"  # the method
 BARS = {"dataset": "bars"}
-FOUND = 0.99  # accuracy of a clustering that has found the classes
 
 
 def draw(results: Sequence[Drawn]) -> "Figure":
-    """K-means first, then by the weight."""
+    """K-means first, then entropy clustering by rising weight of the norm."""
     return partitions.draw(sorted(results, key=lambda one: one.config.method.options.get("margin_weight", 0.0)))
-
-
-def caption(results: Sequence[Drawn]) -> str:
-    """Which of them found the classes, besides."""
-    found: dict[bool, list[str]] = {True: [], False: []}
-    for result in results:
-        trials, weight = result.clustered.trials, result.config.method.options.get("margin_weight")
-        if trials.scores:
-            name = "K-means" if weight is None else f"entropy clustering at margin_weight={write(weight)}"
-            found[bool(trials.scores["acc_hungarian"][trials.chosen] >= FOUND)].append(name)
-    told = [
-        f" {words} {' and '.join(found[whole])}."
-        for whole, words in ((True, "The classes are found by"), (False, "They are cut by"))
-        if found[whole]
-    ]
-    return partitions.caption(results) + "".join(told)
 
 
 PARTITIONS: Drawing[ClusterConfig, Drawn] = dataclasses.replace(
@@ -45,7 +27,6 @@ PARTITIONS: Drawing[ClusterConfig, Drawn] = dataclasses.replace(
     networks=(BARS,),
     elsewhere=on_dataset,
     draw=draw,
-    caption=caption,
 )
 BY_NORM = dataclasses.replace(
     PARTITIONS, networks=(BARS, BARS | {"method": LONG_STARTS, "margin_weight": "1e-6,1e-4,1e-3"})

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runs.config.configs import ClusterConfig
-from runs.figures.accuracy_along import compared, draw_line
+from runs.figures.accuracy_along import differences, draw_line
 from runs.figures.clustered import datasets, on_dataset
 from runs.figures.drawing import Drawing
 from runs.figures.style import PAGE, new_row, series, styled
@@ -79,28 +79,18 @@ def draw(results: Sequence[Clustered]) -> "Figure":
 
 
 def caption(results: Sequence[Clustered]) -> str:
-    """What is drawn, and what is ahead after the longest training."""
+    """What is drawn, over how many starts, and the differences between lines."""
     _, accuracies = losses_and_accuracies(results)
-    told = []
-    for method in METHODS.values():
-        first, second = (f"{method}, {when}" for when in WHEN.values())
-        found = compared(accuracies, first, second)
-        if found:
-            longest = max(found)
-            pairs = 100 * np.array(found[longest])
-            reached = [100 * np.mean(list(accuracies[line][longest].values())) for line in (first, second)]
-            told.append(
-                f"After {longest:.3g} epochs {method} has {reached[0]:.1f} % with labels made for each batch and "
-                f"{reached[1]:.1f} % once an epoch: {pairs.mean():+.1f} points, {(pairs > 0).sum()} of {len(pairs)} "
-                "starts."
-            )
+    by_method = {
+        method: {when: accuracies.get(f"{method}, {when}", {}) for when in WHEN.values()} for method in METHODS.values()
+    }
     starts = {int(result.trials.given.sum()) for result in results}
     return (
-        f"Linear heads on {datasets([result.config for result in results])} after trainings of so many epochs, whose "
-        "steps become small towards the end of each: the loss of equation 14 over all points, and the accuracy. "
+        f"Linear heads on {datasets([result.config for result in results])} against the epochs of the training, whose "
+        "steps become small towards its end: the loss of equation 14 over all points, and the accuracy. "
         "Pseudo-labels are made for each batch or once an epoch; the paper has 63 % and 52 % after 50 epochs, on "
-        f"features that it does not name. {' '.join(told)} Means and standard deviations over "
-        f"{' or '.join(map(str, sorted(starts)))} starts."
+        f"features that it does not name. Means and standard deviations over {' or '.join(map(str, sorted(starts)))} "
+        f"starts.{differences(by_method, WHEN['batch'])}"
     )
 
 

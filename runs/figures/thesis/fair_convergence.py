@@ -59,17 +59,13 @@ def trace(result: FairResult) -> NDArray[np.float64]:
 
 def caption(results: Sequence[FairResult]) -> str:
     """What is drawn, and how many updates there were."""
-    told = [
-        f"{method_title(result.config)}, {data_title(result.config)}: {len(trace(result))} updates, "
-        f"{trace(result)[0]:.5g} to {trace(result)[-1]:.5g}"
-        for result in results
+    updates = [
+        f"{method_title(result.config)}, {data_title(result.config)}: {len(trace(result))}" for result in results
     ]
-    rises = [float((np.diff(E) / np.abs(E[:-1])).max(initial=0)) for E in map(trace, results)]
     return (
-        "E, the clustering objective of the assignments with the weighted fairness term, after each update of "
-        "prototypes and assignments (of the cut: of assignments), at the largest weight of the path, begun where what "
-        f"came before it ended ({of_paths(results)}). {'; '.join(told)}. Largest rise from one update to the next: "
-        f"{max(rises):.1g} of E."
+        "E, the clustering objective of the assignments plus the weighted fairness term, after each update of "
+        "prototypes and assignments (of the cut: of assignments), at the largest weight of the path, which starts "
+        f"where the weight before it ended ({of_paths(results)}). Updates: {'; '.join(updates)}."
     )
 
 

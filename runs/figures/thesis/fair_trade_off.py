@@ -77,19 +77,10 @@ def _draw(axes: "Axes", result: FairResult, which: int) -> "Line2D":
 
 
 def caption(results: Sequence[FairResult]) -> str:
-    """What is drawn, and by how much the error falls and the objective rises."""
-    told = []
-    for result in results:
-        found = result.found
-        first, last = 0, len(found.weights) - 1
-        told.append(
-            f"{method_title(result.config)}, {data_title(result.config)}: error {found.fairness_error[first]:.3g} to "
-            f"{found.fairness_error[last]:.3g}, F {found.objective[first]:.4g} to {found.objective[last]:.4g}"
-        )
+    """What is drawn."""
     return (
         "Objective F of the labels about their own prototypes (circles, left axis) and their fairness error, the sum "
-        f"over clusters of KL(U || P) (crosses, right axis), against the weight of fairness ({of_paths(results)}). "
-        f"From the least to the largest weight: {'; '.join(told)}."
+        f"over clusters of KL(U || P) (crosses, right axis), against the weight of fairness ({of_paths(results)})."
     )
 
 

@@ -56,7 +56,7 @@ def caption(results: Sequence[Drawn]) -> str:
     starts = " or ".join(str(number) for number in sorted({config.fits for config in configs}))
     return (
         "Euclidean distance from each cluster's mode to its place after the next update, a line for each cluster of "
-        f"{datasets(configs)}; of {starts} starts the one that the method itself finds best. Updates until the end: "
+        f"{datasets(configs)}; the best of {starts} starts by the method's own criterion. Updates until the end: "
         f"{'; '.join(counts)}."
     )
 

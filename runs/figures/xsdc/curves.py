@@ -7,13 +7,10 @@ all points whose class is not known, after the last step. Figures of many runs t
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from runs.config import groups
 from runs.config.configs import ClusterConfig
 from runs.config.overrides import write
-from runs.figures.accuracy_along import Along, Panels, compared, drawing, gains
-from runs.stages.lineage import short
+from runs.figures.accuracy_along import Along, drawing
 
 ALL, SUPERVISED, UNTRAINED = "XSDC", "supervised steps alone", "untrained"
 SEEDS = "1,2,3"
@@ -64,28 +61,15 @@ def _assignment(config: ClusterConfig) -> str:
     return str(config.method.options["assignment"])
 
 
-def _by_labels(panels: Panels) -> str:
-    claims = []
-    for name, lines in panels.items():
-        told = gains(lines, ALL, SUPERVISED, "labels")
-        differences = {value: float(np.mean(each)) for value, each in compared(lines, ALL, SUPERVISED).items() if value}
-        shrinks = ""
-        if len(differences) > 1:
-            few, many = differences[min(differences)], differences[max(differences)]
-            shrinks = "; the gap shrinks with labels" if few > many else "; the gap does not shrink with labels"
-        if told:
-            claims.append(f"on {name} XSDC is above its supervised steps by {told}{shrinks}.")
-        without = compared(lines, ALL, UNTRAINED).get(0, [])
-        if without:
-            claims.append(f"Without labels it is above untrained features for {_won(without)}.")
-    return (
-        "Accuracy of points whose class is not known against the number of known labels: features of the untrained "
-        f"network, after supervised steps, and after steps on all points. {' '.join(claims)}"
-    )
-
-
 BY_LABELS = drawing(
-    Along("known labels", _known, stage, lambda config: short(config.dataset), _by_labels),
+    Along(
+        axis="known labels",
+        value=_known,
+        line=stage,
+        about="Accuracy of points whose class is not known against the number of known labels: features of the "
+        "untrained network, after supervised steps, and after steps on all points.",
+        leader=ALL,
+    ),
     (
         *stages(MNIST, MNIST_AT),
         {**MNIST, "step_size": str(2.0**-2), "supervised_steps": "0"},
@@ -103,20 +87,16 @@ def _metric(config: ClusterConfig) -> str:
     return f"K-means, {name}" if name else ALL
 
 
-def _by_metric(panels: Panels) -> str:
-    claims = []
-    for data, lines in panels.items():
-        told = {name: gains(lines, ALL, name, "labels") for name in lines if name != ALL}
-        claims += [f"On {data} XSDC is above {name} by {one}." for name, one in told.items() if one]
-    return (
-        "Accuracy against the number of known labels, without labels under the best match: XSDC, and K-means on fixed "
-        "features, whose first means are those of the known points, which stay in their clusters, by three "
-        f"similarities. {' '.join(claims)}"
-    )
-
-
 BY_METRIC = drawing(
-    Along("known labels", _known, _metric, lambda config: short(config.dataset), _by_metric),
+    Along(
+        axis="known labels",
+        value=_known,
+        line=_metric,
+        about="Accuracy against the number of known labels; without labels, under the best match of clusters and "
+        "classes. XSDC, and K-means on fixed features with three similarities, whose first means are those of the "
+        "labelled points, which stay in their clusters.",
+        leader=ALL,
+    ),
     (
         {**MNIST, "step_size": str(2.0**-2), "supervised_steps": "0"},
         *(MNIST | at for at in MNIST_AT),
@@ -129,43 +109,37 @@ BY_METRIC = drawing(
 )
 
 
-def _by_assignment(panels: Panels) -> str:
-    told = [gains(lines, "balancing", "pseudo_labels", "labels") for lines in panels.values()]
-    return (
-        "Accuracy against the number of known labels, where M is balanced and where it is made of the labels that a "
-        "ridge regression on the known ones predicts, which the paper has ahead on MNIST; its third way, the labels of "
-        "deep clustering, is not drawn. "
-        + " ".join(f"Balancing is above pseudo-labels by {one}." for one in told if one)
-    )
-
-
 _BOTH = "balancing,pseudo_labels"
 BY_ASSIGNMENT = drawing(
-    Along("known labels", _known, _assignment, lambda config: short(config.dataset), _by_assignment),
+    Along(
+        axis="known labels",
+        value=_known,
+        line=_assignment,
+        about="Accuracy against the number of known labels, where the matrix M is balanced, and where it is made of "
+        "the labels that a ridge regression on the labelled points predicts, which the paper has ahead on MNIST. Its "
+        "third way, the labels of deep clustering, is not drawn.",
+        leader="balancing",
+    ),
     tuple(MNIST | at | {"assignment": _BOTH} for at in MNIST_AT),
     ({**ELSEWHERE, "labels": "50,100,500", "assignment": _BOTH},),
 )
 
 
 def _copied(config: ClusterConfig) -> str:
-    return "balancing of copies" if config.method.options["copies"] > 1 else _assignment(config)
+    return _COPIES if config.method.options["copies"] > 1 else _assignment(config)
 
 
-def _by_copies(panels: Panels) -> str:
-    told = []
-    for lines in panels.values():
-        for than in ("balancing", "pseudo_labels"):
-            gained = gains(lines, "balancing of copies", than, "labels")
-            told += [f"Balancing of copies is above {than.replace('_', '-')} by {gained}."] if gained else []
-    return (
-        "Accuracy against the number of known labels, where M is balanced, where it is of pseudo-labels, and where "
-        "each picture without label stands in a batch with changed copies (turned, widened, moved, partly erased) that "
-        f"are known to be of its cluster. {' '.join(told)}"
-    )
-
-
+_COPIES = "balancing of copies"
 BY_COPIES = drawing(
-    Along("known labels", _known, _copied, lambda config: short(config.dataset), _by_copies),
+    Along(
+        axis="known labels",
+        value=_known,
+        line=_copied,
+        about="Accuracy against the number of known labels, where the matrix M is balanced, where it is made of "
+        "pseudo-labels, and where a batch has each picture without label together with changed copies (turned, "
+        "widened, moved, partly erased) that are known to be of its cluster.",
+        leader=_COPIES,
+    ),
     (
         *(MNIST | at | {"assignment": _BOTH} for at in MNIST_AT),
         *(MNIST | at | {"copies": MNIST_COPIES[at["labels"]]} for at in MNIST_AT),
@@ -177,23 +151,15 @@ BY_COPIES = drawing(
 )
 
 
-def _unlabelled(panels: Panels) -> str:
-    told = [gains(lines, "balancing", "eigenvectors", "of penalty") for lines in panels.values()]
-    return (
-        "Accuracy without labels under the best match, after 50 steps, against the ridge penalty, the same for both: "
-        "where M is balanced and where it is made of the eigenvectors of its relaxation; the paper's third way, "
-        "K-means on these, is not drawn. "
-        + " ".join(f"Balancing is above eigenvectors by {one}." for one in told if one)
-    )
-
-
 UNLABELLED = drawing(
     Along(
-        "penalty",
-        lambda config: float(config.method.options["penalty"]),
-        _assignment,
-        lambda config: short(config.dataset),
-        _unlabelled,
+        axis="penalty",
+        value=lambda config: float(config.method.options["penalty"]),
+        line=_assignment,
+        about="Accuracy without labels under the best match of clusters and classes, after 50 steps, against the ridge "
+        "penalty: where the matrix M is balanced, and where it is made of the eigenvectors of its relaxation. The "
+        "paper's third way, K-means on these, is not drawn.",
+        leader="balancing",
         logarithmic=True,
     ),
     (
@@ -212,49 +178,36 @@ def _constraints(config: ClusterConfig) -> str:
     return NOTHING if config.coarse is None else f"membership of {{{', '.join(map(str, config.coarse))}}}"
 
 
-def _by_constraints(panels: Panels) -> str:
-    claims = []
-    for lines in panels.values():
-        others = sorted(set(lines) - {NOTHING}, reverse=True)
-        for name, than in [*((name, NOTHING) for name in others), *zip(others[1:], others, strict=False)]:
-            told = gains(lines, name, than, "labels")
-            claims += [f"{name[0].upper()}{name[1:]} over {than}: {told}."] if told else []
-    return (
-        "Accuracy against the number of known labels, where nothing else is known, where it is known of half the "
-        "points whether their digit is one of two, of which only the others are judged, and where the relation of some "
-        "random pairs is known. The paper has memberships of all points and a third of the pairs of every batch; here "
-        "pairs stay, and what follows from them is known, too; a batch has those that labels leave room for, half "
-        f"of its size at least, in turns. {' '.join(claims)}"
-    )
-
-
 NOTHING = "labels alone"
 _FOUR_OR_NINE = {"coarse": "[4, 9]"}
 _PAIRS = {"links": "200"}
 _AT_LABELS = [MNIST_SHORT | at for at in MNIST_AT]
 BY_CONSTRAINTS = drawing(
-    Along("known labels", _known, _constraints, lambda config: short(config.dataset), _by_constraints),
+    Along(
+        axis="known labels",
+        value=_known,
+        line=_constraints,
+        about="Accuracy against the number of known labels: with labels alone; where it is known of half the points "
+        "whether their digit is one of two, and only the other half is judged; and where it is known of some random "
+        "pairs whether their digits are equal. The paper knows the membership of all points, and a third of the pairs "
+        "of every batch; here the pairs are the same throughout, with the relations that follow from them, and a batch "
+        "takes them in turns, at least half of its size.",
+    ),
     tuple(at | known for known in ({}, _FOUR_OR_NINE, _PAIRS) for at in _AT_LABELS),
     tuple({**ELSEWHERE, "labels": "50,100,500"} | known for known in ({}, _FOUR_OR_NINE, _PAIRS)),
 )
 
 
-def _by_share(panels: Panels) -> str:
-    told = [gains(lines, ALL, SUPERVISED, "of 0 to 4") for lines in panels.values()]
-    return (
-        "Accuracy with 50 labels against the share of digits 0 to 4 among 25,000, at bounds for clusters of one size. "
-        + " ".join(f"XSDC is above its supervised steps by {one}." for one in told if one)
-    )
-
-
 _UNEVEN = MNIST | AT | SHORT | {"dataset": "mnist_uneven", "share": "0.1,0.3,0.5,0.7,0.9"}
 BY_SHARE = drawing(
     Along(
-        "share of digits 0 to 4",
-        lambda config: float(config.dataset.options.get("share", 0.5)),
-        stage,
-        lambda config: config.dataset.name,
-        _by_share,
+        axis="share of digits 0 to 4",
+        value=lambda config: float(config.dataset.options.get("share", 0.5)),
+        line=stage,
+        panel=lambda config: config.dataset.name,
+        about="Accuracy with 50 labels against the share of digits 0 to 4 among 25,000, where the method is told that "
+        "clusters are of one size.",
+        leader=ALL,
     ),
     (_UNEVEN, _UNEVEN | {"steps": "0"}),
     ({**ELSEWHERE, "labels": "50", "steps": "60,0", "share": "0.1,0.3,0.5,0.7,0.9"},),
@@ -277,23 +230,6 @@ def _setting(config: ClusterConfig) -> float:
     return float(options[name])
 
 
-def _sensitivity(panels: Panels) -> str:
-    spans = {}
-    for name, lines in panels.items():
-        means = [float(np.mean(list(seeds.values()))) for line in lines.values() for seeds in line.values()]
-        spans[name] = max(means) - min(means)
-    told = ", ".join(f"{100 * span:.1f} points over the {name}" for name, span in spans.items())
-    most = f"; it matters most which {max(spans, key=lambda name: spans[name])} is taken" if len(spans) > 1 else ""
-    return (
-        "Accuracy on MNIST with 50 labels against each setting, the others held: size of supervised steps, of steps on "
-        f"all points, and the ridge penalty. Means differ by {told}{most}."
-    )
-
-
-def _won(differences: Sequence[float]) -> str:
-    return f"{sum(one > 0 for one in differences)} of {len(differences)} seeds"
-
-
 _POWERS = {
     "supervised_step_size": (-9, -7, -5, -3, -1),
     "step_size": (-9, -7.5, -5, -3, -1),
@@ -301,11 +237,12 @@ _POWERS = {
 }
 SENSITIVITY = drawing(
     Along(
-        {"supervised step": "size of supervised steps", "step": "size of steps", "penalty": "penalty"},
-        _setting,
-        lambda config: ALL,
-        _varied,
-        _sensitivity,
+        axis={"supervised step": "size of supervised steps", "step": "size of steps", "penalty": "penalty"},
+        value=_setting,
+        line=lambda config: ALL,
+        panel=_varied,
+        about="Accuracy on MNIST with 50 labels against each setting, with the others fixed: the size of supervised "
+        "steps, the size of steps on all points, and the ridge penalty.",
         logarithmic=True,
     ),
     tuple(MNIST_SHORT | AT | {key: ",".join(str(2.0**power) for power in powers)} for key, powers in _POWERS.items()),
