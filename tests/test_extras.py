@@ -1,0 +1,42 @@
+"""What `pip install transduce` brings is enough for clustering, fair clustering and strategies on features."""
+
+import subprocess
+import sys
+
+import pytest
+
+from runs.console.endings import EXTRAS
+
+SCRIPT = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {extras!r}:
+            raise ModuleNotFoundError(name=name)
+
+sys.meta_path.insert(0, Missing())
+import numpy as np
+from clustering import SLK, Ncut
+from clustering.deep import EntropyClustering, XSDC
+from fairness import FairKMeans
+from fsl.evaluation import evaluate
+from fsl.features import FeatureBank
+from fsl.few_shot_classifier import FewShotClassifier
+
+X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 2
+SLK(2, n_init=2).fit(X)
+Ncut(2).fit(X)
+EntropyClustering(2, n_init=1).fit(X)
+XSDC(2, steps=1).fit(X)
+FairKMeans(2, fairness_weight=1.0).fit(X, sensitive_features=y)
+print(FewShotClassifier("laplacianshot").fit(X[:10], y[:10]).predict(X[10:]).shape)
+"""
+
+
+@pytest.mark.slow
+def test_methods_need_no_package_of_the_extras() -> None:
+    command = [sys.executable, "-W", "ignore", "-c", SCRIPT.format(extras=tuple(EXTRAS))]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "(50,)\n"
