@@ -30,38 +30,39 @@ from clustering.starts import best_start, cluster_sizes, empty_clusters, indicat
 
 
 class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """K-means in the space of a kernel, here the affinities of the kNN graph: average association.
+    """Kernel K-means with the affinities of the kNN graph as kernel (average association).
 
-    Lowers -sum_k S_k^T W S_k / |S_k|, which up to a constant is sum_k sum_{p in k} ||phi(x_p) - mean_k||^2 for the
-    kernel A = W + shift I, whatever the shift (thesis eq. 1.14). In turns, every point goes to the nearest mean, at the
-    distance a_pp - 2 / |k| sum_{q in k} a_pq + 1 / |k|^2 sum_{q, r in k} a_qr, and the means follow; an empty cluster
-    begins again at the point that is farthest from its mean. Where A is positive semi-definite no round raises the
-    objective, but then points hardly move. So the shift is 0 as long as that lowers the objective, and grows where it
-    does not: the objective falls from round to round. A round is one sparse product. Where none lowers it any more,
-    single points move as long as that does (`clustering.graphs.point_moves`). There is no `predict`.
+    Minimises -sum_k S_k^T W S_k / |S_k|, which up to a constant is sum_k sum_{p in k} ||phi(x_p) - mean_k||^2 for the
+    kernel A = W + shift I, whatever the shift (thesis eq. 1.14). Each round assigns every point to the nearest mean, at
+    the squared distance a_pp - 2 / |k| sum_{q in k} a_pq + 1 / |k|^2 sum_{q, r in k} a_qr, and recomputes the means; an
+    empty cluster restarts at the point farthest from its mean. A round costs one sparse product. If A is positive
+    semi-definite, no round raises the objective, but points hardly move. The shift is therefore 0 as long as the
+    objective falls, and is increased if it does not, so that the objective falls from round to round. When no shift
+    lowers the objective any further, single points are moved while that lowers it (`clustering.graphs.point_moves`).
+    There is no `predict`.
 
     Parameters
     ----------
-    n_clusters : K.
-    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others.
-    symmetry : how arcs become W: "average" (W + W^T) / 2, "union" or "mutual".
-    init : first clusters. "spectral": those of `Ncut`, from which the objective ends far lower than from seeds; where W
-        has negative weights, or fewer points with arcs than clusters, as "k-means++". "k-means++": of the points
-        nearest to such seeds. "random": random labels. Or (K, D) seeds, then one start only.
-    n_init : starts, of which the lowest objective is the result.
-    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
-    max_iter : rounds at most, those of single points included.
-    device : "cpu", "cuda", or "auto", which is cuda where there is one.
-    random_state : seed of the starts.
+    n_clusters : number of clusters K.
+    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used.
+    symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
+    init : first clusters. "spectral" takes those of `Ncut`, which lead to a far lower objective than seeds do; it falls
+        back to "k-means++" if W has negative weights or fewer points with arcs than clusters. "k-means++" assigns
+        points to the nearest seed. "random" draws labels at random. An array (K, D) gives the seeds of a single start.
+    n_init : number of starts; the one with the lowest objective is kept.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
+    max_iter : maximum number of rounds, including rounds that move single points.
+    device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
+    random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
-    labels_ : (N,) int.
-    objective_ : as above, of the result. start_objectives_ : (n_init,) that of every start.
-    n_iter_ : rounds of the result. converged_ : whether no move of a single point lowers it further.
-    n_reseeded_ : empty clusters that began again. n_empty_ : clusters without points in the result.
-    graph_ : W. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
-    n_features_in_, feature_names_in_ : of scikit-learn.
+    labels_ : (N,) int, cluster of each point.
+    objective_ : the objective above, of labels_. start_objectives_ : (n_init,) objective of each start.
+    n_iter_ : number of rounds of the best start. converged_ : whether no move of a single point lowers the objective.
+    n_reseeded_ : number of times an empty cluster was reseeded. n_empty_ : number of empty clusters in the result.
+    graph_ : W. seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
     def __init__(
@@ -92,10 +93,10 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 
         Args:
-            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
+            graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
 
         Raises:
-            InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters.
+            InputError: a parameter, X or the graph is invalid, or there are fewer distinct points than clusters.
         """
         validate_signature(self)
         rows = rows_of(
@@ -115,19 +116,19 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         else:
             labels = rows.squared_distances(first_seeds(seeds, rows, K, self.n_init, seed)).min(dim=1).indices
         seeding_seconds = watch.lap()
-        found = kernel_k_means(
+        result = kernel_k_means(
             self.graph_,
             torch.zeros(points, dtype=rows.values.dtype, device=rows.values.device),
             labels,
             K,
             self.max_iter,
         )
-        best = best_start(found.objectives, cluster_sizes(found.labels, K), rows.values.dtype)
-        self.labels_, _ = numbered(self, found.labels[best].cpu().numpy())
-        self.objective_, self.start_objectives_ = float(found.objectives[best]), found.objectives.cpu().numpy()
-        self.n_iter_, self.n_reseeded_ = int(found.rounds[best]), int(found.reseeded[best])
-        self.converged_ = bool(found.converged[best])
-        self.n_empty_ = empty_clusters(found.labels[best], K)
+        best = best_start(result.objectives, cluster_sizes(result.labels, K), rows.values.dtype)
+        self.labels_, _ = numbered(self, result.labels[best].cpu().numpy())
+        self.objective_, self.start_objectives_ = float(result.objectives[best]), result.objectives.cpu().numpy()
+        self.n_iter_, self.n_reseeded_ = int(result.rounds[best]), int(result.reseeded[best])
+        self.converged_ = bool(result.converged[best])
+        self.n_empty_ = empty_clusters(result.labels[best], K)
         self.seconds_ = Seconds(graph_seconds, seeding_seconds, watch.lap())
         return self
 
@@ -137,30 +138,41 @@ class KernelKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _spectral_labels(self, rows: Rows, seed: int, *, distinct: bool) -> Tensor:
-        """(T, N) labels of spectral clustering of the graph, of points that must be `distinct` where it is theirs."""
+        """(T, N) labels by spectral clustering of the graph.
+
+        Args:
+            distinct: check that there are K distinct points, which is required if the graph was built from them.
+        """
         if distinct:
             plus_plus(rows, self.n_clusters, [stream(seed, "distinct")])
         graph, K = scipy_graph(self.graph_), self.n_clusters
-        parts, _ = connected_components(graph, directed=False)
-        # Of more parts than clusters, the cut has no least value worth finding, unless all are tied together a little.
-        tied = 0.1 if parts > K else 0.0
-        found = relaxed_cut(
-            graph, rows, K, self.n_init, seed, discretize="both", regularization=tied, max_rounds=self.max_iter
+        components, _ = connected_components(graph, directed=False)
+        # With more components than clusters, minimum cuts are trivial unless a little regularisation links all points.
+        regularization = 0.1 if components > K else 0.0
+        cuts = relaxed_cut(
+            graph,
+            rows,
+            K,
+            self.n_init,
+            seed,
+            discretize="both",
+            regularization=regularization,
+            max_rounds=self.max_iter,
         )
-        labels = found.labels if parts <= K else np.concatenate([found.labels, densest_apart(graph, K)[None]])
+        labels = cuts.labels if components <= K else np.concatenate([cuts.labels, densest_apart(graph, K)[None]])
         return torch.from_numpy(labels).to(rows.values.device)
 
 
 class Rounds(NamedTuple):
-    """Where T starts of kernel K-means ended.
+    """Result of T starts of kernel K-means.
 
     Attributes:
         labels: (T, N).
         objectives: (T,) tr(A) - sum_k S_k^T A S_k / |S_k|, float64.
-        rounds: (T,) those taken back included, int64.
-        reseeded: (T,) empty clusters that began again, int64.
-        converged: (T,) whether no move of a single point lowers the objective, but by rounding.
-        trace: (t, T) objectives after the rounds, the last after the moves of single points.
+        rounds: (T,) number of rounds, including undone ones, int64.
+        reseeded: (T,) number of times an empty cluster was reseeded, int64.
+        converged: (T,) whether no move of a single point lowers the objective by more than rounding.
+        trace: (t, T) objective after each round; the last entry is after the moves of single points.
     """
 
     labels: Tensor
@@ -172,13 +184,19 @@ class Rounds(NamedTuple):
 
 
 def _has_cuts(graph: SparseGraph, clusters: int) -> bool:
-    """Whether spectral clustering can divide it: no weight is negative, and enough points have arcs."""
+    """Whether spectral clustering applies: no weight is negative, and at least K points have arcs."""
     return bool((graph.weights >= 0).all()) and int((graph.degrees > 0).sum()) >= clusters
 
 
 def densest_apart(graph: csr_array, clusters: int) -> NDArray[np.int64]:
-    """(N,) labels of a graph (N, N) of K or more components: the K - 1 with the most weight for each point are clusters
-    of their own, all others are one. No labels without a cut have a larger average association."""
+    """Separate the K - 1 densest components of a graph with K or more components.
+
+    Each of the K - 1 components with the largest total weight per point becomes a cluster, and all others form one
+    cluster. No other labels without a cut have a larger average association.
+
+    Returns:
+        (N,) labels.
+    """
     _, of = connected_components(graph, directed=False)
     density = np.bincount(of, graph.sum(axis=1)) / np.bincount(of)
     labels = np.full(len(density), clusters - 1, dtype=np.int64)
@@ -187,15 +205,17 @@ def densest_apart(graph: csr_array, clusters: int) -> NDArray[np.int64]:
 
 
 def kernel_k_means(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, clusters: int, max_rounds: int) -> Rounds:
-    """Kernel K-means from some labels, every start on its own: rounds in which all points move, with as much shift of
-    the kernel as the objective needs, and where these end, moves of single points.
+    """Run kernel K-means from given labels, each start independently.
+
+    In each round all points move, with the shift of the kernel increased until the objective falls. When no round
+    lowers it, single points move.
 
     Args:
         kernel: a_pq of different points, one problem of N points.
         diagonal: (N,) a_pp.
-        labels: (T, N) to start from.
+        labels: (T, N) initial labels.
         clusters: K <= N.
-        max_rounds: at most.
+        max_rounds: maximum number of rounds.
     """
     found = _rounds(kernel, diagonal, labels, clusters, max_rounds)
     matrix = weight_matrix(kernel).astype(np.float64)
@@ -213,13 +233,13 @@ def kernel_k_means(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, cluste
 
 
 def _rounds(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, clusters: int, max_rounds: int) -> Rounds:
-    """The rounds in which all points move: as `kernel_k_means`, converged where none lowers the objective."""
+    """Rounds in which all points move, see `kernel_k_means`; converged means that no round lowers the objective."""
     shared, now = SharedGraph(kernel), labels.clone()
     reseeded = _fill(now, diagonal.expand_as(now), clusters)
     rounds, converged = torch.zeros_like(reseeded), torch.zeros_like(reseeded, dtype=torch.bool)
     left, means = torch.arange(len(now), device=now.device), _Means.of(shared, diagonal, now, clusters)
     objectives, shift, settled = means.objective.clone(), torch.zeros_like(means.objective), converged.clone()
-    # A shift by the largest sum of a row makes every kernel positive semi-definite (Gershgorin).
+    # Shifting by the largest absolute row sum makes any kernel positive semi-definite (Gershgorin).
     largest = float(diagonal.abs().max() + replace(kernel, weights=kernel.weights.abs()).degrees.max())
     trace = [means.objective]
     for _ in range(max_rounds):
@@ -233,7 +253,7 @@ def _rounds(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, clusters: int
         now[left[better]], objectives[left[better]] = after[better], new.objective[better]
         reseeded[left[better]] += begun[better]
         trace.append(objectives.clone())
-        # Where nothing moves any more, once more without a shift; up from there until a shift is enough again.
+        # If nothing moves, retry without a shift and increase it until the objective falls again.
         again = still & (shift > 0) & ~settled
         ended = (still & ~again) | (~still & ~better & (shift > 2 * largest))
         settled = (settled | again) & ~better
@@ -250,7 +270,7 @@ def _rounds(kernel: SparseGraph, diagonal: Tensor, labels: Tensor, clusters: int
 
 
 class _Means(NamedTuple):
-    """The means of the clusters of t starts, by their products with the points."""
+    """Cluster means of t starts, represented by their inner products with the points."""
 
     products: Tensor  # (t, K, N) sum_{q in k} a_pq / |k|
     sizes: Tensor  # (t, K) float64
@@ -267,14 +287,16 @@ class _Means(NamedTuple):
         return cls(products, sizes, within, diagonal.sum(dtype=torch.float64) - within.sum(dim=1))
 
     def replaced(self, which: Tensor, new: "_Means") -> "_Means":
-        """These, and for some of the starts others."""
+        """A copy with the means of some starts replaced."""
         parts = zip(self, new, strict=True)
         return _Means(*(torch.where(which.view(-1, *[1] * (a.dim() - 1)), b, a) for a, b in parts))
 
     def nearest(self, labels: Tensor, shift: Tensor) -> tuple[Tensor, Tensor]:
-        """(t, N) labels of the nearest means under the shifted kernel, the present ones (t, N) where they are as near,
-        and (t,) how many clusters would be empty and begin again at a point."""
-        # The squared distances less a_pp + shift.
+        """Labels (t, N) of the nearest means under the shifted kernel; ties keep the present label (t, N).
+
+        Also returns (t,) the number of clusters that would be empty and be reseeded at a point.
+        """
+        # Squared distances minus a_pp + shift, which is the same for all clusters.
         inverse = shift[:, None] / self.sizes
         lengths = (self.within / self.sizes + inverse).to(self.products.dtype)
         distances = torch.sub(lengths[:, :, None], self.products, alpha=2)
@@ -285,8 +307,10 @@ class _Means(NamedTuple):
 
 
 def _fill(labels: Tensor, distances: Tensor, clusters: int) -> Tensor:
-    """(T,) how many clusters of labels (T, N) were empty. Each is given the point that is farthest (T, N) from its mean
-    and not the only one of its cluster; labels change in place."""
+    """Reseed the empty clusters of labels (T, N) in place and return how many there were, (T,).
+
+    Each takes the point farthest from its mean, by distances (T, N), that is not the only point of its cluster.
+    """
     sizes = cluster_sizes(labels, clusters)
     empty = sizes == 0
     for start, cluster in empty.nonzero().tolist():

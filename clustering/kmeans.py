@@ -1,4 +1,4 @@
-"""K-means, by scikit-learn, with the start, the normalisation and the clock of the other estimators here."""
+"""K-means by scikit-learn, with the initialisation, normalisation and timing of the other estimators here."""
 
 from typing import Annotated, Any, Literal
 
@@ -20,27 +20,29 @@ from clustering.starts import first_lowest
 
 
 class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """K-means: the lowest sum_p ||x_p - m_{l_p}||^2 of several starts, each by scikit-learn's Lloyd iterations.
+    """K-means: minimises sum_p ||x_p - m_{l_p}||^2 by scikit-learn's Lloyd iterations from several starts.
 
-    It begins at the very seeds of the other estimators, so that methods can be compared from the same start, and says
-    how long seeding and optimisation took. For anything else take `sklearn.cluster.KMeans`. It runs on the CPU.
+    It uses the same seeds as the other estimators here, so that methods can be compared from the same start, and
+    reports the time of seeding and optimisation separately. For any other purpose use `sklearn.cluster.KMeans`. It runs
+    on the CPU.
 
     Parameters
     ----------
-    n_clusters : K.
-    init : "k-means++", or (K, D) first means, then one start only.
-    n_init : starts, of which the lowest objective is the result.
-    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
-    max_iter, tol : of scikit-learn.
-    random_state : seed of the starts.
+    n_clusters : number of clusters K.
+    init : "k-means++", or (K, D) initial means, in which case there is a single start.
+    n_init : number of starts; the one with the lowest objective is kept.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
+    max_iter, tol : as in `sklearn.cluster.KMeans`.
+    random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
-    labels_ : (N,) int, the nearest mean.
-    cluster_centers_ : (K, D) means, of normalised rows if `normalize`.
-    objective_ : the sum of squared distances. start_objectives_ : (n_init,) that of every start.
-    n_iter_ : Lloyd iterations of the result.
-    seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    labels_ : (N,) int, index of the nearest mean.
+    cluster_centers_ : (K, D) means, in the space of the normalised rows if `normalize` is set.
+    objective_ : sum of squared distances. start_objectives_ : (n_init,) objective of each start.
+    n_iter_ : number of Lloyd iterations of the best start.
+    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : as
+        in scikit-learn.
     """
 
     def __init__(
@@ -64,10 +66,11 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "KMeans":
-        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn, and `graph`.
+        """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn, and so is
+        `graph`.
 
         Raises:
-            InputError: a parameter or X that cannot be; fewer distinct points than clusters.
+            InputError: a parameter or X is invalid, or there are fewer distinct points than clusters.
         """
         validate_signature(self)
         rows = rows_of(checked_rows(self, X, reset=True, normalize=self.normalize, accept_sparse=True))
@@ -93,7 +96,7 @@ class KMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """(n,) the nearest mean of each of the rows of X (n, D)."""
+        """(n,) index of the mean nearest to each row of X (n, D)."""
         check_is_fitted(self)
         values = checked_rows(self, X, reset=False, normalize=self.normalize, accept_sparse=True)
         return nearest_centres(values, torch.from_numpy(self.cluster_centers_).to(values.dtype)).cpu().numpy()

@@ -1,4 +1,4 @@
-"""Laplacian K-modes by its convex relaxation (Wang and Carreira-Perpinan 2014): the rival of
+"""Laplacian K-modes by its convex relaxation (Wang and Carreira-Perpinan 2014), the baseline of
 `clustering.slk.estimator`."""
 
 from dataclasses import dataclass
@@ -29,43 +29,46 @@ from clustering.starts import best_start, cluster_sizes, empty_clusters, indicat
 
 
 class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """LK: density modes as prototypes, and assignments that are smooth on the neighbour graph.
+    """Laplacian K-modes (LK): density modes as prototypes, and assignments that are smooth on the neighbour graph.
 
-    Lowers, over S with rows in the simplex and modes M in R^D,
+    Minimises, over S with rows in the simplex and modes M in R^D,
 
         weight tr(S^T (D - W) S) - sum_pk s_pk g(x_p, m_k),        g(x, m) = exp(-||x - m||^2 / (2 sigma^2)),
 
-    in turns: modes by mean-shift weighted by S, and S, for which the problem is convex, by accelerated projected
-    gradient steps that begin anew where the objective would rise. On labels it is E of `clustering.SLK` with the same
-    `weight` under convention="exact". At weight 0 it is K-modes.
+    by alternation. Modes move by mean-shift weighted by S. For S the problem is convex and is solved by accelerated
+    projected gradient steps, with a restart of the acceleration whenever the objective would rise. On one-hot
+    assignments the objective is E of `clustering.SLK` with the same `weight`. At weight 0 the method is K-modes.
 
     Parameters
     ----------
-    n_clusters : K.
-    weight : lambda >= 0, per stored arc and both ways.
-    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others.
-    symmetry : how arcs become W: "average" (W + W^T) / 2, "union" or "mutual".
-    bandwidth : sigma >= 1e-15; "estimate": sigma^2 is the mean squared distance to the neighbours in the graph (thesis
-        section 2.4); "published": k / (k + 1) of that.
-    init : "k-means++", or (K, D) seeds, then one start only. S begins at the nearest seed.
-    n_init : starts, of which the one of the lowest E is the result.
-    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
-    max_iter, tol : updates of the modes at most; they end when the modes move by no more than this share of their size.
-    max_sweeps, sweep_tol : gradient steps between two updates; they end when S is within this share of the minimum.
-    device : "cpu", "cuda", or "auto", which is cuda where there is one.
-    random_state : seed of the starts.
+    n_clusters : number of clusters K.
+    weight : lambda >= 0, applied to each stored arc, hence twice to each pair of neighbours.
+    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used.
+    symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
+    bandwidth : sigma >= 1e-15. "estimate" sets sigma^2 to the mean squared distance to the neighbours in the graph
+        (thesis section 2.4); "published" sets it to k / (k + 1) of that.
+    init : "k-means++", or (K, D) seeds, in which case there is a single start. S starts one-hot at the nearest seed.
+    n_init : number of starts; the one with the lowest E is kept.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
+    max_iter, tol : maximum number of updates of the modes; movement of the modes, relative to their size, below which
+        the updates stop.
+    max_sweeps, sweep_tol : maximum number of gradient steps between two updates; relative distance from the minimum at
+        which the steps stop.
+    device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
+    random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
-    labels_ : (N,) int, argmax of assignments_, ties to the lowest cluster.
+    labels_ : (N,) int, argmax of assignments_; ties go to the lowest index.
     assignments_ : (N, K) S, rows sum to one.
-    cluster_centers_ : (K, D) modes, of normalised rows if `normalize`.
-    objective_ : E of the labels. relaxed_objective_ : the objective above, of S.
-    objective_trace_ : that after each update of S. start_objectives_ : (n_init,) E of every start.
-    n_iter_ : updates of the modes. n_sweeps_ : gradient steps in all. converged_ : whether it ended before max_iter.
-    n_empty_ : clusters without points in the result.
-    bandwidth_ : sigma. graph_ : W. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
-    n_features_in_, feature_names_in_ : of scikit-learn.
+    cluster_centers_ : (K, D) modes, in the space of the normalised rows if `normalize` is set.
+    objective_ : E of the labels. relaxed_objective_ : the objective above at S.
+    objective_trace_ : the relaxed objective after each update of S. start_objectives_ : (n_init,) E of each start.
+    n_iter_ : number of updates of the modes. n_sweeps_ : total number of gradient steps. converged_ : whether the fit
+        stopped before max_iter.
+    n_empty_ : number of empty clusters in the result.
+    bandwidth_ : sigma. graph_ : W. seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
     def __init__(
@@ -106,10 +109,10 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 
         Args:
-            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
+            graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
 
         Raises:
-            InputError: a parameter, X or graph that cannot be; fewer distinct points than clusters.
+            InputError: a parameter, X or the graph is invalid, or there are fewer distinct points than clusters.
         """
         validate_signature(self)
         rows = rows_of(
@@ -118,7 +121,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         watch = Stopwatch()
         self.graph_, variance = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, self.bandwidth)
         if self.weight > 0 and (self.graph_.weights < 0).any():
-            raise InputError("graph has negative weights, with which the problem is not convex; leave such arcs out")
+            raise InputError("the graph has negative weights, for which the problem is not convex; remove these arcs")
         self.bandwidth_ = variance**0.5
         graph_seconds = watch.lap()
         seeds = first_seeds(self.init, rows, self.n_clusters, self.n_init, self.random_state)
@@ -136,12 +139,13 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def predict(self, X: ArrayLike, *, by: Literal["graph", "prototypes"] = "graph") -> NDArray[np.int64]:
-        """(n,) clusters of new points.
+        """(n,) cluster of each new point.
 
         Args:
             X: (n, D).
-            by: "graph": the assignment of the new point that lowers the objective, all else fixed, where its arcs lead
-                to its n_neighbors nearest rows of the fitted X, weight 1 each. "prototypes": the nearest mode.
+            by: "graph" minimises the objective over the assignment of the new point with all else fixed, where arcs of
+                weight 1 link the point to its n_neighbors nearest rows of the fitted X. "prototypes" takes the nearest
+                mode.
         """
         check_is_fitted(self)
         if by not in ("graph", "prototypes"):
@@ -154,20 +158,21 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(new, Tensor) and origin is not None:
             known, new, centres = known - origin, new - origin, centres - origin
         near = nearest_to(known, new, self.n_neighbors)
-        # Of the quadratic weight sum_q ||s - s_q||^2 and its mirror image: Wang and Carreira-Perpinan 2014, section 4.
+        # The quadratic term counts weight sum_q ||s - s_q||^2 for both directions (Wang and Carreira-Perpinan 2014,
+        # section 4).
         mean = torch.from_numpy(self.assignments_).to(centres)[near].mean(dim=1).T
         cost = Modes(rows, self.bandwidth_**2).cost(centres[None])
         found = project(mean - cost / (2 * self.weight * near.shape[1]))
         return found[0].max(dim=0).indices.cpu().numpy()
 
     def _alternate(self, rule: Modes, smoothness: Smoothness, modes: Tensor, assignments: Tensor) -> "_Found":
-        """Modes and assignments in turns, every start on its own."""
+        """Alternate between modes and assignments, each start independently."""
         found = _Found.begun(modes, assignments)
         left = torch.arange(len(modes), device=modes.device)
         for _ in range(self.max_iter):
             weights = assignments
             lost = weights.amax(dim=2) == 0
-            if lost.any():  # of no consequence, but finite
+            if lost.any():  # any finite value will do: these modes have no weight
                 weights = torch.where(lost[:, :, None], 1.0, weights)
             new = mean_shift(rule.rows, modes, weights, rule.variance)
             new = torch.where(lost[:, :, None], modes, new)
@@ -187,7 +192,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return found
 
     def _keep(self, found: "_Found", rule: Modes) -> None:
-        """Take the best start."""
+        """Store the best start in the fitted attributes."""
         labels = found.assignments.max(dim=1).indices
         weights = found.objective.new_full((len(labels),), self.weight)
         energies = discrete_energy(rule.cost(found.modes), labels, self.graph_, weights)
@@ -207,7 +212,7 @@ class LaplacianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
 @dataclass
 class _Found:
-    """Where the starts are, those that have ended and those that go on."""
+    """State of the starts, both finished and running."""
 
     modes: Tensor  # (T, K, D)
     assignments: Tensor  # (T, K, N)

@@ -1,4 +1,4 @@
-"""Normalised cut of the neighbour graph, by its eigenvectors and moves of single points."""
+"""Normalised cut of the neighbour graph, by eigenvectors followed by moves of single points."""
 
 import warnings
 from typing import Annotated, Any, Literal
@@ -26,38 +26,40 @@ from clustering.starts import best_start, cluster_sizes, empty_clusters
 class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     """Spectral clustering (Shi and Malik 2000) of the kNN graph.
 
-    Lowers sum_k cut(k) / vol(k) = K - sum_k S_k^T W S_k / d^T S_k (thesis eq. 1.11), from its relaxation: the rows of
-    the K leading eigenvectors of D^-1/2 W D^-1/2 are clustered by K-means, or rotated towards labels (Yu and Shi 2003).
-    Then single points move, one after the other, as long as that lowers the cut (`clustering.graphs.point_moves`),
-    which may be far below that of the labels they began with. Of several starts the lowest cut is taken. There is no
-    `predict`: the method says nothing of points outside the graph.
+    Minimises sum_k cut(k) / vol(k) = K - sum_k S_k^T W S_k / d^T S_k (thesis eq. 1.11). The relaxation gives first
+    labels: the rows of the K leading eigenvectors of D^-1/2 W D^-1/2 are clustered by K-means, or rotated towards
+    labels (Yu and Shi 2003). Single points are then moved one at a time while that lowers the cut
+    (`clustering.graphs.point_moves`), which often lowers it far below the cut of the first labels. The start with the
+    lowest cut is kept. There is no `predict`: the method assigns only the points of the graph.
 
-    A graph of more than K components has cuts of cost 0, which are not worth much where some components are a few
-    points: the components are then joined to K clusters of like volume, with a warning. A little `regularization` ties
-    all points together and avoids this (Zhang and Rohe 2018). A point without arcs is labelled as the nearest that has.
+    A graph with more than K components has cuts of cost 0, which are of little use if some components have only a few
+    points. In that case the components are merged into K clusters of similar volume, with a warning. A small
+    `regularization` links all points and avoids this (Zhang and Rohe 2018). A point without arcs takes the label of the
+    nearest point that has arcs.
 
     Parameters
     ----------
-    n_clusters : K.
-    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others.
-    symmetry : how arcs become W: "average" (W + W^T) / 2, "union" or "mutual".
-    regularization : t >= 0 of W + t mean(d) / N, an arc of little weight between all pairs of points. It counts for
-        the eigenvectors and for the moves, but not for `objective_`, by which starts are compared.
-    discretize : from eigenvectors to first labels: "kmeans", "rotation", or "both" in turns, K-means first.
-    n_init : starts.
-    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
-    max_iter : rounds of K-means or of the rotation at most, and as many of the moves.
-    random_state : seed of the starts. Fits with different seeds give the same labels where their best starts end at the
-        same cut, as they do on graphs with clear clusters.
+    n_clusters : number of clusters K.
+    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used.
+    symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
+    regularization : t >= 0. The eigenvectors and the moves use W + t mean(d) / N, which adds an arc of small weight
+        between every two points; `objective_`, which ranks the starts, uses W.
+    discretize : how eigenvectors become first labels: "kmeans", "rotation", or "both", which alternates them over the
+        starts, K-means first.
+    n_init : number of starts.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
+    max_iter : maximum number of rounds of K-means or of the rotation, and of rounds of moves.
+    random_state : seed or generator of the initialisations. Fits with different seeds give the same labels if their
+        best starts reach the same cut, as they do on graphs with clear clusters.
 
     Attributes
     ----------
-    labels_ : (N,) int.
-    embedding_ : (N, K) rows of eigenvectors, of length one; 0 for points without arcs.
-    objective_ : the normalised cut of W, 0..K. start_objectives_ : (n_init,) that of every start.
-    n_iter_ : rounds of the result. n_empty_ : clusters without points in the result.
-    graph_ : W. seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of
-        scikit-learn.
+    labels_ : (N,) int, cluster of each point.
+    embedding_ : (N, K) rows of the eigenvectors, scaled to unit norm; 0 for points without arcs.
+    objective_ : the normalised cut of W, 0..K. start_objectives_ : (n_init,) objective of each start.
+    n_iter_ : number of rounds of the best start. n_empty_ : number of empty clusters in the result.
+    graph_ : W. seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`. n_features_in_,
+        feature_names_in_ : as in scikit-learn.
     """
 
     def __init__(
@@ -88,10 +90,10 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn.
 
         Args:
-            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
+            graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
 
         Raises:
-            InputError: a parameter, X or graph that cannot be; fewer points than clusters, or fewer with arcs.
+            InputError: a parameter, X or the graph is invalid, or there are fewer points with arcs than clusters.
         """
         validate_signature(self)
         rows = rows_of(checked_rows(self, X, reset=True, normalize=self.normalize, accept_sparse=True))
@@ -99,11 +101,11 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         watch = Stopwatch()
         if graph is None:
-            plus_plus(rows, K, [stream(seed, "distinct")])  # that there are as many distinct points as clusters
+            plus_plus(rows, K, [stream(seed, "distinct")])  # raises if there are fewer distinct points than clusters
         self.graph_, _ = graph_and_variance(graph, rows, self.n_neighbors, self.symmetry, bandwidth=1.0)
         affinities = scipy_graph(self.graph_)
         graph_seconds = watch.lap()
-        found = relaxed_cut(
+        cuts = relaxed_cut(
             affinities,
             rows,
             K,
@@ -113,19 +115,20 @@ class Ncut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             regularization=self.regularization,
             max_rounds=self.max_iter,
         )
-        if found.components > K > 1 and self.regularization == 0:
+        if cuts.components > K > 1 and self.regularization == 0:
             warnings.warn(
-                f"the graph has {found.components} components, more than {K} clusters: they are joined as they are; a "
-                "larger n_neighbors or some regularization, such as 0.1, gives clusters of more use",
+                f"the graph has {cuts.components} components, more than {K} clusters: whole components are "
+                "merged into clusters; a larger n_neighbors or some regularization, such as 0.1, gives more "
+                "useful clusters",
                 stacklevel=3,
             )
-        objectives = np.array([graph_objectives(own, affinities).normalised_cut for own in found.labels])
-        every = torch.from_numpy(found.labels)
-        best = best_start(torch.from_numpy(objectives), cluster_sizes(every, K), torch.float64)
-        self.labels_, _ = numbered(self, found.labels[best])
-        self.embedding_, self.n_iter_ = found.embedding, found.rounds[best]
+        objectives = np.array([graph_objectives(labels, affinities).normalised_cut for labels in cuts.labels])
+        all_labels = torch.from_numpy(cuts.labels)
+        best = best_start(torch.from_numpy(objectives), cluster_sizes(all_labels, K), torch.float64)
+        self.labels_, _ = numbered(self, cuts.labels[best])
+        self.embedding_, self.n_iter_ = cuts.embedding, cuts.rounds[best]
         self.objective_, self.start_objectives_ = float(objectives[best]), objectives
-        self.n_empty_ = empty_clusters(every[best], K)
+        self.n_empty_ = empty_clusters(all_labels[best], K)
         self.seconds_ = Seconds(graph_seconds, 0.0, watch.lap())
         return self
 

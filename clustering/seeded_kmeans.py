@@ -1,4 +1,4 @@
-"""K-means from labels: the means of known points are where it begins, and these points stay in their clusters."""
+"""Seeded K-means: the means of labelled points initialise the clusters, and labelled points keep their clusters."""
 
 from typing import Annotated, Any, Literal
 
@@ -22,31 +22,34 @@ from clustering.numbering import numbered
 from clustering.seeding import first_seeds
 
 _SAMPLE = 1000
-"""Points whose distances make the bandwidth."""
+"""Number of points whose pairwise distances determine the bandwidth."""
 
 
 class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """K-means with some labels (Basu, Banerjee and Mooney 2002, constrained K-means), by one of three similarities.
+    """Constrained K-means with partial labels (Basu, Banerjee and Mooney 2002), under one of three similarities.
 
-    Columns are standardised, and rows mapped to where the similarity is an inner product; there it is K-means, with
-    known points clamped to their clusters: what XSDC (Jones, Roulet and Harchaoui, section 5) is compared with. A
-    cluster that loses its points keeps its mean. Without labels of a cluster its first mean is a seed of k-means++.
+    Columns are standardised, and rows are mapped to a space in which the similarity is an inner product. K-means runs
+    in that space, with labelled points clamped to their clusters. It is the baseline of XSDC (Jones, Roulet and
+    Harchaoui, section 5). A cluster that loses its points keeps its mean. The first mean of a cluster without labels is
+    a k-means++ seed.
 
     Parameters
     ----------
-    n_clusters : K.
-    metric : "linear", x^T y; "inverse_covariance", x^T (C + c I)^-1 y of the covariance C, c its largest eigenvalue
-        over its trace; "gaussian", exp(-||x - y||^2 / (2 s^2)), s^2 twice the median squared distance of 1,000 points.
-    landmarks : points by which the Gaussian kernel is approximated (Nystrom); exact where there are no more.
-    max_iter : rounds at most.
-    random_state : seed of k-means++ and of the landmarks.
+    n_clusters : number of clusters K.
+    metric : "linear", x^T y; "inverse_covariance", x^T (C + c I)^-1 y with C the covariance and c its largest
+        eigenvalue divided by its trace; "gaussian", exp(-||x - y||^2 / (2 s^2)) with s^2 twice the median squared
+        distance between 1,000 points.
+    landmarks : number of points of the Nystrom approximation of the Gaussian kernel; exact if there are no more points.
+    max_iter : maximum number of rounds.
+    random_state : seed or generator of k-means++ and of the landmarks.
 
     Attributes
     ----------
-    labels_ : (N,) int, those that were known as they were.
-    cluster_centers_ : (K, D') means, of mapped rows; N x D' numbers are held.
-    objective_ : sum of squared distances of mapped rows to their means. n_iter_ : rounds.
-    seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    labels_ : (N,) int, cluster of each point; labelled points keep their label.
+    cluster_centers_ : (K, D') means of the mapped rows; the fit holds N x D' numbers in memory.
+    objective_ : sum of squared distances of the mapped rows to their means. n_iter_ : number of rounds.
+    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : as
+        in scikit-learn.
     """
 
     def __init__(
@@ -66,13 +69,13 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> "SeededKMeans":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `partial_labels` are given.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `partial_labels` is None.
 
         Args:
-            partial_labels: (N,) 0..K-1, -1 where unknown.
+            partial_labels: (N,) known clusters 0..K-1, and -1 for unlabelled points.
 
         Raises:
-            InputError: a parameter, X or labels that cannot be; fewer distinct points than clusters.
+            InputError: a parameter, X or the labels are invalid, or there are fewer distinct points than clusters.
         """
         warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
@@ -104,13 +107,13 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """(n,) the nearest mean of each of the rows of X (n, D)."""
+        """(n,) index of the mean nearest to each row of X (n, D)."""
         check_is_fitted(self)
         mapped = self._mapped(checked_rows(self, X, reset=False))
         return nearest_centres(mapped, torch.from_numpy(self.cluster_centers_).to(mapped)).numpy()
 
     def _begin(self, standard: Tensor, seed: int) -> None:
-        """What maps standardised rows (N, D)."""
+        """Fit the map of the standardised rows (N, D) to the space of the similarity."""
         if self.metric == "inverse_covariance":
             values, vectors = torch.linalg.eigh(standard.T.cov(correction=1).reshape(2 * standard.shape[1:]).double())
             shift = values[-1] / values.sum().clamp_min(torch.finfo(values.dtype).tiny)
@@ -126,7 +129,7 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             ).fit(standard.numpy())
 
     def _mapped(self, rows: Tensor) -> Tensor:
-        """(n, D') rows (n, D) where the similarity is an inner product."""
+        """Map rows (n, D) to (n, D'), where the similarity is an inner product."""
         standard = (rows - self._centre.to(rows)) / self._spread.to(rows)
         if self.metric == "inverse_covariance":
             mapped: Tensor = standard @ self._matrix.to(standard)
@@ -137,7 +140,7 @@ class SeededKMeans(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _means(rows: Tensor, labels: Tensor, before: Tensor) -> Tensor:
-    """(K, D) means of the rows (N, D) of each cluster, those `before` where there are none."""
+    """(K, D) means of the rows (N, D) of each cluster; an empty cluster keeps its mean `before`."""
     counts = torch.bincount(labels, minlength=len(before))[:, None]
     sums = torch.zeros_like(before).index_add_(0, labels, rows)
     return torch.where(counts > 0, sums / counts.clamp_min(1), before)

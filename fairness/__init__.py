@@ -1,6 +1,6 @@
-"""Variational fair clustering: a fairness term beside the terms of `clustering`, through the same optimiser.
+"""Variational fair clustering: a fairness term added to the objectives of `clustering`, with the same optimiser.
 
-`from fairness import FairKMeans`.
+For example, `from fairness import FairKMeans`.
 """
 
 import clustering  # noqa: F401 - sets how threads wait, before torch is loaded

@@ -1,16 +1,18 @@
-"""The cheapest assignment of points to given centres that keeps the share of every group within bounds, exactly.
+"""The cheapest assignment of points to fixed centres that keeps the share of each group within bounds, solved exactly.
 
-The linear programme of Bera et al. (NeurIPS 2019, section 3) over x_pk >= 0:
+The linear programme of Bera et al. (NeurIPS 2019, section 3) over x_pk >= 0,
 
     min sum_pk cost_pk x_pk    s.t.  sum_k x_pk = 1,   lower_j T_k <= T_jk <= upper_j T_k,   T_jk = sum_{p in j} x_pk
 
-has N K variables, but its constraints, other than the simplices of the points, know of a point only which combination g
-of groups it is in. So the dual has few multipliers, from which follows one price for each combination and cluster, and
-at the optimum a point goes where cost_pk + price_gk is least. All but a few points have one such cluster by a clear
-margin. The optimal multipliers of a sample tell which: the solver (HiGHS) is given the columns x_pk that are near the
-least of their row, and a box around these multipliers in which to find better ones. Columns that its prices ask for are
-added until none is left that could lower the cost (column generation), and the box is moved until the optimum is inside
-(Marsten, Hogan and Blankenship 1975). The result does not depend on sample and box; only the time does.
+has N K variables. Apart from the simplices of the points, its constraints depend on a point only through its
+combination g of groups. The dual therefore has few multipliers, and these give one price per combination and cluster;
+at the optimum each point goes where cost_pk + price_gk is lowest, and for all but a few points that cluster is unique
+by a clear margin.
+
+The multipliers are found by column generation. The optimum of a sample gives a first guess. The solver (HiGHS) receives
+the columns x_pk that are close to the lowest of their row, and a box around the guess in which the multipliers may
+move. Columns that would lower the cost at the new prices are added until there are none, and the box is moved until the
+optimum is inside (Marsten, Hogan and Blankenship 1975). Sample and box affect the time, but not the result.
 """
 
 from collections.abc import Iterator
@@ -28,36 +30,36 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _COARSEST = 500
-"""Points that are solved for without a sample."""
+"""Number of points below which no sample is taken."""
 
 _GROWTH = 4
-"""A sample has so many times fewer points."""
+"""Ratio of the number of points to the size of the sample."""
 
 _BLOCK = 1 << 21
-"""Costs looked at together: 16 MiB."""
+"""Number of costs processed at a time: 16 MiB."""
 
 _TOLERANCE = 1e-6
-"""Of costs, in units of the dearest column that the solver is given first: ten times the solver's own."""
+"""Tolerance of costs, in units of the most expensive of the first columns: ten times the tolerance of the solver."""
 
 _TIED = 1e-12
-"""Of costs, relative: they are the same up to rounding."""
+"""Relative difference below which two costs count as equal."""
 
 _MISSED = 1e-6
-"""Points by which bounds are missed, at most."""
+"""Largest violation of a bound, in points."""
 
 _FAR = 1e4
-"""Half the width of the first box, in the same units."""
+"""Half the width of the first box, in units of the most expensive of the first columns."""
 
 
 class FairAssignment(NamedTuple):
     """An optimum of the linear programme.
 
     Attributes:
-        shares: (N, K) x, rows sum to one; at a vertex, so that few rows have more than one entry.
-        value: sum_pk cost_pk x_pk, weighted.
-        prices: (G, K) such that every x_pk > 0 has the least cost_pk + prices_gk of its row, up to rounding.
-        bound: what no assignment within the bounds can cost less than, from the prices; `value` up to rounding.
-        multipliers: (R,) of the dual, to begin from where the costs are other ones.
+        shares: (N, K) x, rows sum to one; a vertex, so that few rows have more than one entry.
+        value: weighted sum_pk cost_pk x_pk.
+        prices: (G, K) such that every x_pk > 0 has the lowest cost_pk + prices_gk of its row, up to rounding.
+        bound: lower bound from the prices on the cost of any feasible assignment; equals `value` up to rounding.
+        multipliers: (R,) dual multipliers, with which a problem with other costs can start.
     """
 
     shares: csr_array
@@ -68,11 +70,11 @@ class FairAssignment(NamedTuple):
 
 
 class _Programme(NamedTuple):
-    """The data of the programme.
+    """Data of the linear programme.
 
     Attributes:
         cells: (N,) combination of groups of each point.
-        weights: (N,) how many points each stands for.
+        weights: (N,) number of points that each point represents.
         excess, limits: (R, G K) and (R,), the bounds on the totals T_gk: excess @ T <= limits.
     """
 
@@ -83,11 +85,11 @@ class _Programme(NamedTuple):
     limits: Floats
 
     def prices(self, multipliers: Floats) -> Floats:
-        """(G, K) of multipliers (R,)."""
+        """(G, K) prices of multipliers (R,)."""
         return np.asarray(multipliers @ self.excess).reshape(-1, self.cost.shape[1])
 
     def priced(self, prices: Floats) -> Iterator[tuple[slice, Floats]]:
-        """cost_pk + price_gk of some rows at a time."""
+        """Blocks of rows of cost_pk + price_gk."""
         count = max(1, _BLOCK // self.cost.shape[1])
         for first in range(0, len(self.cost), count):
             block = slice(first, min(first + count, len(self.cost)))
@@ -95,8 +97,10 @@ class _Programme(NamedTuple):
 
 
 def bounds_about(target: Floats, delta: float) -> tuple[Floats, Floats]:
-    """Least and largest share of every group, (J,) each, target (1 - delta) and target / (1 - delta), as in the public
-    code of Bera et al.; exactly the target with delta 0."""
+    """Lowest and highest share of each group, (J,) each: target (1 - delta) and target / (1 - delta).
+
+    This is the definition in the public code of Bera et al.; with delta 0 both equal the target.
+    """
     return target * (1 - delta), np.minimum(target / (1 - delta), 1.0)
 
 
@@ -112,36 +116,38 @@ def fair_assignment(
 ) -> FairAssignment:
     """Solve the programme above.
 
-    Takes passes over N K costs and, in the solver, a few columns for each point that is between clusters. A cluster may
-    end without points.
+    The time is that of several passes over N K costs plus the solver's, which sees a few columns for each point between
+    clusters. A cluster may end up empty.
 
     Args:
         cost: (N, K) finite.
-        groups: J of the N points; a point is in several where there are several attributes.
-        lower: (J,) least share of each group in a cluster, 0..1.
-        upper: (J,) largest share, 0..1.
-        generator: of the samples.
-        capacity: (K,) most points of each cluster, inf for any; N or more in all.
-        near: what was found for costs that were little different, with the same groups and bounds: quicker than to
-            begin with a sample.
+        groups: J groups of the N points; with several attributes a point is in several groups.
+        lower: (J,) lowest share of each group in a cluster, 0..1.
+        upper: (J,) highest share of each group in a cluster, 0..1.
+        generator: random generator of the samples.
+        capacity: (K,) maximum number of points in each cluster, inf for no limit; the sum must be N or more.
+        near: solution for similar costs with the same groups and bounds, a faster start than a sample.
 
     Raises:
-        InputError: bounds that no assignment can keep.
+        InputError: no assignment satisfies the bounds.
     """
     clusters, membership = cost.shape[1], groups.membership
-    for j, share in enumerate(groups.sizes / len(cost)):  # as in the data in every cluster, or not at all
+    for j, share in enumerate(groups.sizes / len(cost)):  # feasible if and only if the shares in the data are
         if not lower[j] - 1e-9 <= share <= upper[j] + 1e-9:
             raise InputError(
-                f"group {groups.labels()[j]!r} is {share:.4g} of the points: no assignment can keep its share of every "
-                f"cluster within {lower[j]:.4g}..{upper[j]:.4g}; choose bounds that contain the share in the data"
+                f"group {groups.labels()[j]!r} is {share:.4g} of the points: no assignment keeps its share of "
+                f"every cluster within {lower[j]:.4g}..{upper[j]:.4g}; choose bounds that contain the share in "
+                "the data"
             )
     slopes = np.concatenate([membership - upper, lower - membership], axis=1).T
-    slopes = slopes[slopes.max(axis=1) > 0]  # the others say nothing
+    slopes = slopes[slopes.max(axis=1) > 0]  # the other rows always hold
     excess = kron(csr_array(slopes), eye_array(clusters), format="csr")
     limits = np.zeros(excess.shape[0])
     if capacity is not None:
         if capacity.sum() < len(cost):
-            raise InputError(f"the capacities of the clusters are {capacity.sum():g} in all for {len(cost)} points")
+            raise InputError(
+                f"the capacities of the clusters sum to {capacity.sum():g}, which is less than the {len(cost)} points"
+            )
         narrow = np.flatnonzero(np.isfinite(capacity))
         sizes = kron(np.ones((1, len(membership))), eye_array(clusters), format="csr")[narrow]
         excess, limits = vstack([excess, sizes], format="csr"), np.concatenate([limits, capacity[narrow]])
@@ -155,33 +161,33 @@ def fair_assignment(
 def _solved(
     programme: _Programme, generator: np.random.Generator, multipliers: Floats | None = None
 ) -> tuple[csr_array, Floats]:
-    """x (N, K) and the multipliers (R,) of an optimum, looked for about these."""
+    """Optimal x (N, K) and multipliers (R,), searched from the given multipliers or, without them, from a sample."""
     cost, cells, weights, excess, _ = programme
     points, clusters = cost.shape
     if excess.shape[0] == 0:
         every = np.arange(points)
         return csr_array((np.ones(points), (every, cost.argmin(axis=1))), shape=cost.shape), np.empty(0)
-    # The error of prices from n points is about sqrt(K / n), and so is the share of points that it moves.
+    # Prices from n points have an error of about sqrt(K / n), which moves about that share of the points.
     spare, width = int(4 * np.sqrt(clusters * points)), 0.5
     if multipliers is None and points <= _COARSEST:
         multipliers, spare, width = np.zeros(excess.shape[0]), points * clusters, _FAR
     elif multipliers is None:
-        some, heavier = _sample(cells, weights, generator)
-        sample = programme._replace(cost=cost[some], cells=cells[some], weights=heavier)
+        subset, heavier = _sample(cells, weights, generator)
+        sample = programme._replace(cost=cost[subset], cells=cells[subset], weights=heavier)
         _, multipliers = _solved(sample, generator)
     while True:
         prices = programme.prices(multipliers)
         keys, scale = _near(programme, prices, spare)
         while True:
             rows, columns = np.divmod(keys, clusters)
-            amounts, found, outside = _restricted(programme, rows, columns, multipliers, scale, width)
-            prices = programme.prices(found)
+            amounts, proposed, outside = _restricted(programme, rows, columns, multipliers, scale, width)
+            prices = programme.prices(proposed)
             least = np.minimum.reduceat(cost[rows, columns] + prices[cells[rows], columns], _firsts(rows))
             wanted = _cheaper(programme, prices, least - _TOLERANCE * scale, spare)
             if not len(wanted):
                 break
             keys = np.union1d(keys, wanted)
-        multipliers, width = found, 2 * width
+        multipliers, width = proposed, 2 * width
         if outside <= _MISSED:
             break
     used = amounts > 0
@@ -190,24 +196,26 @@ def _solved(
 
 
 def _sample(cells: Ints, weights: Floats, generator: np.random.Generator) -> tuple[Ints, Floats]:
-    """Some of the points of every combination, and the weights with which they stand for all of it."""
+    """Sampled points of each combination of groups, with weights that represent the whole combination."""
     order = generator.permutation(len(cells))
     order = order[np.argsort(cells[order], kind="stable")]
     sizes = np.bincount(cells)
     rank = np.arange(len(cells)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    some = order[rank % _GROWTH == 0]
-    mass = np.bincount(cells, weights) / np.bincount(cells[some], weights[some])
-    return some, weights[some] * mass[cells[some]]
+    subset = order[rank % _GROWTH == 0]
+    mass = np.bincount(cells, weights) / np.bincount(cells[subset], weights[subset])
+    return subset, weights[subset] * mass[cells[subset]]
 
 
 def _firsts(rows: Ints) -> Ints:
-    """Where each row begins among rows in order."""
+    """Position at which each row begins in a sorted array of row numbers."""
     return np.flatnonzero(np.diff(rows, prepend=-1))
 
 
 def _near(programme: _Programme, prices: Floats, spare: int) -> tuple[Ints, float]:
-    """Keys p K + k of the best column of every row, of some that are as good, and of the `spare` next best ones, and by
-    how much these are dearer than the best of their row at most."""
+    """Keys p K + k of the best columns of each row, including ties, and of the `spare` next best columns overall.
+
+    Also returns the largest difference of these from the best of their row.
+    """
     clusters = programme.cost.shape[1]
     best: list[Ints] = []
     as_good, keys, gaps = np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0)
@@ -229,8 +237,10 @@ def _near(programme: _Programme, prices: Floats, spare: int) -> tuple[Ints, floa
 
 
 def _cheaper(programme: _Programme, prices: Floats, least: Floats, most: int) -> Ints:
-    """Keys p K + k of the best column of every row in which that costs less than `least` (N,); if these are more than
-    `most`, those that cost least in comparison: with them the others may no longer do."""
+    """Keys p K + k of the best column of each row that costs less than `least` (N,).
+
+    Of more than `most` such columns only those that save most are returned, since they may make the others unnecessary.
+    """
     keys, excess = np.empty(0, dtype=np.int64), np.empty(0)
     for block, priced in programme.priced(prices):
         lowest = priced.min(axis=1) - least[block]
@@ -241,7 +251,7 @@ def _cheaper(programme: _Programme, prices: Floats, least: Floats, most: int) ->
 
 
 def _least(values: Floats, count: int) -> tuple[Ints | slice, Floats]:
-    """Where the `count` least values are, and these."""
+    """Positions and values of the `count` smallest values."""
     if len(values) <= count:
         return slice(None), values
     kept = np.argpartition(values, count - 1)[:count]
@@ -251,19 +261,19 @@ def _least(values: Floats, count: int) -> tuple[Ints | slice, Floats]:
 def _restricted(
     programme: _Programme, rows: Ints, columns: Ints, centre: Floats, scale: float, width: float
 ) -> tuple[Floats, Floats, float]:
-    """The programme with these columns x_pk alone, its multipliers within width * scale of the centre (R,).
+    """Solve the programme with these columns x_pk only, and multipliers within width * scale of the centre (R,).
 
-    In the primal, each bound v <= 0 has the cost max over its multiplier l of l v instead. The variables are x of the
-    points that have several columns, the totals T_gk, and the two parts of every v.
+    In the primal, each bound v <= 0 becomes a cost, the maximum of l v over its multiplier l. The variables are x of
+    points with several columns, the totals T_gk, and the two parts of each v.
 
     Returns:
-        x of each column times the weight of its point, multipliers (R,), and by how many points bounds are missed, or
-        kept where their multipliers say that they are not, for the walls of the box.
+        x of each column times the weight of its point, the multipliers (R,), and the number of points by which the
+        walls of the box cause bounds to be violated, or complementary slackness to fail.
     """
     cost, cells, weights, excess, limits = programme
     clusters, (bounds, totals) = cost.shape[1], excess.shape
     into = cells[rows] * clusters + columns
-    unit = float(weights.mean())  # of amounts: the solver's tolerances are absolute
+    unit = float(weights.mean())  # unit of x, since the tolerances of the solver are absolute
     amounts, limits = weights[rows] / unit, limits / unit
     counts = np.diff(_firsts(rows), append=len(rows))
     free = np.repeat(counts > 1, counts)
@@ -285,13 +295,13 @@ def _restricted(
         format="csc",
     )
     required = np.concatenate([weights[points] / unit, -fixed, limits])
-    for method in ("highs-ds", "highs-ipm"):  # where the first is lost in rounding, the second need not be
-        found = linprog(paid, A_eq=constraints, b_eq=required, method=method)
-        if found.x is not None:
+    for method in ("highs-ds", "highs-ipm"):  # one method may succeed where the other fails by rounding
+        result = linprog(paid, A_eq=constraints, b_eq=required, method=method)
+        if result.x is not None:
             break
     else:
-        raise RuntimeError(f"HiGHS did not solve the fair assignment: {found.message}")
-    amounts[free] = np.maximum(found.x[:count], 0)
-    over, under = found.x[-2 * bounds : -bounds], found.x[-bounds:]
-    multipliers = np.clip(-found.eqlin.marginals[len(found.eqlin.marginals) - bounds :], low, high)
+        raise RuntimeError(f"HiGHS did not solve the fair assignment: {result.message}")
+    amounts[free] = np.maximum(result.x[:count], 0)
+    over, under = result.x[-2 * bounds : -bounds], result.x[-bounds:]
+    multipliers = np.clip(-result.eqlin.marginals[len(result.eqlin.marginals) - bounds :], low, high)
     return amounts * unit, multipliers * scale, float(over.sum() + under[low > 0].sum())

@@ -1,4 +1,4 @@
-"""Sensitive attributes that are numbers, in bins."""
+"""Binning of numeric sensitive attributes."""
 
 import warnings
 from collections.abc import Mapping, Sequence
@@ -10,33 +10,41 @@ from numpy.typing import NDArray
 from clustering.foundation.errors import InputError
 
 Bins = int | Sequence[float] | Mapping[str, Any] | None
-"""Of attributes that are numbers: so many bins of about equally many points, or the edges of right-closed bins, or
-either of them by the attribute's name; None: every value is a group."""
+"""Bins of numeric attributes: a number of bins with about equally many points, the edges of right-closed bins, or a
+dict from attribute names to either. None makes every value a group."""
 
 
 def binned(name: str, values: NDArray[np.float64], bins: Any) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """(N,) the right-closed bin of each number, 0..B-1, and the (B + 1,) edges, of which the lowest is in the first
-    bin. NaN, and what is beyond edges found before, are in the outer bins.
+    """Assign numbers to right-closed bins.
+
+    Values equal to the lowest edge are in the first bin. NaN, and values beyond edges from an earlier fit, are in the
+    outer bins.
 
     Args:
-        name: of the attribute.
-        values: (N,).
-        bins: so many of about equally many points, or rising edges.
+        name: name of the attribute.
+        values: (N,) numbers.
+        bins: number of bins with about equally many points, or rising edges.
+
+    Returns:
+        (N,) bin of each number, 0..B-1, and (B + 1,) edges.
 
     Raises:
-        InputError: an infinite value; bins that are none, or that do not reach all values.
+        InputError: a value is infinite, the bins are invalid, or they do not cover all values.
     """
     if np.isinf(values).any():
-        raise InputError(f"sensitive_features: {name!r} is infinite in row {int(np.isinf(values).argmax())}; mend it")
+        raise InputError(
+            f"sensitive_features: {name!r} is infinite in row {int(np.isinf(values).argmax())}; replace it by a "
+            "finite number"
+        )
     edges = _edges(name, values, bins)
     return np.clip(np.searchsorted(edges, values, side="left") - 1, 0, len(edges) - 2), edges
 
 
 def check_bins(bins: Any, name: str | None = None) -> None:
-    """Check bins that may not be used, of an attribute of this name or of all.
+    """Check bins, of one attribute or of all, even if they will not be used.
 
     Raises:
-        InputError: bins that are none.
+        InputError: the bins are invalid.
     """
     if isinstance(bins, Mapping):
         for each, own in bins.items():
@@ -56,7 +64,7 @@ def check_bins(bins: Any, name: str | None = None) -> None:
 
 
 def _edges(name: str, values: NDArray[np.float64], bins: Any) -> NDArray[np.float64]:
-    if isinstance(bins, np.ndarray):  # found before, of other points
+    if isinstance(bins, np.ndarray):  # edges from an earlier fit
         return bins
     known = values[~np.isnan(values)]
     if isinstance(bins, (int, np.integer)) and bins >= 2:
@@ -67,8 +75,8 @@ def _edges(name: str, values: NDArray[np.float64], bins: Any) -> NDArray[np.floa
         outside = (known < edges[0]) | (known > edges[-1])
         if outside.any():
             raise InputError(
-                f"numeric_bins of {name!r} reach from {edges[0]:g} to {edges[-1]:g}, but there is "
-                f"{known[outside][0]:g}; add an edge (inf will do)"
+                f"numeric_bins of {name!r} cover {edges[0]:g} to {edges[-1]:g}, but there is a value "
+                f"{known[outside][0]:g}; add an edge (inf is allowed)"
             )
     return edges if len(edges) > 1 else np.repeat(edges, 2)
 
@@ -76,12 +84,12 @@ def _edges(name: str, values: NDArray[np.float64], bins: Any) -> NDArray[np.floa
 def bin_names(
     name: str, codes: NDArray[np.int64], known: NDArray[np.bool_], edges: NDArray[np.float64]
 ) -> tuple[NDArray[np.int64], list[Any]]:
-    """(N,) numbers of the bins that have points, and what these are called."""
+    """(N,) numbers of the bins that have points, and their names."""
     counts = np.bincount(codes[known], minlength=len(edges) - 1)
     small = (counts > 0) & (counts < 0.01 * known.sum())
     names = [f"{'[' if i == 0 else '('}{low:g}, {high:g}]" for i, (low, high) in enumerate(_pairs(edges))]
     if small.any():
-        warnings.warn(f"{name!r}: bin {names[int(small.argmax())]} has less than 1 % of the points", stacklevel=5)
+        warnings.warn(f"{name!r}: bin {names[int(small.argmax())]} has fewer than 1 % of the points", stacklevel=5)
     kept = np.flatnonzero(counts)
     rank = np.zeros(len(counts), dtype=np.int64)
     rank[kept] = np.arange(len(kept))

@@ -1,4 +1,4 @@
-"""The groups in every cluster as a table: how many, their share with an interval, the target, and how far it is."""
+"""Table of the groups in each cluster: counts, shares with confidence intervals, targets and deviations."""
 
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -15,23 +15,24 @@ if TYPE_CHECKING:
     import pandas as pd
 
 ALL = "all"
-"""Cluster of the rows about all points."""
+"""Label of the rows that describe all points."""
 
 
 class Row(NamedTuple):
-    """One group in one cluster. What belongs to the cluster stands in each row of it.
+    """One group in one cluster; values of the whole cluster are repeated in each of its rows.
 
     Attributes:
-        cluster: its label, or "all".
-        attribute: the sensitive feature.
-        group: its value.
-        size: points of the cluster.
-        members: of them in the group. share: members / size. low, high: interval of the share.
-        target: share that the cluster should have. deviation: share - target.
+        cluster: label of the cluster, or "all".
+        attribute: name of the sensitive feature.
+        group: value of the feature.
+        size: number of points in the cluster.
+        members: number of these points in the group.
+        share: members / size. low, high: confidence interval of the share.
+        target: target share in the cluster. deviation: share - target.
         error: KL(target || shares) of the cluster and attribute, in nats, with the floor of `fairness.metrics`.
-        balance: least over largest count of a group of the attribute.
-        p_value: of the chi-square test that the cluster is drawn from the target; of "all", that clusters and groups
-            are independent.
+        balance: smallest over largest count of a group of the attribute.
+        p_value: of the chi-square test that the cluster is a sample from the target; for "all", of the test that
+            clusters and groups are independent.
     """
 
     cluster: Any
@@ -51,20 +52,20 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ByGroup:
-    """J groups of A attributes in K clusters. A cluster without points has NaN for all but counts.
+    """J groups of A attributes in K clusters. An empty cluster has NaN for everything but counts.
 
-    The interval is Wilson's, of a share in as many points drawn from wherever these came from. The test compares a
-    cluster with the target (goodness of fit); where that is the data's own proportions, of which the cluster is a part,
-    its p is larger than that of the cluster against the rest. Where a group is expected fewer than five times in a
-    cluster, p is rough.
+    The interval is Wilson's, for a share in a sample of the cluster's size. The test compares a cluster with the target
+    (goodness of fit). If the target is the proportions of the data, which include the cluster, its p-value is larger
+    than that of a test of the cluster against the rest. The p-value is approximate if the expected count of a group in
+    a cluster is below five.
 
     Attributes:
         clusters: K labels.
         groups: the groups, with their target.
-        counts: (J, K) points.
+        counts: (J, K) number of points.
         shares, low, high, deviation: (J, K).
         errors, balances, p_values: (A, K).
-        confidence: of the intervals.
+        confidence: confidence level of the intervals.
     """
 
     clusters: tuple[Any, ...]
@@ -88,11 +89,13 @@ class ByGroup:
         clusters: tuple[Any, ...] | None = None,
         confidence: float = 0.95,
     ) -> "ByGroup":
-        """Of the counts (J, K) of each group in each cluster.
+        """Table from the counts (J, K) of each group in each cluster.
 
         Args:
-            clusters: K labels; None: 0 to K - 1.
-            confidence: of the intervals, above 0 and below 1.
+            counts: (J, K).
+            groups: the groups.
+            clusters: K labels; None uses 0 to K - 1.
+            confidence: confidence level of the intervals, above 0 and below 1.
         """
         if not 0 < confidence < 1:
             raise InputError(f"confidence must be above 0 and below 1, not {confidence}")
@@ -118,27 +121,27 @@ class ByGroup:
 
     @property
     def sizes(self) -> NDArray[np.int64]:
-        """(K,) points."""
-        found: NDArray[np.int64] = self.counts[self.groups.attribute_of == 0].sum(axis=0)
-        return found
+        """(K,) number of points in each cluster."""
+        sizes: NDArray[np.int64] = self.counts[self.groups.attribute_of == 0].sum(axis=0)
+        return sizes
 
     def overall(self) -> "ByGroup":
-        """All points as one cluster, called "all"; its p-values are those of independence."""
+        """All points as one cluster named "all"; its p-values are those of independence."""
         counts, own = self.counts, self.groups.attribute_of
         whole = ByGroup.of(counts.sum(axis=1, keepdims=True), self.groups, clusters=(ALL,), confidence=self.confidence)
         p_values = [[_independence(counts[own == attribute])] for attribute in range(len(self.groups.attributes))]
         return replace(whole, p_values=np.array(p_values))
 
     def absent(self) -> list[tuple[int, int]]:
-        """(group, cluster) by their places, of groups without a point in a cluster that has some."""
+        """Index pairs (group, cluster) of groups without a point in a cluster that is not empty."""
         return [(int(j), int(k)) for j, k in np.argwhere((self.counts == 0) & (self.sizes > 0))]
 
     def rows(self) -> list[Row]:
-        """Cluster by cluster, J rows each, and then J rows about all points."""
+        """J rows for each cluster, followed by J rows for all points."""
         return [*self._rows(), *self.overall()._rows()]
 
     def to_frame(self) -> "pd.DataFrame":
-        """The rows as a data frame."""
+        """The rows as a pandas data frame."""
         import pandas as pd
 
         return pd.DataFrame(self.rows(), columns=list(Row._fields))
@@ -167,13 +170,13 @@ class ByGroup:
 
 
 def by_group(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, confidence: float = 0.95) -> ByGroup:
-    """The groups in every cluster.
+    """Tabulate the groups in each cluster.
 
     Args:
-        labels: (N,) clusters of any kind.
+        labels: (N,) clusters of any type.
         sensitive_features: see `fairness.groups.groups_of`.
-        target: shares that clusters should have; None: those of the data.
-        confidence: of the intervals of shares.
+        target: target shares in each cluster; None uses those of the data.
+        confidence: confidence level of the intervals of shares.
     """
     codes, names = as_labels(labels)
     if codes.size == 0:
@@ -185,10 +188,12 @@ def by_group(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, 
 def wilson(
     counts: ArrayLike, sizes: ArrayLike, confidence: float = 0.95
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Both ends of the interval of a share (Wilson 1927), which holds where shares are near 0 or 1 and sizes are small.
+    """Ends of the Wilson interval (1927) of a share, which is valid for shares near 0 or 1 and for small samples.
 
     Args:
-        counts: of successes. sizes: of trials, of a shape that goes with it; NaN results where they are 0.
+        counts: number of successes.
+        sizes: number of trials, broadcast with counts; the result is NaN if it is 0.
+        confidence: confidence level.
     """
     successes, trials = np.broadcast_arrays(np.asarray(counts, dtype=np.float64), np.asarray(sizes, dtype=np.float64))
     known = np.where(trials > 0, trials, np.nan)
@@ -196,25 +201,25 @@ def wilson(
     share = successes / known
     middle = (share + square / (2 * known)) / (1 + square / known)
     half = np.sqrt(square * (share * (1 - share) / known + square / (4 * known**2))) / (1 + square / known)
-    low = np.where(successes == 0, np.where(trials > 0, 0.0, np.nan), middle - half)  # exact at the ends
+    low = np.where(successes == 0, np.where(trials > 0, 0.0, np.nan), middle - half)  # exact for shares of 0 and 1
     high = np.where(successes == trials, np.where(trials > 0, 1.0, np.nan), middle + half)
     return low, high
 
 
 def _goodness_of_fit(counts: NDArray[np.int64], target: NDArray[np.float64]) -> NDArray[np.float64]:
-    """(K,) p of Pearson's test of counts (J, K) against the target (J,)."""
+    """(K,) p-values of Pearson's test of counts (J, K) against the target (J,)."""
     sizes = counts.sum(axis=0)
     expected = target[:, None] * sizes
     with np.errstate(invalid="ignore"):
         statistic = ((counts - expected) ** 2 / expected).sum(axis=0)
     if len(target) == 1:
         return np.where(sizes > 0, 1.0, np.nan)
-    found: NDArray[np.float64] = chdtrc(len(target) - 1, statistic)
-    return found
+    p_values: NDArray[np.float64] = chdtrc(len(target) - 1, statistic)
+    return p_values
 
 
 def _independence(counts: NDArray[np.int64]) -> float:
-    """p of Pearson's test that the rows and columns of counts (J, K) are independent."""
+    """p-value of Pearson's test that the rows and columns of counts (J, K) are independent."""
     used = counts[:, counts.sum(axis=0) > 0]
     freedom = (used.shape[0] - 1) * (used.shape[1] - 1)
     if freedom == 0:

@@ -5,70 +5,80 @@ from fairness.prototype_clustering import PrototypeClustering
 
 
 class FairKMeans(PrototypeClustering):
-    """K-means whose clusters have the groups in given proportions, as nearly as a weight asks for.
+    """K-means whose clusters have the sensitive groups in target proportions, as closely as a weight demands.
 
-    Lowers, over assignments S with rows on the simplex and means C (thesis eq. 3.4, K-means of Table 3.1),
+    Minimises, over assignments S with rows on the simplex and means C (thesis eq. 3.4, K-means of Table 3.1),
 
         E(S, C) = sum_pk s_pk ||x_p - c_k||^2 + weight sum_k KL(U || P_k),     P_k the groups' shares in cluster k,
 
-    by mirror steps for S that are guarded, so that E never rises at any weight, and the means in turn. It begins at the
-    unfair solution, which is the result at weight 0, and comes to the weight in rungs. Where a cluster's labels lack a
-    group at the end, and it is small, its prototype is tried at other points, and stays there if E of the labels falls.
-    Between two updates of the means, S is known by C + C K numbers (`fairness.optimiser.compressed`), C the
-    combinations of groups that occur; a sweep over N points takes about twice the time of an iteration of Lloyd.
-    Memory: besides X, two copies of it and N K numbers. Of 200,000 points or more, starts and rungs see a sample of
-    100,000, and one start goes on with all points.
+    by alternating guarded mirror steps for S, under which E never rises at any weight, and updates of the means. The
+    fit starts from the unfair solution, which is the result at weight 0, and raises the weight in rungs. If the labels
+    of a small cluster lack a group at the end, its prototype is tried at other points, and stays there if E of the
+    labels falls.
+
+    Cost: between two updates of the means, S is represented by C + C K numbers (`fairness.optimiser.compressed`), with
+    C the number of combinations of groups that occur; a sweep over N points takes about twice the time of an iteration
+    of Lloyd. Memory: X, two copies of it, and N K numbers. With 200,000 points or more, starts and rungs use a sample
+    of 100,000, and one start continues with all points.
 
     Parameters
     ----------
-    n_clusters : K.
-    fairness_weight : lambda >= 0 of E, in units of the squared distances; one that matters grows as N / K, and as the
-        square of X. None: 10 of the sum of squared distances to one mean, over K, where clusters are near the target.
-        "auto": the one whose labels have the lowest objective of those that reach a goal. Without groups, or with one
-        group alone, a weight above 0 is warned of.
-    max_error, min_balance : the goal of "auto", one or both: fairness_error_ at most, 0 or more; balance_min_ at least,
-        0..1. What no clustering can reach is an error, and what none that was found reaches, a warning.
-    target : U, shares of the groups in their sorted order or {group: share}, of several attributes {attribute: either};
-        None: those of the data.
-    intersectional : several attributes count by the combinations that occur, not each for itself.
-    numeric_bins : attributes that are numbers in so many bins of equally many points, or by edges, or {name: either}.
-    missing : points without a value are an "error", or an "own_group".
-    small_groups : a group of fewer than K points is an "error", or is kept ("keep").
-    init : "k-means++", or (K, D) first means, then one start only.
-    n_init : starts, of which that of fewest empty clusters, and of those the one whose labels have the lowest E, is the
-        result: objective_ + weight fairness_error_, about the prototypes of S.
-    rungs : weights between the unfair solution and the weight, at most.
-    mixing : share of a point's assignment that is spread over all clusters when S begins from labels.
-    prototypes : of S ("soft", thesis Table 3.1), under which E never rises, or of its labels ("hard"), as in the public
-        code.
-    pseudo_count : e of the term, in points: it stays finite where a group leaves a cluster.
-    rounding : labels are the largest assignments ("argmax", papers), or those of points between clusters are chosen so
-        that each cluster has as many of each group as S has, within one, which may be none ("flow").
-    normalize : "l2": rows are divided by their length; zero rows stay.
-    max_iter, tol : updates of the means at most, at each weight; relative change of E at which they end.
-    max_sweeps, sweep_tol : likewise of S between two updates.
-    gap_tol : the fit ends only where the stationarity gap of S is no larger than this share of E.
-    device : "cpu", "cuda", or "auto", which is cuda where there is one.
-    random_state : seed of the starts.
+    n_clusters : number of clusters K.
+    fairness_weight : lambda >= 0 of E, in units of the squared distances; weights that matter grow with N / K and with
+        the square of X. None uses 10 times the sum of squared distances to one mean, divided by K, at which clusters
+        are near the target. "auto" chooses the weight whose labels have the lowest objective among those that reach the
+        goal below. A weight above 0 without groups, or with a single group, raises a warning.
+    max_error, min_balance : goal of "auto", one or both: the largest fairness_error_, at least 0, and the smallest
+        balance_min_, 0..1. A goal that no clustering can reach raises an error; a goal that no trial reached raises a
+        warning.
+    target : target shares U, either one share per group in sorted order or {group: share}; with several attributes,
+        {attribute: either}. None uses the shares in the data.
+    intersectional : whether several attributes define groups by the combinations that occur, rather than each attribute
+        separately.
+    numeric_bins : bins of numeric attributes: a number of bins with equally many points, or bin edges, or {name:
+        either}.
+    missing : "error" rejects points without a value; "own_group" puts them in a group of their own.
+    small_groups : "error" rejects a group with fewer than K points; "keep" accepts it.
+    init : "k-means++", or (K, D) initial means, in which case there is a single start.
+    n_init : number of starts. The one with the fewest empty clusters is kept and, among those, the one with the lowest
+        E of the labels, measured from the prototypes of S.
+    rungs : maximum number of intermediate weights between 0 and the weight.
+    mixing : share of each point's assignment that is spread evenly over all clusters when S is initialised from labels.
+    prototypes : "soft" computes prototypes from S (thesis Table 3.1), so that E never rises; "hard" computes them from
+        the labels, as in the public code.
+    pseudo_count : pseudo-count e of the fairness term, in points; it keeps the term finite when a group leaves a
+        cluster.
+    rounding : "argmax" takes the largest assignment as label (papers). "flow" chooses the labels of points between
+        clusters so that the count of each group in each cluster is within one of its count under S, which may be none.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
+    max_iter, tol : maximum number of updates of the means at each weight; relative change of E below which they stop.
+    max_sweeps, sweep_tol : the same for the updates of S between two updates of the means.
+    gap_tol : the fit stops only if the stationarity gap of S is at most this share of E.
+    device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
+    random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
-    labels_ : (N,) int; a `dask.array` of a `dask.array`.
-    cluster_centers_ : (K, D) means of S, or of its labels if `prototypes` is "hard"; of normalised rows if `normalize`.
-    fairness_weight_ : the weight, where the parameter was None or "auto" or there is one group, for which it is 0.
-    weight_path_ : of "auto", `fairness.optimiser.weight_search.Trial` of all weights and starts that were tried.
+    labels_ : (N,) int, cluster of each point; a `dask.array` if X is one.
+    cluster_centers_ : (K, D) means of S, or of its labels if `prototypes` is "hard"; in the space of the normalised
+        rows if `normalize` is set.
+    fairness_weight_ : the weight used, if the parameter is None or "auto"; 0 if there is a single group.
+    weight_path_ : with "auto", `fairness.optimiser.weight_search.Trial` of each weight and start that was tried.
     objective_ : sum of squared distances of the points to the means of their labels.
-    fairness_error_ : sum over clusters of KL(U || P_k) of the labels, in nats; soft_fairness_error_ : of S. Of both a
-        share below 1e-20 counts as that.
-    balance_min_, balance_mean_ : least over largest group of a cluster, over the clusters.
-    group_counts_ : (J, K) points. group_names_, target_ : (J,). absent_groups_ : (group, cluster) without a point.
-    n_empty_ : clusters without points.
-    group_prices_ : (J, K) what a point of a group pays for a cluster beside its distance, used by `predict`.
-    relaxed_objective_ : E. gap_ : how far from stationary S is, in units of E.
-    history_ : `fairness.optimiser.climb.Progress` of each update of all points; n_iter_ : how many.
-    converged_ : whether tol ended them.
-    seconds_ : `clustering.foundation.timing.Seconds` of the fit; of `path`, its share.
-    n_features_in_, feature_names_in_ : of scikit-learn.
+    fairness_error_ : sum over clusters of KL(U || P_k) of the labels, in nats. Shares below 1e-20 count as 1e-20.
+    soft_fairness_error_ : the same for S.
+    balance_min_, balance_mean_ : ratio of the smallest to the largest group in a cluster, minimum and mean over the
+        clusters.
+    group_counts_ : (J, K) number of points of each group in each cluster.
+    group_names_, target_ : (J,) names and target shares of the groups.
+    absent_groups_ : (group, cluster) pairs without a point.
+    n_empty_ : number of empty clusters.
+    group_prices_ : (J, K) cost, beside the distance, of assigning a point of a group to a cluster, used by `predict`.
+    relaxed_objective_ : E. gap_ : stationarity gap of S, in units of E.
+    history_ : `fairness.optimiser.climb.Progress` of each update with all points. n_iter_ : number of these updates.
+    converged_ : whether tol ended the updates.
+    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`; after `path`, the share of one weight.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
 
     Examples
     --------

@@ -5,16 +5,17 @@ from fairness.prototype_clustering import PrototypeClustering
 
 
 class FairKMedian(PrototypeClustering):
-    """K-median whose clusters have the groups in given proportions, as nearly as a weight asks for.
+    """K-median whose clusters have the sensitive groups in target proportions, as closely as a weight demands.
 
-    Lowers, over assignments S with rows on the simplex and medoids C, which are rows of X,
+    Minimises, over assignments S with rows on the simplex and medoids C, which are rows of X,
 
         E(S, C) = sum_pk s_pk ||x_p - c_k|| + weight sum_k KL(U || P_k),     P_k the groups' shares in cluster k,
 
-    as `FairKMeans` does, whose parameters it has. Distances are not squared: weights are in their units, and one that
-    matters grows as N / K and as X. Geometric medians, found by steps of Weiszfeld, lead to the weight, and near them
-    medoids are looked for, about which the rest of the fit lowers E. Where points are few, a medoid is also exchanged
-    for another point as long as E falls by it, and E of the labels (a step of PAM).
+    in the same way and with the same parameters as `FairKMeans`. Distances are not squared: the weight is in units of
+    distances, and weights that matter grow with N / K and with X. The weight is raised with geometric medians, found by
+    Weiszfeld's steps; medoids are then searched near them, and the rest of the fit minimises E with these. If there are
+    few points, a medoid is also exchanged for another point as long as this lowers both E and E of the labels (a step
+    of PAM).
 
     Parameters
     ----------
@@ -22,13 +23,13 @@ class FairKMedian(PrototypeClustering):
 
     Attributes
     ----------
-    Those of `FairKMeans`, but
+    Those of `FairKMeans`, except for
     cluster_centers_ : (K, D) medoids of S, or of its labels if `prototypes` is "hard": rows of X up to rounding.
-    objective_ : sum of distances of the points to the medoids of their labels, as the papers report it.
-    medoid_indices_ : (K,) rows of X that are the medoids of the labels, -1 of a cluster without points: exact in
-        clusters of up to 4,096 points, else, and always of a `dask.array`, the best of the 64 points nearest to the
-        geometric median.
-    medoid_excess_ : by how much of itself objective_ is at most too large for that, 0 where exact.
+    objective_ : sum of distances of the points to the medoids of their labels, as reported in the papers.
+    medoid_indices_ : (K,) rows of X that are the medoids of the labels, -1 for an empty cluster. They are exact in
+        clusters of up to 4,096 points; in larger ones, and always for a `dask.array`, they are the best of the 64
+        points nearest to the geometric median.
+    medoid_excess_ : bound on the relative excess of objective_ over its value at exact medoids; 0 if they are exact.
 
     Examples
     --------

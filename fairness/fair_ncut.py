@@ -42,56 +42,60 @@ from fairness.reporting import keep_fairness, warn_if_parted
 from fairness.trade_off import GRID, path_weights
 
 _AUTOMATIC = 10.0
-"""Default weight: the cut is 0..K whatever the points, and the error is summed over as many clusters."""
+"""Default weight. It needs no scale, since the cut is between 0 and K, and the error is a sum over the same K
+clusters."""
 
 _LOWEST_RUNG = 0.01
 
 _ON_A_RUNG = 150
-"""Steps on a rung that only leads further."""
+"""Maximum number of steps at an intermediate weight."""
 
 
 class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Normalised cut of the neighbour graph whose clusters have the groups in given proportions.
+    """Normalised cut of the neighbour graph whose clusters have the sensitive groups in target proportions.
 
-    Lowers, over assignments S with rows on the simplex (thesis eq. 3.4, Ncut of Table 3.1),
+    Minimises, over assignments S with rows on the simplex (thesis eq. 3.4, Ncut of Table 3.1),
 
         E(S) = K - sum_k S_k' W S_k / d' S_k + weight sum_k KL(U || P_k),     W the symmetric kNN graph, d its degrees,
 
-    by the one optimiser, `clustering.optimiser.descent.descend`, and moves out of corners
-    (`fairness.optimiser.ncut_descent`): both terms are linearised at S, and a proximal guard sees to it that E never
-    rises, whatever W and the weight are. All starts are one batch over one graph. It begins at labels, at weight 0, and
-    comes to the weight in rungs. There is no `predict`: the method says nothing of points outside the graph. Memory:
-    the graph and about a dozen N x K arrays for each start.
+    by the common optimiser `clustering.optimiser.descent.descend`, with moves out of corners
+    (`fairness.optimiser.ncut_descent`). Both terms are linearised at S, and a proximal guard ensures that E never
+    rises, whatever W and the weight are. All starts run as one batch over one graph. The fit starts from labels at
+    weight 0 and raises the weight in rungs. There is no `predict`: the method assigns only the points of the graph.
+    Memory: the graph and about a dozen N x K arrays per start.
 
-    A graph in more parts than clusters has cuts of 0 without number, of which the fair ones cost nothing more.
+    A graph with more components than clusters has many cuts of cost 0, and fairness among them costs nothing.
 
     Parameters
     ----------
-    n_clusters : K.
-    fairness_weight : lambda >= 0 of E, in units of the cut, which is 0..K. None: 10. "auto": see max_error.
-    max_error, min_balance : as of `FairKMeans`.
-    target, intersectional, numeric_bins, missing, small_groups : of the groups, as of `FairKMeans`.
-    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others. 19 in the papers'
-        code, which counts the point itself among its 20.
-    init : first labels: of the nearest "k-means++" seed (papers); "spectral": of such and, above weight 0, one start
-        more of fair spectral clustering (`fairness.optimiser.fair_spectrum`), which often leads to far lower cuts, for
-        K eigenvectors of the graph; or (N,) labels 0..K-1, then one start only.
-    n_init : starts, of which that of most clusters and lowest E is the result.
-    rungs, mixing, pseudo_count, rounding, normalize : as of `FairKMeans`.
-    max_iter, tol : steps at most, at each weight; relative change of E at which they end, the gap being small.
-    gap_tol : share of E that the stationarity gap of S may be at the end.
-    device : "cpu", "cuda", or "auto", which is cuda where there is one.
-    random_state : seed of the starts.
+    n_clusters : number of clusters K.
+    fairness_weight : lambda >= 0 of E, in units of the cut, which is 0..K. None uses 10. "auto": see max_error.
+    max_error, min_balance : as in `FairKMeans`.
+    target, intersectional, numeric_bins, missing, small_groups : definition of the groups, as in `FairKMeans`.
+    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used. The
+        default of 19 is that of the papers' code, which counts the point itself among its 20.
+    init : first labels. "k-means++" takes the nearest seed (papers). "spectral" does the same and, if the weight is
+        above 0, adds a start from fair spectral clustering (`fairness.optimiser.fair_spectrum`), which often leads to
+        far lower cuts and costs K eigenvectors of the graph. An array (N,) gives the labels 0..K-1 of a single start.
+    n_init : number of starts; the one with the most clusters and, among those, the lowest E is kept.
+    rungs, mixing, pseudo_count, rounding, normalize : as in `FairKMeans`.
+    max_iter, tol : maximum number of steps at each weight; relative change of E below which they stop, if the gap is
+        small.
+    gap_tol : largest stationarity gap of S at the end, as a share of E.
+    device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
+    random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
-    labels_ : (N,) int. objective_ : their normalised cut of W, over clusters that have arcs.
-    relaxed_objective_ : E. gap_ : how far from stationary S is, in units of E.
-    history_ : (steps,) E after each, at the weight. n_iter_ : steps in all, those on the rungs included.
-    converged_ : whether tol ended them.
-    graph_ : W. n_isolated_ : points without arcs, which cost nothing anywhere and go where the groups want them.
+    labels_ : (N,) int, cluster of each point.
+    objective_ : normalised cut of W by the labels, summed over clusters that have arcs.
+    relaxed_objective_ : E. gap_ : stationarity gap of S, in units of E.
+    history_ : (steps,) E after each step at the final weight. n_iter_ : total number of steps, including those on
+        rungs.
+    converged_ : whether tol ended the steps.
+    graph_ : W. n_isolated_ : number of points without arcs, which have no cut cost and are placed by the groups alone.
     fairness_weight_, weight_path_, fairness_error_, soft_fairness_error_, balance_min_, balance_mean_, group_counts_,
-    group_names_, target_, absent_groups_, n_empty_, seconds_, n_features_in_, feature_names_in_ : as of `FairKMeans`.
+    group_names_, target_, absent_groups_, n_empty_, seconds_, n_features_in_, feature_names_in_ : as in `FairKMeans`.
     """
 
     kind = "ncut"
@@ -150,13 +154,13 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X.
 
         Args:
-            X: (N, D) float32 or float64, other numbers become float32. Finite.
-            y: ignored, with a warning unless `sensitive_features` are given.
-            sensitive_features: as of `FairKMeans.fit`.
-            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
+            X: (N, D) finite; float32 and float64 are kept, other numbers are converted to float32.
+            y: ignored, with a warning if `sensitive_features` is None.
+            sensitive_features: as in `FairKMeans.fit`.
+            graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
 
         Raises:
-            InputError: a parameter, X, groups, a target or a graph that cannot be.
+            InputError: a parameter, X, the groups, the target or the graph is invalid.
         """
         warn_if_groups_are_y(y, sensitive_features)
         watch = Stopwatch()
@@ -166,11 +170,11 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         goal = Goal.of(self, groups)
         problem = self._problem(values, groups, graph)
         if goal is None:
-            end = self._ends(problem, [self.fairness_weight])[0]
+            end = self._at_weights(problem, [self.fairness_weight])[0]
         else:
-            found = self._searched(problem, goal)
-            end, self.weight_path_ = found.end, found.path
-            goal.warn_if_missed(found, self.rounding)
+            search = self._search(problem, goal)
+            end, self.weight_path_ = search.end, search.path
+            goal.warn_if_missed(search, self.rounding)
         self._keep(end, problem, problem.seconds(watch.lap(), 1))
         return self
 
@@ -184,26 +188,30 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         graph: Any = None,
         done: Callable[[int, int], None] | None = None,
     ) -> list[Self]:
-        """Fitted clones at several weights, from one fit: the same graph and starts, and each weight begun where the
-        one below it ended.
+        """Fitted clones at several weights, from a single fit.
+
+        All weights share the graph and the starts, and each weight starts from the result of the next lower one.
 
         Args:
-            X: as of `fit`.
-            weights: values of fairness_weight, in any order, the order of the result. None: `fairness.trade_off.GRID`.
-            sensitive_features: as of `fit`.
-            graph: as of `fit`.
-            done: told how many weights are finished, and how many there are.
+            X: as in `fit`.
+            weights: values of fairness_weight in any order, which is also the order of the result. None uses
+                `fairness.trade_off.GRID`.
+            sensitive_features: as in `fit`.
+            graph: as in `fit`.
+            done: callback, called with the number of finished weights and their total number.
 
         Raises:
-            InputError: as of `fit`; weights that are none.
+            InputError: as in `fit`, or `weights` is invalid.
         """
-        watch, asked = Stopwatch(), path_weights(weights)
+        watch, lambdas = Stopwatch(), path_weights(weights)
         values, groups = fit_input(self, X, sensitive_features)
-        warn_if_one_group(self, asked, groups, sensitive_features)
+        warn_if_one_group(self, lambdas, groups, sensitive_features)
         problem = self._problem(values, groups, graph)
-        ends = self._ends(problem, asked, done)
-        seconds = problem.seconds(watch.lap(), len(asked))
-        models = [clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in asked]
+        ends = self._at_weights(problem, lambdas, done)
+        seconds = problem.seconds(watch.lap(), len(lambdas))
+        models = [
+            clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in lambdas
+        ]
         for model, end in zip(models, ends, strict=True):
             validate_data(model, X, reset=True, skip_check_array=True)
             model._keep(end, problem, seconds)
@@ -216,23 +224,23 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         labels = self._first_labels(rows)
         return _Problem(values, groups, labels, W, watch.lap(), building)
 
-    def _ends(
+    def _at_weights(
         self, problem: "_Problem", weights: Sequence[Any], done: Callable[[int, int], None] | None = None
     ) -> list["_End"]:
-        """Where the best start ended at each of the weights."""
-        asked = [_AUTOMATIC if weight is None else float(weight) for weight in weights]
+        """Result of the best start at each of the weights."""
+        requested = [_AUTOMATIC if weight is None else float(weight) for weight in weights]
         if problem.groups.trivial:
-            asked = [0.0 for _ in asked]
+            requested = [0.0 for _ in requested]
         ends: dict[float, _End] = {}
-        rising = sorted(set(asked))
+        rising = sorted(set(requested))
         for best, *_ in self._descents(problem, rising):
             ends[best.weight] = best
             if done is not None:
                 done(len(ends), len(rising))
-        return [ends[weight] for weight in asked]
+        return [ends[weight] for weight in requested]
 
-    def _searched(self, problem: "_Problem", goal: Goal) -> Found["_End"]:
-        """Of all starts and weights the end of the lowest cut that reaches the goal."""
+    def _search(self, problem: "_Problem", goal: Goal) -> Found["_End"]:
+        """Search all starts and weights for the result with the lowest cut that reaches the goal."""
 
         def run(weights: Iterable[float], returning: bool) -> Iterator[list[Ended["_End"]]]:
             for ends in self._descents(problem, weights, returning):
@@ -243,35 +251,38 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return goal.search([run], problem.groups, self.n_clusters, weights)
 
     def _spectral_labels(self, problem: "_Problem") -> Tensor:
-        """(T, N) labels of the start of fair spectral clustering: none where unwanted, or the graph has no such."""
+        """(T, N) labels from fair spectral clustering; T is 0 if `init` excludes it or the graph has too few linked
+        points."""
         groups, K = problem.groups, self.n_clusters
-        wanted = isinstance(self.init, str) and self.init == "spectral" and not groups.trivial
-        if not wanted or not len(linked_points(problem.affinities)) >= K > 1:
+        applies = isinstance(self.init, str) and self.init == "spectral" and not groups.trivial
+        if not applies or not len(linked_points(problem.affinities)) >= K > 1:
             return problem.labels[:0]
         generator = stream(int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max)), "fair start")
         embedding, _ = fair_embedding(problem.affinities, groups, K, generator)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # of clusters that an embedding cannot tell apart
+            warnings.simplefilter("ignore", ConvergenceWarning)  # too few distinct rows
             labels = embedded_labels(embedding, problem.affinities, problem.values, K, self.n_init, generator)
         return torch.from_numpy(labels[None]).to(problem.values.device)
 
     def _first_labels(self, rows: Rows) -> Tensor:
-        """(T, N) labels that the starts begin from."""
+        """(T, N) labels from which the starts begin."""
         if isinstance(self.init, str) and self.init in ("spectral", "k-means++"):
             seeds = first_seeds("k-means++", rows, self.n_clusters, self.n_init, self.random_state)
             return rows.squared_distances(seeds).min(dim=1).indices
-        given = np.asarray(self.init)
-        whole = np.issubdtype(given.dtype, np.integer)
-        if given.shape != (len(rows.values),) or not whole or given.min() < 0 or given.max() >= self.n_clusters:
+        labels = np.asarray(self.init)
+        integers = np.issubdtype(labels.dtype, np.integer)
+        if labels.shape != (len(rows.values),) or not integers or labels.min() < 0 or labels.max() >= self.n_clusters:
             raise InputError(f"init must be spectral, k-means++ or {len(rows.values)} labels 0..{self.n_clusters - 1}")
-        return torch.from_numpy(given.astype(np.int64)).to(rows.values.device)[None]
+        return torch.from_numpy(labels.astype(np.int64)).to(rows.values.device)[None]
 
     def _descents(
         self, problem: "_Problem", weights: Iterable[float], returning: bool = False
     ) -> Iterator[list["_End"]]:
-        """Where the starts ended at each of the weights, the best one first; they are asked for one by one, and 0 can
-        only be the first. Those above the one before are reached in rungs; a lower one, if that is said, begins where
-        the last that a larger one followed had ended."""
+        """Results of the starts at each of the weights, the best start first.
+
+        Weights are consumed one at a time, and only the first may be 0. A larger weight is reached in rungs. With
+        `returning`, a lower weight starts from the state before the last increase.
+        """
         values, groups, labels, W = problem.values, problem.groups, problem.labels, problem.graph
         cut = NormalizedCut(SharedGraph(W), W.degrees)
         cells = torch.from_numpy(groups.cells).to(values.device)
@@ -285,20 +296,20 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             if returning and weight < reached:
                 S, reached = kept
             kept = S, reached
-            if weight > 0 and reached == 0:  # nobody who asks for weight 0 alone waits for eigenvectors
+            if weight > 0 and reached == 0:  # deferred, since weight 0 alone does not need the eigenvectors
                 S = torch.cat([S, self._smoothed(self._spectral_labels(problem), values)])
             for rung in [*rungs(max(reached, _LOWEST_RUNG), weight, self.rungs), weight]:
                 fair = [GroupProportions(indicators[:, j], target[j], rung, self.pseudo_count) for j in attributes]
-                found = lowered(
+                descent = lowered(
                     [cut, *fair] if rung > 0 else [cut],
                     S,
                     max_iterations=self.max_iter if rung == weight else min(_ON_A_RUNG, self.max_iter),
                     tolerance=self.tol,
                     gap_tolerance=self.gap_tol,
                 )
-                S, steps = found.assignments, steps + found.steps
+                S, steps = descent.assignments, steps + descent.steps
             sizes = cluster_sizes(S.mT.max(dim=1).indices, self.n_clusters)
-            best = best_start(found.objective, sizes, S.dtype)
+            best = best_start(descent.objective, sizes, S.dtype)
             ends = []
             for start in sorted(range(len(S)), key=lambda start: start != best):
                 counts = S.new_zeros(len(groups.membership), self.n_clusters, dtype=torch.float64)
@@ -306,21 +317,21 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
                 end = _End(
                     weight,
                     self._labels(S[start], groups),
-                    float(found.objective[start]),
+                    float(descent.objective[start]),
                     soft_fairness_error(counts.cpu().numpy(), groups),
-                    float(found.gap[start]),
-                    bool(found.converged[start]),
-                    np.array(found.history[start]),
+                    float(descent.gap[start]),
+                    bool(descent.converged[start]),
+                    np.array(descent.history[start]),
                     steps,
                 )
                 ends.append(end)
             yield ends
             reached, steps = weight, 0
-            if weight == 0:  # certain assignments would leave their cluster slowly
+            if weight == 0:  # points with one-hot assignments would leave their cluster slowly
                 S = self._smoothed(S.mT.max(dim=1).indices, values)
 
     def _smoothed(self, labels: Tensor, values: Tensor) -> Tensor:
-        """(T, N, K) assignments to labels (T, N), some of each spread evenly."""
+        """(T, N, K) assignments from labels (T, N), with a share `mixing` of each spread evenly."""
         shape = (*labels.shape, self.n_clusters)
         S = torch.full(shape, self.mixing / self.n_clusters, dtype=values.dtype, device=values.device)
         return S.scatter_add_(2, labels[..., None], torch.full_like(S[..., :1], 1 - self.mixing))
@@ -330,8 +341,8 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         if self.rounding == "flow":
             between = S.amax(dim=1) < 1 - 1e-3
             assignments = S[between].double().cpu().numpy()
-            some = between.cpu().numpy()
-            labels[some] = rounded_assignments(assignments, groups.cells[some])
+            rows = between.cpu().numpy()
+            labels[rows] = rounded_assignments(assignments, groups.cells[rows])
         return labels
 
     def _keep(self, end: "_End", problem: "_Problem", seconds: Seconds) -> None:
@@ -348,14 +359,15 @@ class FairNcut(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.n_isolated_ = int((W.pointers.diff() == 0).sum())
         if self.n_isolated_:
             warnings.warn(
-                f"{self.n_isolated_} points have no arcs and belong to no part of the graph; give a graph with more",
+                f"{self.n_isolated_} points have no arcs and are not connected to the graph; pass a graph with "
+                "more arcs",
                 stacklevel=5,
             )
 
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """What starts begin from."""
+    """Data and first labels of a fit."""
 
     values: Tensor
     groups: Groups
@@ -366,17 +378,17 @@ class _Problem:
 
     @cached_property
     def affinities(self) -> csr_array:
-        """The graph, float64, as scipy has it."""
+        """The graph as a float64 scipy array."""
         return scipy_graph(self.graph)
 
-    def seconds(self, all_in_all: float, models: int) -> Seconds:
-        """Of a fit of several models that took so long, the share of each."""
-        rest = all_in_all - self.seeding - self.building
+    def seconds(self, total: float, models: int) -> Seconds:
+        """Share of each of `models` models in a fit of `total` seconds."""
+        rest = total - self.seeding - self.building
         return Seconds(self.building / models, self.seeding / models, rest / models)
 
 
 class _End(NamedTuple):
-    """Where a start ended at one weight."""
+    """Result of a start at one weight."""
 
     weight: float
     labels: NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""What every method of fair clustering is given: rows, and groups that can be in its clusters."""
+"""Checks of the data and parameters that all fair clustering methods share."""
 
 import warnings
 from collections.abc import Iterable
@@ -13,61 +13,61 @@ from clustering.foundation.parameters import validate_signature
 from fairness.groups import Groups, groups_of, smallest_group
 
 SmallGroups = Literal["error", "keep"]
-"""What to do where a group has fewer points than there are clusters."""
+"""How to treat a group with fewer points than there are clusters."""
 
 _OF_GROUPS = ("target", "intersectional", "numeric_bins", "missing")
 
 
-def fit_input(estimator: Any, X: ArrayLike, sensitive_features: Any, **how: Any) -> tuple[Tensor, Groups]:
+def fit_input(estimator: Any, X: ArrayLike, sensitive_features: Any, **options: Any) -> tuple[Tensor, Groups]:
     """Check the parameters and the data of a fit.
 
     Args:
-        estimator: with `n_clusters`, `normalize` and, where they matter, `small_groups`, `device` and those parameters
-            of `fairness.groups.groups_of` that it lets a user choose.
+        estimator: has `n_clusters`, `normalize` and, if it supports them, `small_groups`, `device` and parameters of
+            `fairness.groups.groups_of`.
         X: (N, D).
         sensitive_features: see `fairness.groups.groups_of`.
-        how: the groups are made, where it is no parameter.
+        options: arguments of `fairness.groups.groups_of` that are no parameters of the estimator.
 
     Returns:
-        (N, D) rows, divided by their length if the estimator says so, and the groups of the points.
+        (N, D) rows, normalised if the estimator is set to, and the groups of the points.
 
     Raises:
-        InputError: names the parameter or what is wrong with the data.
+        InputError: a parameter or the data is invalid.
     """
     validate_signature(estimator)
     check_random_state(getattr(estimator, "random_state", None))
     device: Device = getattr(estimator, "device", "cpu")
     values = checked_rows(estimator, X, reset=True, normalize=estimator.normalize, device=device)
-    return values, fit_groups(estimator, len(values), sensitive_features, **how)
+    return values, fit_groups(estimator, len(values), sensitive_features, **options)
 
 
-def fit_groups(estimator: Any, points: int, sensitive_features: Any, **how: Any) -> Groups:
-    """The groups of so many points, as `fit_input` has them."""
+def fit_groups(estimator: Any, points: int, sensitive_features: Any, **options: Any) -> Groups:
+    """Groups of `points` points, as in `fit_input`."""
     chosen = {name: getattr(estimator, name) for name in _OF_GROUPS if hasattr(estimator, name)}
-    groups = groups_of(sensitive_features, points, **chosen, **how)
+    groups = groups_of(sensitive_features, points, **chosen, **options)
     if getattr(estimator, "small_groups", "keep") == "error":
         smallest_group(groups, int(estimator.n_clusters), type(estimator).__name__)
     return groups
 
 
 def warn_if_groups_are_y(y: Any, sensitive_features: Any) -> None:
-    """Warn where a fit is given a y and no groups: it would be of one group, and perfectly fair whatever it finds."""
-    warn_of_y(y, sensitive_features, "if these are groups, give fit(X, sensitive_features=...)")
+    """Warn if a fit receives y but no groups: it would see a single group and count as perfectly fair."""
+    warn_of_y(y, sensitive_features, "if these are groups, use fit(X, sensitive_features=...)")
 
 
 def warn_if_one_group(estimator: Any, weights: Iterable[Any], groups: Groups, sensitive_features: Any) -> None:
-    """Warn where fairness is asked for, by one of some values of `fairness_weight`, and there is one group alone: the
-    result is that of the unfair method, and perfectly fair whatever it is."""
-    asked = [weight for weight in weights if weight != 0]
-    if groups.trivial and asked:
-        lacking = "no sensitive_features are given"
+    """Warn if a weight above 0 meets a single group: the result is that of the unfair method and counts as perfectly
+    fair."""
+    positive = [weight for weight in weights if weight != 0]
+    if groups.trivial and positive:
+        problem = "no sensitive_features are given"
         if sensitive_features is not None:
-            lacking = f"sensitive_features has one group alone, {groups.labels()[0]!r}"
+            problem = f"sensitive_features has a single group, {groups.labels()[0]!r}"
             if len(groups.attributes) > 1:
-                lacking = "every attribute of sensitive_features has one group alone"
-        remedy = "give fit(X, sensitive_features=...)" if sensitive_features is None else "give two groups or more"
+                problem = "every attribute of sensitive_features has a single group"
+        remedy = "use fit(X, sensitive_features=...)" if sensitive_features is None else "pass two groups or more"
         warnings.warn(
-            f"{type(estimator).__name__}: {lacking}, so that every clustering counts as fair and fairness_weight="
-            f"{asked[0]!r} changes nothing; {remedy}, or set fairness_weight=0",
+            f"{type(estimator).__name__}: {problem}, so every clustering counts as fair and "
+            f"fairness_weight={positive[0]!r} has no effect; {remedy}, or set fairness_weight=0",
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""Sensitive features as groups: what each point belongs to, and the proportions that clusters should have."""
+"""Sensitive features as groups: the membership of each point, and the target proportions in each cluster."""
 
 import warnings
 from collections.abc import Iterable, Mapping
@@ -14,29 +14,30 @@ from clustering.foundation.errors import InputError
 from fairness.bins import Bins, bin_names, binned, check_bins
 
 Missing = Literal["error", "own_group"]
-"""Points without a value: refused, or a group of their own."""
+"""How to treat points without a value: reject them, or put them in a group of their own."""
 
 _MANY = 100
-"""Groups of an attribute, above which it is taken for a quantity."""
+"""Maximum number of groups of an attribute; with more, it is taken to be numeric."""
 
 _OFF = 1e-6
-"""How far target proportions may be from summing to one."""
+"""Tolerance of the sum of the target proportions."""
 
 
 @dataclass(frozen=True, eq=False)
 class Groups:
-    """Groups of N points by A attributes, J groups in all. Points with the same groups in every attribute form a cell,
-    of which there are C; with one attribute, cells are groups.
+    """Groups of N points by A attributes, J groups in total.
+
+    Points with the same groups in every attribute form a cell; there are C cells. With one attribute, cells are groups.
 
     Attributes:
         cells: (N,) int64, 0..C-1, none empty.
-        membership: (C, J) float64, 1 for the groups of a cell: one of every attribute.
-        names: J values as they were given, sorted within each attribute; ordered categories of pandas in their order.
+        membership: (C, J) float64, 1 for the groups of a cell, one of each attribute.
+        names: J values as passed, sorted within each attribute; ordered categories of pandas keep their order.
         attributes: A names of attributes.
-        attribute_of: (J,) int64, which attribute each group is from.
+        attribute_of: (J,) int64, attribute of each group.
         target: (J,) float64, positive; sums to one over the groups of each attribute.
-        edges: of attributes that were put into bins.
-        crossed: names of the attributes whose combinations the groups are, or none.
+        edges: bin edges by the name of each binned attribute.
+        crossed: names of the attributes whose combinations form the groups, empty if groups are not combinations.
     """
 
     cells: NDArray[np.int64]
@@ -50,51 +51,51 @@ class Groups:
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
-        """(J,) points of each group."""
-        found: NDArray[np.float64] = np.bincount(self.cells, minlength=len(self.membership)) @ self.membership
-        return found.round().astype(np.int64)
+        """(J,) number of points of each group."""
+        sizes: NDArray[np.float64] = np.bincount(self.cells, minlength=len(self.membership)) @ self.membership
+        return sizes.round().astype(np.int64)
 
     @property
     def trivial(self) -> bool:
-        """Whether no attribute has two groups, so that every clustering is fair."""
+        """Whether every attribute has a single group, so that every clustering is fair."""
         return len(self.names) == len(self.attributes)
 
     def labels(self) -> tuple[str, ...]:
-        """J names as text, with the attribute's where there are several attributes; combinations as "man / north"."""
+        """J names as text, prefixed by the attribute if there are several; combinations as "man / north"."""
         if len(self.attributes) == 1:
             return tuple(_text(name) for name in self.names)
         return tuple(f"{self.attributes[t]}={name}" for t, name in zip(self.attribute_of, self.names, strict=True))
 
     def of_others(self, sensitive_features: Any, points: int) -> NDArray[np.float64]:
-        """(n, J) 1 for the groups of n other points; beyond the outer edges of bins is in the outer bins.
+        """(n, J) group indicators of n other points; values beyond the outer edges of bins are in the outer bins.
 
         Raises:
-            InputError: attributes or values that these groups do not have.
+            InputError: the attributes or values do not occur in these groups.
         """
         columns = _columns(sensitive_features, points)
-        wanted = self.crossed or self.attributes
-        if len(wanted) == len(columns) == 1:  # an attribute alone needs no name
-            columns = dict(zip(wanted, columns.values(), strict=True))
-        if set(columns) != set(wanted):
-            raise InputError(f"sensitive_features has {list(columns)}; it was fitted with {list(wanted)}")
-        coded = [_coded(name, columns[name], self.edges.get(name), "own_group") for name in wanted]
-        found = np.zeros((points, len(self.names)))
+        names_of_fit = self.crossed or self.attributes
+        if len(names_of_fit) == len(columns) == 1:  # a single attribute needs no name
+            columns = dict(zip(names_of_fit, columns.values(), strict=True))
+        if set(columns) != set(names_of_fit):
+            raise InputError(f"sensitive_features has attributes {list(columns)}; the fit had {list(names_of_fit)}")
+        coded = [_coded(name, columns[name], self.edges.get(name), "own_group") for name in names_of_fit]
+        indicators = np.zeros((points, len(self.names)))
         for attribute, (codes, names, _) in enumerate([_crossed(coded)] if self.crossed else coded):
-            own = {self.names[j]: j for j in np.flatnonzero(self.attribute_of == attribute)}
-            lacking = [name for name in names if name not in own]
-            if lacking:
+            known = {self.names[j]: j for j in np.flatnonzero(self.attribute_of == attribute)}
+            unknown = [name for name in names if name not in known]
+            if unknown:
                 raise InputError(
-                    f"sensitive_features: {_shown(lacking[0])!r} is no group that was fitted; those are "
-                    f"{[_shown(name) for name in own]}"
+                    f"sensitive_features: {_shown(unknown[0])!r} is not a group of the fit, which had "
+                    f"{[_shown(name) for name in known]}"
                 )
-            found[np.arange(points), np.array([own[name] for name in names])[codes]] = 1
-        return found
+            indicators[np.arange(points), np.array([known[name] for name in names])[codes]] = 1
+        return indicators
 
     def counts(self, labels: NDArray[np.integer[Any]], clusters: int) -> NDArray[np.int64]:
-        """(J, K) points of each group with each of the labels 0..K-1 (N,)."""
+        """(J, K) number of points of each group with each of the labels 0..K-1 (N,)."""
         cells = np.bincount(self.cells * clusters + labels, minlength=len(self.membership) * clusters)
-        found: NDArray[np.float64] = self.membership.T @ cells.reshape(-1, clusters)
-        return found.round().astype(np.int64)
+        counts: NDArray[np.float64] = self.membership.T @ cells.reshape(-1, clusters)
+        return counts.round().astype(np.int64)
 
 
 def groups_of(
@@ -110,19 +111,19 @@ def groups_of(
 
     Args:
         sensitive_features: N values of one attribute, or several attributes as the columns of an (N, A) array or data
-            frame, or as a mapping from names to N values. Values are any that can be told apart. None: one group.
-            Groups are sorted; ordered categories of pandas are in their own order.
+            frame, or as a mapping from names to N values. Values can be of any hashable type. None makes a single
+            group. Groups are sorted; ordered categories of pandas keep their order.
         points: N.
-        target: proportions that each cluster should have: J shares in the order of the sorted groups or {group:
-            share}, of several attributes {attribute: either}. None: those of the data.
-        intersectional: groups are the combinations of the attributes that occur, named by tuples; a target may name
-            them by text such as "man / north", too.
-        numeric_bins: of attributes that are numbers.
-        missing: what becomes of None, NaN and the like.
+        target: target proportions in each cluster: J shares in the order of the sorted groups, or {group: share}; with
+            several attributes {attribute: either}. None uses those of the data.
+        intersectional: whether groups are the combinations of attributes that occur. They are named by tuples; a target
+            may also name them by text such as "man / north".
+        numeric_bins: bins of numeric attributes.
+        missing: how to treat None, NaN and other missing values.
 
     Raises:
-        InputError: values that are missing or not N, an attribute with more than 100 groups, a target that is none:
-            shares that are not positive or do not sum to one, groups that it lacks or that do not occur.
+        InputError: values are missing or not N in number, an attribute has more than 100 groups, or the target is
+            invalid: its shares are not positive or do not sum to one, or its groups are not those of the data.
     """
     check_bins(numeric_bins)
     columns = _columns(sensitive_features, points)
@@ -139,7 +140,7 @@ def groups_of(
     membership = np.zeros((len(present), first[-1]))
     for attribute in range(len(coded)):
         membership[np.arange(len(present)), first[attribute] + present[:, attribute]] = 1
-    found = Groups(
+    groups = Groups(
         cells.ravel().astype(np.int64),
         membership,
         tuple(name for _, names, _ in coded for name in names),
@@ -149,30 +150,30 @@ def groups_of(
         edges,
         crossed,
     )
-    return replace(found, target=_target(target, found, points))
+    return replace(groups, target=_target(target, groups, points))
 
 
 def smallest_group(groups: Groups, clusters: int, owner: str) -> None:
-    """Refuse a group that cannot be in every cluster.
+    """Reject a group with fewer points than clusters, which cannot be in every cluster.
 
     Raises:
-        InputError: names the group, its size and what to do.
+        InputError: a group is too small; the message names it, its size and possible remedies.
     """
     smallest = int(groups.sizes.argmin())
     if not groups.trivial and groups.sizes[smallest] < clusters:
         raise InputError(
             f"{owner}: group {groups.labels()[smallest]!r} has {groups.sizes[smallest]} points, fewer than "
-            f"n_clusters={clusters}, and cannot be in every cluster; merge it with another, leave it out, set fewer "
-            "n_clusters, or small_groups='keep'"
+            f"n_clusters={clusters}, so it cannot be in every cluster; merge it with another, remove its "
+            "points, set fewer n_clusters, or set small_groups='keep'"
         )
 
 
 _Coded = tuple[NDArray[np.int64], list[Any], NDArray[np.float64] | None]
-"""(N,) numbers of the groups of one attribute, their names, sorted, and the edges of its bins."""
+"""(N,) group numbers of one attribute, the sorted names of the groups, and the edges of its bins."""
 
 
 def _columns(given: Any, points: int) -> dict[str, Any]:
-    """The attributes by their names."""
+    """The attributes by name."""
     if given is None:
         return {"all": np.zeros(points, dtype=np.int64)}
     if isinstance(given, Mapping):
@@ -192,7 +193,7 @@ def _columns(given: Any, points: int) -> dict[str, Any]:
         else:
             raise InputError(f"sensitive_features must be N values or (N, A), not {array.shape}")
     if not columns:
-        raise InputError("sensitive_features has no columns; leave it out where there are no groups")
+        raise InputError("sensitive_features has no columns; pass None if there are no groups")
     for name, values in columns.items():
         if np.ndim(values) != 1 or len(values) != points:
             raise InputError(f"sensitive_features: {name!r} has shape {np.shape(values)}, X has {points} rows")
@@ -200,7 +201,7 @@ def _columns(given: Any, points: int) -> dict[str, Any]:
 
 
 def _array(given: Any) -> NDArray[Any]:
-    """Values of a list as they are: numpy alone would write None and NaN among strings as text."""
+    """Array of the values of a list, unchanged: numpy would convert None and NaN among strings to text."""
     if isinstance(given, str) or not isinstance(given, Iterable):
         raise InputError(
             f"sensitive_features must be N values, a table or a mapping from names to N values, not {given!r}"
@@ -224,8 +225,8 @@ def _coded(name: str, values: Any, bins: Any, missing: Missing) -> _Coded:
     gaps = series.isna().to_numpy()
     if gaps.any() and missing == "error":
         raise InputError(
-            f"sensitive_features: {name!r} has no value in {int(gaps.sum())} of {len(series)} rows, the first in row "
-            f"{int(gaps.argmax())}; fill them in, leave such rows out, or set missing='own_group'"
+            f"sensitive_features: {name!r} has no value in {int(gaps.sum())} of {len(series)} rows, first in "
+            f"row {int(gaps.argmax())}; fill in the values, remove these rows, or set missing='own_group'"
         )
     if own is not None and pd.api.types.is_numeric_dtype(series) and not pd.api.types.is_bool_dtype(series):
         known = series.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -240,8 +241,8 @@ def _coded(name: str, values: Any, bins: Any, missing: Missing) -> _Coded:
         codes, names = rank[codes], [found[i] for i in order]
         if len(names) > _MANY:
             raise InputError(
-                f"sensitive_features: {name!r} has {len(names)} different values, more than {_MANY}; if it is a "
-                "quantity, set numeric_bins=4, else join rare values"
+                f"sensitive_features: {name!r} has {len(names)} different values, more than {_MANY}; if it is "
+                "numeric, set numeric_bins=4, otherwise merge rare values"
             )
     if gaps.any():
         codes, names = np.where(gaps, len(names), codes), [*names, "missing"]
@@ -249,13 +250,13 @@ def _coded(name: str, values: Any, bins: Any, missing: Missing) -> _Coded:
 
 
 def _order(names: list[Any], dtype: Any) -> list[int]:
-    """Positions of the names, sorted; of ordered categories by these."""
+    """Positions that sort the names; ordered categories keep their order."""
     if isinstance(dtype, pd.CategoricalDtype) and dtype.ordered:
         places = dtype.categories.get_indexer(pd.Index(names))
         return sorted(range(len(names)), key=places.__getitem__)
     try:
         return sorted(range(len(names)), key=names.__getitem__)
-    except TypeError:  # of several types
+    except TypeError:  # mixed types
         return sorted(range(len(names)), key=lambda i: str(names[i]))
 
 
@@ -271,10 +272,10 @@ def _check_named(bins: Bins, columns: Mapping[str, Any]) -> None:
 
 
 def _crossed(coded: list[_Coded]) -> _Coded:
-    """The combinations that occur as one attribute."""
+    """The combinations that occur, as one attribute."""
     present, codes = np.unique(np.stack([column for column, _, _ in coded], axis=1), axis=0, return_inverse=True)
     if len(present) > _MANY:
-        raise InputError(f"sensitive_features: {len(present)} combinations occur, more than {_MANY}; join rare values")
+        raise InputError(f"sensitive_features: {len(present)} combinations occur, more than {_MANY}; merge rare values")
     names = [tuple(names[i] for i, (_, names, _) in zip(row, coded, strict=True)) for row in present]
     return codes.ravel().astype(np.int64), names, None
 
@@ -289,9 +290,9 @@ def _target(given: Any, groups: Groups, points: int) -> NDArray[np.float64]:
         by_attribute = dict(given)
         unknown = [name for name in by_attribute if name not in groups.attributes]
         if unknown:
-            raise InputError(f"target: there is no attribute {unknown[0]!r}; there are {list(groups.attributes)}")
+            raise InputError(f"target: unknown attribute {unknown[0]!r}; the attributes are {list(groups.attributes)}")
     else:
-        raise InputError(f"target: of several attributes give {{attribute: shares}}, for {list(groups.attributes)}")
+        raise InputError(f"target: with several attributes pass {{attribute: shares}}, for {list(groups.attributes)}")
     target = shares.copy()
     for attribute, own in by_attribute.items():
         at = np.flatnonzero(groups.attribute_of == groups.attributes.index(attribute))
@@ -299,27 +300,27 @@ def _target(given: Any, groups: Groups, points: int) -> NDArray[np.float64]:
         bound = float((target[at] * np.log(target[at] / shares[at])).sum())
         if bound > 1e-3:
             warnings.warn(
-                f"the target of {attribute!r} is not the data's: whatever the clusters, the mean of their fairness "
-                f"errors, weighted by their sizes, is {bound:.4g} or more",
+                f"the target of {attribute!r} differs from the shares in the data: in every clustering the "
+                f"size-weighted mean of the fairness errors is at least {bound:.4g}",
                 stacklevel=5,
             )
     return target
 
 
 def _shares(given: Any, names: list[Any]) -> NDArray[np.float64]:
-    """J shares in the order of the names."""
+    """J target shares in the order of the names."""
     if isinstance(given, Mapping):
         if all(isinstance(name, str) for name in names):
-            given = {str(name): share for name, share in given.items()}  # a group "10" may be called 10
+            given = {str(name): share for name, share in given.items()}  # a key 10 may refer to a group "10"
         by_text = {_text(name): name for name in names if isinstance(name, tuple)}
         given = {by_text.get(name, name): share for name, share in given.items()}
-        lacking = [name for name in names if name not in given]
+        missing = [name for name in names if name not in given]
         unknown = [name for name in given if name not in names]
-        if lacking or unknown:
+        if missing or unknown:
             what = (
-                f"lacks group {_shown(lacking[0])!r}"
-                if lacking
-                else f"has {_shown(unknown[0])!r}, a group without points"
+                f"lacks group {_shown(missing[0])!r}"
+                if missing
+                else f"names {_shown(unknown[0])!r}, a group without points"
             )
             raise InputError(f"target {what}; the groups are {[_shown(name) for name in names]}")
         given = [given[name] for name in names]
@@ -333,8 +334,8 @@ def _shares(given: Any, names: list[Any]) -> NDArray[np.float64]:
         )
     if not (np.isfinite(shares) & (shares > 0)).all():
         raise InputError(
-            f"target shares must be above 0, not {shares.tolist()}; leave out points of a group that no cluster is "
-            "to have"
+            f"target shares must be above 0, not {shares.tolist()}; remove the points of a group that no "
+            "cluster should contain"
         )
     if abs(shares.sum() - 1) > _OFF:
         raise InputError(f"target shares sum to {shares.sum():.6g}, not 1")
@@ -347,11 +348,11 @@ def _text(name: Any) -> str:
 
 
 def _shown(name: Any) -> Any:
-    """A group's name for a message: combinations as text, others as they were given."""
+    """Name of a group for a message; combinations as text, others unchanged."""
     return _text(name) if isinstance(name, tuple) else name
 
 
 def as_labels(labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[Any]]:
-    """(N,) numbers 0..K-1 of the labels, in their order, and the K labels."""
+    """(N,) numbers 0..K-1 of the labels, in sorted order, and the K labels."""
     names, codes = np.unique(np.asarray(labels), return_inverse=True)
     return codes.ravel().astype(np.int64), names

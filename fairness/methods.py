@@ -1,9 +1,9 @@
-"""Fair clustering methods by name. To add one: a file with an estimator, and a line here.
+"""Fair clustering methods by name. To add one, write a file with an estimator and add a line here.
 
-A method is an estimator of scikit-learn's kind with `fit(X, *, sensitive_features=...)`, after which it has `labels_`.
-One with `path(X, weights, *, sensitive_features=...)` gives a fitted estimator for each weight; where `fit` takes no
-`sensitive_features`, it is seen how fair a method is that knows of no groups. Its attribute or parameter `kind` says
-what its `objective_` is, see `kind_of`.
+A method is an estimator with the scikit-learn interface, a method `fit(X, *, sensitive_features=...)`, and the fitted
+attribute `labels_`. If it has `path(X, weights, *, sensitive_features=...)`, that returns one fitted estimator per
+weight. If `fit` does not accept `sensitive_features`, the method ignores the groups, and its fairness is measured all
+the same. The attribute or parameter `kind` names the quantity in `objective_`, see `kind_of`.
 """
 
 from typing import Any
@@ -27,12 +27,15 @@ METHODS = Plugins(
     group="transduce.fair_methods",
 )
 DECIDED = (*clustering.methods.DECIDED, "fairness_weight", "max_error", "min_balance", "missing")
-"""Parameters that whoever runs a method decides, and that are no part of it: a data set knows what it lacks."""
+"""Parameters that are set for a run rather than by the method, such as how missing values of a data set are treated."""
 UNFAIR = {"kmeans": "fair_kmeans", "kmedian": "fair_kmedian", "ncut": "fair_ncut"}
-"""Objectives, and the method that lowers each of them without fairness where its weight is 0."""
+"""Objectives, and for each the method that minimises it without fairness at weight 0."""
 
 
 def kind_of(estimator: Any) -> str:
-    """What an estimator's `objective_` is, as its parameter or attribute `kind` says: "kmeans", "kmedian" or "ncut".
-    Without one it is its own name, which nothing else is compared with."""
+    """Which quantity the `objective_` of an estimator is: its parameter or attribute `kind`, "kmeans", "kmedian" or
+    "ncut".
+
+    Without `kind` it is the name of the class, so that the objective is not compared with that of any other method.
+    """
     return str(getattr(estimator, "kind", None) or type(estimator).__name__)

@@ -1,10 +1,10 @@
-"""How fair a clustering is, on hard labels: error, balance, representation, violation, and what it costs.
+"""Fairness of a clustering with hard labels: error, balance, representation, violations, and the price of fairness.
 
-Functions take labels (N,) of any kind and `sensitive_features` as the estimators do. Clusters are those that occur;
-an empty one has no proportions. The papers mix the minimum and the mean of the balance, and print the sum of the
-fairness error over clusters: compare errors at equal K only.
+Functions take labels (N,) of any type and `sensitive_features` as the estimators do. Only clusters that occur count; an
+empty cluster has no proportions. The papers mix the minimum and the mean of the balance, and print the sum of the
+fairness error over clusters, so compare errors only at equal K.
 
-Those of two arguments (y_true, y_pred) are for `fairlearn.metrics.MetricFrame`, which calls them group by group.
+Functions of the arguments (y_true, y_pred) are for `fairlearn.metrics.MetricFrame`, which calls them on each group.
 """
 
 from collections.abc import Callable
@@ -17,21 +17,22 @@ from clustering.foundation.errors import InputError
 from fairness.groups import Groups, as_labels, groups_of
 
 FLOOR = 1e-20
-"""Of a group's share inside the logarithm, as in the public code: an absent group costs about 46 mu_j, not infinity."""
+"""Lower bound of a share inside the logarithm, as in the public code: an absent group costs about 46 mu_j, not
+infinity."""
 
 Reduce = Literal["sum", "mean", "min", "max"] | None
 
 
 class Fairness(NamedTuple):
-    """What every method reports of its labels.
+    """Fairness values that every method reports.
 
     Attributes:
         error: sum over clusters (and attributes) of KL(U || P_k).
-        balance_min: least balance of a cluster that is not empty.
-        balance_mean: mean over these clusters.
-        counts: (J, K) points of each group in each cluster, int64.
-        empty: clusters without points.
-        absent: (group, cluster) of groups without a point in a cluster that is not empty.
+        balance_min: lowest balance of a cluster that is not empty.
+        balance_mean: mean balance of these clusters.
+        counts: (J, K) number of points of each group in each cluster, int64.
+        empty: number of empty clusters.
+        absent: (group, cluster) pairs of groups without a point in a cluster that is not empty.
     """
 
     error: float
@@ -43,7 +44,7 @@ class Fairness(NamedTuple):
 
     @classmethod
     def of(cls, counts: NDArray[np.int64], groups: Groups) -> "Fairness":
-        """Of the counts (J, K) of each group in each cluster."""
+        """Fairness from the counts (J, K) of each group in each cluster."""
         used = occupied(counts)
         balances = cluster_balances(counts, groups.attribute_of)[used]
         rows, columns = np.nonzero(absent_groups(counts))
@@ -59,48 +60,53 @@ class Fairness(NamedTuple):
 
 
 def occupied(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(..., K) whether clusters have points, of counts (..., J, K)."""
-    found: NDArray[np.bool_] = counts.sum(axis=-2) > 0
-    return found
+    """(..., K) whether clusters have points, from counts (..., J, K)."""
+    nonempty: NDArray[np.bool_] = counts.sum(axis=-2) > 0
+    return nonempty
 
 
 def absent_groups(counts: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """(..., J, K) whether a cluster has points, and none of them of the group, of counts (..., J, K)."""
-    found: NDArray[np.bool_] = (counts == 0) & occupied(counts)[..., None, :]
-    return found
+    """(..., J, K) whether a group is absent from a cluster that is not empty, from counts (..., J, K)."""
+    absent: NDArray[np.bool_] = (counts == 0) & occupied(counts)[..., None, :]
+    return absent
 
 
 def shares_of(counts: NDArray[Any], groups: Groups) -> NDArray[np.float64]:
-    """(J, K) share of each group in each cluster, P(j|k), among the groups of its attribute; 0 in an empty cluster."""
+    """(J, K) share of each group in each cluster, P(j|k), relative to the groups of its attribute; 0 in an empty
+    cluster."""
     sizes = counts[groups.attribute_of == 0].sum(axis=0)
-    found: NDArray[np.float64] = counts / np.where(sizes > 0, sizes, 1)
-    return found
+    shares: NDArray[np.float64] = counts / np.where(sizes > 0, sizes, 1)
+    return shares
 
 
 def soft_fairness_error(counts: NDArray[np.float64], groups: Groups) -> float:
-    """Sum over clusters of KL(U || P_k) of assignments, whose sums by cell and cluster are counts (C, K): what the
-    fairness error of labels is, where assignments are certain."""
+    """Sum over clusters of KL(U || P_k) for soft assignments with sums (C, K) by cell and cluster.
+
+    For one-hot assignments it equals the fairness error of the labels.
+    """
     by_group: NDArray[np.float64] = groups.membership.T @ counts
     return float(cluster_errors(by_group, groups)[by_group.sum(axis=0) > 0].sum())
 
 
 def cluster_errors(counts: NDArray[Any], groups: Groups, floor: float | None = FLOOR) -> NDArray[np.float64]:
-    """(K,) KL(U || P_k) in nats, summed over attributes; infinite where a group is absent and there is no floor."""
+    """(K,) KL(U || P_k) in nats, summed over attributes; infinite if a group is absent and there is no floor."""
     shares, target = shares_of(counts, groups), groups.target[:, None]
     with np.errstate(divide="ignore"):
         logs = np.log(shares if floor is None else np.maximum(shares, floor))
-    found: NDArray[np.float64] = (target * (np.log(target) - logs)).sum(axis=0)
-    return found
+    errors: NDArray[np.float64] = (target * (np.log(target) - logs)).sum(axis=0)
+    return errors
 
 
 def cluster_balances(counts: NDArray[np.int64], attribute_of: NDArray[np.int64]) -> NDArray[np.float64]:
-    """(K,) least count of a group over the largest, of the attribute where that is least; 0 in an empty cluster. The
-    groups (J,) are of these attributes."""
-    found = np.full(counts.shape[1], np.inf)
+    """(K,) smallest over largest count of a group, for the attribute where this is lowest; 0 in an empty cluster.
+
+    The attribute of each group is in `attribute_of` (J,).
+    """
+    balances = np.full(counts.shape[1], np.inf)
     for attribute in np.unique(attribute_of):
-        own = counts[attribute_of == attribute]
-        found = np.minimum(found, own.min(axis=0) / np.maximum(own.max(axis=0), 1))
-    return found
+        members = counts[attribute_of == attribute]
+        balances = np.minimum(balances, members.min(axis=0) / np.maximum(members.max(axis=0), 1))
+    return balances
 
 
 def fairness_error(
@@ -111,52 +117,53 @@ def fairness_error(
     floor: float | None = FLOOR,
     reduce: Reduce = "sum",
 ) -> Any:
-    """KL(U || P_k) over clusters, in nats (thesis section 3.4): 0 where every cluster has the target proportions.
+    """KL(U || P_k) over clusters, in nats (thesis section 3.4): 0 if every cluster has the target proportions.
 
     Args:
         labels: (N,).
         sensitive_features: see `fairness.groups.groups_of`.
-        target: U; None: the proportions of the data.
-        floor: of a share inside the logarithm; None: an absent group makes the error infinite.
-        reduce: "sum" as the papers print it, "mean", "min" or "max" over clusters, None: (K,) of each.
+        target: U; None uses the proportions of the data.
+        floor: lower bound of a share inside the logarithm; with None an absent group makes the error infinite.
+        reduce: "sum" as in the papers, "mean", "min" or "max" over clusters; None returns (K,) errors.
     """
     counts, groups = _counted(labels, sensitive_features, target)
     return _reduced(cluster_errors(counts, groups, floor), reduce)
 
 
 def balance(labels: ArrayLike, sensitive_features: Any, *, reduce: Reduce = "min", relative: bool = False) -> Any:
-    """Least over largest count of a group in a cluster (Chierichetti et al. 2017, thesis eq. 3.1), 0..1.
+    """Smallest over largest count of a group in a cluster (Chierichetti et al. 2017, thesis eq. 3.1), 0..1.
 
     Args:
         labels: (N,).
         sensitive_features: see `fairness.groups.groups_of`.
-        reduce: "min" over clusters, the definition; "mean", which Table 3.2 of the thesis prints; None: (K,) of each.
-        relative: over the balance of the data, which no minimum exceeds.
+        reduce: "min" over clusters, as defined; "mean", as printed in Table 3.2 of the thesis; None returns (K,)
+            balances.
+        relative: whether to divide by the balance of the data, which is the upper bound of the minimum.
     """
     counts, groups = _counted(labels, sensitive_features)
-    found = cluster_balances(counts, groups.attribute_of)
+    balances = cluster_balances(counts, groups.attribute_of)
     if relative:
-        found = found / cluster_balances(counts.sum(axis=1, keepdims=True), groups.attribute_of)
-    return _reduced(found, reduce)
+        balances = balances / cluster_balances(counts.sum(axis=1, keepdims=True), groups.attribute_of)
+    return _reduced(balances, reduce)
 
 
 def representation_ratios(labels: ArrayLike, sensitive_features: Any, *, target: Any = None) -> tuple[float, float]:
-    """Least and largest P(j|k) / mu_j over groups and clusters: 1 and 1 where all have the target proportions."""
+    """Lowest and highest P(j|k) / mu_j over groups and clusters; both are 1 if all have the target proportions."""
     counts, groups = _counted(labels, sensitive_features, target)
     ratios = shares_of(counts, groups) / groups.target[:, None]
     return float(ratios.min()), float(ratios.max())
 
 
 def additive_violation(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, delta: float = 0.2) -> float:
-    """By how many points a group in a cluster is at most beyond its bounds (Bera et al. 2019), 0 or more.
+    """Largest number of points by which a group violates its bounds in a cluster (Bera et al. 2019), 0 or more.
 
-    The count of group j in cluster k is to be within mu_j (1 - delta) n_k and mu_j n_k / (1 - delta).
+    The count of group j in cluster k must be between mu_j (1 - delta) n_k and mu_j n_k / (1 - delta).
 
     Args:
         labels: (N,).
         sensitive_features: see `fairness.groups.groups_of`.
-        target: mu; None: the proportions of the data.
-        delta: 0..1, 0: exact proportions.
+        target: mu; None uses the proportions of the data.
+        delta: tolerance 0 <= delta < 1; 0 demands exact proportions.
     """
     if not 0 <= delta < 1:
         raise InputError(f"delta must be at least 0 and below 1, not {delta}")
@@ -170,29 +177,35 @@ def largest_violation(counts: NDArray[np.int64], groups: Groups, delta: float) -
 
 
 def total_variation(labels: ArrayLike, sensitive_features: Any, *, target: Any = None, reduce: Reduce = "max") -> Any:
-    """Half the sum over groups of |P(j|k) - mu_j|, 0..1 of each attribute: the share of a cluster's points that would
-    have to be of another group."""
+    """Half the sum over groups of |P(j|k) - mu_j|, 0..1 for each attribute.
+
+    It is the share of a cluster's points that would have to change group to reach the target.
+    """
     counts, groups = _counted(labels, sensitive_features, target)
     apart = np.abs(shares_of(counts, groups) - groups.target[:, None])
     return _reduced(0.5 * apart.sum(axis=0), reduce)
 
 
 def wasserstein(labels: ArrayLike, values: ArrayLike, *, reduce: Reduce = "max") -> Any:
-    """How far the values of a numeric attribute in a cluster are from those of all points (Wasserstein-1, in the units
-    of the values). Does not depend on bins."""
+    """Wasserstein-1 distance between the values of a numeric attribute in a cluster and in all points.
+
+    It is in units of the values and does not depend on bins.
+    """
     from scipy.stats import wasserstein_distance
 
     codes, names = as_labels(labels)
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.shape != codes.shape or not np.isfinite(numbers).all():
         raise InputError(f"values must be {len(codes)} finite numbers")
-    found = [wasserstein_distance(numbers[codes == k], numbers) for k in range(len(names))]
-    return _reduced(np.array(found), reduce)
+    distances = [wasserstein_distance(numbers[codes == k], numbers) for k in range(len(names))]
+    return _reduced(np.array(distances), reduce)
 
 
 def mutual_information(labels: ArrayLike, sensitive_features: Any) -> float:
-    """Normalised mutual information of clusters and groups (cells of all attributes), 0..1: 0 where knowing the
-    cluster tells nothing of the group."""
+    """Normalised mutual information of clusters and groups (cells of all attributes), 0..1.
+
+    It is 0 if the cluster carries no information about the group.
+    """
     from sklearn.metrics import normalized_mutual_info_score
 
     codes, _ = as_labels(labels)
@@ -200,10 +213,10 @@ def mutual_information(labels: ArrayLike, sensitive_features: Any) -> float:
 
 
 def group_costs(distances: ArrayLike, sensitive_features: Any) -> dict[str, float]:
-    """Mean of each group's distances to their own prototypes: what social fairness (Ghadiri et al. 2021) compares.
+    """Mean distance of each group to its prototypes, the quantity compared in social fairness (Ghadiri et al. 2021).
 
     Args:
-        distances: (N,) what each point pays.
+        distances: (N,) distance of each point to its prototype.
         sensitive_features: see `fairness.groups.groups_of`.
     """
     paid = np.asarray(distances, dtype=np.float64)
@@ -213,8 +226,10 @@ def group_costs(distances: ArrayLike, sensitive_features: Any) -> dict[str, floa
 
 
 def price_of_fairness(objective: float, unfair: float) -> float:
-    """The objective over that of the unfair method with the same seeds; 1: fairness is free. Below 1 the unfair one
-    had not found its optimum."""
+    """The objective divided by that of the unfair method with the same seeds.
+
+    1 means that fairness is free; a value below 1 means that the unfair method missed its optimum.
+    """
     if unfair < 0 or objective < 0:
         raise InputError(f"objectives must be 0 or more, not {objective} and {unfair}")
     if unfair == 0:
@@ -223,7 +238,7 @@ def price_of_fairness(objective: float, unfair: float) -> float:
 
 
 def cluster_rate(cluster: Any) -> Callable[[Any, ArrayLike], float]:
-    """Metric (y_true, y_pred) for MetricFrame: the share of points that are in this cluster."""
+    """Metric (y_true, y_pred) for MetricFrame: share of the points in this cluster."""
 
     def rate(y_true: Any, y_pred: ArrayLike) -> float:
         return float(np.mean(np.asarray(y_pred) == cluster))
@@ -233,7 +248,8 @@ def cluster_rate(cluster: Any) -> Callable[[Any, ArrayLike], float]:
 
 
 def mean_cost(y_true: Any, y_pred: ArrayLike, *, distances: ArrayLike) -> float:
-    """Metric for MetricFrame, with `sample_params={"distances": …}`: mean distance to the own prototype."""
+    """Metric for MetricFrame, with `sample_params={"distances": …}`: mean distance of the points to their
+    prototypes."""
     return float(np.mean(np.asarray(distances)))
 
 

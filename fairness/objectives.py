@@ -1,6 +1,6 @@
-"""Clustering objectives of hard labels, the same function for every method, so that one table can hold them all.
+"""Clustering objectives of hard labels, the same for all methods, so that one table can compare them.
 
-Each is a sum over points, about the best prototypes of the labels themselves, not about those that a method ended with.
+Each is a sum over points, measured from the best prototypes of the labels rather than those that a method ended with.
 """
 
 from collections.abc import Iterator
@@ -13,25 +13,25 @@ from numpy.typing import ArrayLike, NDArray
 from clustering.foundation.errors import InputError
 
 Kind = Literal["kmeans", "kmedian"]
-"""Sums of squared distances to means, or of distances to medoids."""
+"""Sum of squared distances to means, or of distances to medoids."""
 
 _EXACT = 4096
-"""Members of a cluster up to which its medoid is looked for among all of them."""
+"""Cluster size up to which the medoid is searched among all members."""
 
 _CANDIDATES = 64
-"""Members nearest to the geometric median that are tried in a larger cluster."""
+"""Number of medoid candidates in a larger cluster, the members nearest to the geometric median."""
 
 _PAIRS = 1 << 22
-"""Distances at a time: 32 MiB in float64."""
+"""Number of distances computed at a time: 32 MiB in float64."""
 
 
 class Medoids(NamedTuple):
     """Medoids of clusters.
 
     Attributes:
-        indices: (K,) rows of X; -1 of a cluster without points.
-        costs: (K,) sums of the Euclidean distances of a cluster's points to its medoid.
-        excess: by how much of itself the sum of costs is at most above that of the best medoids; 0 where exact.
+        indices: (K,) rows of X; -1 for an empty cluster.
+        costs: (K,) sum of the Euclidean distances of a cluster's points to its medoid.
+        excess: bound on the relative excess of the summed costs over those of the exact medoids; 0 if these are exact.
     """
 
     indices: NDArray[np.int64]
@@ -40,27 +40,28 @@ class Medoids(NamedTuple):
 
 
 def objective_of(kind: Kind, X: ArrayLike, labels: ArrayLike) -> float:
-    """Objective of labels (N,) of rows (N, D), about their own means or medoids."""
+    """Objective of labels (N,) of rows (N, D), measured from the means or medoids of the clusters."""
     return kmeans_objective(X, labels) if kind == "kmeans" else kmedian_objective(X, labels)
 
 
 def kmeans_objective(X: ArrayLike, labels: ArrayLike) -> float:
-    """sum_p ||x_p - mean of its cluster||^2, of rows (N, D) and labels (N,) 0..K-1."""
+    """sum_p ||x_p - mean of its cluster||^2 for rows (N, D) and labels (N,) 0..K-1."""
     return sum(float(squares.sum()) for squares in _squares_about_means(X, labels))
 
 
 def distances_to_means(X: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:
-    """(N,) Euclidean distances of rows (N, D) to the mean of their cluster, of labels (N,) 0..K-1."""
+    """(N,) Euclidean distances of rows (N, D) to the mean of their cluster, with labels (N,) 0..K-1."""
     return np.concatenate([np.sqrt(squares.sum(axis=1)) for squares in _squares_about_means(X, labels)])
 
 
 def kmedian_objective(X: ArrayLike, labels: ArrayLike) -> float:
-    """sum_p ||x_p - medoid of its cluster||, not squared, of rows (N, D) and labels (N,) 0..K-1; see `medoids`."""
+    """sum_p ||x_p - medoid of its cluster||, not squared, for rows (N, D) and labels (N,) 0..K-1; see `medoids`."""
     return float(medoids(X, labels).costs.sum())
 
 
 def medoids(X: ArrayLike, labels: ArrayLike) -> Medoids:
-    """Medoids of clusters: exact up to 4,096 members; of more, the best of the 64 nearest to the geometric median.
+    """Medoids of clusters: exact up to 4,096 members, otherwise the best of the 64 members nearest to the geometric
+    median.
 
     Args:
         X: (N, D).
@@ -85,7 +86,7 @@ def medoids(X: ArrayLike, labels: ArrayLike) -> Medoids:
                 (members - torch.from_numpy(middle)).norm(dim=1).topk(_CANDIDATES, largest=False).indices.sort().values
             )
         at_once = max(1, _PAIRS // len(own))
-        sums = torch.cat([_distances(members[some], members).sum(dim=1) for some in torch.split(tried, at_once)])
+        sums = torch.cat([_distances(members[block], members).sum(dim=1) for block in torch.split(tried, at_once)])
         best = int(sums.argmin())
         indices[cluster], costs[cluster] = own[int(tried[best])], float(sums[best])
         bounds[cluster] = costs[cluster] if bound is None else bound
@@ -96,15 +97,15 @@ def medoids(X: ArrayLike, labels: ArrayLike) -> Medoids:
 def geometric_median(
     points: NDArray[np.float64], *, tolerance: float = 1e-6, max_iterations: int = 200
 ) -> tuple[NDArray[np.float64], float]:
-    """A point (D,) of nearly the least sum of Euclidean distances to points (n, D), and a number that no sum is below.
+    """Approximate geometric median (D,) of points (n, D), and a lower bound on the sum of distances.
 
-    Weiszfeld's steps with the correction of Vardi and Zhang (2000) where one stands on a point. The sum f is convex, so
-    that f(y) - min f <= |f'(y)| |y - y*|, and |y - y*| <= 2 f(y) / n.
+    Uses Weiszfeld's steps with the correction of Vardi and Zhang (2000) for an iterate at a point. The sum f of the
+    Euclidean distances is convex, so f(y) - min f <= |f'(y)| |y - y*|, and |y - y*| <= 2 f(y) / n.
 
     Args:
         points: (n, D).
-        tolerance: it ends when a step is no longer than this share of the mean distance.
-        max_iterations: steps at most.
+        tolerance: length of a step, relative to the mean distance, below which the iteration stops.
+        max_iterations: maximum number of steps.
     """
     median = points.mean(axis=0)
     for _ in range(max_iterations):
@@ -112,7 +113,7 @@ def geometric_median(
         if np.linalg.norm(step) <= tolerance * total / len(points):
             break
         median = median + step
-    nearest = points[_lengths(points - median).argmin()]  # steps towards a point never reach it
+    nearest = points[_lengths(points - median).argmin()]  # the steps converge to a point but never reach it
     _, at_point, bound_there = _weiszfeld_step(points, nearest)
     return (nearest, bound_there) if at_point <= total else (median, max(bound, bound_there))
 
@@ -120,14 +121,14 @@ def geometric_median(
 def _weiszfeld_step(
     points: NDArray[np.float64], median: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], float, float]:
-    """The step from a median (D,), the sum f of the distances to it, and a number that no sum is below."""
+    """The step from a median (D,), the sum f of the distances to it, and a lower bound on f at any point."""
     distances = _lengths(points - median)
-    total, here = float(distances.sum()), distances <= 1e-12 * distances.max()
-    weights = np.where(here, 0.0, 1 / np.maximum(distances, 1e-300))
+    total, coincident = float(distances.sum()), distances <= 1e-12 * distances.max()
+    weights = np.where(coincident, 0.0, 1 / np.maximum(distances, 1e-300))
     mass = float(weights.sum())
     towards = weights @ points / max(mass, 1e-300) - median
     pull = mass * float(np.linalg.norm(towards))
-    slope = max(0.0, pull - float(here.sum()))
+    slope = max(0.0, pull - float(coincident.sum()))
     step = towards * (slope / pull if pull else 0.0)
     return step, total, total * max(0.0, 1 - 2 * slope / len(points))
 
@@ -144,17 +145,17 @@ def _distances(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 def _checked(X: ArrayLike, labels: ArrayLike) -> tuple[NDArray[Any], NDArray[np.int64]]:
     values, codes = np.asarray(X), np.asarray(labels)
     if values.ndim != 2 or codes.shape != values.shape[:1] or not len(codes):
-        raise InputError(f"rows (N, D) and labels (N,) are needed, not {values.shape} and {codes.shape}")
+        raise InputError(f"rows must have shape (N, D) and labels (N,), not {values.shape} and {codes.shape}")
     if not np.issubdtype(codes.dtype, np.integer) or codes.min() < 0:
-        raise InputError("labels must be integers 0..K-1; leave out points that are in no cluster")
+        raise InputError("labels must be integers 0..K-1; remove points that are in no cluster")
     return values, codes.astype(np.int64)
 
 
 def _squares_about_means(X: ArrayLike, labels: ArrayLike) -> Iterator[NDArray[np.float64]]:
-    """(n, D) squared differences of rows to the mean of their cluster, some rows at a time."""
+    """(n, D) squared differences between rows and the mean of their cluster, a block of rows at a time."""
     values, codes = _checked(X, labels)
     clusters = int(codes.max()) + 1
-    origin = values.mean(axis=0, dtype=np.float64)  # far from zero, sums would drown in rounding
+    origin = values.mean(axis=0, dtype=np.float64)  # centring avoids cancellation in data far from zero
     sizes = np.maximum(np.bincount(codes, minlength=clusters), 1)
     means = np.stack([np.bincount(codes, values[:, d] - origin[d], clusters) / sizes for d in range(values.shape[1])])
     rows = max(1, _PAIRS // max(1, values.shape[1]))

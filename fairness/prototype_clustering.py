@@ -1,4 +1,4 @@
-"""What FairKMeans and FairKMedian share: one fit along weights, its result in scikit-learn's words, and prediction."""
+"""Base class of FairKMeans and FairKMedian: a fit along rising weights, fitted attributes and prediction."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -36,17 +36,18 @@ from fairness.reporting import keep_fairness, warn_if_parted
 from fairness.trade_off import GRID, path_weights
 
 _AUTOMATIC = 10.0
-"""Default weight, in units of the costs about one prototype, per cluster: data end near their target there."""
+"""Default weight, in units of the costs about one prototype, per cluster; most data end near their target there."""
 
 
 class _Problem(NamedTuple):
-    """What a fit begins from.
+    """Data and starts of a fit.
 
     Attributes:
-        values: (N, D), None where they are in blocks on workers. origin: (D,) from which the points are counted.
-        groups: of the points.
-        starts: of the fit.
-        seconds: that all this took.
+        values: (N, D) rows, None if they are blocks on workers.
+        origin: (D,) point that is subtracted from all rows.
+        groups: groups of the points.
+        starts: starts of the fit.
+        seconds: time that building all this took.
     """
 
     values: Tensor | None
@@ -57,10 +58,10 @@ class _Problem(NamedTuple):
 
 
 class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Clusters around prototypes, with the groups' proportions in each near their target."""
+    """Prototype-based clustering with the groups of each cluster near their target proportions."""
 
     kind: Kind
-    """What `objective_` is, and the prototypes with it."""
+    """Which objective, and hence which prototypes, the estimator uses."""
 
     def __init__(
         self,
@@ -120,27 +121,29 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         """Cluster the rows of X.
 
         Args:
-            X: (N, D) float32 or float64, other numbers become float32. Finite. Or a `dask.array` of such, which stays
+            X: (N, D) finite; float32 and float64 are kept, other numbers are converted to float32. A `dask.array` stays
                 on its workers.
-            y: ignored, with a warning unless `sensitive_features` are given.
-            sensitive_features: N values of an attribute, or several attributes, see `fairness.groups.groups_of`; with a
-                `dask.array`, one of N values too. None: there is one group, and the method is the unfair one.
+            y: ignored, with a warning if `sensitive_features` is None.
+            sensitive_features: N values of an attribute, or several attributes, see `fairness.groups.groups_of`; a
+                `dask.array` of N values if X is one. None treats all points as one group, which gives the unfair
+                method.
 
         Raises:
-            InputError: a parameter, X, groups, a target or a goal that cannot be; fewer distinct points than clusters.
+            InputError: a parameter, X, the groups, the target or the goal is invalid, or there are fewer distinct
+                points than clusters.
         """
         warn_if_groups_are_y(y, sensitive_features)
         watch = Stopwatch()
-        problem = self._begun(X, sensitive_features)
+        problem = self._begin(X, sensitive_features)
         if y is None:
             warn_if_one_group(self, [self.fairness_weight], problem.groups, sensitive_features)
         goal = Goal.of(self, problem.groups)
         if goal is None:
             stage = self._stages(problem, [self.fairness_weight])[0]
         else:
-            found = self._searched(problem, goal)
-            stage, self.weight_path_ = found.end, found.path
-            goal.warn_if_missed(found, self.rounding)
+            search = self._search(problem, goal)
+            stage, self.weight_path_ = search.end, search.path
+            goal.warn_if_missed(search, self.rounding)
         self._keep(stage, problem, Seconds(0.0, problem.seconds, watch.lap() - problem.seconds))
         return self
 
@@ -153,27 +156,30 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         sensitive_features: Any = None,
         done: Callable[[int, int], None] | None = None,
     ) -> list[Self]:
-        """Fitted clones at several weights, from one fit: the same seeds and unfair solution, and each weight begun
-        where the one below it ended.
+        """Fitted clones at several weights, from a single fit.
+
+        All weights share the seeds and the unfair solution; each weight starts from the result of the next lower one.
 
         Args:
-            X: as of `fit`.
-            weights: values of fairness_weight, in any order, the order of the result. None: `fairness.trade_off.GRID`,
-                in units of what all points pay for one prototype, over K.
-            sensitive_features: as of `fit`.
-            done: told how many weights of all starts are finished, and how many there are.
+            X: as in `fit`.
+            weights: values of fairness_weight in any order, which is also the order of the result. None uses
+                `fairness.trade_off.GRID`, in units of the cost of all points about one prototype, divided by K.
+            sensitive_features: as in `fit`.
+            done: callback, called with the number of finished weights over all starts and their total number.
 
         Raises:
-            InputError: as of `fit`; weights that are none.
+            InputError: as in `fit`, or `weights` is invalid.
         """
-        watch, asked = Stopwatch(), path_weights(weights)
-        problem = self._begun(X, sensitive_features)
-        warn_if_one_group(self, asked, problem.groups, sensitive_features)
+        watch, lambdas = Stopwatch(), path_weights(weights)
+        problem = self._begin(X, sensitive_features)
+        warn_if_one_group(self, lambdas, problem.groups, sensitive_features)
         if weights is None:
-            asked = [problem.starts.unit * weight for weight in asked]
-        stages, share = self._stages(problem, asked, done), 1 / len(asked)
+            lambdas = [problem.starts.unit * weight for weight in lambdas]
+        stages, share = self._stages(problem, lambdas, done), 1 / len(lambdas)
         seconds = Seconds(0.0, problem.seconds * share, (watch.lap() - problem.seconds) * share)
-        models = [clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in asked]
+        models = [
+            clone(self).set_params(fairness_weight=weight, max_error=None, min_balance=None) for weight in lambdas
+        ]
         for model, stage in zip(models, stages, strict=True):
             if problem.values is None:
                 model.n_features_in_ = self.n_features_in_
@@ -183,13 +189,15 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return models
 
     def predict(self, X: ArrayLike, *, sensitive_features: Any = None) -> NDArray[np.int64]:
-        """(n,) clusters of new points: of least cost and price, the price that points of their groups pay for each
-        cluster in the fit. Of fitted points it gives their labels, but where these lay between clusters.
+        """(n,) cluster of each new point: the one with the lowest sum of distance cost and group price.
+
+        The prices, one per group and cluster, are those of the fit. For the fitted points the result equals `labels_`,
+        except for points between clusters.
 
         Args:
             X: (n, D).
-            sensitive_features: of the fitted attributes. None: prices are averaged over the groups' shares of the
-                fitted data, and the groups' proportions are then not kept.
+            sensitive_features: values of the fitted attributes. None averages the prices by the groups' shares in the
+                fitted data; the proportions of the groups are then not preserved.
         """
         check_is_fitted(self)
         rows = checked_rows(self, X, reset=False, normalize=self.normalize, device=self.device)
@@ -198,8 +206,8 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             membership = (sizes / sizes[self._groups.attribute_of == 0].sum())[None]
             cells = np.zeros(len(rows), dtype=np.int64)
         else:
-            found = self._groups.of_others(sensitive_features, len(rows))
-            membership, cells = np.unique(found, axis=0, return_inverse=True)
+            indicators = self._groups.of_others(sensitive_features, len(rows))
+            membership, cells = np.unique(indicators, axis=0, return_inverse=True)
             cells = cells.ravel()
         points = Points(rows - self._origin.to(rows), torch.from_numpy(cells).to(rows.device), len(membership), self._K)
         prices = torch.from_numpy(membership @ self.group_prices_)
@@ -214,65 +222,65 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     def _K(self) -> int:
         return int(self.n_clusters)
 
-    def _begun(self, X: Any, features: Any) -> _Problem:
-        """Check what is given; the first prototypes."""
+    def _begin(self, X: Any, features: Any) -> _Problem:
+        """Check the input and build the starts."""
         watch = Stopwatch()
         if is_dask_array(X):
             from fairness.blocks.fit import points_and_seeds, rows_and_groups
 
             rows, groups = rows_and_groups(self, X, features)
-            origin, points, some, first = points_and_seeds(self, rows, groups)
-            return _Problem(None, origin, groups, self._starts(groups, points, some, first), watch.lap())
+            origin, points, few, first = points_and_seeds(self, rows, groups)
+            return _Problem(None, origin, groups, self._starts(groups, points, few, first), watch.lap())
         values, groups = fit_input(self, X, features)
         origin, cells = values.mean(dim=0), torch.from_numpy(groups.cells).to(values.device)
-        here = Points(values - origin, cells, len(groups.membership), self._K)
-        chosen = sample(groups.cells, self._K, self.random_state)
-        few: Points | None = None
+        all_points = Points(values - origin, cells, len(groups.membership), self._K)
+        sampled = sample(groups.cells, self._K, self.random_state)
+        subset: Points | None = None
         seeds: Tensor | None = None
-        if chosen is not None:
-            at = torch.from_numpy(chosen).to(values.device)
-            with suppress(TooFewDistinct):  # all points may have more
+        if sampled is not None:
+            at = torch.from_numpy(sampled).to(values.device)
+            with suppress(TooFewDistinct):  # the full data may have enough distinct points
                 seeds = self._seeds(values[at]) - origin
-                few = Points(values[at] - origin, cells[at], len(groups.membership), self._K)
+                subset = Points(values[at] - origin, cells[at], len(groups.membership), self._K)
         if seeds is None:
             seeds = self._seeds(values) - origin
-        return _Problem(values, origin, groups, self._starts(groups, here, few, seeds), watch.lap())
+        return _Problem(values, origin, groups, self._starts(groups, all_points, subset, seeds), watch.lap())
 
-    def _starts(self, groups: Groups, points: Store, some: Points | None, seeds: Tensor) -> Starts:
+    def _starts(self, groups: Groups, points: Store, subset: Points | None, seeds: Tensor) -> Starts:
         penalty = Penalty.of(groups, 1.0, self.pseudo_count)
-        ends = self.max_iter, self.tol, self.max_sweeps, self.sweep_tol, self.gap_tol
-        course = Course(*ends, self.rungs, self.mixing, self.prototypes == "hard")
-        return Starts(points, some, self._rule, penalty, seeds, course, self._rule.scatter(points) / self._K)
+        limits = self.max_iter, self.tol, self.max_sweeps, self.sweep_tol, self.gap_tol
+        course = Course(*limits, self.rungs, self.mixing, self.prototypes == "hard")
+        return Starts(points, subset, self._rule, penalty, seeds, course, self._rule.scatter(points) / self._K)
 
     def _stages(
         self, problem: _Problem, weights: Sequence[Any], done: Callable[[int, int], None] | None = None
     ) -> list[Stage]:
-        """Where the best start ended at each of the weights."""
+        """Result of the best start at each of the weights."""
         starts = problem.starts
-        asked = [starts.unit * _AUTOMATIC if weight is None else float(weight) for weight in weights]
+        requested = [starts.unit * _AUTOMATIC if weight is None else float(weight) for weight in weights]
         if problem.groups.trivial:
-            asked = [0.0 for _ in asked]
-        rising = sorted(set(asked))
+            requested = [0.0 for _ in requested]
+        rising = sorted(set(requested))
         stages = starts.best(rising, partial(self._rounded, starts.points), done)
         best = dict(zip(rising, stages, strict=True))
-        return [best[weight] for weight in asked]
+        return [best[weight] for weight in requested]
 
-    def _searched(self, problem: _Problem, goal: Goal) -> Found[Stage]:
-        """Of all starts and weights the cheapest end that reaches the goal."""
+    def _search(self, problem: _Problem, goal: Goal) -> Found[Stage]:
+        """Search all starts and weights for the cheapest result that reaches the goal."""
         assert problem.values is not None
         rows, starts = problem.values.cpu().numpy(), problem.starts
 
         def run(seed: Tensor, weights: Iterable[float], returning: bool) -> Iterator[list[Ended[Stage]]]:
             for stage in starts.along(seed, weights, returning):
-                whole = self._rounded(starts.points, stage)
-                labels = whole.labels.cpu().numpy()
-                yield [Ended(stage.weight, labels, objective_of(self.kind, rows, labels), whole)]
+                rounded_stage = self._rounded(starts.points, stage)
+                labels = rounded_stage.labels.cpu().numpy()
+                yield [Ended(stage.weight, labels, objective_of(self.kind, rows, labels), rounded_stage)]
 
         weights = [0.0] if problem.groups.trivial else [starts.unit * weight for weight in GRID]
         return goal.search([partial(run, seed) for seed in starts.seeds], problem.groups, self._K, weights)
 
     def _seeds(self, values: Tensor) -> Tensor:
-        """(T, K, D) first prototypes."""
+        """(T, K, D) initial prototypes."""
         rows = Rows.of(values)
         seeds = first_seeds(self.init, rows, self._K, self.n_init, self.random_state)
         return seeds if rows.origin is None else seeds + rows.origin
@@ -283,13 +291,13 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         assert isinstance(points, Points)
         labels, between = stage.labels.clone(), list(points.between(stage.logs))
         cells = np.repeat(np.arange(len(between)), [len(at) for at, _ in between])
-        assignments = torch.cat([own for _, own in between]).double().cpu().numpy()
-        found = rounded_assignments(assignments, cells)
-        labels[torch.cat([at for at, _ in between])] = torch.from_numpy(found).to(labels)
+        assignments = torch.cat([part for _, part in between]).double().cpu().numpy()
+        rounded_labels = rounded_assignments(assignments, cells)
+        labels[torch.cat([at for at, _ in between])] = torch.from_numpy(rounded_labels).to(labels)
         return stage._replace(labels=labels, logs=[])
 
     def _numbered(self, stage: Stage, points: Store) -> Stage:
-        """The stage with clusters by the numbers of `clustering.numbering`."""
+        """The stage with its clusters renumbered as in `clustering.numbering`."""
         order = torch.from_numpy(order_of(self, points.first_points(stage.labels)))
         return stage._replace(
             labels=points.renumbered(stage.labels, order.argsort()),
@@ -321,11 +329,11 @@ class PrototypeClustering(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         self.history_, self.n_iter_, self.converged_ = stage.history, len(stage.history), stage.converged
         self.seconds_ = seconds
 
-    def _score(self, found: float | Medoids) -> None:
-        """Set objective_, and what there is of medoids."""
-        if not isinstance(found, Medoids):
-            self.objective_ = found
+    def _score(self, score: float | Medoids) -> None:
+        """Set objective_ and, for medoids, their attributes."""
+        if not isinstance(score, Medoids):
+            self.objective_ = score
             return
-        self.objective_, self.medoid_excess_ = float(found.costs.sum()), found.excess
+        self.objective_, self.medoid_excess_ = float(score.costs.sum()), score.excess
         self.medoid_indices_ = np.full(self._K, -1)
-        self.medoid_indices_[: len(found.indices)] = found.indices
+        self.medoid_indices_[: len(score.indices)] = score.indices

@@ -1,4 +1,4 @@
-"""What every method reports of its labels, under the same names."""
+"""Fitted attributes that all methods set from their labels."""
 
 import warnings
 from typing import Any
@@ -13,38 +13,39 @@ from fairness.groups import Groups
 from fairness.metrics import Fairness
 
 _REMEDIES = {
-    "argmax": "points lie between clusters; set rounding='flow' to keep counts of groups within one, or lower gap_tol",
-    "flow": "counts are kept within one, which may be none where clusters are small; set fewer n_clusters",
+    "argmax": "some points are between clusters; set rounding='flow' to keep the counts of groups within one, or lower "
+    "gap_tol",
+    "flow": "counts are kept within one, which may leave none in a small cluster; set fewer n_clusters",
 }
-"""Of labels that are less fair than the assignments, by how they were rounded."""
+"""Advice for labels that are less fair than the assignments, by the kind of rounding."""
 
 
 def keep_fairness(
     estimator: Any, labels: Any, groups: Groups, group_counts: NDArray[np.int64] | None = None
 ) -> Fairness:
-    """Set the fitted attributes that tell how fair labels (N,) are; clusters without points are worth a warning. Of an
-    estimator without `n_clusters` there are as many as have points.
+    """Set the fitted attributes that describe the fairness of labels (N,), and warn of empty clusters.
 
-    They are labels_, fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_ (J,),
-    n_empty_ and absent_groups_, of which `fairness.fair_kmeans.FairKMeans` says what they hold, and group_labels_ (J,),
-    the names as text, and group_attributes_ (J,), the number of the attribute that each group is of.
+    The attributes are labels_, fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_,
+    target_ (J,), n_empty_ and absent_groups_, described in `fairness.fair_kmeans.FairKMeans`, and group_labels_ (J,),
+    the names as text, and group_attributes_ (J,), the index of each group's attribute. If the estimator has no
+    `n_clusters`, clusters that occur are counted.
     """
     clusters = int(getattr(estimator, "n_clusters", 1 + labels.max()))
-    found = Fairness.of(groups.counts(labels, clusters) if group_counts is None else group_counts, groups)
+    fairness = Fairness.of(groups.counts(labels, clusters) if group_counts is None else group_counts, groups)
     estimator.labels_ = labels
-    estimator.fairness_error_ = found.error
-    estimator.balance_min_, estimator.balance_mean_ = found.balance_min, found.balance_mean
-    estimator.group_counts_, estimator.group_names_ = found.counts, groups.names
+    estimator.fairness_error_ = fairness.error
+    estimator.balance_min_, estimator.balance_mean_ = fairness.balance_min, fairness.balance_mean
+    estimator.group_counts_, estimator.group_names_ = fairness.counts, groups.names
     estimator.group_labels_, estimator.group_attributes_ = groups.labels(), groups.attribute_of
     estimator.target_ = groups.target
-    estimator.n_empty_, estimator.absent_groups_ = found.empty, found.absent
-    if found.empty:
+    estimator.n_empty_, estimator.absent_groups_ = fairness.empty, fairness.absent
+    if fairness.empty:
         warnings.warn(
-            f"{found.empty} of {clusters} clusters have no points; try fewer clusters, another weight or more starts",
+            f"{fairness.empty} of {clusters} clusters have no points; try fewer clusters, another weight or more starts",
             ConvergenceWarning,
             stacklevel=5,
         )
-    return found
+    return fairness
 
 
 def keep_labels(
@@ -59,13 +60,13 @@ def keep_labels(
     """Set the fitted attributes of a method that has no fairness weight.
 
     Args:
-        estimator: whose they are.
+        estimator: the estimator.
         labels: (N,) 0..K-1.
-        groups: of the points.
-        objective: of the labels.
-        history: what the method lowered, after each of its iterations.
-        seconds: the fit took.
-        centres: (K, D) of the clusters, `cluster_centers_`, where it has some.
+        groups: groups of the points.
+        objective: objective of the labels.
+        history: values of the minimised function after each iteration.
+        seconds: time of the fit.
+        centres: (K, D) `cluster_centers_`, if the method has any.
     """
     labels, order = numbered(estimator, labels)
     if centres is not None:
@@ -76,13 +77,13 @@ def keep_labels(
     estimator.n_iter_, estimator.seconds_ = max(1, len(estimator.history_)), seconds
 
 
-def warn_if_parted(found: Fairness, soft_error: float, rounding: str) -> None:
-    """Warn where labels are less fair than the assignments that they were rounded from, by "argmax" or "flow"."""
-    if found.error - soft_error > 0.25 * soft_error + 0.01:
-        lacking = f", of which {len(found.absent)} absent groups" if found.absent else ""
+def warn_if_parted(fairness: Fairness, soft_error: float, rounding: str) -> None:
+    """Warn if labels are less fair than the assignments from which they were rounded, by "argmax" or "flow"."""
+    if fairness.error - soft_error > 0.25 * soft_error + 0.01:
+        absent = f", with {len(fairness.absent)} absent groups" if fairness.absent else ""
         warnings.warn(
-            f"the labels' fairness error {found.error:.4g}{lacking} is above the assignments' {soft_error:.4g}: "
-            f"{_REMEDIES[rounding]}",
+            f"the fairness error of the labels, {fairness.error:.4g}{absent}, is above that of the assignments, "
+            f"{soft_error:.4g}: {_REMEDIES[rounding]}",
             ConvergenceWarning,
             stacklevel=5,
         )

@@ -1,4 +1,4 @@
-"""The trade-off between an objective and fairness, along weights and over methods."""
+"""Trade-off between objective and fairness, along weights and across methods."""
 
 import math
 import numbers
@@ -11,46 +11,49 @@ from numpy.typing import ArrayLike, NDArray
 from clustering.foundation.errors import InputError
 
 GRID = (0.0, *(float(weight) for weight in np.geomspace(1e-2, 1e3, 13)))
-"""Weights of a path in the unit of a method's default weight, from where fairness hardly counts to where it alone
-does."""
+"""Weights of a path, in units of a method's default weight: from almost no effect of fairness to fairness alone."""
 
 _RELATIVE, _ABSOLUTE = 0.01, 1e-4
-"""Of the least error, and in nats: errors that differ by no more are equally good."""
+"""Errors count as equal if they differ by less than this share of the lowest one, or this many nats."""
 
 
 def path_weights(weights: Sequence[float] | None) -> list[float]:
-    """The weights that were given, or the grid.
+    """The weights, or the default grid if None.
 
     Raises:
-        InputError: none, or one that is no number of 0 or more.
+        InputError: there are no weights, or one is not a number of 0 or more.
     """
     given: Any = GRID if weights is None else weights
-    asked = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
-    real = (isinstance(weight, numbers.Real) and not isinstance(weight, bool) for weight in asked)
-    if not asked or not all(real) or not all(0 <= weight < math.inf for weight in asked):
-        raise InputError(f"weights must be numbers of 0 or more, and one at least, not {asked}")
-    return [float(weight) for weight in asked]
+    values = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
+    real = (isinstance(weight, numbers.Real) and not isinstance(weight, bool) for weight in values)
+    if not values or not all(real) or not all(0 <= weight < math.inf for weight in values):
+        raise InputError(f"weights must be a non-empty sequence of numbers of 0 or more, not {values}")
+    return [float(weight) for weight in values]
 
 
 def smallest_best(weights: ArrayLike, errors: ArrayLike) -> int | None:
-    """Which of W points has the smallest weight that reaches the least fairness error, up to 1 % of it or 1e-4; None
-    where no error is known.
+    """Index of the smallest weight that reaches the lowest fairness error, up to 1 % of it or 1e-4 nats.
 
     Args:
-        weights: (W,), NaN of a method without one.
-        errors: (W,), NaN where it is not known.
+        weights: (W,), NaN for a method without a weight.
+        errors: (W,), NaN if unknown.
+
+    Returns:
+        The index, or None if no error is known.
     """
-    found = np.asarray(errors, dtype=np.float64)
-    if np.isnan(found).all():
+    known = np.asarray(errors, dtype=np.float64)
+    if np.isnan(known).all():
         return None
-    least = np.nanmin(found)
-    good = np.flatnonzero(found <= least + max(_RELATIVE * least, _ABSOLUTE))
+    least = np.nanmin(known)
+    good = np.flatnonzero(known <= least + max(_RELATIVE * least, _ABSOLUTE))
     return int(good[np.argmin(np.nan_to_num(np.asarray(weights, dtype=np.float64)[good]))])
 
 
 def pareto_front(objectives: ArrayLike, errors: ArrayLike) -> NDArray[np.int64]:
-    """Which points (n,) no other one beats in both objective and error, by rising objective; points that are equal in
-    both are counted once."""
+    """Indices of the points (n,) that no other point beats in both objective and error, by rising objective.
+
+    Of points that are equal in both, one is listed.
+    """
     objective, error = np.asarray(objectives, dtype=np.float64), np.asarray(errors, dtype=np.float64)
     known = np.flatnonzero(np.isfinite(objective) & np.isfinite(error))
     order = known[np.lexsort((error[known], objective[known]))]

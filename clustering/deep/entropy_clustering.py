@@ -1,4 +1,4 @@
-"""Entropy clustering of fixed features: a linear softmax that is decided about every point, and fair to every class."""
+"""Entropy clustering of fixed features: a linear softmax with confident predictions and balanced clusters."""
 
 from typing import Annotated, Any
 
@@ -14,34 +14,37 @@ from clustering.foundation.parameters import Above, AtLeast, UpTo
 class EntropyClustering(LinearSoftmax):
     """Discriminative entropy clustering by self-labelling (Zhang and Boykov, eq. 42), with labels of some or no points.
 
-    A linear softmax p of the features is fitted to pseudo-labels y that are near to its predictions, and whose mean is
-    near to the prior:
+    Fits a linear softmax p of the features to pseudo-labels y that are close to its predictions and whose mean is close
+    to the prior:
 
         margin_weight ||v||^2 + mean_i <p_i, -log y_i> + fairness_weight KL(prior || mean y),
 
-    y and v in turns on batches of points. Clusters are bounded by hyperplanes, which for a small margin_weight leave a
-    wide margin; they need not be round, as those of K-means are. Features count by their scale: standardise columns
-    whose units differ.
+    alternating over y and v on batches of points. Clusters are separated by hyperplanes, with a wide margin if
+    margin_weight is small; unlike those of K-means they need not be round. Features count by their scale: standardise
+    columns with different units.
 
     Parameters
     ----------
-    n_clusters : K.
-    fairness_weight : lambda >= 0. At the paper's 100 the labels have the prior's sizes nearly exactly, in every batch.
-    margin_weight : gamma >= 0, of the squared norm of v without bias. Points are first divided by the root of their
-        mean squared distance from their mean, so that gamma does the same whatever the scale of X; the weight of a v in
-        units of X is gamma times that mean squared distance. At 0 there is no minimum; large weights join clusters that
-        are small and far apart.
-    prior : expected sizes of the clusters in proportion, (K,) above 0; "balanced" says that all are alike, which should
-        be known, not hoped for: where it is wrong clusters are cut and joined until it is right.
-    solver : of the pseudo-labels, see `clustering.deep.objectives.Entropy`.
-    pseudo_labels : made for each batch, or for all points once an epoch.
-    init_norm : of the first v. Above 1 starts differ from the first step on, and thin elongated clusters may be found.
-    n_init : starts, of which the lowest objective is the result.
-    max_iter, batch_size, learning_rate : steps of Adam, points in each, and its first rate, which falls to 0.
-    device : "cpu", "cuda", or "auto", which is cuda where there is one.
-    random_state : seed of the starts and batches.
+    n_clusters : number of clusters K.
+    fairness_weight : lambda >= 0. At the paper's value of 100 the cluster sizes match the prior almost exactly in every
+        batch.
+    margin_weight : gamma >= 0, weight of the squared norm of v without bias. Points are first divided by the root of
+        their mean squared distance from their mean, so that the effect of gamma does not depend on the scale of X; in
+        the units of X the weight is gamma times that mean squared distance. At 0 there is no minimum. Large weights
+        merge clusters that are small and far apart.
+    prior : (K,) expected relative sizes of the clusters, above 0. "balanced" expects equal sizes, which should be known
+        rather than hoped for: a wrong prior splits and merges clusters until their sizes match it.
+    solver : solver of the pseudo-labels, see `clustering.deep.objectives.Entropy`.
+    pseudo_labels : whether pseudo-labels are made for each batch, or for all points once per epoch.
+    init_norm : norm of the initial v. Above 1 the starts differ from the first step on, which helps to find thin
+        elongated clusters.
+    n_init : number of starts; the one with the lowest objective is kept.
+    max_iter, batch_size, learning_rate : number of Adam steps, points per step, and initial learning rate, which decays
+        to 0.
+    device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
+    random_state : seed or generator of the initialisations and batches.
 
-    What is learned: see `LinearSoftmax`.
+    For the fitted attributes see `LinearSoftmax`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What methods share that fit a linear softmax to features: starts, known labels, a prior, and what is learned."""
+"""Base class of methods that fit a linear softmax to features: starts, known labels, prior and fitted attributes."""
 
 import warnings
 from abc import ABC, abstractmethod
@@ -27,19 +27,21 @@ from clustering.starts import best_start, warn_of_empty
 
 
 class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator, ABC):  # type: ignore[misc]
-    """A linear softmax trained by an objective of `clustering.deep`; which, and its parameters, subclasses say.
+    """A linear softmax trained on an objective of `clustering.deep`; subclasses choose the objective and its
+    parameters.
 
     Attributes
     ----------
-    labels_ : (N,) int, the likeliest cluster; those of known points as they are known.
-    coef_ : (K, D), intercept_ : (K,) of the softmax.
-    cluster_sizes_ : (K,) int, points of each cluster. n_empty_ : clusters without points.
-    prior_ : (K,) the prior, summing to one.
-    objective_ : margin_weight ||v||^2 + mean entropy + KL(mean p || prior), of eq. 14 of Zhang and Boykov, whatever the
-        softmax was trained by; v is that of the points divided by their root mean squared distance from their mean.
+    labels_ : (N,) int, most probable cluster; labelled points keep their label.
+    coef_ : (K, D) weights, and intercept_ : (K,) biases of the softmax.
+    cluster_sizes_ : (K,) int, number of points in each cluster. n_empty_ : number of empty clusters.
+    prior_ : (K,) prior, which sums to one.
+    objective_ : margin_weight ||v||^2 + mean entropy + KL(mean p || prior), eq. 14 of Zhang and Boykov, whatever
+        objective the softmax was trained on; v belongs to the points divided by their root mean squared distance from
+        their mean.
     start_objectives_ : (n_init,).
-    n_iter_ : steps. seconds_ : `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : of
-        scikit-learn.
+    n_iter_ : number of steps. seconds_ : `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : as
+        in scikit-learn.
     """
 
     n_clusters: int
@@ -56,20 +58,20 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
     @abstractmethod
     def network_objective(self) -> Objective:
-        """What the softmax is trained by, or a network in front of it."""
+        """The objective on which the softmax, or a network in front of it, is trained."""
 
     def _check_learns(self, known: bool) -> None:
-        """That there is what the objective learns from."""
+        """Raise if the objective lacks what it learns from; `known` is whether there are labelled points."""
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, partial_labels: ArrayLike | None = None) -> Self:
-        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `partial_labels` are given.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `partial_labels` is None.
 
         Args:
-            partial_labels: (N,) int, known clusters 0..K-1 of some points, and -1.
+            partial_labels: (N,) int, known clusters 0..K-1, and -1 for unlabelled points.
 
         Raises:
-            InputError: a parameter, X or labels that cannot be; fewer points than clusters.
+            InputError: a parameter, X or the labels are invalid, or there are fewer points than clusters.
         """
         warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
@@ -117,35 +119,35 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
         return self
 
     def check_prior(self) -> None:
-        """That a prior has a part in what it is trained by, where one is given.
+        """Check that the objective uses a prior if one is given.
 
         Raises:
-            InputError: it has none.
+            InputError: the objective has no prior.
         """
         objective = self.network_objective()
         if not isinstance(self.prior, str) and not objective.takes_prior:
-            raise InputError(f"prior: {type(objective).__name__} takes none; leave it out, or take another objective")
+            raise InputError(f"prior: {type(objective).__name__} has no prior; remove it, or choose another objective")
 
     @property
     def equal_sizes_unless(self) -> str:
-        """What to give where clusters are not of the same size, as they are taken to be; empty if they are not."""
+        """Advice for clusters of unequal size, if the method assumes equal sizes; otherwise empty."""
         taken = isinstance(self.prior, str) and self.network_objective().takes_prior
-        return "give their sizes in proportion, as prior=[6, 3, 1]" if taken else ""
+        return "give their relative sizes, such as prior=[6, 3, 1]" if taken else ""
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """(n,) the likeliest cluster of each of the rows of X (n, D)."""
-        found: NDArray[np.int64] = self._of_rows(X).argmax(1).cpu().numpy()
-        return found
+        """(n,) most probable cluster of each row of X (n, D)."""
+        labels: NDArray[np.int64] = self._of_rows(X).argmax(1).cpu().numpy()
+        return labels
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """(n, K) probabilities of the clusters."""
-        found: NDArray[Any] = self._of_rows(X).exp().cpu().numpy()
-        return found
+        """(n, K) cluster probabilities."""
+        probabilities: NDArray[Any] = self._of_rows(X).exp().cpu().numpy()
+        return probabilities
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
-        """(n, K) log-probabilities: a space in which clusters are far apart."""
-        found: NDArray[Any] = self._of_rows(X).cpu().numpy()
-        return found
+        """(n, K) log-probabilities, a space in which clusters are well separated."""
+        scores: NDArray[Any] = self._of_rows(X).cpu().numpy()
+        return scores
 
     def _of_rows(self, X: ArrayLike) -> Tensor:
         check_is_fitted(self)
@@ -157,14 +159,14 @@ class LinearSoftmax(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMi
 
 
 def _warn_of_prior(known: Clamp, prior: Tensor) -> None:
-    """Where what is known of the classes' sizes can hardly come from the prior."""
+    """Warn if the class sizes of the labelled points are very unlikely under the prior."""
     sizes = np.bincount(known[1][known[0]].cpu().numpy(), minlength=len(prior))
     if sizes.sum() < 5 * len(prior):
         return
     expected = prior.double().numpy()
     if stats.chisquare(sizes, sizes.sum() * expected / expected.sum()).pvalue < 1e-3:
         warnings.warn(
-            f"known labels have class sizes {sizes.tolist()}, which the prior {np.round(expected, 3).tolist()} does "
-            "not expect; give prior, unless labels were chosen by class",
+            f"the labelled points have class sizes {sizes.tolist()}, which are very unlikely under the prior "
+            f"{np.round(expected, 3).tolist()}; set prior, unless the labels were chosen by class",
             stacklevel=5,
         )

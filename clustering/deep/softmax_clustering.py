@@ -1,4 +1,4 @@
-"""Clustering of fixed features by any of the objectives of `clustering.deep`, for comparison."""
+"""Clustering of fixed features by any objective of `clustering.deep`, for comparison."""
 
 import dataclasses
 from typing import Annotated, Any, cast
@@ -14,43 +14,48 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import Above, AtLeast, UpTo, Within
 
 LABELS_ALONE = ("labelled", "labelled_reverse", "labelled_absolute")
-"""Objectives that learn nothing from points whose class is not known."""
+"""Objectives that learn only from labelled points."""
 
 
 def check_objective(objective: str, *, known: bool, views: int) -> None:
-    """That there is what an objective learns from.
+    """Check that the data provides what an objective learns from.
 
     Args:
-        known: whether there are known labels.
-        views: changed copies of each point.
+        objective: its name.
+        known: whether there are labelled points.
+        views: number of augmented copies of each point.
 
     Raises:
-        InputError: there is not.
+        InputError: the labels or views that the objective needs are missing.
     """
     if objective in LABELS_ALONE and not known:
-        raise InputError(f"objective {objective!r} learns from known labels alone; give some, or take another")
+        raise InputError(
+            f"objective {objective!r} learns only from labelled points; pass partial labels, or choose another "
+            "objective"
+        )
     if objective == "iic" and not views:
         raise InputError(
-            "objective 'iic' compares views of a point, which a network alone is given: train one with at least one "
-            "view, or take another"
+            "objective 'iic' compares augmented views of a point, which only networks receive: train a network "
+            "with at least one view, or choose another objective"
         )
 
 
 class SoftmaxClustering(LinearSoftmax):
-    """A linear softmax fitted by the objective of a discriminative method, with the settings of its paper.
+    """A linear softmax fitted to the objective of a discriminative method, with the settings of its paper.
 
     Parameters
     ----------
-    n_clusters : K.
+    n_clusters : number of clusters K.
     objective : "sela", "migd", "miadm", "imsat", "iic", "labelled", "labelled_reverse", "labelled_absolute" or
-        "entropy", see `clustering.deep.OBJECTIVES`; "iic" is for networks alone, which see several views of a point.
-    order : of Renyi's entropy in "migd", 1 is Shannon's; large orders are near -log max p. Others have no order.
-    smoothing : share of a known label that is spread over all classes, in "labelled" and "labelled_reverse"; None is
-        none. Others smooth none.
-    margin_weight, prior, pseudo_labels, init_norm, n_init, max_iter, batch_size, learning_rate, device,
-    random_state : as of `EntropyClustering`. MIADM as it was published makes pseudo-labels once an epoch.
+        "entropy", see `clustering.deep.OBJECTIVES`; "iic" needs a network, since it compares several views of a point.
+    order : order of the Renyi entropy in "migd"; 1 is the Shannon entropy, and large orders approach -log max p. Other
+        objectives have no order.
+    smoothing : label smoothing of "labelled" and "labelled_reverse", the share of a label that is spread over all
+        classes; None smooths nothing. Other objectives have no smoothing. margin_weight, prior, pseudo_labels,
+        init_norm, n_init, max_iter, batch_size, learning_rate, device,
+    random_state : as in `EntropyClustering`. MIADM as published makes pseudo-labels once per epoch.
 
-    What is learned: see `LinearSoftmax`.
+    For the fitted attributes see `LinearSoftmax`.
     """
 
     def __init__(
@@ -93,11 +98,11 @@ class SoftmaxClustering(LinearSoftmax):
         """See `LinearSoftmax`."""
         kind = OBJECTIVES.load(self.objective)
         if not (isinstance(kind, type) and dataclasses.is_dataclass(kind)):
-            raise InputError(f"objective {self.objective!r} must name a dataclass, as those of clustering.deep are")
-        found = kind()
-        given = {} if self.order == 1 else {"order": self.order}
-        given |= {} if self.smoothing is None else {"smoothing": self.smoothing}
-        for name, value in given.items():
-            if not hasattr(found, name):
-                raise InputError(f"{name}={value:g}: objective {self.objective!r} has no {name}; leave it out")
-        return cast(Objective, dataclasses.replace(found, **given))
+            raise InputError(f"objective {self.objective!r} must name a dataclass, like those of clustering.deep")
+        objective = kind()
+        changes = {} if self.order == 1 else {"order": self.order}
+        changes |= {} if self.smoothing is None else {"smoothing": self.smoothing}
+        for name, value in changes.items():
+            if not hasattr(objective, name):
+                raise InputError(f"{name}={value:g}: objective {self.objective!r} has no {name}; remove it")
+        return cast(Objective, dataclasses.replace(objective, **changes))

@@ -1,4 +1,4 @@
-"""What a method has to have whose fit is a training: curves, a state to go on from, and weights that are kept."""
+"""Protocol of methods that train in steps: logged curves, a resumable state, and weights that can be stored."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,9 +12,9 @@ from clustering.deep.settings import Advance, Log, Observe
 
 @runtime_checkable
 class StepwiseMethod(Protocol):
-    """A clusterer of scikit-learn's kind, with a parameter `n_clusters`, that learns features in steps.
+    """A clusterer with the scikit-learn interface and a parameter `n_clusters`, which learns features in steps.
 
-    After `fit` it has `labels_` (N,) 0..K-1 and `n_iter_`, the steps. `XSDC` is one.
+    After `fit` it has `labels_` (N,) in 0..K-1 and `n_iter_`, the number of steps. `XSDC` is an example.
     """
 
     def fit(
@@ -27,18 +27,18 @@ class StepwiseMethod(Protocol):
         observe: Observe | None = None,
         advance: Advance | None = None,
     ) -> Any:
-        """Learn features and clusters of the rows of X (N, D); by `partial_labels` and more where it takes them.
+        """Learn features and clusters of the rows of X (N, D); a method may accept `partial_labels` and other keywords.
 
         Args:
-            folder: gets the state of the training, from which another fit of the same goes on.
-            log: takes numbers by name, live, and the step, from 1.
-            observe: makes numbers for the log of the clusters (N,) of points, -1 of those that have none.
-            advance: counts steps, also those that were found done.
+            folder: directory for the training state, from which a later fit with the same settings resumes.
+            log: called during training with a dict of named values and the step, counted from 1.
+            observe: computes values for the log from the clusters (N,) of the points, -1 for points without one.
+            advance: called with the number of steps done, including those that a resumed fit finds done.
         """
         ...
 
     def planned_steps(self, partial_labels: ArrayLike | None = None) -> int:
-        """How many steps a fit would take, of points with these labels (N,), -1 where unknown."""
+        """Number of steps of a fit with these labels (N,), -1 where unknown."""
         ...
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
@@ -46,9 +46,9 @@ class StepwiseMethod(Protocol):
         ...
 
     def weights(self) -> dict[str, Tensor]:
-        """All that was learned, by name."""
+        """All learned tensors by name."""
         ...
 
     def with_weights(self, weights: Mapping[str, Tensor]) -> Any:
-        """Itself, with what another fit learned, to predict and transform."""
+        """This estimator with the weights of another fit, able to predict and transform."""
         ...

@@ -1,4 +1,4 @@
-"""The fairness weight whose labels have the lowest objective of all that are as fair as asked for."""
+"""Search for the fairness weight whose labels have the lowest objective among those that reach a fairness goal."""
 
 import math
 import warnings
@@ -19,23 +19,23 @@ from fairness.metrics import Fairness, cluster_balances
 End = TypeVar("End")
 
 _NEAR = 1.005
-"""Ratio of a weight that reaches the goal to one that does not, at which a search between them ends."""
+"""A search stops when a weight that reaches the goal is within this ratio of one that does not."""
 
 _BEYOND = 10.0
-"""Last weight that is tried where none of a path reaches the goal, in units of its largest."""
+"""Last weight tried if no weight of a path reaches the goal, in units of the largest one."""
 
 _ROUNDING = 1e-12
-"""Of a goal: what misses it by no more reaches it."""
+"""Tolerance of a goal: labels that miss it by no more count as reaching it."""
 
 
 class Trial(NamedTuple):
-    """What the labels of one weight were like.
+    """Labels at one weight.
 
     Attributes:
         weight: fairness_weight.
-        objective: of the labels.
-        fairness_error, balance_min: likewise.
-        reached: whether they are as fair as asked for.
+        objective: objective of the labels.
+        fairness_error, balance_min: fairness of the labels.
+        reached: whether the labels reach the goal.
     """
 
     weight: float
@@ -46,7 +46,7 @@ class Trial(NamedTuple):
 
 
 class Ended(NamedTuple, Generic[End]):
-    """Where one start ended at one weight: labels (N,), their objective, and whatever else is to be kept of it."""
+    """Result of one start at one weight: labels (N,), their objective, and the fitted state `end`."""
 
     weight: float
     labels: NDArray[np.int64]
@@ -55,10 +55,12 @@ class Ended(NamedTuple, Generic[End]):
 
 
 class Found(NamedTuple, Generic[End]):
-    """Where a search ended.
+    """Result of a search.
 
     Attributes:
-        end: what was kept of the trial that is chosen, with its fairness and trial.
+        end: fitted state of the chosen trial.
+        fairness: fairness of its labels.
+        trial: the chosen trial.
         path: all trials, by weight.
     """
 
@@ -70,10 +72,11 @@ class Found(NamedTuple, Generic[End]):
 
 @dataclass(frozen=True)
 class Goal:
-    """How fair labels are to be.
+    """Fairness that labels must reach.
 
     Attributes:
-        max_error: most fairness error, None: any. min_balance: least balance of a cluster, None: any.
+        max_error: largest fairness error; None sets no limit.
+        min_balance: smallest balance of a cluster; None sets no limit.
     """
 
     max_error: float | None
@@ -81,17 +84,18 @@ class Goal:
 
     @classmethod
     def of(cls, estimator: Any, groups: Groups) -> "Goal | None":
-        """The goal of a fit, None where the weight is given.
+        """The goal of a fit; None if the fit has a fixed weight.
 
         Raises:
-            InputError: a weight and a goal, neither of them, or a goal that no clustering of these groups can reach.
+            InputError: the fit has both a weight and a goal, or neither, or no clustering of these groups can reach the
+                goal.
         """
         goal, name = cls(estimator.max_error, estimator.min_balance), type(estimator).__name__
         if estimator.fairness_weight != "auto":
             if goal != cls(None, None):
                 raise InputError(
                     f"{name}: max_error and min_balance choose the weight, but fairness_weight is "
-                    f"{estimator.fairness_weight!r}; set fairness_weight='auto', or leave them out"
+                    f"{estimator.fairness_weight!r}; set fairness_weight='auto', or remove the goal"
                 )
             return None
         if goal == cls(None, None):
@@ -99,41 +103,43 @@ class Goal:
         most = float(cluster_balances(groups.sizes[:, None], groups.attribute_of)[0])
         if goal.min_balance is not None and goal.min_balance > most * (1 + _ROUNDING):
             raise InputError(
-                f"{name}: min_balance={goal.min_balance:g} cannot be: the balance of the data is {most:.6g}, and some "
-                "cluster is no more balanced than they are; set min_balance to less"
+                f"{name}: min_balance={goal.min_balance:g} is unreachable: the balance of the data is "
+                f"{most:.6g}, and in every clustering some cluster is no more balanced than that; set "
+                "min_balance to less"
             )
-        # Clusters weighted by their sizes have the data's shares on average, and KL is convex.
+        # The size-weighted mean of the clusters' shares equals the shares in the data, and KL is convex.
         shares = groups.sizes / groups.sizes[groups.attribute_of == 0].sum()
         least = float((groups.target * np.log(groups.target / shares)).sum())
         if goal.max_error is not None and goal.max_error < least * (1 - _ROUNDING) - _ROUNDING:
             raise InputError(
-                f"{name}: max_error={goal.max_error:g} cannot be: the target is not the data's, and so no clustering "
-                f"has an error below {least:.6g}; set max_error to more"
+                f"{name}: max_error={goal.max_error:g} is unreachable: the target differs from the shares in "
+                f"the data, so every clustering has an error of at least {least:.6g}; set max_error to more"
             )
         return goal
 
-    def missed(self, found: Fairness) -> float:
-        """By how much labels are less fair than this; 0 or less where they are not."""
-        error = -math.inf if self.max_error is None else found.error - self.max_error
-        balance = -math.inf if self.min_balance is None else self.min_balance - found.balance_min
+    def missed(self, fairness: Fairness) -> float:
+        """By how much labels miss the goal; 0 or less if they reach it."""
+        error = -math.inf if self.max_error is None else fairness.error - self.max_error
+        balance = -math.inf if self.min_balance is None else self.min_balance - fairness.balance_min
         return max(error, balance)
 
     def search(self, runs: Sequence["Run[End]"], groups: Groups, clusters: int, weights: Sequence[float]) -> Found[End]:
-        """Of all that was tried what has the lowest objective and reaches this, of equal ones that of the least weight;
-        the least far off where nothing reaches it.
+        """Find the result with the lowest objective that reaches the goal.
 
-        Tried are the weights of a path, by every start, as that path has them. Then every run that could still be lower
-        looks between its cheapest weight that reaches this and the one below, by bisection of the logarithm.
+        Equal objectives are decided by the smaller weight. If no result reaches the goal, the one that misses it least
+        is chosen. First, every start follows the weights of the path. Then each run that could still improve on the
+        best refines between its cheapest weight that reaches the goal and the next lower weight, by bisection of the
+        logarithm.
 
         Args:
-            runs: where weights lead.
-            groups: of the points.
+            runs: functions that fit at the weights they are given.
+            groups: groups of the points.
             clusters: K.
-            weights: of the path, rising.
+            weights: weights of the path, rising.
         """
         search: _Search[End] = _Search(self, groups, clusters)
         paths = [search.follow(run(_Path(search, weights), False)) for run in runs]
-        # Those that are nearest to an end first: what they find spares the others.
+        # Cheapest runs first: a better incumbent rules out more of the others.
         for trials, run in sorted(zip(paths, runs, strict=True), key=lambda one: _cheapest(one[0])):
             low, high = _about_the_cheapest(trials)
             floor = min((trial.objective for trial in trials if trial.weight == low), default=math.inf)
@@ -142,36 +148,37 @@ class Goal:
         assert search.best is not None
         return search.best._replace(path=tuple(sorted(search.path)))
 
-    def warn_if_missed(self, found: Found[Any], rounding: str) -> None:
-        """Warn where the best is not as fair as this, of labels that were rounded so."""
-        if not found.trial.reached:
+    def warn_if_missed(self, result: Found[Any], rounding: str) -> None:
+        """Warn if the best result misses the goal; `rounding` is how its labels were rounded."""
+        if not result.trial.reached:
             goals = {"max_error": self.max_error, "min_balance": self.min_balance}
             others = " or more n_init" if rounding == "flow" else ", more n_init or rounding='flow'"
-            asked = " and ".join(f"{name}={value:g}" for name, value in goals.items() if value is not None)
+            goal = " and ".join(f"{name}={value:g}" for name, value in goals.items() if value is not None)
             warnings.warn(
-                f"no weight reached {asked}: the nearest labels have an error of {found.trial.fairness_error:.4g} and "
-                f"a least balance of {found.trial.balance_min:.4g}; ask for less, or set fewer n_clusters{others}",
+                f"no weight reached {goal}: the closest labels have an error of "
+                f"{result.trial.fairness_error:.4g} and a minimum balance of {result.trial.balance_min:.4g}; "
+                f"relax the goal, or set fewer n_clusters{others}",
                 ConvergenceWarning,
                 stacklevel=4,
             )
 
 
 Run = Callable[[Iterable[float], bool], Iterator[Sequence[Ended[End]]]]
-"""Where one start or several lead at each weight of an iterable, before they ask for the next, and whether a lower
-weight may follow."""
+"""Fits one or more starts at each weight of an iterable, and yields the results before it consumes the next weight. The
+flag says whether a lower weight may follow a higher one."""
 
 
 class _Search(Generic[End]):
-    """What has been tried, and the best of it."""
+    """Trials of a search and the best of them."""
 
     def __init__(self, goal: Goal, groups: Groups, clusters: int) -> None:
         self.goal, self.groups, self.clusters = goal, groups, clusters
         self.path: list[Trial] = []
         self.best: Found[End] | None = None
-        self.reached = False  # by the last weight, of the run that is on
+        self.reached = False  # whether the last weight of the current run reached the goal
 
     def follow(self, run: Iterator[Sequence[Ended[End]]]) -> list[Trial]:
-        """Try where a run leads: its trials."""
+        """Consume the results of a run and return its trials."""
         first = len(self.path)
         for ends in run:
             judged = [self._judge(ended) for ended in ends]
@@ -179,7 +186,7 @@ class _Search(Generic[End]):
         return self.path[first:]
 
     def could_be(self, objective: float) -> bool:
-        """Whether what is not cheaper than this could be better than the best."""
+        """Whether a result with at least this objective could still be better than the best."""
         return self.best is None or objective < self.best.trial.objective
 
     def _judge(self, ended: Ended[End]) -> bool:
@@ -195,7 +202,7 @@ class _Search(Generic[End]):
         best = self.best
         if best is None or trial.reached != best.trial.reached or fairness.empty != best.fairness.empty:
             return best is None or (fairness.empty, not trial.reached) < (best.fairness.empty, not best.trial.reached)
-        if not trial.reached:  # by balance alone many labels are as far off: clusters lack a group
+        if not trial.reached:  # the error breaks ties: wherever a cluster lacks a group, the balance is 0
             return (self.goal.missed(fairness), fairness.error) < (self.goal.missed(best.fairness), best.fairness.error)
         same = rounding(torch.float64) * abs(best.trial.objective)
         if abs(trial.objective - best.trial.objective) <= same:
@@ -205,7 +212,7 @@ class _Search(Generic[End]):
 
 @dataclass(frozen=True)
 class _Path:
-    """Rising weights, and one more where none of them reached the goal."""
+    """Rising weights, followed by a larger one if none of them reached the goal."""
 
     search: _Search[Any]
     weights: Sequence[float]
@@ -221,7 +228,7 @@ class _Path:
 
 @dataclass(frozen=True)
 class _Between:
-    """Weights between one that does not reach the goal, which is the first, and one that does."""
+    """Bisection between a weight that misses the goal, which comes first, and one that reaches it."""
 
     search: _Search[Any]
     low: float
@@ -241,7 +248,7 @@ def _cheapest(trials: Sequence[Trial]) -> float:
 
 
 def _about_the_cheapest(trials: Sequence[Trial]) -> tuple[float, float]:
-    """The weight of the cheapest trial that reaches the goal, and the largest below it; 0 twice where none does."""
+    """The next lower weight and the weight of the cheapest trial that reaches the goal; 0 and 0 if none does."""
     reached = [(trial.objective, trial.weight) for trial in trials if trial.reached]
     high = min(reached)[1] if reached else 0.0
     return max((trial.weight for trial in trials if trial.weight < high), default=0.0), high

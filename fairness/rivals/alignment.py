@@ -51,27 +51,30 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : K.
+    n_clusters : number of clusters K.
     unaligned : share of the mass of the joint distribution that needs no alignment, so that its points go to their
         nearest centres, 0..1; chosen best by the same programme (FCA-C, there a set of pairs). 0: fair clusters, 1:
         K-means.
-    init : "k-means++", or (K, D) first centres, then one start only.
+    init : "k-means++", or (K, D) initial centres, in which case there is a single start.
     n_init : starts, each of the seeds first followed by K-means; the lowest objective is the result.
-    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
-    small_groups : "error": a group of fewer points than clusters is refused; "keep": some clusters will lack it.
-    max_iter, tol : turns at most; relative decrease of the sum at which they end.
-    random_state : seed of the starts.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
+    small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters will
+        lack the group.
+    max_iter, tol : maximum number of alternations; relative decrease of the sum below which they stop.
+    random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
     labels_ : (N,) int, rounded, counts of groups in clusters within one of the fractional ones.
-    cluster_centers_ : (K, D) of normalised rows if `normalize`.
-    objective_ : K-means objective of the labels, about their own means. start_objectives_ : (n_init,) of every start.
+    cluster_centers_ : (K, D) in the space of the normalised rows if `normalize` is set.
+    objective_ : K-means objective of the labels, about their own means. start_objectives_ : (n_init,) objective of each
+        start.
     history_ : (n_iter_,) cost of the joint distribution after each turn, times N.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
     absent_groups_ : as of `fairness.FairKMeans`; of combinations, where there are several attributes.
-    n_iter_ : turns of the result. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
-    n_features_in_, feature_names_in_ : of scikit-learn.
+    n_iter_ : number of alternations of the best start. seconds_ : time spent in the fit, see
+        `clustering.foundation.timing.Seconds`.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
     kind = "kmeans"
@@ -101,14 +104,14 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "FairAlignment":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
-        given.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `sensitive_features` is None.
 
         Args:
-            sensitive_features: see `fairness.groups.groups_of`; None: one group, K-means.
+            sensitive_features: see `fairness.groups.groups_of`; None treats all points as one group, which gives plain
+                K-means.
 
         Raises:
-            InputError: a parameter, X or groups that cannot be.
+            InputError: a parameter, X or the groups are invalid.
         """
         warn_if_groups_are_y(y, sensitive_features)
         data, watch = given(self, X, sensitive_features, intersectional=True), Stopwatch()

@@ -31,30 +31,33 @@ class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : K.
+    n_clusters : number of clusters K.
     kind : "kmeans" or "kmedian", the clustering whose centres and costs (squared distances, distances) are taken.
     delta : how far shares may be from the target, 0..0.99; 0.2 in the paper.
-    target : mu, see `fairness.groups.groups_of`; None: the shares of the data.
-    init : "k-means++", or (K, D) first centres, then one start only.
+    target : target shares mu, see `fairness.groups.groups_of`; None uses the shares in the data.
+    init : "k-means++", or (K, D) initial centres, in which case there is a single start.
     n_init : starts of the unfair clustering, of which the lowest objective is taken.
-    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
-    small_groups : "error": a group of fewer points than clusters is refused; "keep": some clusters will lack it.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
+    small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters will
+        lack the group.
     max_iter : iterations of the unfair clustering at most.
-    random_state : seed of the starts.
+    random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
-    labels_ : (N,) int.
-    cluster_centers_ : (K, D) of the unfair clustering, of normalised rows if `normalize`.
+    labels_ : (N,) int, cluster of each point.
+    cluster_centers_ : (K, D) of the unfair clustering, in the space of the normalised rows if `normalize` is set.
     objective_ : of the labels, about their own means or medoids. unfair_objective_ : of the unfair clustering.
     assignment_cost_ : what the labels pay for cluster_centers_. lp_value_ : what the fractional assignment pays, the
         least of all that keep the bounds.
-    violation_ : points by which a group's count in a cluster is beyond its bounds at most; below 2 with one attribute.
+    violation_ : largest number of points by which the count of a group in a cluster violates its bounds; below 2 with
+        one attribute.
     n_fractional_ : points that were rounded.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : as of `fairness.FairKMeans`.
-    history_ : (1,) lp_value_. n_iter_ : 1. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
-    n_features_in_, feature_names_in_ : of scikit-learn.
+    absent_groups_ : as in `fairness.FairKMeans`.
+    history_ : (1,) lp_value_. n_iter_ : 1. seconds_ : time spent in the fit, see
+        `clustering.foundation.timing.Seconds`.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
     def __init__(
@@ -84,14 +87,14 @@ class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "Bera":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
-        given.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `sensitive_features` is None.
 
         Args:
-            sensitive_features: see `fairness.groups.groups_of`; None: one group, the unfair clustering.
+            sensitive_features: see `fairness.groups.groups_of`; None treats all points as one group, which gives the
+                unfair clustering.
 
         Raises:
-            InputError: a parameter, X or groups that cannot be; bounds that no assignment can keep.
+            InputError: a parameter, X or the groups are invalid, or no assignment satisfies the bounds.
         """
         warn_if_groups_are_y(y, sensitive_features)
         data, watch = given(self, X, sensitive_features), Stopwatch()

@@ -46,28 +46,32 @@ class Chierichetti(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : K.
+    n_clusters : number of clusters K.
     balance : 1, t; None: the smallest t that the data has.
     part_size : points at most that are joined together.
     kind : "kmedian" (paper) or "kmeans".
-    init : "k-means++", or (K, D) first centres, then one start only.
-    n_init : starts of K-median, of which the lowest cost of the fairlets' centres is taken.
-    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
-    small_groups : "error": a group of fewer points than clusters is refused; "keep": some clusters stay empty.
-    max_iter : iterations of K-median at most.
+    init : "k-means++", or (K, D) initial centres, in which case there is a single start.
+    n_init : number of starts of K-median; the one with the lowest cost of the fairlet centres is kept.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
+    small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters stay
+        empty.
+    max_iter : maximum number of iterations of K-median.
     random_state : seed of the parts and of the starts.
 
     Attributes
     ----------
-    labels_ : (N,) int, the same within a fairlet.
-    fairlets_ : (N,) int, 0..F-1. fairlet_cost_ : sum of the distances of all points to the centres of their fairlets.
+    labels_ : (N,) int, cluster of each point; the points of a fairlet share a cluster.
+    fairlets_ : (N,) int, 0..F-1, fairlet of each point. fairlet_cost_ : sum of the distances of all points to the
+        centres of their fairlets.
     balance_wanted_ : (1, t). n_parts_ : parts that the points were cut into.
-    cluster_centers_ : (K, D) medoids (rows of X) or means of the clusters, of normalised rows if `normalize`.
-    objective_ : of the labels, about their own medoids or means.
-    history_ : (1,) cost of the fairlets' centres. n_iter_ : 1.
-    fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : as of `fairness.FairKMeans`.
-    seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    cluster_centers_ : (K, D) medoids, which are rows of X, or means of the clusters, in the space of the normalised
+        rows if `normalize` is set.
+    objective_ : K-median or K-means objective of the labels, measured from the medoids or means of their clusters.
+    history_ : (1,) clustering cost of the fairlet centres. n_iter_ : 1. fairness_error_, balance_min_, balance_mean_,
+        group_counts_ (J, K), group_names_, target_, n_empty_,
+    absent_groups_ : as in `fairness.FairKMeans`.
+    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : as
+        in scikit-learn.
     """
 
     def __init__(
@@ -97,14 +101,15 @@ class Chierichetti(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "Chierichetti":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
-        given.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `sensitive_features` is None.
 
         Args:
-            sensitive_features: of two values, see `fairness.groups.groups_of`; None: one group, K-median.
+            sensitive_features: attribute with two values, see `fairness.groups.groups_of`; None treats all points as
+                one group, which gives plain K-median.
 
         Raises:
-            InputError: a parameter, X or groups that cannot be; more than two groups; a balance that the data lacks.
+            InputError: a parameter, X or the groups are invalid, there are more than two groups, or the data cannot
+                reach the balance.
         """
         warn_if_groups_are_y(y, sensitive_features)
         data, watch = given(self, X, sensitive_features, two_groups=True), Stopwatch()

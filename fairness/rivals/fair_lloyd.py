@@ -39,29 +39,32 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : K.
+    n_clusters : number of clusters K.
     kind : "kmeans", squared distances, or "kmedian", distances.
     delta : how far shares may be from the target, 0..0.99; 0: exactly the target, up to whole points.
-    target : mu, see `fairness.groups.groups_of`; None: the shares of the data.
-    init : "k-means++", or (K, D) first centres, then one start only.
+    target : target shares mu, see `fairness.groups.groups_of`; None uses the shares in the data.
+    init : "k-means++", or (K, D) initial centres, in which case there is a single start.
     n_init : starts, each of the seeds first followed to where the unfair method ends; the lowest objective is taken.
-    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
-    small_groups : "error": a group of fewer points than clusters is refused; "keep": some clusters will lack it.
-    max_iter, tol : turns at most; relative decrease of the cost at which they end.
-    random_state : seed of the starts.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
+    small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters will
+        lack the group.
+    max_iter, tol : maximum number of alternations; relative decrease of the cost below which they stop.
+    random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
     labels_ : (N,) int, rounded from the fractional assignment, see `fairness.optimiser.flow_rounding`.
-    cluster_centers_ : (K, D) means or geometric medians, of normalised rows if `normalize`.
+    cluster_centers_ : (K, D) means or geometric medians, in the space of the normalised rows if `normalize` is set.
     objective_ : K-means or K-median objective of the labels, about their own means or medoids.
     history_ : (n_iter_,) cost of the fractional assignment after each turn; it never rises.
-    violation_ : points by which a group's count in a cluster is beyond its bounds at most; below 2 with one attribute.
-    fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : as of `fairness.FairKMeans`.
-    start_objectives_ : (n_init,) objective of every start.
-    n_iter_ : turns of the result. seconds_ : `clustering.foundation.timing.Seconds` of the fit.
-    n_features_in_, feature_names_in_ : of scikit-learn.
+    violation_ : largest number of points by which the count of a group in a cluster violates its bounds; below 2 with
+        one attribute. fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_,
+        n_empty_,
+    absent_groups_ : as in `fairness.FairKMeans`.
+    start_objectives_ : (n_init,) objective of each start.
+    n_iter_ : number of alternations of the best start. seconds_ : time spent in the fit, see
+        `clustering.foundation.timing.Seconds`.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
     def __init__(
@@ -93,14 +96,14 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None) -> "FairLloyd":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
-        given.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `sensitive_features` is None.
 
         Args:
-            sensitive_features: see `fairness.groups.groups_of`; None: one group, K-means.
+            sensitive_features: see `fairness.groups.groups_of`; None treats all points as one group, which gives plain
+                K-means.
 
         Raises:
-            InputError: a parameter, X or groups that cannot be; bounds that no assignment can keep.
+            InputError: a parameter, X or the groups are invalid, or no assignment satisfies the bounds.
         """
         warn_if_groups_are_y(y, sensitive_features)
         data, watch = given(self, X, sensitive_features), Stopwatch()

@@ -37,24 +37,26 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_clusters : K.
-    n_neighbors : k of the graph, the point itself not counted; N - 1 where there are fewer others. 20 in the thesis; 19
-        in its code, as of `fairness.FairNcut`.
-    symmetry : how arcs become W: "average" (W + W^T) / 2, "union" or "mutual".
+    n_clusters : number of clusters K.
+    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used. 20 in the
+        thesis; 19 in its code, as of `fairness.FairNcut`.
+    symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
     n_init : starts of K-means on the rows of H, of which its lowest objective is the result.
-    normalize : "l2": rows are divided by their length, zero rows stay. None: as they are.
-    small_groups : "error": a group of fewer points than clusters is refused; "keep": some clusters will lack it.
-    random_state : seed of the starts.
+    normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
+    small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters will
+        lack the group.
+    random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
-    labels_ : (N,) int.
+    labels_ : (N,) int, cluster of each point.
     objective_ : normalised cut of W by the labels, 0..K.
     embedding_ : (N, K) rows of H; 0 for points without arcs. graph_ : W.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : as of `fairness.FairKMeans`.
+    absent_groups_ : as in `fairness.FairKMeans`.
     history_ : (1,) the normalised cut. n_iter_ : 1.
-    seconds_ : `clustering.foundation.timing.Seconds` of the fit. n_features_in_, feature_names_in_ : of scikit-learn.
+    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`. n_features_in_, feature_names_in_ : as
+        in scikit-learn.
     """
 
     kind = "ncut"
@@ -80,12 +82,12 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, sensitive_features: Any = None, graph: Any = None) -> "Kleindessner":
-        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning unless `sensitive_features` are
-        given.
+        """Cluster the rows of X, (N, D) finite; `y` is ignored, with a warning if `sensitive_features` is None.
 
         Args:
-            sensitive_features: see `fairness.groups.groups_of`; None: one group, spectral clustering.
-            graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.
+            sensitive_features: see `fairness.groups.groups_of`; None treats all points as one group, which gives plain
+                spectral clustering.
+            graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
 
         Raises:
             InputError: a parameter, X, groups or a graph that cannot be; fewer points with arcs than clusters.

@@ -146,5 +146,5 @@ def test_beginning_from_another_optimum_finds_the_same():
 def test_capacities_that_do_not_hold_all_points_are_refused():
     cost, groups = problem(1, 9, 2, 1)
     exact = bounds_about(groups.target, 0.0)
-    with pytest.raises(InputError, match=r"8 .*9 points"):
+    with pytest.raises(InputError, match=r"sum to 8, .*9 points"):
         fair_assignment(cost, groups, *exact, generator=np.random.default_rng(0), capacity=np.full(2, 4.0))

@@ -60,7 +60,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
 
     Parameters
     ----------
-    n_clusters : K.
+    n_clusters : number of clusters K.
     representation : what makes features of a centred row: "linear", directions that are learned; "kernel", Nystrom
         features of the Gaussian kernel with learned landmarks; "perceptron"; "lenet5", the paper's network for MNIST,
         of rows that are square grey pictures; "ckn_gm", that for CIFAR-10, of square colour pictures, channel by
@@ -91,7 +91,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         with the label of the nearest labelled point, as in the paper; "labelled", labelled points alone; "auto", the
         one that does best at labelled points that are left out, with a penalty of 2^-40 .. 1 of its own ("nearest"
         where a cluster has a single label).
-    device : "cpu", "cuda", or "auto", which is cuda where there is one.
+    device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
     random_state : seed of the network and of the batches.
 
     Attributes
@@ -108,8 +108,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         points that of M, which may be below 0 where M is balanced, for it is no Y Y^T then. residuals_ : (n_iter_,) by
         how many points sizes were outside their bounds after balancing: much above one where links leave no room.
     steps_kept_ : whether features are those after all steps, or steps on all points were taken back. n_iter_ : steps.
-    seconds_ : `clustering.foundation.timing.Seconds` of the fit.
-    n_features_in_, feature_names_in_ : of scikit-learn.
+    seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
+    n_features_in_, feature_names_in_ : as in scikit-learn.
     """
 
     def __init__(
@@ -170,8 +170,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         observe: Observe | None = None,
         advance: Advance | None = None,
     ) -> "XSDC":
-        """Learn features and clusters of the rows of X, (N, D) finite; `y` is ignored, with a warning unless
-        `partial_labels` are given.
+        """Learn features and clusters of the rows of X, (N, D) finite; `y` is ignored, with a warning if
+        `partial_labels` is None.
 
         Args:
             partial_labels: (N,) 0..K-1, -1 where unknown.
