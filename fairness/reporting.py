@@ -41,7 +41,8 @@ def keep_fairness(
     estimator.n_empty_, estimator.absent_groups_ = fairness.empty, fairness.absent
     if fairness.empty:
         warnings.warn(
-            f"{fairness.empty} of {clusters} clusters have no points; try fewer clusters, another weight or more starts",
+            f"{fairness.empty} of {clusters} clusters have no points; try fewer clusters, another weight "
+            "or more starts",
             ConvergenceWarning,
             stacklevel=5,
         )

@@ -30,8 +30,7 @@ def check_objective(objective: str, *, known: bool, views: int) -> None:
     """
     if objective in LABELS_ALONE and not known:
         raise InputError(
-            f"objective {objective!r} learns only from labelled points; pass partial labels, or choose another "
-            "objective"
+            f"objective {objective!r} learns from known labels only; pass partial labels, or choose another objective"
         )
     if objective == "iic" and not views:
         raise InputError(

@@ -42,72 +42,81 @@ from clustering.numbering import numbered
 from clustering.optimiser.simplex import project
 
 _UNLABELLED_PENALTY = 0.1
-"""Where no labels choose one. The smaller it is, the more features follow whatever M they began with."""
+"""Penalty if no labels determine one. With a small penalty the features follow the initial M."""
 
 
 class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """X-supervised discriminative clustering (Jones, Roulet and Harchaoui): un-, semi- or fully supervised.
+    """X-supervised discriminative clustering (Jones, Roulet and Harchaoui): unsupervised, semi-supervised or
+    supervised.
 
-    Learns features in which a ridge regression tells the clusters apart. In turns, the relaxed equivalence matrix of a
-    batch is balanced, subject to the labels and links that are known and to bounds on the size of a cluster, and the
-    network takes a step down the regression's loss, solved for in closed form. The result is a ridge classifier on the
-    features. Where every cluster has labels, that matrix is of the labels which a ridge regression on the known ones
-    gives the others, and clusters may be of any size. **Else clusters of equal size are assumed unless `min_share` and
-    `max_share`, or more labels or links of one cluster than that, say otherwise**: without any bound all points in one
-    cluster are best.
+    Learns features in which a ridge regression separates the clusters. Each step balances the relaxed equivalence
+    matrix M of a batch, subject to known labels and links and to bounds on the cluster sizes, and then takes a gradient
+    step of the network on the loss of the regression, which is solved in closed form. The result is a ridge classifier
+    on the features. If every cluster has labels, M is instead built from labels that a ridge regression on the labelled
+    points predicts for the others, and clusters may have any size. **Otherwise clusters are assumed to have equal
+    sizes, unless `min_share` and `max_share` say otherwise, or the labels or links of one cluster already exceed that
+    size**: without bounds, a single cluster would be optimal.
 
-    A batch of n points takes a handful of n x n matrices in double precision, 40 MB for 1024 + 1024.
+    A batch of n points needs a few n x n matrices in double precision, 40 MB for 1024 + 1024.
 
     Parameters
     ----------
     n_clusters : number of clusters K.
-    representation : what makes features of a centred row: "linear", directions that are learned; "kernel", Nystrom
-        features of the Gaussian kernel with learned landmarks; "perceptron"; "lenet5", the paper's network for MNIST,
-        of rows that are square grey pictures; "ckn_gm", that for CIFAR-10, of square colour pictures, channel by
-        channel; or a `clustering.deep.xsdc.vector_networks.Network` of your own, which is copied.
-    n_features : D of the features.
-    penalty : ridge penalty. None: with labels of two clusters or more the one of 2^-40 .. 1 that does best at labelled
-        points that are left out (2^-14 where a cluster has a single label), else 0.1. Without labels much depends on
-        it: try several.
-    min_share, max_share : least and greatest size of a cluster, as shares of a batch; 1 / K where None.
-    supervised_steps : steps on labelled points alone, first, where every cluster has some. steps : on batches of all.
-    step_size : of the network's own rule: along the sphere (nearly an angle in radians, of "linear", "lenet5" and
-        "ckn_gm"), times the gradient ("kernel"), or of Adam ("perceptron"). None: its `usual_step`, of these 0.1, 2^-6,
-        0.5, 1 and 0.001.
-    supervised_step_size : of steps on labelled points alone; None: as step_size.
-    decay : weight of the squared parameters, except along the sphere.
-    batch_size : half of the points of a batch, at most: that many labelled points, class by class in proportion, linked
-        ones with their partners in what these leave (half of it at least), and others.
-    copies : of every point of a batch of which nothing is known, itself and changed ones, known to be of one cluster,
-        batch_size of all together; rows must be square grey pictures, which are turned, widened, moved and partly
-        erased. 1: itself alone.
-    rounds : of balancing. assignment : "auto", "pseudo_labels" where every cluster has labels and no bounds are given,
-        else "balancing"; steps with pseudo-labels after supervised ones are taken back where they lower the loss of a
-        batch by less than 3 %. "balancing", as in the paper; "pseudo_labels" of a ridge regression on the known ones,
-        which obey links, of clusters that all have labels; or, to compare, "eigenvectors" of the relaxation without
-        signs. Only balancing knows bounds.
-    schedule : "falling", the size of steps on all points falls to 0 along half a cosine; "constant", as in the paper.
-    classifier : what is fitted at the end where every cluster has labels: "nearest", labelled points and all others
-        with the label of the nearest labelled point, as in the paper; "labelled", labelled points alone; "auto", the
-        one that does best at labelled points that are left out, with a penalty of 2^-40 .. 1 of its own ("nearest"
-        where a cluster has a single label).
+    representation : how features are computed from a centred row. "linear": learned directions. "kernel": Nystrom
+        features of the Gaussian kernel with learned landmarks. "perceptron": a small multilayer perceptron. "lenet5":
+        the paper's network for MNIST, for rows that are square grey images. "ckn_gm": the paper's network for CIFAR-10,
+        for square colour images, channel by channel. Or an instance of `clustering.deep.xsdc.vector_networks.Network`,
+        which is copied.
+    n_features : number of features D.
+    penalty : ridge penalty. None: if two clusters or more have labels, the value of 2^-40 .. 1 with the lowest error on
+        held-out labelled points (2^-14 if a cluster has a single label), otherwise 0.1. Without labels the result
+        depends strongly on it: try several.
+    min_share, max_share : smallest and largest size of a cluster, as shares of a batch; None is 1 / K.
+    supervised_steps : number of initial steps on labelled points only, taken if every cluster has labels.
+    steps : number of steps on batches of all points.
+    step_size : step size of the network's own rule: along the sphere, almost an angle in radians ("linear", "lenet5",
+        "ckn_gm"); factor of the gradient ("kernel"); learning rate of Adam ("perceptron"). None uses `usual_step` of
+        the network: 0.1 for "linear", 0.5 for "lenet5", 1 for "ckn_gm", 2^-6 for "kernel" and 0.001 for "perceptron".
+    supervised_step_size : step size on labelled points only; None uses step_size.
+    decay : weight of the squared parameters, except of those on a sphere.
+    batch_size : maximum size of each half of a batch. One half holds labelled points, drawn class by class in
+        proportion, and linked points with their partners, which get the remaining places, at least half of them. The
+        other half holds points without labels or links.
+    copies : number of versions of each unlabelled point in a batch, the point itself and augmented copies that are
+        known to share its cluster; batch_size counts all of them. Rows must be square grey images, which are rotated,
+        scaled, shifted and partly erased. 1 makes no copies.
+    rounds : number of rounds of balancing.
+    assignment : how M is found. "balancing" as in the paper; only this supports bounds. "pseudo_labels" by ridge
+        regression on the labelled points, consistent with links; every cluster needs labels. "eigenvectors" by the
+        relaxation without sign constraints, for comparison. "auto" is "pseudo_labels" if every cluster has labels and
+        there are no bounds, otherwise "balancing"; steps with pseudo-labels after supervised ones are then undone if
+        they lower the loss of a batch by less than 3 %.
+    schedule : "falling" decreases the step size on all points to 0 along half a cosine; "constant" as in the paper.
+    classifier : final classifier if every cluster has labels. "nearest" is fitted to all points, where unlabelled
+        points take the label of the nearest labelled point, as in the paper. "labelled" is fitted to labelled points
+        only. "auto" takes the one with the lower error on held-out labelled points, each with its own penalty of 2^-40
+        .. 1 ("nearest" if a cluster has a single label).
     device : "cpu", "cuda", or "auto", which uses CUDA if it is available.
-    random_state : seed of the network and of the batches.
+    random_state : seed or generator of the network and of the batches.
 
     Attributes
     ----------
-    labels_ : (N,) int, those that were known as they were; linked points have one, and points known to be apart two,
-        as far as K clusters allow.
-    cluster_sizes_ : (K,) points of each. size_bounds_ : (2,) the shares that held for M in
-        training; labels_ are those of the classifier, and may be outside.
-    network_ : the trained network. classifier_ : `clustering.deep.xsdc.discriminative.Ridge` on its normalised
-        features.
-    penalty_ : of that. objective_ : its loss with labels_ as targets, plus its penalty. criterion_ : likewise at
-        `penalty`, 0.1 where None, to choose among fits of several seeds, whose penalty_ may differ.
-    trace_ : (n_iter_,) the loss F of every batch: of supervised steps that of a regression on labels; of steps on all
-        points that of M, which may be below 0 where M is balanced, for it is no Y Y^T then. residuals_ : (n_iter_,) by
-        how many points sizes were outside their bounds after balancing: much above one where links leave no room.
-    steps_kept_ : whether features are those after all steps, or steps on all points were taken back. n_iter_ : steps.
+    labels_ : (N,) int, cluster of each point. Labelled points keep their label; linked points share a cluster, and
+        points that must be apart do not, as far as K clusters allow.
+    cluster_sizes_ : (K,) number of points in each cluster.
+    size_bounds_ : (2,) bounds on the shares of M in training; labels_ come from the classifier and may violate them.
+    network_ : the trained network.
+    classifier_ : `clustering.deep.xsdc.discriminative.Ridge` on the normalised features.
+    penalty_ : penalty of the classifier.
+    objective_ : loss of the classifier with labels_ as targets, plus its penalty.
+    criterion_ : the same at the parameter `penalty`, or 0.1 if None; it compares fits of several seeds, whose penalty_
+        may differ.
+    trace_ : (n_iter_,) loss F of each batch. In supervised steps it is that of a regression on labels; in steps on all
+        points it is that of M, and may be negative with balancing, where M is not of the form Y Y^T.
+    residuals_ : (n_iter_,) number of points by which sizes violated their bounds after balancing; far above one if
+        links are incompatible with the bounds.
+    steps_kept_ : whether the features are those after all steps; False if the steps on all points were undone.
+    n_iter_ : number of steps.
     seconds_ : time spent in the fit, see `clustering.foundation.timing.Seconds`.
     n_features_in_, feature_names_in_ : as in scikit-learn.
     """
@@ -170,27 +179,28 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         observe: Observe | None = None,
         advance: Advance | None = None,
     ) -> "XSDC":
-        """Learn features and clusters of the rows of X, (N, D) finite; `y` is ignored, with a warning if
-        `partial_labels` is None.
+        """Learn features and clusters of the rows of X, (N, D) finite.
+
+        `y` is ignored, with a warning if `partial_labels` is None.
 
         Args:
-            partial_labels: (N,) 0..K-1, -1 where unknown.
-            must_link: (p, 2) pairs of rows of one cluster.
-            cannot_link: (q, 2) pairs of rows of two clusters.
-            coarse_labels: (N,) integers, -1 where unknown; rows of different ones are of two clusters, of one may be.
-                Whether a row is in some set is 0 or 1.
-            folder: gets the state of the training, from which another fit of the same goes on.
-            log, observe, advance: take how it goes, live; see `clustering.deep.xsdc.phases.train`.
+            partial_labels: (N,) known clusters 0..K-1, and -1 for unlabelled points.
+            must_link: (p, 2) pairs of rows in the same cluster.
+            cannot_link: (q, 2) pairs of rows in different clusters.
+            coarse_labels: (N,) integers, -1 where unknown. Rows with different coarse labels are in different clusters;
+                rows with the same one may be in different clusters, too. Membership in a set, for example, is coded as
+                0 or 1.
+            folder: directory for the training state, from which a later fit with the same settings resumes.
+            log, observe, advance: callbacks that report progress, see `clustering.deep.xsdc.phases.train`.
 
         Raises:
-            InputError: a parameter or X that cannot be; labels and links that contradict each other; sizes that they,
-                or the bounds, leave no room for; training that leaves the range of numbers, with the step; a folder
-                with the state of another training.
+            InputError: a parameter or X is invalid; labels and links contradict each other, or are incompatible with
+                the number or sizes of clusters; the training diverges to non-finite values, in which case the message
+                names the step; or the folder holds the state of another training.
 
-        Warns:
-            UserWarning: more points are known to be in one cluster than equal sizes have, and no bounds are given; only
-                some clusters have labels, so that their sizes are balanced.
-            ConvergenceWarning: a cluster has no point in the end, or points that are known to be apart are in one.
+        Warns: UserWarning: known points of one cluster exceed the equal size, and there are no bounds; or only some
+        clusters have labels, so that equal sizes are assumed. ConvergenceWarning: a cluster is empty, or points that
+        must be apart share a cluster.
         """
         warn_if_labels_are_y(y, partial_labels)
         validate_signature(self)
@@ -199,9 +209,9 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if points < K:
             raise InputError(f"n_samples={points} should be >= n_clusters={K}")
         clamp = known_clusters(partial_labels, rows, K)
-        given = None if clamp is None else torch.where(clamp[0], clamp[1], -1).cpu().numpy()
+        labels = None if clamp is None else torch.where(clamp[0], clamp[1], -1).cpu().numpy()
         known = constraints(
-            points, labels=given, must_link=must_link, cannot_link=cannot_link, coarse_labels=coarse_labels
+            points, labels=labels, must_link=must_link, cannot_link=cannot_link, coarse_labels=coarse_labels
         )
         check_room(known, K)
         assignment = self._assignment(known)
@@ -211,9 +221,9 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         watch = Stopwatch()
         seed = int(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
         copies = self._copies(rows.shape[1], seed)
-        # Of pictures it is one grey value, as in the paper: where the border is black it stays so.
-        whole = self.representation in ("lenet5", "ckn_gm") or copies is not None
-        self._centre = rows.mean() if whole else rows.mean(dim=0)
+        # Images are centred by a single grey value, as in the paper, which keeps a uniform border uniform.
+        single_value = self.representation in ("lenet5", "ckn_gm") or copies is not None
+        self._centre = rows.mean() if single_value else rows.mean(dim=0)
         spread = (rows - self._centre).square().mean().sqrt()
         self._spread = torch.where(spread > 0, spread, 1.0)
         inputs = self._inputs(rows)
@@ -239,67 +249,73 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         self.n_iter_, self.size_bounds_ = len(done.trace), np.array(bounds)
         self.steps_kept_ = True
         if self.assignment == "auto" and assignment == "pseudo_labels" and sum(one.steps > 0 for one in phases) == 2:
-            judged = next(training.batches(self.batch_size, stream(seed, "kept"))).points
-            self.steps_kept_ = kept(training, done.before, judged, lambda: self._penalty(training))
+            batch = next(training.batches(self.batch_size, stream(seed, "kept"))).points
+            self.steps_kept_ = kept(training, done.before, batch, lambda: self._penalty(training))
         self._classify(training, stream(seed, "rounding"))
         self.seconds_ = Seconds(0.0, seeding_seconds, watch.lap())
         broken = broken_links(known, self.labels_)
         if broken:
             warnings.warn(
-                f"XSDC: {broken} pairs of points, or of linked sets of them, that are known to be apart are in one "
-                f"cluster: more of them are apart from each other than {K} clusters allow, or labels were not found "
-                "that do",
+                f"XSDC: {broken} pairs of points, or of linked sets, that must be apart share a cluster: either "
+                f"{K} clusters are too few for these constraints, or no labels were found that satisfy them",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         empty = int((self.cluster_sizes_ == 0).sum())
         if empty:
             warnings.warn(
-                f"XSDC: {empty} of {K} clusters have no point (sizes {self.cluster_sizes_.tolist()}); try another "
-                "penalty, more labels, or bounds nearer to the sizes that you expect",
+                f"XSDC: {empty} of {K} clusters have no point (sizes {self.cluster_sizes_.tolist()}); try "
+                "another penalty, more labels, or bounds closer to the expected sizes",
                 ConvergenceWarning,
                 stacklevel=3,
             )
         return self
 
     def predict(self, X: ArrayLike) -> NDArray[np.int64]:
-        """(n,) the cluster of each of the rows of X (n, D), by the ridge classifier."""
+        """(n,) cluster of each row of X (n, D), by the ridge classifier."""
         return np.asarray(self._scores(X).argmax(1).cpu().numpy())
 
     def predict_proba(self, X: ArrayLike) -> NDArray[Any]:
-        """(n, K) the distributions nearest to the scores of the classifier, which sum to one but may be negative."""
+        """(n, K) projections of the classifier's scores onto the probability simplex.
+
+        The scores of a point sum to one, but can be negative.
+        """
         scores = self._scores(X)
         return np.asarray(project(scores.T[None])[0].T.cpu().numpy())
 
     def transform(self, X: ArrayLike) -> NDArray[Any]:
-        """(n, n_features) learned features of the rows of X (n, D), as long as one on average where it was fitted."""
+        """(n, n_features) learned features of the rows of X (n, D), scaled to an average norm of one on the fitted
+        points."""
         return np.asarray(self._features(X).cpu().numpy())
 
     @property
     def equal_sizes_unless(self) -> str:
-        """What to give where clusters are not of the same size, as they are taken to be; empty if they are not."""
+        """Advice for clusters of unequal size, if the fit assumes equal sizes; otherwise empty."""
         if self.assignment in ("pseudo_labels", "eigenvectors") or (self.min_share, self.max_share) != (None, None):
             return ""
         labels = "labels of every cluster, or " if self.assignment == "auto" else ""
-        return f"give {labels}min_share and max_share, the least and greatest share of the points"
+        return f"give {labels}min_share and max_share, the smallest and largest share of the points"
 
     @property
     def sizes_follow_labels(self) -> bool:
-        """Whether clusters may be of any size where each of them has labels."""
+        """Whether clusters may have any size if each of them has labels."""
         return self.assignment == "auto" and (self.min_share, self.max_share) == (None, None)
 
     def planned_steps(self, partial_labels: ArrayLike | None = None) -> int:
-        """How many steps a fit would take, of points with these labels (N,), of which -1 are unknown."""
+        """Number of steps of a fit with these labels (N,), -1 where unknown."""
         if partial_labels is None:
             return self.steps
         labels = np.asarray(partial_labels)
-        every = len(np.unique(labels[labels >= 0])) == self.n_clusters
-        return (self.supervised_steps if every else 0) + (self.steps if (labels < 0).any() else 0)
+        supervised = len(np.unique(labels[labels >= 0])) == self.n_clusters
+        return (self.supervised_steps if supervised else 0) + (self.steps if (labels < 0).any() else 0)
 
     def weights(self) -> dict[str, Tensor]:
-        """All that was learned, by name, for `with_weights`: network.*; of the classifier classifier.weights (D, K) and
-        classifier.intercept (K,); centre, () or (columns,), and spread (), by which rows are shifted and divided first;
-        scale (), the mean length by which features are; columns () of a row."""
+        """All learned tensors by name, for `with_weights`.
+
+        The names are network.*; classifier.weights (D, K) and classifier.intercept (K,); centre, () or (columns,), and
+        spread (), by which rows are shifted and divided; scale (), the mean norm by which features are divided; columns
+        (), the length of a row.
+        """
         check_is_fitted(self)
         network = {f"network.{name}": each for name, each in self.network_.state_dict().items()}
         parts = {"centre": self._centre, "spread": self._spread, "scale": self._scale}
@@ -307,11 +323,12 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         return network | {f"classifier.{name}": each for name, each in self.classifier_._asdict().items()} | parts
 
     def with_weights(self, weights: Mapping[str, Tensor]) -> "XSDC":
-        """Take over what another fit learned, by its `weights`, to predict and transform; of the rows that it was
-        fitted to nothing is known (`labels_`, `trace_`, ...).
+        """Load the `weights` of another fit, to predict and transform.
+
+        Attributes that depend on the fitted rows (`labels_`, `trace_`, ...) are not set.
 
         Raises:
-            InputError: weights of another number of clusters, another representation or n_features.
+            InputError: the weights belong to another number of clusters, representation or n_features.
         """
         validate_signature(self)
         try:
@@ -328,7 +345,7 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
             ) from error
         if len(classifier.intercept) != self.n_clusters:
             raise InputError(
-                f"XSDC: these weights tell {len(classifier.intercept)} clusters apart, and n_clusters={self.n_clusters}"
+                f"XSDC: these weights are for {len(classifier.intercept)} clusters, but n_clusters={self.n_clusters}"
             )
         self.network_, self.classifier_ = network, classifier
         self._centre, self._spread, self._scale = centre, spread, scale
@@ -336,24 +353,26 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         return self
 
     def _assignment(self, known: Constraints) -> Assignment:
-        """How M is found, with what is known.
+        """The assignment rule to use with the known labels and links.
 
         Raises:
-            InputError: bounds that have no part in it, or labels that are wanting.
+            InputError: bounds are set that the rule ignores, or the labels that it needs are missing.
         """
         bounds = {"min_share": self.min_share, "max_share": self.max_share}
-        given = {name: share for name, share in bounds.items() if share is not None}
+        set_bounds = {name: share for name, share in bounds.items() if share is not None}
         labelled = self._all_labelled(known)
         if self.assignment == "auto":
-            return "pseudo_labels" if labelled and not given else "balancing"
+            return "pseudo_labels" if labelled and not set_bounds else "balancing"
         if self.assignment != "balancing":
-            for name, share in given.items():
+            for name, share in set_bounds.items():
                 raise InputError(
-                    f"{name}={share:g}: assignment={self.assignment} knows no bounds; leave it out, or take balancing"
+                    f"{name}={share:g}: assignment={self.assignment} does not support bounds; remove it, or set "
+                    "assignment=balancing"
                 )
         if self.assignment == "pseudo_labels" and not labelled:
             raise InputError(
-                "assignment=pseudo_labels needs labels of every cluster; give some, or take auto or balancing"
+                "assignment=pseudo_labels needs labels of every cluster; pass such labels, or set assignment "
+                "to auto or balancing"
             )
         return self.assignment
 
@@ -361,22 +380,22 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         if self.copies == 1:
             return None
         if self.copies > self.batch_size:
-            raise InputError(f"XSDC: copies={self.copies} of a point do not fit into batch_size={self.batch_size}")
+            raise InputError(f"XSDC: copies={self.copies} of a point exceed batch_size={self.batch_size}")
         return Copies(self.copies, side_of(pixels, "copies are made of", "set copies to 1"), seed)
 
     def _phases(self, training: Reversal) -> list[Phase]:
         size = float(self.network_.usual_step) if self.step_size is None else self.step_size
         first = size if self.supervised_step_size is None else self.supervised_step_size
-        found = []
-        # Features that tell some clusters apart would forget the others.
+        phases = []
+        # Supervised steps on some of the clusters would learn features that ignore the others.
         if self._all_labelled(training.known):
-            found.append(Phase("supervised", self.supervised_steps, first))
+            phases.append(Phase("supervised", self.supervised_steps, first))
         if len(training.others):
-            found.append(Phase("assigned", self.steps, size, self.schedule == "falling"))
-        return found
+            phases.append(Phase("assigned", self.steps, size, self.schedule == "falling"))
+        return phases
 
     def _penalty(self, training: Reversal) -> float:
-        """The one that was given; or the best at labelled points left out, the greatest of those as good."""
+        """The parameter `penalty`, or the largest of the penalties that are best on held-out labelled points."""
         if self.penalty is not None:
             return float(self.penalty)
         points = training.labelled
@@ -386,11 +405,11 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         return best_penalty(features, training.targets(points))
 
     def _classify(self, training: Reversal, generator: np.random.Generator) -> None:
-        """Labels for all points, and the classifier that gives them."""
-        known, told, K = training.known, training.labelled, self.n_clusters
+        """Fit the final classifier and set the labels of all points."""
+        known, labelled, K = training.known, training.labelled, self.n_clusters
         raw = training.raw_features(training.inputs)
         self._n_features_out = raw.shape[1]
-        self._scale = feature_scale(raw[told] if len(told) else raw)
+        self._scale = feature_scale(raw[labelled] if len(labelled) else raw)
         features = normalised_features(raw, self._scale)
         self.penalty_ = self._penalty(training)
         if self._all_labelled(known):
@@ -399,8 +418,8 @@ class XSDC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, ClusterMixin, Base
         else:
             labels = torch.from_numpy(rounded_labels(training, features, self.penalty_, generator)).to(features.device)
             self.classifier_ = ridge(features, torch.nn.functional.one_hot(labels, K), self.penalty_)
-        found = obeying_labels(self.classifier_.scores(features).cpu().numpy(), known)
-        self.labels_, order = numbered(self, found, known.labels)
+        classified = obeying_labels(self.classifier_.scores(features).cpu().numpy(), known)
+        self.labels_, order = numbered(self, classified, known.labels)
         self.classifier_ = Ridge(self.classifier_.weights[:, order], self.classifier_.intercept[order])
         self.cluster_sizes_ = cluster_sizes(self.labels_, K)
         final = torch.nn.functional.one_hot(torch.from_numpy(self.labels_).to(features.device), K)

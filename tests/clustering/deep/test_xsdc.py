@@ -203,7 +203,7 @@ def test_what_was_learned_is_taken_over(representation: str) -> None:
     for other, said in (
         ({"n_features": 5}, "representation=.*n_features=5"),
         ({"representation": "kernel" if representation == "linear" else "linear"}, "representation="),
-        ({"n_clusters": 2}, "3 clusters .*n_clusters=2"),
+        ({"n_clusters": 2}, "3 clusters.*n_clusters=2"),
     ):
         with pytest.raises(InputError, match=said):
             small(**(settings | other)).with_weights(model.weights())
