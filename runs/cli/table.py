@@ -15,7 +15,7 @@ from runs.console.output import Console
 
 if TYPE_CHECKING:
     from runs.storage.store import Store
-    from runs.tables.claims.few_shot import Finding
+    from runs.tables.claims.claim import Finding
     from runs.tables.table import Config, Table
 
 FLAGS = (*MISSING, "dry-run", "json")

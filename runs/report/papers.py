@@ -12,7 +12,8 @@ from runs.config.overrides import write
 from runs.record.query import RunRow
 from runs.record.tracking import Tracker
 from runs.report.addresses import slug
-from runs.tables.claims.few_shot import Finding, PerTask
+from runs.tables.claims.claim import Finding
+from runs.tables.claims.few_shot import PerTask
 from runs.tables.evidence import look_up
 from runs.tables.filling import Record
 from runs.tables.grid import table_of

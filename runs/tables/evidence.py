@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 from runs.tables.best import with_best
 from runs.tables.claims import clustering as clustering_claims
 from runs.tables.claims import fair as fair_claims
-from runs.tables.claims.few_shot import Finding, PerTask, check
+from runs.tables.claims.claim import Finding
+from runs.tables.claims.few_shot import PerTask, check
 from runs.tables.filling import Record
 from runs.tables.papers.paper import is_paper, judged
 from runs.tables.table import Table

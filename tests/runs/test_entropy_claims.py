@@ -7,7 +7,17 @@ import numpy as np
 import pytest
 
 from runs.stages.clustering.results import Trials
-from runs.tables.claims.entropy import EM, NEWTON, above, faster, few_steps, of_order, rises_with_order
+from runs.tables.claims.claim import Claim
+from runs.tables.claims.clustering import CLAIMS
+from runs.tables.claims.entropy import of_order
+
+EM, NEWTON = "pseudo_labels_em", "pseudo_labels_newton"
+
+
+def claim(*methods: str, labels: bool = False) -> Claim:
+    """The published claim about these methods."""
+    (found,) = [one for one in CLAIMS if one.methods == methods and one.options.get("labels", False) == labels]
+    return found
 
 
 def trials(accuracies: list[float], seeds: list[int], **more: list[float]) -> Trials:
@@ -44,25 +54,25 @@ class Results:
 )
 def test_starts_are_paired_by_their_seed(theirs: list[float], status: str) -> None:
     ours = [trials([0.72, 0.83], [5, 6]), trials([0.93], [7])]
-    (found,) = above("sela")(Results(entropy=ours, sela=[trials(theirs[::-1], [7, 6, 5])]))
+    (found,) = claim("entropy", "sela").check(Results(entropy=ours, sela=[trials(theirs[::-1], [7, 6, 5])]))
     assert found[0] == status
     assert "of the same 3 starts" in found[1]
 
 
 def test_nothing_is_said_without_pairs() -> None:
-    assert not list(above("sela")(Results(entropy=[trials([0.7, 0.8], [1, 2])])))
-    assert not list(above("sela")(Results(entropy=[trials([0.7], [1])], sela=[trials([0.7], [2])])))
+    assert not list(claim("entropy", "sela").check(Results(entropy=[trials([0.7, 0.8], [1, 2])])))
+    assert not list(claim("entropy", "sela").check(Results(entropy=[trials([0.7], [1])], sela=[trials([0.7], [2])])))
 
 
 def test_with_known_labels_and_without_are_claims_apart() -> None:
     ours = [trials([0.1, 0.1], [5, 6], accuracy=[0.9, 0.8])]
     theirs = [trials([0.2, 0.3], [5, 6], accuracy=[0.7, 0.65])]
-    (found,) = above("sela", labels=True)(Results(entropy=ours, sela=theirs))
+    (found,) = claim("entropy", "sela", labels=True).check(Results(entropy=ours, sela=theirs))
     assert found[0] == "holds"
     assert found[1] == "entropy 0.850, sela 0.675; of the same 2 starts +0.175 ± 0.050"
-    assert not list(above("sela")(Results(entropy=ours, sela=theirs)))
+    assert not list(claim("entropy", "sela").check(Results(entropy=ours, sela=theirs)))
     without = [trials([0.2, 0.3], [5, 6])]
-    assert not list(above("sela", labels=True)(Results(entropy=without, sela=without)))
+    assert not list(claim("entropy", "sela", labels=True).check(Results(entropy=without, sela=without)))
 
 
 @pytest.mark.parametrize(
@@ -72,10 +82,10 @@ def test_with_known_labels_and_without_are_claims_apart() -> None:
 def test_accuracy_along_orders(means: tuple[float, ...], status: str) -> None:
     by_order = dict(zip((0.1, 1.0, 1000.0), means, strict=True))
     results = {of_order(order): [trials([mean, mean + 0.02], [1, 2])] for order, mean in by_order.items()}
-    (found,) = rises_with_order(Results(**results))
+    (found,) = claim(of_order(0.1), of_order(1000)).check(Results(**results))
     assert found[0] == status
     assert found[1].startswith(f"0.1: {means[0] + 0.01:.3f}, 1: ")
-    assert not list(rises_with_order(Results(**{of_order(5.0): results["migd"]})))
+    assert not list(claim(of_order(0.1), of_order(1000)).check(Results(**{of_order(5.0): results["migd"]})))
 
 
 def solved(seconds: float, steps: int = 0) -> list[Trials]:
@@ -84,12 +94,12 @@ def solved(seconds: float, steps: int = 0) -> list[Trials]:
 
 def test_solvers_are_compared_by_the_ratio_of_their_seconds() -> None:
     for newton, status, ratio in ((0.5, "holds", "250"), (0.001, "fails", "0.5")):
-        (found,) = faster(Results(**{EM: solved(0.002), NEWTON: solved(newton)}))
+        (found,) = claim(EM, NEWTON).check(Results(**{EM: solved(0.002), NEWTON: solved(newton)}))
         assert found == (status, f"Newton's method takes {ratio} times as long")
-    assert not list(faster(Results(**{EM: solved(0.002)})))
+    assert not list(claim(EM, NEWTON).check(Results(**{EM: solved(0.002)})))
 
 
 def test_steps_of_em_are_those_printed_or_more() -> None:
     for steps, status in ((1, "holds"), (2, "holds"), (3, "fails")):
-        assert list(few_steps(Results(**{EM: solved(0.1, steps)}))) == [(status, f"steps: {steps}")]
-    assert not list(few_steps(Results()))
+        assert list(claim(EM).check(Results(**{EM: solved(0.1, steps)}))) == [(status, f"steps: {steps}")]
+    assert not list(claim(EM).check(Results()))

@@ -1,4 +1,4 @@
-"""What the papers claim, checked on the results of their tables.
+"""Claims of the papers, checked on the results of their tables. `runs/published/claims.yaml` states them.
 
-Verdicts on single cells are `runs.tables.verdicts`.
+Verdicts on single cells are in `runs.tables.verdicts`.
 """

@@ -1,20 +1,20 @@
-"""What the papers claim of few-shot strategies, checked on the results of a table.
+"""Tests of claims about few-shot strategies, on the results of a table.
 
-Strategies of a column were given the same tasks, so two of them are compared task by task: a claim that one is better
+The strategies of a column have the same tasks, so two of them are compared task by task: a claim that one is better
 holds where the 95 % interval of the mean difference lies above zero, fails where it lies below, and is a tie
-in between. Columns have tasks of their own, so gains of different columns are compared as independent means. A table
+in between. Columns have different tasks, so gains of different columns are compared as independent means. A table
 with several benchmarks or networks is checked on each of them.
 """
 
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from runs.stages.results import PER_TASK, Scores, recorded_scores
+from runs.tables.claims.claim import Claim, ClaimStatus, Finding, check_claims, published_claims
 from runs.tables.claims.gains import BySeed, Gain, gain
 from runs.tables.filling import result_keys
 from runs.tables.table import Cell, SeedResult, Table
@@ -22,79 +22,40 @@ from runs.tables.table import Cell, SeedResult, Table
 if TYPE_CHECKING:
     from runs.record.tracking import Tracker
 
-Status = Literal["holds", "tie", "fails", "not run"]
 COLLAPSE = 0.10
-"""Loss of accuracy that is called a collapse; PT-MAP's published one under Dirichlet queries is 0.17."""
-FEW_STEPS = 15
+"""Loss of accuracy from which on it is a collapse; the published loss of PT-MAP under Dirichlet queries is 0.17."""
+MOST_TASKS = 0.95
+"""Share of the tasks for which a claim about tasks has to be true."""
 ROUNDING = 1e-6
-"""Rise of the objective, relative to its size, that float32 may make."""
+"""Largest rise of the objective, relative to its size, that float32 rounding explains."""
+
+Found = Iterator[tuple[str, ClaimStatus, str]]
+"""Column, status and evidence."""
 
 
-@dataclass(frozen=True)
-class Finding:
-    """What became of a claim in one setting.
-
-    Attributes:
-        claim: in a sentence.
-        source: where it is made.
-        setting: the column, or the columns, that it was checked on; empty where it was not run.
-        status: holds, tie, fails; not run where the table has its strategies but not their runs.
-        evidence: the numbers.
-    """
-
-    claim: str
-    source: str
-    setting: str
-    status: Status
-    evidence: str
-
-
-@dataclass(frozen=True)
-class Claim:
-    """A claim and its check, which gives (setting, status, evidence) wherever the results allow it.
-
-    Attributes:
-        text: in a sentence.
-        source: where it is made.
-        strategies: what it is about.
-        check: looks at the results of one benchmark and network.
-        sampler: the tasks it is about besides balanced ones; empty where there are none.
-        shots: those that it is about; empty where it is about any.
-    """
-
-    text: str
-    source: str
-    strategies: tuple[str, ...]
-    check: "Check"
-    sampler: str = ""
-    shots: tuple[int, ...] = ()
-
-
-Check = Callable[["Outcomes"], Iterator[tuple[str, Status, str]]]
-
-
-class Outcomes:
-    """The filled cells of one benchmark and network, read when they are asked for.
+class FewShotResults:
+    """The filled cells of one benchmark and network. Their tasks are read when they are first needed.
 
     Args:
         cells: by column and strategy.
-        read: the tasks of a filled cell.
+        read: reads the tasks of a filled cell.
     """
 
     def __init__(self, cells: Mapping[str, Mapping[str, Cell]], read: Callable[[Cell], BySeed]) -> None:
         self._read = read
         self.cells = {
-            column: {name: cell for name, cell in found.items() if cell.results} for column, found in cells.items()
+            column: {name: cell for name, cell in of_column.items() if cell.results}
+            for column, of_column in cells.items()
         }
 
     def columns(self, sampler: str = "balanced", shot: int | None = None) -> list[str]:
-        """Columns of that kind of tasks."""
-        found = []
+        """Columns with this kind of tasks."""
+        names = []
         for column, cells in self.cells.items():
             choices = [cell.few_shot.sampler for cell in cells.values() if cell.few_shot]
             if choices and choices[0].plugin == sampler and shot in (None, choices[0].options.get("shot")):
-                found.append(column)
-        return found
+                names.append(column)
+        return names
 
     def shot(self, column: str) -> int | None:
         """The shots of a column's tasks."""
@@ -102,12 +63,12 @@ class Outcomes:
         return config.sampler.options.get("shot") if config else None
 
     def of(self, column: str, strategy: str) -> BySeed:
-        """The runs of a cell that is filled; of one that is not, none."""
+        """The runs of a cell; empty where it is not filled."""
         cell = self.cells[column].get(strategy)
         return self._read(cell) if cell else {}
 
     def gain(self, column: str, better: str, than: str) -> Gain | None:
-        """Paired gain of one strategy over another, on the tasks of all seeds that both have; None without any."""
+        """Paired gain of one strategy over another, over the tasks of all seeds that both have; None without any."""
         return gain(self.of(column, better), self.of(column, than))
 
     def mean(self, column: str, strategy: str) -> Gain | None:
@@ -116,31 +77,28 @@ class Outcomes:
 
 
 def check(table: Table, read: Callable[[Cell], BySeed]) -> list[Finding]:
-    """Every claim on every setting for which the table has the runs; those it has the strategies for, but no runs, as
-    not run.
+    """Check every claim on every benchmark and network of a table.
 
     Args:
-        read: the tasks of a filled cell; `PerTask` reads them from the record.
+        read: reads the tasks of a filled cell, as `PerTask` does from the record.
     """
     settings = _settings(table)
-    outcomes = {name: Outcomes(cells, read) for name, cells in settings.items()}
-    findings = []
-    for claim in CLAIMS:
-        found = [
-            Finding(claim.text, claim.source, f"{setting}{f' ({name})' if len(outcomes) > 1 else ''}", status, evidence)
-            for name, of_setting in outcomes.items()
-            for setting, status, evidence in claim.check(of_setting)
-        ]
-        if not found and any(_asked(claim, cells) for cells in settings.values()):
-            found = [Finding(claim.text, claim.source, "", "not run", "")]
-        findings += found
-    return findings
+    results = {name: FewShotResults(cells, read) for name, cells in settings.items()}
+
+    def look(claim: Claim) -> Found:
+        for name, of_setting in results.items():
+            place = f" ({name})" if len(results) > 1 else ""
+            yield from ((f"{column}{place}", status, evidence) for column, status, evidence in claim.check(of_setting))
+
+    return check_claims(CLAIMS, look, lambda claim: any(_asked(claim, cells) for cells in settings.values()))
 
 
 def _settings(table: Table) -> dict[str, dict[str, dict[str, Cell]]]:
-    """Accuracy cells by benchmark and network, column, strategy. Of several rows of a strategy the first counts, filled
-    or not, so that all are of the same options."""
-    found: dict[str, dict[str, dict[str, Cell]]] = {}
+    """Accuracy cells by benchmark and network, column, and strategy.
+
+    Of several rows of a strategy the first counts, filled or not, so that all cells have the same options.
+    """
+    settings: dict[str, dict[str, dict[str, Cell]]] = {}
     names: dict[tuple[tuple[str, str], ...], str] = {}
     for (_, column), cell in table.cells.items():
         config = cell.few_shot
@@ -153,67 +111,66 @@ def _settings(table: Table) -> dict[str, dict[str, dict[str, Cell]]]:
             name = f"{config.benchmark.name}/{config.backbone.name}"
             again = sum(known.partition(" #")[0] == name for known in names.values())
             names[setting] = f"{name} #{again + 1}" if again else name
-        found.setdefault(names[setting], {}).setdefault(str(column), {}).setdefault(config.strategy.name, cell)
-    return found
+        settings.setdefault(names[setting], {}).setdefault(str(column), {}).setdefault(config.strategy.name, cell)
+    return settings
 
 
 def _asked(claim: Claim, cells: Mapping[str, Mapping[str, Cell]]) -> bool:
-    """Whether some column has every strategy of a claim, and some the tasks it is about."""
+    """Whether some column has every strategy of a claim, and some columns have its tasks."""
     samplers = [c.few_shot.sampler for column in cells.values() for c in column.values() if c.few_shot]
     return (
-        any({*claim.strategies} <= column.keys() for column in cells.values())
+        any({*claim.methods} <= column.keys() for column in cells.values())
         and claim.sampler in ("", *(sampler.plugin for sampler in samplers))
         and {*claim.shots} <= {sampler.options.get("shot") for sampler in samplers}
     )
 
 
-def _better(better: str, than: str, *, sampler: str = "balanced", shot: int | None = None) -> Check:
-    def check(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
-        for column in outcomes.columns(sampler, shot):
-            found = outcomes.gain(column, better, than)
-            if found is not None:
-                yield column, found.above(), f"{better} - {than}: {found}"
-
-    return check
-
-
-def _gain_shrinks(better: str, than: str) -> Check:
-    def check(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
-        for one, five in itertools.product(outcomes.columns(shot=1), outcomes.columns(shot=5)):
-            first, last = outcomes.gain(one, better, than), outcomes.gain(five, better, than)
-            if first is not None and last is not None:
-                evidence = f"{better} - {than}: {first} in {one}, {last} in {five}"
-                yield f"{one}, {five}", (first - last).above(), evidence
-
-    return check
+def better(claim: Claim, results: FewShotResults) -> Found:
+    """Whether the first strategy is better than the second."""
+    first, second = claim.methods
+    for column in results.columns(claim.sampler or "balanced", *claim.shots):
+        difference = results.gain(column, first, second)
+        if difference is not None:
+            yield column, difference.above(), f"{first} - {second}: {difference}"
 
 
-def _collapses(strategy: str, sampler: str) -> Check:
-    def check(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
-        for usual in outcomes.columns():
-            for other in outcomes.columns(sampler, outcomes.shot(usual)):
-                before, after = outcomes.mean(usual, strategy), outcomes.mean(other, strategy)
-                if before is not None and after is not None:
-                    loss = before - after
-                    evidence = f"{strategy} loses {loss}; a collapse is more than {100 * COLLAPSE:.0f}"
-                    yield f"{usual}, {other}", loss.above(COLLAPSE), evidence
-
-    return check
+def gain_shrinks(claim: Claim, results: FewShotResults) -> Found:
+    """Whether the gain of the first strategy over the second is larger with fewer shots."""
+    few, many = (results.columns(shot=shot) for shot in claim.shots)
+    for one, five in itertools.product(few, many):
+        first, last = (results.gain(column, *claim.methods) for column in (one, five))
+        if first is not None and last is not None:
+            evidence = f"{' - '.join(claim.methods)}: {first} in {one}, {last} in {five}"
+            yield f"{one}, {five}", (first - last).above(), evidence
 
 
-def _few_steps(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
-    for column in outcomes.columns():
-        if by_seed := outcomes.of(column, "laplacianshot"):
+def collapses(claim: Claim, results: FewShotResults) -> Found:
+    """Whether a strategy loses more than `COLLAPSE` with the tasks of the claim."""
+    (strategy,) = claim.methods
+    for usual in results.columns():
+        for other in results.columns(claim.sampler, results.shot(usual)):
+            before, after = results.mean(usual, strategy), results.mean(other, strategy)
+            if before is not None and after is not None:
+                loss = before - after
+                evidence = f"{strategy} loses {loss}; a collapse is more than {100 * COLLAPSE:.0f}"
+                yield f"{usual}, {other}", loss.above(COLLAPSE), evidence
+
+
+def few_steps(claim: Claim, results: FewShotResults, below: int) -> Found:
+    """Whether nearly all tasks take fewer steps than `below`."""
+    for column in results.columns():
+        if by_seed := results.of(column, *claim.methods):
             steps = np.concatenate([scores.iterations for scores in by_seed.values()])
-            share = float((steps < FEW_STEPS).mean())
+            share = float((steps < below).mean())
             evidence = f"{100 * share:.2f} % of tasks; {steps.mean():.1f} steps on average, {steps.max()} at most"
-            yield column, "holds" if share > 0.95 else "fails", evidence
+            yield column, "holds" if share > MOST_TASKS else "fails", evidence
 
 
-def _never_rises(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
-    for column in outcomes.columns():
+def never_rises(claim: Claim, results: FewShotResults) -> Found:
+    """Whether the objective rises in no step of any task."""
+    for column in results.columns():
         worst, tasks = -math.inf, 0
-        for scores in outcomes.of(column, "laplacianshot").values():
+        for scores in results.of(column, *claim.methods).values():
             if (trace := scores.trace) is None:
                 continue
             rises = np.diff(trace, axis=0) / np.maximum(np.abs(trace[:-1]), 1)
@@ -225,16 +182,16 @@ def _never_rises(outcomes: Outcomes) -> Iterator[tuple[str, Status, str]]:
 
 
 class PerTask:
-    """Reads the runs of cells task by task, each once; one that is gone from the record or damaged is left out, and
-    said. To be called with a cell."""
+    """Reads the tasks of the runs of a cell, each run once. A run that is gone from the record or damaged is left out,
+    with a message."""
 
     def __init__(self, tracker: "Tracker") -> None:
         self._tracker = tracker
         self._known: dict[str, Scores | None] = {}
 
     def __call__(self, cell: Cell) -> BySeed:
-        found = {result.seed: self._one(result) for result in cell.results}
-        return {seed: scores for seed, scores in found.items() if scores is not None}
+        by_seed = {result.seed: self._one(result) for result in cell.results}
+        return {seed: scores for seed, scores in by_seed.items() if scores is not None}
 
     def _one(self, result: SeedResult) -> Scores | None:
         if result.run_id not in self._known:
@@ -249,68 +206,4 @@ class PerTask:
         return self._known[result.run_id]
 
 
-_CHAIN = ("slk_ms", "slk_means", "kmodes", "kmeans", "laplacianshot")
-_PLAIN, _RECTIFIED = "laplacianshot_plain_prototypes", "rectified_prototypes"
-
-
-def _compared(
-    text: str, source: str, better: str, than: str, *, sampler: str = "balanced", shot: int | None = None
-) -> Claim:
-    """That one strategy is better than another."""
-    about = "" if sampler == "balanced" else sampler
-    return Claim(
-        text, source, (better, than), _better(better, than, sampler=sampler, shot=shot), about, (shot,) if shot else ()
-    )
-
-
-def _shrinking(text: str, source: str, better: str, than: str) -> Claim:
-    """That the gain of one strategy over another is larger in 1-shot than in 5-shot."""
-    return Claim(text, source, (better, than), _gain_shrinks(better, than), shots=(1, 5))
-
-
-CLAIMS: tuple[Claim, ...] = (
-    _compared("LaplacianShot is better than SimpleShot", "thesis Tables 4.1, 4.2", "laplacianshot", "simpleshot"),
-    _compared("the Laplacian term helps plain prototypes", "thesis Table 4.4", _PLAIN, "simpleshot"),
-    _compared("the Laplacian term helps rectified prototypes", "thesis Table 4.4", "laplacianshot", _RECTIFIED),
-    _shrinking("the Laplacian term helps plain prototypes more in 1-shot", "thesis Table 4.4", _PLAIN, "simpleshot"),
-    _shrinking(
-        "the Laplacian term helps rectified prototypes more in 1-shot", "thesis Table 4.4", "laplacianshot", _RECTIFIED
-    ),
-    _compared(
-        "in 1-shot rectification helps more than the Laplacian term", "thesis Table 4.4", _RECTIFIED, _PLAIN, shot=1
-    ),
-    *(
-        _compared(f"in 1-shot {better} is better than {than}", "journal Table II, ResNet-18", better, than, shot=1)
-        for better, than in itertools.pairwise(_CHAIN)
-    ),
-    *(
-        _shrinking(
-            f"the gain of {strategy} over SimpleShot shrinks from 1-shot to 5-shot",
-            "journal Table II",
-            strategy,
-            "simpleshot",
-        )
-        for strategy in _CHAIN
-    ),
-    Claim(
-        "PT-MAP collapses under Dirichlet queries",
-        "Veilleux et al. 2021",
-        ("pt_map",),
-        _collapses("pt_map", "dirichlet"),
-        "dirichlet",
-    ),
-    _compared(
-        "alpha-TIM stays above SimpleShot under Dirichlet queries",
-        "Veilleux et al. 2021",
-        "alpha_tim",
-        "simpleshot",
-        sampler="dirichlet",
-    ),
-    Claim(
-        f"LaplacianShot converges in fewer than {FEW_STEPS} steps",
-        "thesis section 4.3",
-        ("laplacianshot",),
-        _few_steps,
-    ),
-    Claim("the objective of LaplacianShot never rises", "thesis section 4.2", ("laplacianshot",), _never_rises),
-)
+CLAIMS = published_claims("few_shot", (better, gain_shrinks, collapses, few_steps, never_rises))

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 
-from runs.tables.claims.few_shot import Finding
+from runs.tables.claims.claim import Finding
 from runs.tables.formats import html, latex, markdown, records
 from runs.tables.table import Table
 

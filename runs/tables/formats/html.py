@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 
-from runs.tables.claims.few_shot import Finding
+from runs.tables.claims.claim import Finding
 from runs.tables.formats import footnotes, numbers, wording
 from runs.tables.papers.paper import is_paper
 from runs.tables.table import Cell, Column, Row, Table

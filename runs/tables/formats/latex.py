@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from runs.tables.claims.few_shot import Finding
+from runs.tables.claims.claim import Finding
 from runs.tables.formats import wording
 from runs.tables.formats.latex_text import escape
 from runs.tables.formats.layout import Layout, Line, Part, Piece, Room

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from runs.console.output import WIDE
-from runs.tables.claims.few_shot import Finding
+from runs.tables.claims.claim import Finding
 from runs.tables.formats import wording
 from runs.tables.formats.layout import Layout, Line, Part, Piece, Room
 from runs.tables.table import Table

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from runs.config.configs import identity
-from runs.tables.claims.few_shot import Finding
+from runs.tables.claims.claim import Finding
 from runs.tables.formats import wording
 from runs.tables.papers.paper import keys_of
 from runs.tables.table import Cell, Column, Row, Table

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.text import Text
 
-from runs.tables.claims.few_shot import Finding
+from runs.tables.claims.claim import Finding
 from runs.tables.formats import footnotes, wording
 from runs.tables.formats.layout import INDENT, Layout, Line, Part, Piece, Room
 from runs.tables.table import Column, Table

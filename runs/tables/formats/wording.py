@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from itertools import groupby
 
-from runs.tables.claims.few_shot import Finding
+from runs.tables.claims.claim import Finding
 from runs.tables.formats import numbers
 from runs.tables.papers.paper import is_paper
 from runs.tables.papers.published import published_table

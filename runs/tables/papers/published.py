@@ -40,6 +40,7 @@ __all__ = [
     "figures",
     "published_names",
     "published_table",
+    "read_published",
     "stated",
     "works",
 ]
@@ -86,27 +87,28 @@ def stated() -> tuple[Statement, ...]:
 
 @cache
 def _works() -> dict[str, Any]:
-    return _read("works.yaml")
+    return read_published("works.yaml")
 
 
 @cache
 def _errata() -> Mapping[str, Erratum]:
-    content = _read("errata.yaml")
+    content = read_published("errata.yaml")
     return {key: erratum_from(key, content[key], published_names()) for key in content}
 
 
 @cache
 def _table(name: str) -> PublishedTable:
-    return table_from(name, _read(f"{name}.yaml"), _errata(), published_names())
+    return table_from(name, read_published(f"{name}.yaml"), _errata(), published_names())
 
 
 def _by_work(file: str) -> list[tuple[dict[str, Any], str]]:
     """The entries of a file that lists them by work, with the work in each; and where it stands."""
-    content = _read(file)
+    content = read_published(file)
     return [({"work": work, **entry}, f"runs/published/{file}, {work}") for work in content for entry in content[work]]
 
 
-def _read(file: str) -> dict[str, Any]:
+def read_published(file: str) -> dict[str, Any]:
+    """The content of a file of `runs/published/`."""
     try:
         content = yaml.load((FOLDER / file).read_text(encoding="utf-8"), LOADER)
     except (OSError, yaml.YAMLError) as error:
