@@ -1,4 +1,4 @@
-"""Data sets to be clustered. To add one: a file in this folder and a line in this table."""
+"""Data sets to cluster. To add one, write a file in this folder and add a line to this table."""
 
 from clustering.foundation.plugins import Plugins
 

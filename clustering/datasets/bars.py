@@ -1,4 +1,4 @@
-"""Long bars side by side: clusters that lie closer to each other than their ends do."""
+"""Long parallel bars, whose distance is smaller than their length."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -12,20 +12,23 @@ from clustering.foundation.memory import require
 from clustering.foundation.parameters import Above, AtLeast, validate
 from clustering.foundation.streams import stream
 
-RECIPE = 1  # raised whenever other points are given
+RECIPE = 1  # increase it when other points would be generated
 
 
 @dataclass(frozen=True)
 class Bars:
-    """Points uniform in bars, one above the other or around a centre: K-means cuts them across, a wide margin lies
-    between.
+    """Points uniformly distributed in bars, stacked or arranged around a centre.
+
+    K-means cuts the bars across, although there is a wide margin between them.
 
     Attributes:
-        bars: how many; the classes.
-        points: of each.
-        length: of a bar. thickness: of a bar. gap: between two.
-        around: whether they are the sides of a regular polygon, of three or more.
-        seed: of the points.
+        bars: number of bars, which are the classes.
+        points: number of points per bar.
+        length: length of a bar.
+        thickness: thickness of a bar.
+        gap: distance between neighbouring bars.
+        around: whether the bars are the sides of a regular polygon, which needs three or more.
+        seed: seed of the points.
     """
 
     name: ClassVar[str] = "bars"
@@ -41,7 +44,7 @@ class Bars:
     def __post_init__(self) -> None:
         validate(self)
         if self.around and self.bars < 3:
-            raise InputError(f"bars={self.bars} have no inside to go around; set bars to 3 or more, or around=false")
+            raise InputError(f"bars={self.bars} cannot form a polygon; set bars to 3 or more, or around=false")
 
     def source(self) -> str:
         return fingerprint("bars", RECIPE)
@@ -60,7 +63,7 @@ class Bars:
         values = np.stack([along, across + middle], axis=1)
         if self.around:
             turn = 2 * np.pi * labels / self.bars
-            # inner edges would meet at the corners of a polygon with sides of this length
+            # at this radius the inner edges would meet at the corners of the polygon
             away = (self.length / 2 + self.gap / 2 / np.cos(np.pi / self.bars)) / np.tan(np.pi / self.bars)
             across += away + self.thickness / 2
             values = np.stack(

@@ -1,4 +1,4 @@
-"""What a data set is: points as rows, and where they are known, their classes."""
+"""Interface of data sets: points as rows, and their classes if these are known."""
 
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -9,19 +9,19 @@ from clustering.foundation.errors import InputError
 
 
 class Dataset(NamedTuple):
-    """Points, with what is known of them.
+    """Points, with whatever else is known about them.
 
     Attributes:
-        values: (N, D) float32, or a scipy CSR matrix of them; finite.
-        labels: (N,) int64 classes 0..C-1, each with a point at least; None where no class is known.
+        values: (N, D) float32, or a scipy CSR matrix of float32; finite.
+        labels: (N,) int64 classes 0..C-1, none empty; None if no class is known.
         class_names: C names.
-        columns: D names of what is measured, or none.
-        picture: (height, width) where a row is a picture, channel by channel.
-        channels: of such a picture: 1 grey, 3 RGB.
-        names: of the points, where they have some: N files, say.
-        told: (N,) bool, whether a point's class had a part in its values: nothing is judged by it; None where it is so
-            of none.
-        kept: (M,) bool, which rows of the file are points, in their order; None: all.
+        columns: D names of the columns, or none.
+        picture: (height, width) if a row is an image, channel by channel.
+        channels: number of image channels: 1 grey, 3 RGB.
+        names: names of the points, such as N file names, or none.
+        told: (N,) bool, whether the values of a point depend on its class, in which case it is not used for scores;
+            None if no values do.
+        kept: (M,) bool, which rows of the file are points, in order; None if all are.
     """
 
     values: Any
@@ -39,59 +39,60 @@ class Source(Protocol):
     """A frozen dataclass whose fields are its config; one small file each.
 
     Attributes:
-        name: as in the table of data sets.
+        name: name in the table of data sets.
     """
 
     name: ClassVar[str]
 
     def source(self) -> str:
-        """Identity of what the points are made from (16 hexadecimal digits), quick; where files lie does not enter.
+        """Fast fingerprint of the source of the points (16 hexadecimal digits); it does not depend on where files are.
 
         Raises:
-            InputError: where files are missing; says what to put where.
+            InputError: files are missing; the message says which file belongs where.
         """
         ...
 
     def read(self) -> Dataset:
-        """All points.
+        """Load all points.
 
         Raises:
-            InputError: for files that are missing or are not what they should be.
+            InputError: files are missing or have unexpected content.
         """
         ...
 
 
-def check(name: str, found: Dataset) -> Dataset:
-    """The data set, once it is seen to be one.
+def check(name: str, dataset: Dataset) -> Dataset:
+    """Return the data set if it is valid.
 
     Raises:
-        InputError: names the data set and what is wrong with it.
+        InputError: the data set is invalid; the message names it and the reason.
     """
-    shape = found.values.shape
+    shape = dataset.values.shape
     if len(shape) != 2 or min(shape) < 1:
         raise InputError(
-            f"dataset {name}: read gives values of shape {tuple(shape)}; rows of numbers (N, D) are needed"
+            f"dataset {name}: read returned values of shape {tuple(shape)}, but (N, D) numbers are required"
         )
-    sums = np.asarray(found.values.sum(axis=1, dtype=np.float64)).ravel()
+    sums = np.asarray(dataset.values.sum(axis=1, dtype=np.float64)).ravel()
     if not np.isfinite(sums).all():
         row = int(np.flatnonzero(~np.isfinite(sums))[0])
-        raise InputError(f"dataset {name}: row {row} has a value that is NaN or infinite; leave such rows out")
-    if found.labels is None:
-        return found
-    labels = found.labels
+        raise InputError(f"dataset {name}: row {row} has a value that is NaN or infinite; remove such rows")
+    if dataset.labels is None:
+        return dataset
+    labels = dataset.labels
     if labels.shape != shape[:1] or labels.dtype != np.int64:
         raise InputError(
-            f"dataset {name}: read gives {labels.dtype} labels {labels.shape}; int64 ({shape[0]},) are needed"
+            f"dataset {name}: read returned {labels.dtype} labels of shape {labels.shape}, but int64 of shape "
+            f"({shape[0]},) is required"
         )
-    counts = np.bincount(labels, minlength=len(found.class_names)) if labels.min() >= 0 else np.zeros(1)
-    if len(counts) != len(found.class_names) or not counts.all():
+    counts = np.bincount(labels, minlength=len(dataset.class_names)) if labels.min() >= 0 else np.zeros(1)
+    if len(counts) != len(dataset.class_names) or not counts.all():
         raise InputError(
-            f"dataset {name}: labels must be 0..{len(found.class_names) - 1}, each class with a point at least"
+            f"dataset {name}: labels must be 0..{len(dataset.class_names) - 1}, each with at least one point"
         )
-    return found
+    return dataset
 
 
 def numbered(classes: NDArray[Any]) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    """Labels 0..C-1 of class names or numbers as data have them, in their order, and the names."""
+    """Labels 0..C-1 of class names or numbers in sorted order, and the names."""
     names, labels = np.unique(classes, return_inverse=True)
     return labels.astype(np.int64), tuple(str(name) for name in names)

@@ -1,4 +1,4 @@
-"""Digits of scikit-learn, with more of some than of others: what `mnist_uneven` is of MNIST, in seconds."""
+"""The digits of scikit-learn with unequal class sizes, a small counterpart of `mnist_uneven`."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -9,17 +9,18 @@ from clustering.datasets.uneven import uneven_rows
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import AtLeast, Within, validate
 
-RECIPE = 1  # raised whenever other points are given
+RECIPE = 1  # increase it when other points would be generated
 
 
 @dataclass(frozen=True)
 class DigitsUneven:
-    """So many random digits of scikit-learn, in order: a share of them 0 to 4, as many of each, the rest 5 to 9.
+    """Random digits of scikit-learn in their original order; digits 0 to 4 and digits 5 to 9 have different
+    frequencies.
 
     Attributes:
-        share: of 0 to 4; 0.5 is even.
-        points: how many in all; there are some 178 of each digit.
-        seed: which ones.
+        share: share of digits 0 to 4, divided equally among them; 0.5 gives equal sizes.
+        points: total number of points; about 178 of each digit are available.
+        seed: seed of the selection.
     """
 
     name: ClassVar[str] = "digits_uneven"
@@ -35,7 +36,7 @@ class DigitsUneven:
         return fingerprint(self.name, RECIPE)
 
     def read(self) -> Dataset:
-        whole = Digits().read()
-        assert whole.labels is not None  # they come with scikit-learn
-        taken = uneven_rows(whole.labels, self.points, self.share, seed=self.seed, name=self.name)
-        return Dataset(whole.values[taken], whole.labels[taken], whole.class_names, picture=whole.picture)
+        digits = Digits().read()
+        assert digits.labels is not None  # digits always have labels
+        taken = uneven_rows(digits.labels, self.points, self.share, seed=self.seed, name=self.name)
+        return Dataset(digits.values[taken], digits.labels[taken], digits.class_names, picture=digits.picture)

@@ -1,4 +1,4 @@
-"""Features that a network learned: a feature bank, as trainings and extractions here write it."""
+"""Learned features, read from a feature bank as written by trainings and extractions of this package."""
 
 import json
 from dataclasses import dataclass
@@ -12,9 +12,9 @@ from clustering.datasets.files import fingerprint_of
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
-RECIPE = 1  # raised whenever the same file gives other points
-FORMAT = "transduce features 1"  # of `fsl.features.bank.FeatureBank`
-FOUND = "clusters found"  # what the provenance says of labels that are no classes
+RECIPE = 1  # increase it when the same file would give other points
+FORMAT = "transduce features 1"  # format of `fsl.features.bank.FeatureBank`
+FOUND = "clusters found"  # provenance of labels that are clusters rather than classes
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Features:
     """The rows of a feature bank (.safetensors), with its classes.
 
     Attributes:
-        path: the file. No part of a run's identity; what is in it is.
+        path: the file. Its content is part of a run's identity, its location is not.
     """
 
     name: ClassVar[str] = "features"
@@ -39,7 +39,7 @@ class Features:
         from clustering.files.tensors import read_tensors
 
         path = self._file()
-        remedy = "make it again with --force, or fetch it again"
+        remedy = "create it again with --force, or download it again"
         tensors, header = read_tensors(path, FORMAT, remedy)
         try:
             values, labels = tensors["features"].numpy(), tensors["labels"].numpy()
@@ -47,7 +47,7 @@ class Features:
             names, provenance = json.loads(header["class_names"]), dict(json.loads(header["provenance"]))
             present, of_class = np.unique(labels, return_inverse=True)
             if present[0] < 0 or labels.shape != values.shape[:1] or (told is not None and told.shape != labels.shape):
-                raise ValueError("its parts do not fit each other")
+                raise ValueError("its parts have inconsistent shapes")
             if values.ndim != 2 or values.dtype.kind != "f" or labels.dtype.kind not in "iu":
                 raise ValueError(f"features are {values.dtype} {values.shape}, labels {labels.dtype} {labels.shape}")
             classes = tuple(names[k] for k in present)
@@ -58,17 +58,17 @@ class Features:
         return Dataset(values, of_class.astype(np.int64), classes, told=told)
 
     def _file(self) -> Path:
-        """Where it is.
+        """Path of the file.
 
         Raises:
-            InputError: it was not said, or it is not there.
+            InputError: no file was named, or it does not exist.
         """
         if not self.path:
             raise InputError(
-                "dataset features: no file given; add path=FILE.safetensors, which a training with network=small_cnn "
-                "names in its last lines"
+                "dataset features: no file given; add path=FILE.safetensors, such as the file that a training "
+                "with network=small_cnn names in its last lines"
             )
         path = Path(self.path).expanduser()
         if not path.is_file():
-            raise InputError(f"dataset features: no file {path}; give path=FILE.safetensors, a feature bank")
+            raise InputError(f"dataset features: no file {path}; set path=FILE.safetensors to a feature bank")
         return path

@@ -1,4 +1,4 @@
-"""Files of a data set in the forms in which people have them."""
+"""Reading the files of a data set in their various formats."""
 
 import bz2
 import gzip
@@ -21,21 +21,21 @@ Part = tuple[NDArray[Any], NDArray[Any]]
 
 
 def folder_of(name: str, root: str | None, wanted: str) -> Path:
-    """The folder that was given.
+    """The folder of a data set.
 
     Raises:
-        InputError: says what belongs in it.
+        InputError: there is no such folder; the message says which files belong in it.
     """
     if root is None:
         raise InputError(f"dataset {name}: no folder given; add root=FOLDER with {wanted}")
     folder = Path(root).expanduser()
     if not folder.is_dir():
-        raise InputError(f"dataset {name}: {folder} is no folder; give root=FOLDER with {wanted}")
+        raise InputError(f"dataset {name}: {folder} is not a folder; set root=FOLDER to a folder with {wanted}")
     return folder
 
 
 def first_of(folder: Path, *names: str) -> Path | None:
-    """The first of these files that is there, packed (.gz) or not."""
+    """The first of these files that exists, either plain or compressed (.gz)."""
     for name in names:
         for path in (folder / name, folder / f"{name}.gz"):
             if path.is_file():
@@ -44,45 +44,45 @@ def first_of(folder: Path, *names: str) -> Path | None:
 
 
 def files_of(name: str, root: str | None, wanted: str, *forms: Sequence[str]) -> list[Path]:
-    """The files of the first of these forms of which all are there.
+    """The files of the first of these alternatives that is complete.
 
     Raises:
-        InputError: there is none; says what belongs in the folder.
+        InputError: no alternative is complete; the message says which files belong in the folder.
     """
     folder = folder_of(name, root, wanted)
     for form in forms:
-        found = [path for path in (first_of(folder, file) for file in form) if path]
-        if len(found) == len(form):
-            return found
+        paths = [path for path in (first_of(folder, file) for file in form) if path]
+        if len(paths) == len(form):
+            return paths
     raise missing(name, folder, wanted)
 
 
 def missing(name: str, folder: Path, wanted: str) -> InputError:
-    """None of the files is there."""
-    return InputError(f"dataset {name}: {folder} does not hold {wanted}; put it there, or give another root=FOLDER")
+    """The error that none of the files exists."""
+    return InputError(f"dataset {name}: {folder} does not contain {wanted}; put it there, or set another root=FOLDER")
 
 
 def damaged(name: str, path: Path, error: BaseException) -> InputError:
-    """A file is not what its name says; what says by itself what is wrong, and what to do, stays as it is."""
+    """The error that a file is not what its name says; an InputError is returned unchanged."""
     if isinstance(error, InputError):
         return error
     why = f"it has no {error}" if isinstance(error, KeyError) else str(error)
-    return InputError(f"dataset {name}: {path} cannot be read ({why}); fetch it again")
+    return InputError(f"dataset {name}: {path} cannot be read ({why}); download it again")
 
 
 def fingerprint_of(name: str, recipe: int, paths: Sequence[Path]) -> str:
-    """Identity of the bytes of files, whatever they are called."""
-    found = Fingerprint(name, recipe)
+    """Fingerprint of the content of files, independent of their names."""
+    fingerprint = Fingerprint(name, recipe)
     for path in paths:
-        found.begin(path.stat().st_size)
+        fingerprint.begin(path.stat().st_size)
         with open_regular(path) as file:
             while piece := file.read(1 << 22):
-                found.go_on(piece)
-    return str(found)
+                fingerprint.go_on(piece)
+    return str(fingerprint)
 
 
 def open_bytes(path: Path) -> bytes:
-    """Its bytes, unpacked where it ends in .gz or .bz2."""
+    """Open a file for reading bytes, decompressed if it ends in .gz or .bz2."""
     if path.suffix not in (".gz", ".bz2"):
         with open_regular(path) as file:
             return file.read()
@@ -90,7 +90,7 @@ def open_bytes(path: Path) -> bytes:
     with open_regular(path) as file, gzip.open(file) if path.suffix == ".gz" else bz2.open(file) as packed:
         while piece := packed.read(1 << 22):
             size += len(piece)
-            # A few bytes can be many zeros.
+            # A small compressed file can expand to a huge array.
             memory.require(f"{path}: unpacking it", {"contents": size}, "give a smaller file")
             parts.append(piece)
     return b"".join(parts)
@@ -110,12 +110,12 @@ def arrays_of(path: Path) -> Arrays:
         except MatReadError as error:
             raise ValueError(error) from error
         except NotImplementedError as error:
-            raise ValueError("it is of MATLAB 7.3; save it with -v7, or as .npz") from error
+            raise ValueError("it has the format of MATLAB 7.3; save it with -v7, or as .npz") from error
     return read_arrays(path)
 
 
 def rows_and_classes(name: str, paths: Sequence[Path], part: Callable[[Path], Part]) -> Part:
-    """Rows and classes of one .npz file of both parts, or of a file a part, which `part` reads.
+    """Rows and classes from one .npz file with both parts, or from one file per part, which `part` reads.
 
     Raises:
         InputError: a file is not what its name says.
@@ -130,6 +130,6 @@ def rows_and_classes(name: str, paths: Sequence[Path], part: Callable[[Path], Pa
 
 
 def train_and_test(arrays: Arrays) -> Part:
-    """Rows and classes of x_train, x_test, y_train and y_test, train first."""
+    """Rows and classes of x_train, x_test, y_train and y_test, training part first."""
     values = np.concatenate([arrays["x_train"], arrays["x_test"]])
     return values.reshape(len(values), -1), np.concatenate([arrays["y_train"], arrays["y_test"]]).ravel()

@@ -1,4 +1,4 @@
-"""A person's own pictures in a folder, to be clustered as they are, or by what a network learns of them."""
+"""A user's images in a folder, to be clustered directly or by learned features."""
 
 import functools
 import os
@@ -18,21 +18,23 @@ from clustering.foundation.fingerprint import Fingerprint, fingerprint
 from clustering.foundation.memory import require
 from clustering.foundation.parameters import Within, validate
 
-RECIPE = 1  # raised whenever the same files give other points
+RECIPE = 1  # increase it when the same files would give other points
 ENDINGS = (".jpg", ".jpeg", ".png", ".bmp", ".webp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", *HEIF)
 
 
 @dataclass(frozen=True)
 class Folder:
-    """Pictures of any kind as squares, turned upright as their EXIF data say. Where they lie in sub-folders, these are
-    their classes, which are only compared with what is found.
+    """Square versions of images, rotated upright as their EXIF data say.
+
+    The sub-folders of the images, if there are any, are their classes, which are used only for comparison with the
+    result.
 
     Attributes:
-        root: the folder. No part of a run's identity; the names and the content of the pictures in it are.
-        size: side in pixels that the pictures get.
+        root: the folder. The names and content of its images are part of a run's identity, its location is not.
+        size: side of the squares in pixels.
         colour: "rgb" or "grey".
-        fit: how they become square: their middle cut out, or squeezed.
-        classes: "folders": the sub-folders are classes; null: no class is known.
+        fit: how images become square: by cropping the centre or by squeezing.
+        classes: "folders" takes sub-folders as classes; null means that no class is known.
     """
 
     name: ClassVar[str] = "folder"
@@ -47,17 +49,17 @@ class Folder:
         validate(self)
 
     def source(self) -> str:
-        """Identity of the pictures' names and content: by their sizes alone raw ones of one side are all alike.
+        """Fingerprint of the names and content of the images; file sizes would not distinguish uncompressed images.
 
         Raises:
-            InputError: no pictures, or one that cannot be read.
+            InputError: there are no images, or one cannot be read.
         """
         folder = self._folder()
         try:
             return _content(folder, tuple((name, _stamp(folder / name)) for name in self._names(folder)))
         except OSError as error:
             raise InputError(
-                f"dataset folder: {error.filename} cannot be read ({error.strerror}); take it out"
+                f"dataset folder: {error.filename} cannot be read ({error.strerror}); remove it"
             ) from error
 
     def read(self) -> Dataset:
@@ -81,11 +83,11 @@ class Folder:
             raise InputError("dataset folder: no folder given; add root=FOLDER with pictures, in sub-folders or not")
         folder = Path(self.root).expanduser()
         if not folder.is_dir():
-            raise InputError(f"dataset folder: {folder} is no folder; give root=FOLDER with pictures")
+            raise InputError(f"dataset folder: {folder} is not a folder; set root=FOLDER to a folder with pictures")
         return folder
 
     def _names(self, folder: Path) -> list[str]:
-        """The pictures' paths under the folder, with /; what is hidden, or packed by macOS, is none."""
+        """Paths of the images relative to the folder, with /; hidden files and macOS archive files are skipped."""
         found = []
         for place, below, files in os.walk(folder, followlinks=True):
             below[:] = [name for name in below if not name.startswith((".", "__MACOSX"))]
@@ -94,13 +96,13 @@ class Folder:
             found += [f"{before}{name}" for name in files if _is_picture(name)]
         if len(found) < 2:
             raise InputError(
-                f"dataset folder: {folder} does not hold {'a second picture' if found else 'pictures'} "
-                f"({', '.join(ENDINGS)}); give another root=FOLDER"
+                f"dataset folder: {folder} does not contain {'a second picture' if found else 'pictures'} "
+                f"({', '.join(ENDINGS)}); set another root=FOLDER"
             )
         return sorted(found)
 
     def _classes(self, names: list[str]) -> tuple[NDArray[np.int64] | None, tuple[str, ...]]:
-        """By sub-folder, where every picture is in one and there are several."""
+        """Sub-folder of each image, if all images are in sub-folders and there are several of these."""
         places = [name.partition("/") for name in names]
         if self.classes is None or not all(slash for _, slash, _ in places):
             return None, ()
@@ -111,7 +113,7 @@ class Folder:
         """(D,) pixels, channel by channel.
 
         Raises:
-            InputError: names the picture that cannot be decoded.
+            InputError: the image cannot be decoded; the message names it.
         """
         from PIL import Image, ImageOps
 
@@ -119,18 +121,18 @@ class Folder:
         mode, square = ("RGB" if self.colour == "rgb" else "L"), (self.size, self.size)
         try:
             with open_regular(path) as stream, Image.open(stream) as file:
-                file.draft(mode, (3 * self.size, 3 * self.size))  # a JPEG is decoded smaller where that will do
+                file.draft(mode, (3 * self.size, 3 * self.size))  # decode JPEG at reduced size if that is large enough
                 upright = ImageOps.exif_transpose(file)
-                if upright.mode.startswith("I"):  # of 16 bits, of which Pillow's conversion cuts off all above 255
+                if upright.mode.startswith("I"):  # 16 bits: Pillow's conversion clips values at 255
                     upright = Image.fromarray((np.asarray(upright) >> 8).clip(0, 255).astype(np.uint8))
                 if "transparency" in upright.info or upright.mode in ("RGBA", "LA", "PA"):
                     below = Image.new("RGBA", upright.size, "white")
                     upright = Image.alpha_composite(below, upright.convert("RGBA"))
                 picture = upright.convert(mode)
-        except Exception as error:  # what Pillow raises for a damaged picture cannot be listed
+        except Exception as error:  # Pillow raises many types of errors for damaged images
             if is_heif(path.name) and not readable:
                 raise InputError(f"dataset folder: {path}: {HEIF_REMEDY}") from error
-            raise InputError(f"dataset folder: {path} cannot be decoded ({error}); mend it or take it out") from error
+            raise InputError(f"dataset folder: {path} cannot be decoded ({error}); repair or remove it") from error
         if picture.size != square:
             fitted = ImageOps.fit if self.fit == "crop" else Image.Image.resize
             picture = fitted(picture, square, Image.Resampling.LANCZOS)
@@ -139,12 +141,12 @@ class Folder:
 
 
 def _stamp(path: Path) -> tuple[int, ...]:
-    """Another one where the file may be."""
+    """A value that changes if the file may have changed."""
     found = path.stat()
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino
 
 
-@functools.lru_cache(maxsize=8)  # one command has many configs of a folder
+@functools.lru_cache(maxsize=8)  # one command may contain many configs of a folder
 def _content(folder: Path, stamps: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
     found = Fingerprint("folder of points", RECIPE)
     names = [name for name, _ in stamps]
@@ -159,7 +161,7 @@ def _digest(path: Path) -> str:
         with open_regular(path) as file:
             return fingerprint(file.read())
     except OSError as error:
-        raise InputError(f"dataset folder: {path} cannot be read ({error.strerror}); mend it or take it out") from error
+        raise InputError(f"dataset folder: {path} cannot be read ({error.strerror}); repair or remove it") from error
 
 
 def _is_picture(name: str) -> bool:

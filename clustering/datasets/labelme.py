@@ -1,4 +1,4 @@
-"""LabelMe: 2,688 outdoor scenes (Oliva and Torralba 2001), as features of AlexNet or as GIST; thesis, Table 2.1."""
+"""LabelMe: 2,688 outdoor scenes (Oliva and Torralba 2001) as AlexNet or GIST features; thesis, Table 2.1."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,17 +9,17 @@ from clustering.datasets.files import fingerprint_of
 from clustering.datasets.stored_features import stored_features, stored_file
 from clustering.foundation.parameters import validate
 
-RECIPE = 1  # raised whenever the same file gives other points
+RECIPE = 1  # increase it when the same file would give other points
 DIMENSIONS = {"alexnet": 4096, "gist": 44_604}
 
 
 @dataclass(frozen=True)
 class LabelMe:
-    """2,688 points, 8 kinds of scenes. The features are not published: the file has to be brought.
+    """2,688 points, 8 types of scenes. The features are not published: you must provide the file.
 
     Attributes:
-        root: folder with labelme_alexnet.npz (or .mat), or with labelme_gist.npz, which holds x (N, D) and y (N,).
-        features: alexnet: 4,096 numbers of a fully connected layer; gist: 44,604.
+        root: folder with labelme_alexnet.npz (or .mat) or labelme_gist.npz, which contains x (N, D) and y (N,).
+        features: alexnet: 4,096 outputs of a fully connected layer; gist: 44,604 values.
     """
 
     name: ClassVar[str] = "labelme"

@@ -1,4 +1,4 @@
-"""MAGIC (UCI): showers of particles in a Cherenkov telescope, of gamma rays or of hadrons."""
+"""MAGIC (UCI): particle showers in a Cherenkov telescope, caused by gamma rays or hadrons."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,20 +13,20 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, validate
 from clustering.foundation.streams import stream
 
-RECIPE = 1  # raised whenever the same files give other points
-WANTED = "magic04.csv, or UCI's magic04.data, packed (.gz) or not"
+RECIPE = 1  # increase it when the same files would give other points
+WANTED = "magic04.csv, or UCI's magic04.data, plain or compressed (.gz)"
 CLASSES = ("gamma", "hadron")
 
 
 @dataclass(frozen=True)
 class MAGIC:
-    """10 measures of each shower, less their mean and divided by their standard deviation; 12,332 gammas and 6,688
-    hadrons.
+    """10 standardised measurements of each shower; 12,332 gammas and 6,688 hadrons.
 
     Attributes:
         root: folder with magic04.csv, or with UCI's magic04.data.
-        balanced: as many gammas as hadrons, 13,376 in all, as XSDC's authors have it; else all 19,020.
-        seed: which gammas are kept.
+        balanced: whether to use as many gammas as hadrons, 13,376 points in total, as the authors of XSDC do, instead
+            of all 19,020.
+        seed: seed of the selection of gammas.
     """
 
     name: ClassVar[str] = "magic"
@@ -45,7 +45,7 @@ class MAGIC:
         path = self._file()
         try:
             lines = [line for line in open_bytes(path).decode().splitlines() if line.strip()]
-            lines = lines[not lines[0][0].isdigit() :]  # UCI's file has no line of names
+            lines = lines[not lines[0][0].isdigit() :]  # UCI's file has no header line
             table = np.array([line.split(",") for line in lines])
             values, letters = table[:, :-1].astype(np.float64), np.char.strip(table[:, -1])
         except UNREADABLE as error:

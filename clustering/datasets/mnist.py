@@ -22,9 +22,12 @@ from clustering.files.arrays import UNREADABLE
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
-RECIPE = 1  # raised whenever the same files give other points
+RECIPE = 1  # increase it when the same files would give other points
 IDX = ("train-images-idx3-ubyte", "t10k-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-labels-idx1-ubyte")
-WANTED = "mnist.npz (of Keras, say), or the four files train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, t10k-..."
+WANTED = (
+    "mnist.npz (for example of Keras), or the four files train-images-idx3-ubyte.gz, train-labels-idx1-ubyte.gz, "
+    "t10k-..."
+)
 
 
 @dataclass(frozen=True)
@@ -32,7 +35,7 @@ class MNIST:
     """70,000 points of 784 grey values in [0, 1], 10 classes: training images first, then test.
 
     Attributes:
-        root: folder with mnist.npz, or with the four IDX files, packed (.gz) or not.
+        root: folder with mnist.npz, or with the four IDX files, plain or compressed (.gz).
     """
 
     name: ClassVar[str] = "mnist"
@@ -51,7 +54,7 @@ class MNIST:
 
 
 def mnist_source(name: str, root: str | None) -> str:
-    """Identity of the files; `name` is that of the data set asked for."""
+    """Fingerprint of the files; `name` is the name of the requested data set."""
     return fingerprint_of("mnist", RECIPE, _files(name, root))
 
 
@@ -59,7 +62,7 @@ def pixels(name: str, root: str | None) -> tuple[NDArray[np.float32], NDArray[np
     """(70000, 784) grey values in [0, 1] and (70000,) digits.
 
     Raises:
-        InputError: for files that are missing or are not MNIST; `name` is that of the data set asked for.
+        InputError: files are missing or are not MNIST; `name` is the name of the requested data set.
     """
     paths = _files(name, root)
     try:
@@ -79,20 +82,20 @@ def pixels(name: str, root: str | None) -> tuple[NDArray[np.float32], NDArray[np
 
 
 def _files(name: str, root: str | None) -> list[Path]:
-    """mnist.npz, or images and labels of both parts."""
+    """mnist.npz, or the images and labels of both parts."""
     folder = folder_of(name, root, WANTED)
     packed = first_of(folder, "mnist.npz")
     if packed:
         return [packed]
-    found = [first_of(folder, one, one.replace("-idx", ".idx")) for one in IDX]
-    present = [path for path in found if path]
+    paths = [first_of(folder, one, one.replace("-idx", ".idx")) for one in IDX]
+    present = [path for path in paths if path]
     if len(present) < len(IDX):
         raise missing(name, folder, WANTED)
     return present
 
 
 def _idx(path: Path) -> NDArray[np.uint8]:
-    """The array of an IDX file of bytes."""
+    """The array in an IDX file of bytes."""
     content = open_bytes(path)
     if content[:3] != b"\0\0\x08":
         raise ValueError("not an IDX file of bytes")

@@ -1,4 +1,4 @@
-"""MNIST (code): digits as ten numbers of an auto-encoder (SpectralNet, Shaham et al. 2018)."""
+"""MNIST (code): digits as ten outputs of an auto-encoder (SpectralNet, Shaham et al. 2018)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,16 +8,16 @@ from clustering.datasets.files import fingerprint_of
 from clustering.datasets.stored_features import stored_features, stored_file
 from clustering.foundation.parameters import validate
 
-RECIPE = 1  # raised whenever the same file gives other points
+RECIPE = 1  # increase it when the same file would give other points
 WHAT = "codes of the auto-encoder of variational deep embedding that SpectralNet uses"
 
 
 @dataclass(frozen=True)
 class MNISTCode:
-    """70,000 points of 10 numbers, 10 classes. They need the trained auto-encoder: the file has to be brought.
+    """70,000 points of 10 numbers, 10 classes. The trained auto-encoder is not included: you must provide the file.
 
     Attributes:
-        root: folder with mnist_code.npz or mnist_code.mat, which holds x (N, 10) and y (N,).
+        root: folder with mnist_code.npz or mnist_code.mat, which contains x (N, 10) and y (N,).
     """
 
     name: ClassVar[str] = "mnist_code"

@@ -8,16 +8,16 @@ from clustering.datasets.files import fingerprint_of
 from clustering.datasets.stored_features import stored_features, stored_file
 from clustering.foundation.parameters import validate
 
-RECIPE = 1  # raised whenever the same file gives other points
+RECIPE = 1  # increase it when the same file would give other points
 WHAT = "features of the discriminator of a GAN trained on MNIST (data/mnist_gan.npz of the authors' repository SLK)"
 
 
 @dataclass(frozen=True)
 class MNISTGAN:
-    """70,000 points of 256 numbers, 10 classes. The network is not published: the file has to be brought.
+    """70,000 points of 256 numbers, 10 classes. The network is not published: you must provide the file.
 
     Attributes:
-        root: folder with mnist_gan.npz or mnist_gan.mat, which holds x (N, 256) and y (N,).
+        root: folder with mnist_gan.npz or mnist_gan.mat, which contains x (N, 256) and y (N,).
     """
 
     name: ClassVar[str] = "mnist_gan"

@@ -1,4 +1,4 @@
-"""MNIST (small): 200 digits of each class (Table 2.1 of the thesis; which ones is not said there)."""
+"""MNIST (small): 200 digits of each class (Table 2.1 of the thesis, which does not say which ones)."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -11,17 +11,17 @@ from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import AtLeast, Within, validate
 from clustering.foundation.streams import stream
 
-RECIPE = 1  # raised whenever the same files give other points
+RECIPE = 1  # increase it when the same files would give other points
 
 
 @dataclass(frozen=True)
 class MNISTSmall:
-    """So many random digits of each class of MNIST, in MNIST's order.
+    """Equally many random digits of each class of MNIST, in their original order.
 
     Attributes:
-        root: folder with mnist.npz, or with the four IDX files, packed (.gz) or not.
-        per_class: digits of each class.
-        seed: which ones.
+        root: folder with mnist.npz, or with the four IDX files, plain or compressed (.gz).
+        per_class: number of digits per class.
+        seed: seed of the selection.
     """
 
     name: ClassVar[str] = "mnist_small"

@@ -1,4 +1,4 @@
-"""MNIST with more of some digits than of others: clusters of sizes that a method may not expect."""
+"""MNIST with unequal class sizes, to test methods that assume equal ones."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -9,19 +9,20 @@ from clustering.datasets.uneven import uneven_rows
 from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import AtLeast, Within, validate
 
-RECIPE = 1  # raised whenever the same files give other points
+RECIPE = 1  # increase it when the same files would give other points
 
 
 @dataclass(frozen=True)
 class MNISTUneven:
-    """So many random digits of MNIST, in its order: a share of them 0 to 4, as many of each, the rest 5 to 9 (XSDC,
-    Jones, Roulet and Harchaoui, Figure 10).
+    """Random digits of MNIST in their original order, with digits 0 to 4 and digits 5 to 9 at different frequencies.
+
+    The protocol is that of XSDC (Jones, Roulet and Harchaoui, Figure 10).
 
     Attributes:
-        root: folder with mnist.npz, or with the four IDX files, packed (.gz) or not.
-        share: of 0 to 4; 0.5 is even.
-        points: how many in all.
-        seed: which ones.
+        root: folder with mnist.npz, or with the four IDX files, plain or compressed (.gz).
+        share: share of digits 0 to 4, divided equally among them; 0.5 gives equal sizes.
+        points: total number of points.
+        seed: seed of the selection.
     """
 
     name: ClassVar[str] = "mnist_uneven"

@@ -1,4 +1,4 @@
-"""Predictions of no model: scores of classes, drawn at random, for methods that assign points by such scores."""
+"""Random class scores without a model, for methods that assign points by such scores."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -11,19 +11,19 @@ from clustering.foundation.memory import require
 from clustering.foundation.parameters import AtLeast, validate
 from clustering.foundation.streams import stream
 
-RECIPE = 1  # raised whenever other scores are given
+RECIPE = 1  # increase it when other scores would be generated
 
 
 @dataclass(frozen=True)
 class Predictions:
-    """Normal scores, whose softmax are the predictions: a column for each class. What is true is not known.
+    """Normal scores, whose softmax are the predictions, with one column per class. There are no true classes.
 
     Attributes:
-        classes: how many.
-        entries: scores in all; there are as many points as make them up, and two at least.
+        classes: number of classes.
+        entries: total number of scores; the number of points is entries / classes, rounded up, and at least two.
         sharpness: standard deviation of the scores.
-        offset: standard deviation of the classes' means: where it is above 0 sizes are unequal.
-        seed: of the scores.
+        offset: standard deviation of the class means; above 0 the class sizes are unequal.
+        seed: seed of the scores.
     """
 
     name: ClassVar[str] = "predictions"

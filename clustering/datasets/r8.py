@@ -1,4 +1,4 @@
-"""R8: 7,674 news of Reuters-21578 with exactly one of its eight most frequent topics, as tf-idf."""
+"""R8: the 7,674 news of Reuters-21578 with exactly one of its eight most frequent topics, as tf-idf vectors."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from clustering.files.arrays import UNREADABLE
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import AtLeast, validate
 
-RECIPE = 1  # raised whenever the same files give other points
+RECIPE = 1  # increase it when the same files would give other points
 WANTED = "r8-train.txt.gz and r8-test.txt.gz (or r8-train-all-terms.txt and r8-test-all-terms.txt): topic<TAB>text"
 PARTS = (
     ("r8-train.txt", "r8-train-all-terms.txt", "r8-train-stemmed.txt"),
@@ -22,14 +22,14 @@ PARTS = (
 
 @dataclass(frozen=True)
 class R8:
-    """7,674 documents as sparse rows of unit length, 8 topics, very unequal: training documents first.
+    """7,674 documents as sparse rows of unit norm in 8 topics of very unequal size, training documents first.
 
-    A word counts 1 + log(times in the document), times its inverse document frequency over all documents.
+    The weight of a word is 1 + log(count in the document), times its inverse document frequency over all documents.
 
     Attributes:
-        root: folder with r8-train.txt.gz and r8-test.txt.gz, packed or not; a line is `topic<TAB>text`.
-        min_documents: a word that is in fewer is left out.
-        stop_words: whether frequent English words are left out.
+        root: folder with r8-train.txt.gz and r8-test.txt.gz, compressed or not; a line is `topic<TAB>text`.
+        min_documents: minimum number of documents that contain a word; rarer words are removed.
+        stop_words: whether to remove frequent English words.
     """
 
     name: ClassVar[str] = "r8"
@@ -58,7 +58,7 @@ class R8:
             for i, line in enumerate(lines, 1):
                 topic, tab, text = line.partition("\t")
                 if not tab:
-                    raise InputError(f"dataset r8: {path}, line {i} is not topic<TAB>text; fetch the file again")
+                    raise InputError(f"dataset r8: {path}, line {i} is not topic<TAB>text; download the file again")
                 topics.append(topic)
                 texts.append(text)
         words = TfidfVectorizer(

@@ -1,4 +1,4 @@
-"""Reuters (code): news of RCV1 as ten numbers of an auto-encoder (SpectralNet, Shaham et al. 2018)."""
+"""Reuters (code): news of RCV1 as ten outputs of an auto-encoder (SpectralNet, Shaham et al. 2018)."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -8,16 +8,16 @@ from clustering.datasets.files import fingerprint_of
 from clustering.datasets.stored_features import stored_features, stored_file
 from clustering.foundation.parameters import validate
 
-RECIPE = 1  # raised whenever the same file gives other points
-WHAT = "codes of 685,071 documents with one root topic, by SpectralNet's auto-encoder"
+RECIPE = 1  # increase it when the same file would give other points
+WHAT = "codes of the 685,071 documents with a single root topic, by the auto-encoder of SpectralNet"
 
 
 @dataclass(frozen=True)
 class ReutersCode:
-    """685,071 points of 10 numbers, 4 topics. They need the trained auto-encoder: the file has to be brought.
+    """685,071 points of 10 numbers, 4 topics. The trained auto-encoder is not included: you must provide the file.
 
     Attributes:
-        root: folder with reuters_code.npz or reuters_code.mat, which holds x (N, 10) and y (N,).
+        root: folder with reuters_code.npz or reuters_code.mat, which contains x (N, 10) and y (N,).
     """
 
     name: ClassVar[str] = "reuters_code"

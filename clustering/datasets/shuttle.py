@@ -1,4 +1,4 @@
-"""Shuttle (Statlog, UCI): 58,000 sensor readings of the space shuttle, of seven very unequal classes."""
+"""Shuttle (Statlog, UCI): 58,000 sensor readings of the space shuttle in seven classes of very unequal size."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,14 +11,15 @@ from clustering.datasets.files import Part, files_of, fingerprint_of, open_bytes
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
-RECIPE = 1  # raised whenever the same files give other points
+RECIPE = 1  # increase it when the same files would give other points
 WANTED = "shuttle.npz, or UCI's shuttle.trn and shuttle.tst (unpack shuttle.trn.Z first)"
 CLASSES = ("Rad Flow", "Fpv Close", "Fpv Open", "High", "Bypass", "Bpv Close", "Bpv Open")
 
 
 @dataclass(frozen=True)
 class Shuttle:
-    """58,000 points of 9 whole numbers, 7 classes of 45,586 / 50 / 171 / 8,903 / 3,267 / 10 / 13: training rows first.
+    """58,000 points of 9 integers, with 45,586 / 50 / 171 / 8,903 / 3,267 / 10 / 13 in the 7 classes, training rows
+    first.
 
     Attributes:
         root: folder with shuttle.npz, or with UCI's shuttle.trn and shuttle.tst.
@@ -46,6 +47,6 @@ class Shuttle:
 
 
 def _part(path: Path) -> Part:
-    """Lines of nine numbers and a class."""
+    """Lines with nine numbers and a class."""
     table = np.loadtxt(open_bytes(path).decode().splitlines())
     return table[:, :-1], table[:, -1]

@@ -1,4 +1,4 @@
-"""Spirals: arms that wind around each other, which no prototype stands for (Wang and Carreira-Perpinan)."""
+"""Spirals: interleaved arms that no prototype represents (Wang and Carreira-Perpinan)."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -11,7 +11,7 @@ from clustering.foundation.memory import require
 from clustering.foundation.parameters import AtLeast, validate
 from clustering.foundation.streams import stream
 
-RECIPE = 1  # raised whenever other points are given
+RECIPE = 1  # increase it when other points would be generated
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Spirals:
     """Arm j is (t sin(t + 2 pi j / arms), t cos(t + 2 pi j / arms)), t from pi/4 to 4 pi, with Gaussian noise.
 
     Attributes:
-        arms: how many; the classes.
-        points: of each arm.
-        noise: standard deviation in both coordinates, which reach to about 12.6.
-        seed: of the noise.
+        arms: number of arms, which are the classes.
+        points: number of points per arm.
+        noise: standard deviation in both coordinates, whose largest absolute value is about 12.6.
+        seed: seed of the noise.
     """
 
     name: ClassVar[str] = "spirals"

@@ -1,4 +1,4 @@
-"""Features that somebody else's network gave, kept in one file, where they cannot be made again."""
+"""Features of published networks in a single file, for data sets whose features cannot be computed here."""
 
 from pathlib import Path
 
@@ -17,10 +17,13 @@ def stored_file(name: str, root: str | None, stem: str, what: str) -> Path:
     """STEM.npz or STEM.mat in a folder.
 
     Args:
-        what: the features, in words, for the message where they are missing.
+        name: name of the data set.
+        root: the folder.
+        stem: STEM.
+        what: description of the features, for messages.
 
     Raises:
-        InputError: says what to put where.
+        InputError: there is no such file; the message says which file belongs where.
     """
     wanted = f"{stem}.npz or {stem}.mat: {what}, as x (N, D), and y (N,)"
     folder = folder_of(name, root, wanted)
@@ -34,20 +37,20 @@ def stored_features(name: str, path: Path, dimensions: int, classes: int) -> Dat
     """The rows and classes of such a file.
 
     Raises:
-        InputError: the file is damaged, or not of so many dimensions and classes.
+        InputError: the file is damaged, or has other numbers of dimensions or classes.
     """
     try:
         arrays = arrays_of(path)
     except UNREADABLE as error:
         raise damaged(name, path, error) from error
-    found = [next((key for key in keys if key in arrays), None) for keys in (VALUES, CLASSES)]
-    if None in found:
+    names_in_file = [next((key for key in keys if key in arrays), None) for keys in (VALUES, CLASSES)]
+    if None in names_in_file:
         held = ", ".join(arrays) or "nothing"
-        raise InputError(f"dataset {name}: {path} holds {held}; call the features x and the classes y")
-    values, given = arrays[str(found[0])], arrays[str(found[1])].ravel()
+        raise InputError(f"dataset {name}: {path} contains {held}; name the features x and the classes y")
+    values, given = arrays[str(names_in_file[0])], arrays[str(names_in_file[1])].ravel()
     if values.ndim != 2 or values.shape[1] != dimensions or len(given) != len(values):
         raise InputError(
-            f"dataset {name}: {path} holds {found[0]} {values.shape} and {found[1]} ({len(given)},), "
+            f"dataset {name}: {path} holds {names_in_file[0]} {values.shape} and {names_in_file[1]} ({len(given)},), "
             f"not (N, {dimensions}) and (N,)"
         )
     labels, names = numbered(given)

@@ -1,4 +1,4 @@
-"""A table of one's own: rows to be clustered by their columns of numbers, dates and categories."""
+"""A user's table: rows to cluster by columns of numbers, dates and categories."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,16 +17,16 @@ from clustering.files.tables import RowFile
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
-RECIPE = 2  # raised whenever the same file gives other points
-LARGEST = 1e30  # of a value: float32 holds it
-MOST_NUMBERS = 1 << 28  # of all rows, where categories are numbers of their own: 2 GiB
+RECIPE = 2  # increase it when the same file would give other points
+LARGEST = 1e30  # limit of absolute values, well within the range of float32
+MOST_NUMBERS = 1 << 28  # limit of the encoded table with one column per category: 2 GiB
 Missing = Literal["error", "drop", "mean", "median", "most_frequent"]
-ACTIONS = "missing=median (or mean, most_frequent), or leave such rows out with missing=drop"
+ACTIONS = "missing=median (or mean, most_frequent), or remove such rows with missing=drop"
 
 
 @dataclass(frozen=True)
 class Feature:
-    """One number of each row: a column of numbers or dates, or whether it has one category of a column."""
+    """One numeric input: a column of numbers or dates, or the indicator of one category of a column."""
 
     column: str
     kind: Kind
@@ -39,18 +39,17 @@ class Feature:
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """What is used of a table.
+    """The part of a table that is used.
 
     Attributes:
-        file: all of it.
-        columns: names of those that are clustered by, in the file.
-        values: (n, D) in the columns' own units (dates: days since 1970-01-01; categories: 1 where it is, else 0),
-            finite.
-        features: D of them.
+        file: the whole table.
+        columns: names of the columns to cluster by, as in the file.
+        values: (n, D) finite values in original units (dates: days since 1970-01-01; categories: 0 or 1).
+        features: the D features.
         rows: (n,) rows of the file that are clustered, counted from 0; the others lack a value.
-        filled: how many gaps were filled, by the name of the column.
-        left_out: why, by the name of each column that is not used although none was asked for by name.
-        mistakes: those of `left_out` that a few cells keep from use.
+        filled: number of filled gaps by column.
+        left_out: reason by column, for columns that are not used although the user named no columns.
+        mistakes: names of columns in `left_out` because of a few invalid cells.
     """
 
     file: RowFile
@@ -64,30 +63,30 @@ class Contents:
 
     @property
     def column_of(self) -> NDArray[np.intp]:
-        """(D,) the place of each feature's column in `columns`."""
+        """(D,) index in `columns` of the column of each feature."""
         place = {name: number for number, name in enumerate(self.columns)}
         return np.array([place[feature.column] for feature in self.features])
 
     @property
     def dropped(self) -> int:
-        """Rows of the file that are not clustered."""
+        """Number of rows of the file that are not clustered."""
         return len(self.file.rows) - len(self.rows)
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a CSV, Parquet or NumPy file, each column in its standard deviations, so that none counts for its unit.
+    """Rows of a CSV, Parquet or NumPy file, with standardised columns, so that units do not matter.
 
     Attributes:
-        path: the file. No part of a run's identity; what is in it is.
-        columns: names of those to cluster by; empty: all with numbers, dates or at most 50 categories, less the label,
-            those that are the same in every row, and those that count the rows.
-        label: name of a column with known classes, which are only compared with what is found.
-        scale: "standard": columns less their mean, over their standard deviation, which for categories is the root of
-            the variances of their numbers, summed; None: as they are.
-        missing: rows without a value in a column that is clustered by are an "error"; are left out ("drop"); or get
-            the "mean", the "median" or the "most_frequent" value of the column. Of categories the mean and the median
-            are the most frequent one.
+        path: the file. Its content is part of a run's identity, its location is not.
+        columns: names of the columns to cluster by. Empty uses all columns with numbers, dates or at most 50
+            categories, except the label, constant columns, and columns that number the rows.
+        label: name of a column with known classes, which are used only for comparison with the result.
+        scale: "standard" subtracts the mean of each column and divides by its standard deviation; for categories that
+            is the square root of the summed variances of their indicator columns. None changes nothing.
+        missing: how to treat rows without a value in a used column: "error" rejects them, "drop" removes them, and
+            "mean", "median" or "most_frequent" fill the gaps with this value of the column. For categories, all three
+            use the most frequent one.
     """
 
     name: ClassVar[str] = "table"
@@ -99,7 +98,7 @@ class Table:
     missing: Missing = "error"
 
     def __post_init__(self) -> None:
-        if isinstance(self.columns, (tuple, list)):  # a name such as 2024 comes as a number
+        if isinstance(self.columns, (tuple, list)):  # YAML reads a name such as 2024 as a number
             object.__setattr__(self, "columns", tuple(str(name) for name in self.columns))
         if self.label is not None:
             object.__setattr__(self, "label", str(self.label))
@@ -108,7 +107,7 @@ class Table:
     def source(self) -> str:
         path = self.file()
         if not path.is_file():
-            raise InputError(f"dataset table: no file {path}; give path=FILE, a table")
+            raise InputError(f"dataset table: no file {path}; set path=FILE to a table")
         return fingerprint_of("table", RECIPE, [path])
 
     def read(self) -> Dataset:
@@ -123,25 +122,25 @@ class Table:
         return Dataset(values.astype(np.float32), labels, classes, names, kept=kept)
 
     def points(self, contents: Contents) -> NDArray[np.float64]:
-        """(n, D) values of its contents, scaled."""
+        """(n, D) scaled values of the contents."""
         values = contents.values
         return values if self.scale is None else (values - values.mean(axis=0)) / spreads(values, contents.column_of)
 
     def contents(self, without: Mapping[str, str] | None = None, leave: NDArray[np.bool_] | None = None) -> Contents:
-        """The table's rows in their own units.
+        """The rows of the table in their original units.
 
         Args:
-            without: columns that are not used unless they are asked for by name, and why.
-            leave: (N,) rows that are left out in any case.
+            without: reason by column, for columns that are used only if they are named in `columns`.
+            leave: (N,) mask of rows to remove.
 
         Raises:
-            InputError: no such file or column, a column by name that cannot be clustered by, a value that is missing or
-                infinite, a column that is the same in every row, where it was asked for; no column or no two rows that
-                are left; more numbers than memory is to hold.
+            InputError: the file or a named column does not exist; a named column cannot be clustered or is constant; a
+                value is missing or infinite; no column or fewer than two rows remain; or the table is too large for
+                memory.
         """
         file = RowFile.read(self.file())
         if len(file.rows) < 2:
-            raise InputError(f"{file.path}: has one row, and clusters are made of several")
+            raise InputError(f"{file.path}: has one row, but clustering needs at least two")
         used, left_out, mistakes = self._columns(file, without or {})
         table = np.stack([column.values for column in used], axis=1)
         left = np.isnan(table).any(axis=1) if self.missing == "drop" else np.zeros(len(table), dtype=bool)
@@ -150,15 +149,15 @@ class Table:
         rows = np.flatnonzero(~left)
         if len(rows) < 2:
             raise InputError(
-                f"{file.path}: every row{' but one' * len(rows)} lacks a value; fill the gaps with missing=median, or "
-                "use fewer columns with columns="
+                f"{file.path}: every row{' but one' * len(rows)} lacks a value; fill the gaps with "
+                "missing=median, or select fewer columns with columns="
             )
         self._check_values(file, used, table, rows)
         if len(rows) < len(table):
             table = table[rows]
-            if not self.columns:  # what was told of all rows may not be of those that are left
+            if not self.columns:  # a column may be constant in the remaining rows only
                 same = (table == table[0]).all(axis=0)
-                left_out |= {used[j].name: "the same in every row that is left" for j in np.flatnonzero(same)}
+                left_out |= {used[j].name: "constant in the remaining rows" for j in np.flatnonzero(same)}
                 used, table = [column for column, out in zip(used, same, strict=True) if not out], table[:, ~same]
                 self._check_any(file, used, left_out)
         filled = {
@@ -172,10 +171,10 @@ class Table:
         return Contents(file, names, values, features, rows, filled, left_out, mistakes)
 
     def file(self) -> Path:
-        """Where it is.
+        """Path of the file.
 
         Raises:
-            InputError: it was not said.
+            InputError: no file was named.
         """
         if not self.path:
             raise InputError("dataset table: no file given; add path=FILE, a table in CSV, Parquet or NumPy's .npz")
@@ -184,14 +183,16 @@ class Table:
     def _columns(
         self, file: RowFile, without: Mapping[str, str]
     ) -> tuple[list[Column], dict[str, str], tuple[str, ...]]:
-        """Those to cluster by; why others are not used; and those of them with mistakes."""
+        """Columns to cluster by; reasons why others are not used; and the names of those with invalid cells."""
         if self.label is not None:
             file.column(self.label)
             if self.label in self.columns:
-                raise InputError(f"{file.path}: {self.label!r} is the label, and cannot be clustered by; take it out")
+                raise InputError(
+                    f"{file.path}: {self.label!r} is the label and cannot be clustered by; remove it from columns="
+                )
         twice = next((name for name, count in Counter(self.columns).items() if count > 1), None)
         if twice is not None:
-            raise InputError(f"columns: {twice!r} is there twice")
+            raise InputError(f"columns: {twice!r} is named twice")
         used: list[Column] = []
         left_out: dict[str, str] = {}
         mistakes: list[str] = []
@@ -216,12 +217,12 @@ class Table:
         if not used:
             reasons = "; ".join(f"{name!r} ({why})" for name, why in list(left_out.items())[:8])
             more = f"; and {len(left_out) - 8:,} more" if len(left_out) > 8 else ""
-            raise InputError(f"{file.path}: has no column to cluster by: {reasons or 'there is the label alone'}{more}")
+            raise InputError(f"{file.path}: has no column to cluster by: {reasons or 'it has only the label'}{more}")
 
     def _check_values(
         self, file: RowFile, used: Sequence[Column], table: NDArray[np.float64], kept: NDArray[np.intp]
     ) -> None:
-        """Of the rows that are clustered; what the others have does not matter."""
+        """Check the values in the rows to cluster; other rows do not matter."""
         wrong: NDArray[np.bool_] = np.abs(table) >= LARGEST
         if self.missing == "error":
             wrong |= np.isnan(table)
@@ -231,10 +232,10 @@ class Table:
             gap = bool(np.isnan(table[row, place]))
             what = "no value" if gap else f"the value {table[row, place]:g}"
             rows = int(wrong.any(axis=1).sum())
-            more = f"; {rows:,} of {len(table):,} rows are like that" if rows > 1 else ""
+            more = f"; this affects {rows:,} of {len(table):,} rows" if rows > 1 else ""
             complete = [column.name for j, column in enumerate(used) if not wrong[:, j].any()]
-            without = f", or leave the column out with columns={','.join(complete)}" if 0 < len(complete) <= 8 else ""
-            remedy = f"Fill it in, or add {ACTIONS}" if gap else "Mend it, or delete such rows"
+            without = f", or remove the column with columns={','.join(complete)}" if 0 < len(complete) <= 8 else ""
+            remedy = f"Fill it in, or add {ACTIONS}" if gap else "Correct it, or delete such rows"
             raise InputError(
                 f"{file.path}: column {used[place].name!r} has {what} in row {row + 1}{more}. {remedy}{without}"
             )
@@ -246,7 +247,7 @@ class Table:
         if same.any() and self.scale == "standard":
             name = used[int(same.argmax())].name
             where = f" that has a value{NO_MEANT}, or" if name in filled else ", so no clusters differ in it;"
-            raise InputError(f"{file.path}: column {name!r} is the same in every row{where} leave it out")
+            raise InputError(f"{file.path}: column {name!r} is the same in every row{where} remove it from columns=")
 
     def _filled(self, used: Sequence[Column], table: NDArray[np.float64]) -> NDArray[np.float64]:
         from sklearn.impute import SimpleImputer
@@ -267,7 +268,7 @@ class Table:
         if (text == "").any():
             row = int(contents.rows[int((text == "").to_numpy().argmax())])
             raise InputError(
-                f"{file.path}: label {label!r} has no value in row {row + 1}; leave label out, or fill it in"
+                f"{file.path}: label {label!r} has no value in row {row + 1}; remove label=, or fill in the value"
             )
         return np.asarray(text.tolist(), dtype=np.str_)
 
@@ -275,7 +276,7 @@ class Table:
 def _encoded(
     file: RowFile, used: Sequence[Column], table: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], tuple[Feature, ...]]:
-    """Columns as they are, but for categories, each of which is a column of 0 and 1."""
+    """Values with one indicator column per category; other columns are unchanged."""
     from sklearn.preprocessing import OneHotEncoder
 
     words = [j for j, column in enumerate(used) if column.kind == "categories"]
@@ -284,8 +285,8 @@ def _encoded(
     width = len(used) - len(words) + sum(len(used[j].categories) for j in words)
     if width * len(table) > MOST_NUMBERS:
         raise InputError(
-            f"{file.path}: {len(words):,} columns of categories make {width:,} numbers of each of {len(table):,} rows, "
-            "which are too many for memory; name fewer columns with columns="
+            f"{file.path}: {len(words):,} categorical columns expand {len(table):,} rows to {width:,} numbers "
+            "each, which exceeds the memory limit; select fewer columns with columns="
         )
     encoder = OneHotEncoder(sparse_output=False, dtype=np.float64)
     blocks: list[NDArray[np.float64]] = []

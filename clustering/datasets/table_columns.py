@@ -1,4 +1,4 @@
-"""What each column of a table is clustered as: numbers, dates or categories; or why it is not."""
+"""The type of each column of a table: numbers, dates or categories, or the reason why it cannot be used."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -10,8 +10,8 @@ from clustering.files.cells import ALMOST
 from clustering.files.tables import RowFile
 
 Kind = Literal["numbers", "dates", "categories"]
-NO_MEANT = "; where an empty cell means no, write no in it"
-MOST_CATEGORIES = 50  # of a column: each is a number of its own
+NO_MEANT = "; if an empty cell means no, write no in it"
+MOST_CATEGORIES = 50  # limit per column, since each category becomes a feature
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,10 +19,10 @@ class Column:
     """A column that can be clustered by.
 
     Attributes:
-        name: in the file.
-        kind: dates are days since 1970-01-01, categories their places in `categories`.
-        values: (N,) NaN where there is none.
-        categories: their names.
+        name: its name in the file.
+        kind: "numbers", "dates" (days since 1970-01-01) or "categories" (indices into `categories`).
+        values: (N,) values, NaN for missing ones.
+        categories: names of the categories.
     """
 
     name: str
@@ -36,8 +36,8 @@ class Unfit:
     """Why a column cannot be clustered by.
 
     Attributes:
-        why: in words that follow its name.
-        mistakes: whether a few cells alone are the reason, which a person would mend.
+        why: reason, phrased to follow the name of the column.
+        mistakes: whether a few invalid cells are the only reason, which a user can correct.
     """
 
     why: str
@@ -45,10 +45,10 @@ class Unfit:
 
 
 def read_column(file: RowFile, name: str) -> Column | Unfit:
-    """A column of a file, as what it is.
+    """Determine the type of a column and read it.
 
     Raises:
-        InputError: no such column.
+        InputError: there is no such column.
     """
     numbers, text = file.parsed(name)
     given = len(numbers) - int((np.isnan(numbers) & ~text).sum())
@@ -60,7 +60,7 @@ def read_column(file: RowFile, name: str) -> Column | Unfit:
         return Unfit(_mistakes(file, name, text, given, "a number"), mistakes=True)
     days, unclear = file.days(name)
     if unclear:
-        return Unfit(f"dates that can be read in two ways, as {unclear!r}; write them as 2024-03-31")
+        return Unfit(f"ambiguous dates such as {unclear!r}; write them as 2024-03-31")
     if (~np.isnan(days)).sum() == given:
         return Column(name, "dates", days)
     words = file.words(name)
@@ -83,13 +83,13 @@ def _mistakes(file: RowFile, name: str, wrong: NDArray[np.bool_], given: int, wh
     cells = "1 cell is" if wrong.sum() == 1 else f"{wrong.sum():,} cells are"
     first = str(file.column(name).iloc[row])[:40]
     return (
-        f"{cells} not {what}, of {given:,}: {first!r} in row {row + 1}. Put {what} there, or empty the cell and say "
-        "with missing= what becomes of it"
+        f"{cells} not {what}, of {given:,}: {first!r} in row {row + 1}. Enter {what}, or clear the cell and set "
+        "missing="
     )
 
 
 def why_needless(column: Column) -> str:
-    """Why a column is not used unless it is asked for; empty where it is."""
+    """Why a column is not used by default; empty if it is used."""
     values = column.values[~np.isnan(column.values)]
     if len(values) > 1 and (values == values[0]).all():
         gaps = len(values) < len(column.values)

@@ -1,4 +1,4 @@
-"""Digits of uneven shares: clusters of sizes that a method may not expect."""
+"""Selection of digits with unequal class sizes."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,20 +8,21 @@ from clustering.foundation.streams import stream
 
 
 def uneven_rows(labels: NDArray[np.int64], points: int, share: float, *, seed: int, name: str) -> NDArray[np.int64]:
-    """(m,) rows, in order, of about so many random points of ten classes (N,): a share of them of classes 0 to 4, as
-    many of each, the rest of 5 to 9.
+    """Indices (m,), ascending, of random points of ten classes (N,), where m is about `points`.
+
+    Classes 0 to 4 have equal parts of the given share of the points, and classes 5 to 9 equal parts of the rest.
 
     Raises:
-        InputError: more points of a class than there are; `name` is that of the data set asked for.
+        InputError: a class has too few points; `name` is the name of the requested data set.
     """
     rows = []
     for digit in range(10):
         count = round(points * (share if digit < 5 else 1 - share) / 5)
-        there = np.flatnonzero(labels == digit)
-        if count > len(there):
+        available = np.flatnonzero(labels == digit)
+        if count > len(available):
             raise InputError(
-                f"dataset {name}: points={points} and share={share:g} ask for {count:,} of digit {digit}, of which "
-                f"there are {len(there):,}; ask for fewer points"
+                f"dataset {name}: points={points} and share={share:g} need {count:,} of digit {digit}, but "
+                f"there are {len(available):,}; set fewer points"
             )
-        rows.append(stream(seed, name, digit).permutation(there)[:count])
+        rows.append(stream(seed, name, digit).permutation(available)[:count])
     return np.sort(np.concatenate(rows))

@@ -13,7 +13,7 @@ from clustering.datasets.files import Part, files_of, fingerprint_of, open_bytes
 from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 
-RECIPE = 1  # raised whenever the same files give other points
+RECIPE = 1  # increase it when the same files would give other points
 FORMS = ("usps.npz",), ("zip.train", "zip.test"), ("usps.bz2", "usps.t.bz2"), ("usps", "usps.t")
 WANTED = "usps.npz, or zip.train.gz and zip.test.gz, or usps.bz2 and usps.t.bz2 of LIBSVM"
 
@@ -23,8 +23,8 @@ class USPS:
     """9,298 points of 256 grey values in [0, 1], 10 classes: training images first, then test.
 
     Attributes:
-        root: folder with usps.npz, with zip.train and zip.test (packed or not), or with LIBSVM's usps.bz2
-            and usps.t.bz2.
+        root: folder with usps.npz, with zip.train and zip.test (compressed or not), or with LIBSVM's usps.bz2 and
+            usps.t.bz2.
     """
 
     name: ClassVar[str] = "usps"
@@ -50,7 +50,7 @@ class USPS:
 
 
 def _grey(values: NDArray[Any]) -> NDArray[np.float32]:
-    """In [0, 1]: whole numbers are 2000 times that, as is usual where USPS is kept so; others are in [-1, 1]."""
+    """Values in [0, 1], from integers in [0, 2000], as is usual for USPS, or from floats in [-1, 1]."""
     if np.issubdtype(values.dtype, np.integer):
         return (values / 2000).astype(np.float32)
     return (values if values.min() >= 0 else (values + 1) / 2).astype(np.float32)
@@ -61,13 +61,13 @@ def _part(path: Path) -> Part:
 
 
 def _rows(path: Path) -> Part:
-    """Lines of a digit and 256 numbers."""
+    """Lines with a digit and 256 numbers."""
     table = np.loadtxt(open_bytes(path).decode().splitlines())
     return table[:, 1:], table[:, 0]
 
 
 def _libsvm(path: Path) -> Part:
-    """Lines of a digit plus one and column:value."""
+    """Lines with a digit plus one, and column:value pairs."""
     from sklearn.datasets import load_svmlight_file
 
     with io.BytesIO(open_bytes(path)) as file:

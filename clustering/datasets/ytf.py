@@ -8,16 +8,17 @@ from clustering.datasets.files import fingerprint_of
 from clustering.datasets.stored_features import stored_features, stored_file
 from clustering.foundation.parameters import validate
 
-RECIPE = 1  # raised whenever the same file gives other points
+RECIPE = 1  # increase it when the same file would give other points
 WHAT = "10,036 faces of 40 people, 55 x 55 x 3 values each"
 
 
 @dataclass(frozen=True)
 class YTF:
-    """10,036 points of 9,075 raw values, 40 people. Which pictures is not published: the file has to be brought.
+    """10,036 points of 9,075 raw values, 40 people. The selection of images is not published: you must provide the
+    file.
 
     Attributes:
-        root: folder with ytf.npz or ytf.mat, which holds x (N, 9075) and y (N,).
+        root: folder with ytf.npz or ytf.mat, which contains x (N, 9075) and y (N,).
     """
 
     name: ClassVar[str] = "ytf"

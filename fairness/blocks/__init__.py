@@ -1,6 +1,6 @@
-"""Fair clustering of a `dask.array`, its rows in blocks on the workers of a Dask cluster.
+"""Fair clustering of a `dask.array` whose rows are blocks on the workers of a Dask cluster.
 
-What travels between two updates of the prototypes are T and B one way and the sums of `fairness.optimiser.compressed`
-the other: C + C K numbers and a few for each block; at an update K (D + 1) besides. Nothing here imports Dask before it
-    is used.
+Between two updates of the prototypes only T and B are sent to the workers, and only the sums of
+`fairness.optimiser.compressed` are returned: C + C K numbers plus a few per block. An update also transfers K (D + 1)
+numbers. Dask is imported on first use.
 """

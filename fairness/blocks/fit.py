@@ -1,4 +1,4 @@
-"""`FairKMeans` and `FairKMedian` of a `dask.array`, at both ends: what a fit begins from, and what is kept of it."""
+"""Input and fitted attributes of `FairKMeans` and `FairKMedian` for a `dask.array`."""
 
 from contextlib import suppress
 from functools import partial
@@ -29,12 +29,13 @@ def rows_and_groups(model: Any, X: Any, sensitive_features: Any) -> tuple[BlockR
     """Check the parameters and the data of a fit.
 
     Args:
-        model: whose they are.
+        model: the estimator.
         X: a dask array.
-        sensitive_features: see `fairness.groups.groups_of`, or a dask array, which is brought here: N values.
+        sensitive_features: see `fairness.groups.groups_of`, or a dask array of N values, which is loaded into this
+            process.
 
     Raises:
-        InputError: parameters, rows or groups that cannot be, or something asked for that is not there for blocks.
+        InputError: the parameters, rows or groups are invalid, or an option is not supported for blocks.
     """
     validate_signature(model)
     for given, what in (
@@ -42,7 +43,7 @@ def rows_and_groups(model: Any, X: Any, sensitive_features: Any) -> tuple[BlockR
         (model.rounding == "flow", "rounding='flow'"),
     ):
         if given:
-            raise InputError(f"{type(model).__name__}: {what} is not there for a dask.array")
+            raise InputError(f"{type(model).__name__}: {what} is not supported for a dask.array")
     rows = begin_fit(model, X)
     if hasattr(sensitive_features, "dask"):
         sensitive_features = sensitive_features.compute()
@@ -50,15 +51,17 @@ def rows_and_groups(model: Any, X: Any, sensitive_features: Any) -> tuple[BlockR
 
 
 def points_and_seeds(model: Any, rows: BlockRows, groups: Groups) -> tuple[Tensor, BlockPoints, Points | None, Tensor]:
-    """(D,) where the points are counted from, the points, a sample of them, here, where they are many, and (T, K, D)
-    first prototypes from there."""
+    """Origin (D,) of the points, the points, a local sample if there are many, and initial prototypes (T, K, D).
+
+    The points, the sample and the prototypes are relative to the origin.
+    """
     K, C = int(model.n_clusters), len(groups.membership)
     origin = (sum(rows.cluster.ask(_sums, rows.parts)) / rows.points).to(rows.dtype)
     points = BlockPoints(rows, origin, groups.cells, C, K)
     chosen = sample(groups.cells, K, model.random_state)
     if chosen is not None:
         values, cells = rows.values_at(torch.from_numpy(chosen)), torch.from_numpy(groups.cells[chosen])
-        with suppress(TooFewDistinct):  # all points may have more
+        with suppress(TooFewDistinct):  # the full data may have enough distinct points
             return origin, points, Points(values - origin, cells, C, K), model._seeds(values) - origin
     draw = partial(plus_plus_blocks, rows, K)
     seeds = first_seeds(model.init, rows.template, K, model.n_init, model.random_state, draw=draw)
@@ -71,7 +74,7 @@ def _sums(rows: Any) -> Tensor:
 
 
 def keep_blocks(model: Any, points: Any, labels: Labels, groups: Groups) -> Fairness:
-    """Set the fitted attributes that labels have, which become a dask array, and `objective_`."""
+    """Set the fitted attributes that depend on the labels, which become a dask array, and `objective_`."""
     counts = (groups.membership.T @ points.counts(labels).numpy()).round().astype(np.int64)
     fair = keep_fairness(model, points.as_dask_array(labels), groups, counts)
     model._score(kmeans_objective(points, labels) if model.kind == "kmeans" else medoids(points, labels))

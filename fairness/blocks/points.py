@@ -1,9 +1,8 @@
-"""The points of a fair clustering in blocks on the workers of a Dask cluster: the `fairness.optimiser.store.Store`
-there.
+"""The points of a fair clustering in blocks on the workers of a Dask cluster, a `fairness.optimiser.store.Store`.
 
-A worker keeps a block as `fairness.optimiser.points.Points`, and does to it what is done in memory; the sums of the
-blocks are added up here, in their order. Every log S0 is a value of its own, so that one that was lost with its worker
-is computed again from those before.
+A worker stores a block as `fairness.optimiser.points.Points` and processes it as in memory; the sums of the blocks are
+added in this process, in block order. Each log S0 is a new value, so that Dask can recompute one that was lost with its
+worker from the previous ones.
 """
 
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,34 +26,35 @@ if TYPE_CHECKING:
 
 
 class BlockPoints:
-    """N points of D coordinates on the workers, each of one of C cells, for K clusters."""
+    """N points with D coordinates on the workers, each in one of C cells, for K clusters."""
 
     def __init__(self, rows: BlockRows, origin: Tensor, cell_of: NDArray[np.int64], cells: int, clusters: int) -> None:
-        """Args: the rows, (D,) where they are counted from, their cells (N,) 0..C-1, C and K."""
+        """Points from rows on the workers minus `origin` (D,), with cells `cell_of` (N,) in 0..cells-1, for K =
+        `clusters`."""
         self._origin = origin
         self._rows, self._cluster, self._sizes = rows, rows.cluster, np.diff(rows.offsets).tolist()
         self.cells, self.clusters, self.count, self.dtype = cells, clusters, rows.points, rows.dtype
         codes = np.split(cell_of.astype(np.min_scalar_type(cells)), rows.offsets[1:-1])
         self._parts: list[Future]
-        self._parts, found = self._cluster.run(_sorted, rows.parts, origin, codes, cells, clusters)
-        self.largest = max(each.largest for each in found)
-        self.lengths = sum(each.lengths for each in found)
-        self.squared_lengths = sum(each.squared_lengths for each in found)
+        self._parts, summaries = self._cluster.run(_sorted, rows.parts, origin, codes, cells, clusters)
+        self.largest = max(each.largest for each in summaries)
+        self.lengths = sum(each.lengths for each in summaries)
+        self.squared_lengths = sum(each.squared_lengths for each in summaries)
 
     def begin(self, labels: Labels, mixing: float) -> Logs:
         return self._cluster.begin(_begun, self._parts, labels, mixing)
 
     def sweep(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor, prices: Tensor | None) -> Totals:
-        found: Totals = _added(self._cluster.ask(_swept, self._parts, logs, cost, scale, shift, prices))
-        return found
+        totals: Totals = _added(self._cluster.ask(_swept, self._parts, logs, cost, scale, shift, prices))
+        return totals
 
     def take(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor) -> tuple[Logs, Moments]:
-        taken, found = self._cluster.run(_taken, self._parts, logs, cost, scale, shift)
-        return taken, _added(found)
+        taken, moments = self._cluster.run(_taken, self._parts, logs, cost, scale, shift)
+        return taken, _added(moments)
 
     def assign(self, cost: Cost, prices: Tensor | None = None) -> tuple[Labels, Moments]:
-        labels, found = self._cluster.run(_assigned, self._parts, cost, prices)
-        return labels, _added(found)
+        labels, moments = self._cluster.run(_assigned, self._parts, cost, prices)
+        return labels, _added(moments)
 
     def same(self, labels: Labels, others: Labels) -> bool:
         return all(self._cluster.ask(_same, labels, others))
@@ -63,8 +63,8 @@ class BlockPoints:
         return self._cluster.begin(_labels, self._parts, logs)
 
     def counts(self, labels: Labels) -> Tensor:
-        found: list[Tensor] = self._cluster.ask(_counts, self._parts, labels)
-        return torch.stack(found).sum(dim=0)
+        counts: list[Tensor] = self._cluster.ask(_counts, self._parts, labels)
+        return torch.stack(counts).sum(dim=0)
 
     def first_points(self, labels: Labels) -> NDArray[np.int64]:
         return self._rows.first_points(self._cluster.ask(_first_points, labels, self.clusters))
@@ -73,34 +73,34 @@ class BlockPoints:
         return self._cluster.begin(_renumbered, labels, numbers)
 
     def farthest(self, cost: Cost, count: int) -> Tensor:
-        found = self._cluster.ask(_farthest, self._parts, cost, count)
-        paid, rows = (torch.cat(each) for each in zip(*found, strict=True))
-        return rows[paid.topk(count).indices]
+        parts = self._cluster.ask(_farthest, self._parts, cost, count)
+        costs, rows = (torch.cat(each) for each in zip(*parts, strict=True))
+        return rows[costs.topk(count).indices]
 
     def sums(self, logs: Logs, of: Sums) -> tuple[Tensor, ...]:
-        found: tuple[Tensor, ...] = _added(self._cluster.ask(_summed, self._parts, logs, of))
-        return found
+        sums: tuple[Tensor, ...] = _added(self._cluster.ask(_summed, self._parts, logs, of))
+        return sums
 
     def rows_at(self, indices: Tensor) -> Tensor:
         return self._rows.values_at(indices) - self._origin
 
     def nearest(self, labels: Labels, middles: Tensor, count: int) -> tuple[Tensor, Tensor]:
         firsts = np.cumsum([0, *self._sizes[:-1]]).tolist()
-        found = self._cluster.ask(_nearest, self._parts, labels, middles, count, firsts)
-        squared, indices, rows = (torch.cat(each, dim=1) for each in zip(*found, strict=True))
+        parts = self._cluster.ask(_nearest, self._parts, labels, middles, count, firsts)
+        squared, indices, rows = (torch.cat(each, dim=1) for each in zip(*parts, strict=True))
         best = squared.sort(dim=1, stable=True).indices[:, :count]
         return indices.gather(1, best), rows.gather(1, best[:, :, None].expand(-1, -1, rows.shape[2]))
 
-    def distances(self, labels: Labels, tried: Tensor) -> Tensor:
-        found: list[Tensor] = self._cluster.ask(_distances, self._parts, labels, tried)
-        return torch.stack(found).sum(dim=0)
+    def distances(self, labels: Labels, candidates: Tensor) -> Tensor:
+        sums: list[Tensor] = self._cluster.ask(_distances, self._parts, labels, candidates)
+        return torch.stack(sums).sum(dim=0)
 
-    def exchanged(self, cost: Cost, prices: Tensor, tried: Cost, count: int) -> Tensor:
-        found: list[Tensor] = self._cluster.ask(_exchanged, self._parts, cost, prices, tried, count)
-        return torch.stack(found).sum(dim=0)
+    def exchanged(self, cost: Cost, prices: Tensor, candidates: Cost, count: int) -> Tensor:
+        totals: list[Tensor] = self._cluster.ask(_exchanged, self._parts, cost, prices, candidates, count)
+        return torch.stack(totals).sum(dim=0)
 
     def as_dask_array(self, labels: Labels) -> Any:
-        """The labels as a dask array, whose blocks stay on the workers."""
+        """The labels as a dask array whose blocks stay on the workers."""
         parts = self._cluster.begin(_plain, labels)
         return dask_array(parts, [(size,) for size in self._sizes], torch.int64)
 
@@ -111,10 +111,10 @@ class _Lengths(NamedTuple):
     squared_lengths: float
 
 
-def _added(found: list[Any]) -> Any:
-    """The sums of tuples of tensors, part by part, of the kind that they are."""
-    parts = (torch.stack(each).sum(dim=0) for each in zip(*found, strict=True))
-    return type(found[0])(*parts) if hasattr(found[0], "_fields") else tuple(parts)
+def _added(tuples: list[Any]) -> Any:
+    """Elementwise sums of tuples of tensors, returned as a tuple of the same type."""
+    parts = (torch.stack(each).sum(dim=0) for each in zip(*tuples, strict=True))
+    return type(tuples[0])(*parts) if hasattr(tuples[0], "_fields") else tuple(parts)
 
 
 def _sorted(rows: Rows, origin: Tensor, codes: NDArray[Any], cells: int, clusters: int) -> Kept:
@@ -179,9 +179,9 @@ def _nearest(points: Points, labels: Tensor, middles: Tensor, count: int, first:
     return squared, torch.where(indices < 0, indices, first + indices), rows
 
 
-def _distances(points: Points, labels: Tensor, tried: Tensor) -> Tensor:
-    return points.distances(labels, tried)
+def _distances(points: Points, labels: Tensor, candidates: Tensor) -> Tensor:
+    return points.distances(labels, candidates)
 
 
-def _exchanged(points: Points, cost: Cost, prices: Tensor, tried: Cost, count: int) -> Tensor:
-    return points.exchanged(cost, prices, tried, count)
+def _exchanged(points: Points, cost: Cost, prices: Tensor, candidates: Cost, count: int) -> Tensor:
+    return points.exchanged(cost, prices, candidates, count)

@@ -1,4 +1,4 @@
-"""Adult (UCI, census income 1994): people by numbers, fair by sex or race."""
+"""Adult (UCI, census income 1994): people described by numeric columns, with sex or race as sensitive attribute."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,8 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset, Preprocess, of_size, preprocessed
 
-RECIPE = 1  # raised whenever the same file gives other points
-WANTED = "adult.data of UCI, or that file as .csv, with a line of names or without"
+RECIPE = 1  # increase it when the same file would give other points
+WANTED = "adult.data of UCI, or the same file as .csv, with or without a header line"
 ROWS = 32_561
 NAMES = (
     "age",
@@ -40,13 +40,13 @@ FEATURES = {
 
 @dataclass(frozen=True)
 class Adult:
-    """32,561 people, the training part: 10,771 women and 21,790 men. No row is dropped.
+    """The 32,561 people of the training part: 10,771 women and 21,790 men. No row is dropped.
 
     Attributes:
         root: folder with adult.data.
-        features: columns of the "thesis" (age, fnlwgt, education-num, hours-per-week; K = 30 there), or of the public
-            code from August 2020 on ("aaai": capital-gain besides; K = 10).
-        preprocess: how they are scaled.
+        features: "thesis" uses age, fnlwgt, education-num and hours-per-week (K = 30 in the thesis); "aaai" adds
+            capital-gain, as in the public code from August 2020 on (K = 10).
+        preprocess: how the columns are scaled.
         sensitive: "sex" (2 groups) or "race" (5).
     """
 

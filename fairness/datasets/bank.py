@@ -1,4 +1,5 @@
-"""Bank marketing (UCI, Moro et al. 2014): clients of a bank by numbers, fair by marital status."""
+"""Bank marketing (UCI, Moro et al. 2014): bank clients described by numeric columns, with marital status as sensitive
+attribute."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,7 @@ from clustering.files.arrays import UNREADABLE
 from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset, Preprocess, of_size, preprocessed
 
-RECIPE = 1  # raised whenever the same file gives other points
+RECIPE = 1  # increase it when the same file would give other points
 WANTED = "bank-additional-full.csv of UCI's bank-additional.zip"
 ROWS = 41_188
 COLUMNS = ("age", "duration", "euribor3m", "nr.employed", "cons.price.idx", "campaign")
@@ -19,8 +20,9 @@ COLUMNS = ("age", "duration", "euribor3m", "nr.employed", "cons.price.idx", "cam
 
 @dataclass(frozen=True)
 class Bank:
-    """41,108 clients, those of known marital status: 24,928 married, 11,568 single, 4,612 divorced. K is 30 in the
-    thesis, 10 in the public code from August 2020 on.
+    """The 41,108 clients with known marital status: 24,928 married, 11,568 single, 4,612 divorced.
+
+    K is 30 in the thesis, and 10 in the public code from August 2020 on.
 
     Attributes:
         root: folder with bank-additional-full.csv.

@@ -1,4 +1,4 @@
-"""Census II (UCI, US census 1990, the raw file): people by 25 columns, fair by sex."""
+"""Census II (UCI, raw file of the US census 1990): people described by 25 columns, with sex as sensitive attribute."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,8 +12,8 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset, Preprocess, of_size, preprocessed
 
-RECIPE = 1  # raised whenever the same file gives other points
-WANTED = "USCensus1990raw.data.txt of UCI (tab-separated, 125 columns, no line of names; not the discretised file)"
+RECIPE = 1  # increase it when the same file would give other points
+WANTED = "USCensus1990raw.data.txt of UCI (tab-separated, 125 columns, no header line; not the discretised file)"
 ROWS = 2_458_285
 WIDTH = 125
 SEX = 112
@@ -23,13 +23,14 @@ COLUMNS = {
     94: "RACE", 95: "RAGECHLD", 96: "REARNING", 101: "RIDERS", 109: "SCHOOL", 116: "TRAVTIME", 118: "WEEK89",
     122: "YEARSCH", 124: "YRSSERV",
 }  # fmt: skip
-_AT_ONCE = 200_000  # rows
+_AT_ONCE = 200_000  # rows read at a time
 
 
 @dataclass(frozen=True)
 class Census:
-    """2,458,285 people, 1,191,601 of one sex (0) and 1,266,684 of the other (1); K is 20 in the thesis. Many of its
-    "numeric attributes" are codes, and RACE and the weight of the person are among them.
+    """2,458,285 people, 1,191,601 of one sex (0) and 1,266,684 of the other (1); K is 20 in the thesis.
+
+    Many of its "numeric attributes" are codes, and RACE and the sampling weight of the person are among them.
 
     Attributes:
         root: folder with USCensus1990raw.data.txt.

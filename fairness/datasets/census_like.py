@@ -1,4 +1,4 @@
-"""Points of the size and proportions of the US census of 1990, for those who do not have it."""
+"""Generated points with the size and group proportions of the US census of 1990, for use without that file."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -11,21 +11,22 @@ from clustering.foundation.parameters import AtLeast, validate
 from clustering.foundation.streams import stream
 from fairness.datasets.dataset import FairDataset, Preprocess, preprocessed
 
-RECIPE = 1  # raised whenever other points are given
+RECIPE = 1  # increase it when other points would be generated
 _SHARE = 1_191_601 / 2_458_285
-_AT_ONCE = 1 << 18  # points
+_AT_ONCE = 1 << 18  # points generated at a time
 
 
 @dataclass(frozen=True)
 class CensusLike:
-    """A mixture of Gaussians of unlike sizes and spreads, in some of which one of two groups is more frequent; over
-    all, the first has 48.5 % of the points, as in the census.
+    """A mixture of Gaussians of different sizes and spreads, some of which contain more of one of the two groups.
+
+    Overall, the first group has 48.5 % of the points, as in the census.
 
     Attributes:
-        points: how many.
-        dimensions: numbers of each.
-        components: of the mixture.
-        seed: of all of it.
+        points: number of points.
+        dimensions: number of coordinates.
+        components: number of mixture components.
+        seed: seed of all random draws.
         preprocess: how rows are scaled.
     """
 

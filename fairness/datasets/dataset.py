@@ -1,4 +1,4 @@
-"""What a data set with sensitive features is, and how the papers scale its columns."""
+"""Interface of data sets with sensitive features, and the scaling of columns in the papers."""
 
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol
@@ -9,17 +9,17 @@ from numpy.typing import NDArray
 from clustering.foundation.errors import InputError
 
 Preprocess = Literal["thesis", "aaai"] | None
-"""Rows divided by their length ("thesis"); columns in their standard deviations first ("aaai", and the public code
-from August 2020 on); as they are (None). Without standard deviations, the column of the largest numbers decides."""
+""""thesis" divides rows by their norm; "aaai", as the public code from August 2020 on, first divides columns by their
+standard deviation; None changes nothing. Without standardisation the column with the largest numbers dominates."""
 
 
 class FairDataset(NamedTuple):
-    """Points and what they are to be fair about.
+    """Points with their sensitive attributes.
 
     Attributes:
-        values: (N, D) float64, or float32 of the census; finite.
+        values: (N, D) float64, or float32 for the census; finite.
         columns: D names.
-        sensitive: (N,) values by the name of each attribute; ordered categories where groups have an order.
+        sensitive: (N,) values by attribute name; ordered categories if the groups have an order.
     """
 
     values: NDArray[Any]
@@ -30,35 +30,36 @@ class FairDataset(NamedTuple):
 class FairSource(Protocol):
     """A frozen dataclass whose fields are its config; one small file each.
 
+    A source may also have `clusters`, the number of clusters in the papers.
+
     Attributes:
-        name: as in the table of data sets.
-    One may have `clusters` besides, the number that the papers look for.
+        name: name in the table of data sets.
     """
 
     name: ClassVar[str]
 
     def source(self) -> str:
-        """Identity of what the points are made from (16 hexadecimal digits), quick; where files lie does not enter.
+        """Fast fingerprint of the source of the points (16 hexadecimal digits); it does not depend on where files are.
 
         Raises:
-            InputError: where files are missing; says what to put where.
+            InputError: files are missing; the message says which file belongs where.
         """
         ...
 
     def read(self) -> FairDataset:
-        """All points.
+        """Load all points.
 
         Raises:
-            InputError: for files that are missing or are not what they should be.
+            InputError: files are missing or have unexpected content.
         """
         ...
 
 
-def preprocessed(values: NDArray[Any], how: Preprocess) -> NDArray[Any]:
-    """(N, D) rows scaled as the papers do; a row of zeros stays, and a column that is the same everywhere becomes 0."""
-    if how is None:
+def preprocessed(values: NDArray[Any], preprocess: Preprocess) -> NDArray[Any]:
+    """(N, D) rows scaled as in the papers; rows of zeros stay zero, and constant columns become 0."""
+    if preprocess is None:
         return values
-    if how == "aaai":
+    if preprocess == "aaai":
         spread = values.std(axis=0, dtype=np.float64)
         centred = values - values.mean(axis=0, dtype=np.float64)
         values = (centred / np.where(spread > 0, spread, 1)).astype(values.dtype)
@@ -67,7 +68,11 @@ def preprocessed(values: NDArray[Any], how: Preprocess) -> NDArray[Any]:
     return scaled
 
 
-def of_size(name: str, path: object, found: int, expected: int) -> None:
-    """Raises: InputError: another number of rows than the data set has."""
-    if found != expected:
-        raise InputError(f"dataset {name}: {path} holds {found:,} rows, not {expected:,}; fetch the whole file again")
+def of_size(name: str, path: object, rows: int, expected: int) -> None:
+    """Check the number of rows.
+
+    Raises:
+        InputError: the file does not have the expected number of rows.
+    """
+    if rows != expected:
+        raise InputError(f"dataset {name}: {path} holds {rows:,} rows, not {expected:,}; fetch the whole file again")

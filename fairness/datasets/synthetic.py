@@ -1,4 +1,4 @@
-"""The synthetic sets of the thesis: four blobs of two groups, of which an unfair method finds the groups."""
+"""The synthetic sets of the thesis: four blobs and two groups, where an unfair method recovers the groups."""
 
 from dataclasses import dataclass
 from typing import ClassVar
@@ -9,15 +9,15 @@ from clustering.foundation.fingerprint import fingerprint
 from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset, Preprocess, preprocessed
 
-RECIPE = 1  # raised whenever other points are given
+RECIPE = 1  # increase it when other points would be generated
 
 
 @dataclass(frozen=True)
 class Synthetic:
-    """400 points in four blobs of 100, standard deviation 0.1; the groups, 200 and 200, are the lower and upper blobs.
+    """400 points in four blobs of 100 with standard deviation 0.1; the groups of 200 are the lower and the upper blobs.
 
     Attributes:
-        preprocess: how rows are scaled; dividing them by their length turns them into angles.
+        preprocess: how rows are scaled; division by their norm turns points into angles.
     """
 
     name: ClassVar[str] = "synthetic"
@@ -47,8 +47,9 @@ class Synthetic:
 
 @dataclass(frozen=True)
 class SyntheticUnequal(Synthetic):
-    """400 points in blobs of 150, 150, 50 and 50, standard deviation 0.13; the groups, 300 and 100, are the lower and
-    upper blobs.
+    """400 points in blobs of 150, 150, 50 and 50 with standard deviation 0.13.
+
+    The groups, of 300 and 100 points, are the lower and the upper blobs.
 
     Attributes:
         preprocess: how rows are scaled.

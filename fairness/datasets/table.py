@@ -1,4 +1,4 @@
-"""A table of one's own: rows to be clustered by some columns, and fair about others."""
+"""A user's table: rows to cluster by some columns, fairly with respect to others."""
 
 import re
 import unicodedata
@@ -20,9 +20,9 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.parameters import validate
 from fairness.datasets.dataset import FairDataset
 
-RECIPE = 3  # raised whenever the same file gives other points or groups
-NUMBERS = 20  # different ones of a column that are groups by themselves, at most
-VALUES = 100  # likewise of text
+RECIPE = 3  # increase it when the same file would give other points or groups
+NUMBERS = 20  # maximum number of distinct numbers that form groups without bins
+VALUES = 100  # the same for text
 NOT_GIVEN = "not given"
 
 
@@ -32,8 +32,8 @@ class Attribute:
 
     Attributes:
         column: its name.
-        values: (N,) the group of each row, by its name.
-        names: of the groups in their order: numbers rise, and rows without a value come last.
+        values: (N,) name of the group of each row.
+        names: names of the groups in order: numbers ascending, rows without a value last.
     """
 
     column: str
@@ -43,23 +43,24 @@ class Attribute:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of a CSV, Parquet or NumPy file, by some of their columns, and the groups of people that they belong to.
+    """Rows of a CSV, Parquet or NumPy file, clustered by some columns, and grouped by the sensitive ones.
 
     Attributes:
-        path: the file. No part of a run's identity; what is in it is.
-        columns: names of those to cluster by; empty: all with numbers, dates or at most 50 categories, less the
-            sensitive ones, those that are the same in every row, and those that count the rows. A sensitive one is used
-            where it is named.
-        sensitive: names of the columns with the groups; of several, each counts for itself.
-        bins: of sensitive columns with more different numbers than that: one number, so many groups of about
-            equally many rows; several, the numbers that groups reach up to. Empty: each value is a group.
-        missing_sensitive: rows without a sensitive value are an "error", a group of their own ("own_group"), or left
-            out ("drop").
-        spellings: groups that differ in case or blanks alone, as Female and female, are an "error", one group
-            ("merge", by the most frequent spelling), or several ("keep").
-        scale: "standard": columns less their mean, over their standard deviation, which for categories is the root of
-            the variances of their numbers, summed; None: as they are.
-        missing: as of `clustering.datasets.table.Table`.
+        path: the file. Its content is part of a run's identity, its location is not.
+        columns: names of the columns to cluster by. Empty uses all columns with numbers, dates or at most 50
+            categories, except sensitive and constant columns, and columns that number the rows. A sensitive column is
+            used if it is named here.
+        sensitive: names of the columns with the groups; several columns are separate attributes.
+        bins: bins of numeric sensitive columns. A single number is the number of bins with about equally many rows, for
+            columns with more distinct numbers than that; several numbers are the upper ends of bins. Empty makes each
+            value a group.
+        missing_sensitive: how to treat rows without a sensitive value: "error" rejects them, "own_group" makes them a
+            group, "drop" removes them.
+        spellings: how to treat groups that differ only in case or blanks, such as Female and female: "error" rejects
+            them, "merge" makes them one group named by the most frequent spelling, "keep" keeps them separate.
+        scale: "standard" subtracts the mean of each column and divides by its standard deviation; for categories that
+            is the square root of the summed variances of their indicator columns. None changes nothing.
+        missing: as in `clustering.datasets.table.Table`.
     """
 
     name: ClassVar[str] = "table"
@@ -75,21 +76,21 @@ class Table:
 
     def __post_init__(self) -> None:
         for name in ("columns", "sensitive"):
-            given = getattr(self, name)
-            if isinstance(given, (tuple, list)):  # a name such as 2024 comes as a number
-                object.__setattr__(self, name, tuple(str(column) for column in given))
+            names = getattr(self, name)
+            if isinstance(names, (tuple, list)):  # YAML reads a name such as 2024 as a number
+                object.__setattr__(self, name, tuple(str(column) for column in names))
         validate(self)
-        asked = self.bins
-        if not (np.diff(asked) > 0).all():
-            raise InputError(f"table: bins must be numbers that rise, not {', '.join(map(str, asked))}")
-        if len(asked) == 1 and not (2 <= asked[0] <= VALUES and float(asked[0]).is_integer()):
+        bins = self.bins
+        if not (np.diff(bins) > 0).all():
+            raise InputError(f"table: bins must be rising numbers, not {', '.join(map(str, bins))}")
+        if len(bins) == 1 and not (2 <= bins[0] <= VALUES and float(bins[0]).is_integer()):
             raise InputError(
-                f"table: bins={asked[0]:g}: one number is how many groups there are to be, 2 to {VALUES}; to "
-                f"part rows at {asked[0]:g}, give a lower number besides, below all there are"
+                f"table: bins={bins[0]:g}: a single number is the number of groups, 2 to {VALUES}; to split "
+                f"rows at {bins[0]:g}, add a number below all values"
             )
 
     def source(self) -> str:
-        self._rows.source()  # which says it where there is no file
+        self._rows.source()  # raises if there is no file
         return fingerprint_of("fair table", RECIPE, [self._rows.file()])
 
     def read(self) -> FairDataset:
@@ -100,14 +101,17 @@ class Table:
         return FairDataset(
             self._rows.points(contents),
             tuple(feature.name for feature in contents.features),
-            {own.column: pd.Categorical(own.values, categories=own.names, ordered=True) for own in attributes},
+            {
+                attribute.column: pd.Categorical(attribute.values, categories=attribute.names, ordered=True)
+                for attribute in attributes
+            },
         )
 
     def contents(self) -> Contents:
-        """The rows that are clustered, in their own units.
+        """The rows to cluster, in their original units.
 
         Raises:
-            InputError: as of `clustering.datasets.table.Table`; a sensitive column that is not there.
+            InputError: as in `clustering.datasets.table.Table`, or a sensitive column does not exist.
         """
         leave = None
         if self.missing_sensitive == "drop":
@@ -115,28 +119,25 @@ class Table:
             leave = np.any([_gaps(file, name) for name in self.sensitive], axis=0)
             if (left := int((~leave).sum())) < 2:
                 raise InputError(
-                    f"{file.path}: every row{' but one' * left} lacks a sensitive value; fill them in, name fewer "
-                    "columns in sensitive=, or give missing_sensitive=own_group"
+                    f"{file.path}: every row{' but one' * left} lacks a sensitive value; fill in values, name "
+                    "fewer columns in sensitive=, or set missing_sensitive=own_group"
                 )
-        return self._rows.contents(dict.fromkeys(self.sensitive, "the clusters are to be fair about it"), leave)
+        return self._rows.contents(dict.fromkeys(self.sensitive, "a sensitive attribute"), leave)
 
     def attributes(self) -> list[Attribute]:
-        """The sensitive columns, of the rows that are clustered.
+        """The sensitive columns of the rows to cluster.
 
         Raises:
-            InputError: none, one that is not there, has no value in a row, one value in all, too many of them, or one
-                in several spellings.
+            InputError: no sensitive column is named, or a named one does not exist, lacks a value in some row, has a
+                single value or too many of them, or has a value in several spellings.
         """
         file = RowFile.read(self._rows.file())
         if not self.sensitive:
             names = ", ".join(file.names[:20]) + ", ..." * (len(file.names) > 20)
-            raise InputError(
-                f"{file.path}: say which column has the groups that clusters are to be fair about; add "
-                f"sensitive=COLUMN, one of {names}"
-            )
+            raise InputError(f"{file.path}: no sensitive column is named; add sensitive=COLUMN, one of {names}")
         twice = next((name for name, count in Counter(self.sensitive).items() if count > 1), None)
         if twice is not None:
-            raise InputError(f"sensitive: {twice!r} is there twice")
+            raise InputError(f"sensitive: {twice!r} is named twice")
         for name in self.sensitive:
             if _gaps(file, name).all():
                 raise InputError(f"{file.path}: sensitive column {name!r} has no values")
@@ -173,79 +174,79 @@ class Table:
         groups = [str(group) for group in names if group != NOT_GIVEN] + [NOT_GIVEN] * bool((values == NOT_GIVEN).any())
         if len(groups) < 2:
             raise InputError(
-                f"{file.path}: sensitive column {name!r} is {groups[0]!r} in every row, so that all clusters are alike "
-                "in it; name a column with two values or more"
+                f"{file.path}: sensitive column {name!r} is {groups[0]!r} in every row, so all clusters are "
+                "equally fair; name a column with two values or more"
             )
         return Attribute(name, values.astype(np.str_), tuple(groups))
 
     def _check_text(self, file: RowFile, name: str) -> None:
-        """That a column of many groups, or of bins, is not one of numbers but for a few cells.
+        """Check that a column with many groups, or with bins, is not a numeric column with a few invalid cells.
 
         Raises:
-            InputError: names the first such cell; or bins are asked for where no column has numbers.
+            InputError: names the first invalid cell; or bins are set but no column is numeric.
         """
         numbers, text = file.parsed(name)
         row = int(text.argmax())
         has = f"sensitive column {name!r} has {str(file.column(name).iloc[row])[:40]!r} in row {row + 1}"
         if (~np.isnan(numbers)).sum() >= ALMOST * (text.sum() + (~np.isnan(numbers)).sum()):
             raise InputError(
-                f"{file.path}: {has}, and numbers elsewhere. Put a number there, or empty the cell and say with "
-                "missing_sensitive= what becomes of it"
+                f"{file.path}: {has}, and numbers elsewhere. Enter a number, or clear the cell and set "
+                "missing_sensitive="
             )
         if self.bins and not any(file.numeric(other) for other in self.sensitive):
-            raise InputError(f"{file.path}: bins= is for columns of numbers, and {has}; leave bins= out")
+            raise InputError(f"{file.path}: bins= needs a numeric column, but {has}; remove bins=")
 
     def _spelt(self, file: RowFile, name: str, texts: NDArray[np.str_]) -> NDArray[np.str_]:
-        """Texts with one spelling of each group, if that is asked for.
+        """Texts with a single spelling of each group, if spellings are to be merged.
 
         Raises:
-            InputError: groups that differ in their spelling alone, and nobody said what becomes of them.
+            InputError: groups differ only in their spelling, and spellings is "error".
         """
         if self.spellings == "keep":
             return texts
         counts = Counter(texts.tolist())
-        alike: dict[str, list[str]] = {}
+        spellings_of: dict[str, list[str]] = {}
         for text in sorted(counts, key=lambda text: (-counts[text], text)):
-            alike.setdefault(" ".join(unicodedata.normalize("NFKC", text).casefold().split()), []).append(text)
-        several = [spellings for spellings in alike.values() if len(spellings) > 1]
+            spellings_of.setdefault(" ".join(unicodedata.normalize("NFKC", text).casefold().split()), []).append(text)
+        several = [spellings for spellings in spellings_of.values() if len(spellings) > 1]
         if several and self.spellings == "error":
             named = " and ".join(f"{text!r} ({counts[text]:,})" for text in several[0][:4])
             raise InputError(
-                f"{file.path}: sensitive column {name!r} has {named}, which differ in case or blanks alone. Say "
-                "whether they are one group: spellings=merge takes them as one, spellings=keep as several"
+                f"{file.path}: sensitive column {name!r} has {named}, which differ only in case or blanks. Set "
+                "spellings=merge to make them one group, or spellings=keep to keep them separate"
             )
-        one = {text: spellings[0] for spellings in alike.values() for text in spellings}
+        one = {text: spellings[0] for spellings in spellings_of.values() for text in spellings}
         return np.array([one[text] for text in texts.tolist()], dtype=texts.dtype)
 
     def _check_gaps(self, file: RowFile, name: str, kept: NDArray[np.intp]) -> None:
         gaps = _gaps(file, name)[kept]
         if gaps.any() and self.missing_sensitive == "error":
             row, rows = int(kept[gaps.argmax()]) + 1, int(gaps.sum())
-            more = f"; {rows:,} of {len(gaps):,} rows are like that" if rows > 1 else ""
+            more = f"; {rows:,} of {len(gaps):,} rows lack a value" if rows > 1 else ""
             raise InputError(
-                f"{file.path}: sensitive column {name!r} has no value in row {row}{more}. Fill it "
-                "in, make them a group of their own with missing_sensitive=own_group, or leave them out with "
-                "missing_sensitive=drop"
+                f"{file.path}: sensitive column {name!r} has no value in row {row}{more}. Fill in the values, "
+                "set missing_sensitive=own_group to make these rows a group, or set missing_sensitive=drop to "
+                "remove them"
             )
 
     @property
     def _bins(self) -> int:
-        """How many at most; 0: none are asked for."""
-        asked = self.bins
-        return int(asked[0]) if len(asked) == 1 else len(asked) + 1 if asked else 0
+        """Maximum number of bins; 0 if there are none."""
+        bins = self.bins
+        return int(bins[0]) if len(bins) == 1 else len(bins) + 1 if bins else 0
 
     def _binned(self, name: str, numbers: NDArray[np.float64]) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
-        """Names of the bins that have rows, in their order, and the bin of each number."""
+        """Names of the bins that have rows, in order, and the bin of each number."""
         from fairness.bins import binned
 
-        found, edges = binned(name, numbers, self._bins if len(self.bins) == 1 else [-np.inf, *self.bins, np.inf])
-        kept, codes = np.unique(found, return_inverse=True)
+        bin_of_row, edges = binned(name, numbers, self._bins if len(self.bins) == 1 else [-np.inf, *self.bins, np.inf])
+        kept, codes = np.unique(bin_of_row, return_inverse=True)
         names = _interval_names(edges.tolist(), whole=bool((numbers % 1 == 0).all()))
         return np.array(names)[kept], codes
 
 
 def _gaps(file: RowFile, name: str) -> NDArray[np.bool_]:
-    """(N,) where a column has no value."""
+    """(N,) mask of the rows without a value in a column."""
     if file.numeric(name):
         return np.isnan(file.numbers(name))
     return file.categories(name)[1]
@@ -254,18 +255,18 @@ def _gaps(file: RowFile, name: str) -> NDArray[np.bool_]:
 def _check_few(file: RowFile, name: str, different: int, *, numeric: bool) -> None:
     if numeric and different > NUMBERS:
         raise InputError(
-            f"{file.path}: sensitive column {name!r} has {different:,} different numbers, and each would be a group; "
-            "add bins=4 to make 4 groups of about equally many rows"
+            f"{file.path}: sensitive column {name!r} has {different:,} different numbers, each of which would "
+            "be a group; add bins=4 to make 4 groups of about equally many rows"
         )
     if different > VALUES:
         raise InputError(
-            f"{file.path}: sensitive column {name!r} has {different:,} different values, and each would be a group "
-            "that is to be in every cluster; name a column with few values, or join those that are rare"
+            f"{file.path}: sensitive column {name!r} has {different:,} different values, each of which would be "
+            "a group; name a column with few values, or merge rare ones"
         )
 
 
 def _interval_names(edges: Sequence[float], *, whole: bool) -> list[str]:
-    """What a person calls the right-closed intervals between edges, of whole numbers or of any."""
+    """Readable names of the right-closed intervals between edges, for integers or any numbers."""
     for digits in range(4, 18):
         shown = [f"{edge:.0f}" if abs(edge) < 1e15 and edge == round(edge) else f"{edge:.{digits}g}" for edge in edges]
         if len(set(shown)) == len(set(edges)):

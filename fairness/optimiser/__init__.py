@@ -1,4 +1,4 @@
-"""Variational fair clustering: the fairness term, compressed assignments, starts and the search for a weight.
+"""Optimisation of variational fair clustering: the fairness term, compressed assignments, starts and weight search.
 
-Estimators, groups and metrics lie in `fairness`.
+Estimators, groups and metrics are in `fairness`.
 """

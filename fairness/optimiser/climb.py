@@ -1,4 +1,4 @@
-"""How assignments and prototypes of one start go from weight to weight."""
+"""The course of one start: how its assignments and prototypes follow rising weights."""
 
 import math
 from dataclasses import dataclass
@@ -21,11 +21,11 @@ class Progress(NamedTuple):
     """One update of prototypes and assignments.
 
     Attributes:
-        weight: of the fairness term.
-        objective: E after the update of the assignments; that of the unfair method where weight is 0.
-        cost: its part <S, a>. error: its part R_e, the fairness error of S.
+        weight: weight of the fairness term.
+        objective: E after the update of the assignments; the unfair objective if weight is 0.
+        cost: the part <S, a> of E. error: the part R_e, the fairness error of S.
         gap: stationarity gap of the assignments, in units of E.
-        sweeps: over the points. rejected: steps among them.
+        sweeps: number of sweeps over the points. rejected: number of rejected steps among them.
         seconds: wall time.
     """
 
@@ -40,22 +40,22 @@ class Progress(NamedTuple):
 
 
 class Stage(NamedTuple):
-    """Where one start ended at one weight.
+    """Result of one start at one weight.
 
     Attributes:
-        weight: of the fairness term.
+        weight: weight of the fairness term.
         labels: (N,) argmax S.
-        logs: log S, until the fit goes on; none at weight 0.
-        prototypes: (K, D) that S was found with, float64, from the origin of the points.
-        group_prices: (J, K) what points of a group pay for each cluster besides, float64.
+        logs: log S, valid until the fit continues; empty at weight 0.
+        prototypes: (K, D) float64, relative to the origin of the points; those of the last update of S.
+        group_prices: (J, K) float64, cost beside the distance of assigning a point of a group to a cluster.
         counts: (C, K) sums of S by cell, float64.
         objective: E.
-        of_labels: E of the labels, about the same prototypes, an absent group counting as in the fairness error.
-        empty: clusters without labels.
+        of_labels: E of the labels at the same prototypes; an absent group counts as in the fairness error.
+        empty: number of clusters without labels.
         error: R_e.
         gap: stationarity gap.
-        converged: whether it ended before the last update that was allowed.
-        history: updates of this weight, its rungs included.
+        converged: whether the fit stopped before the maximum number of updates.
+        history: updates at this weight, including its rungs.
     """
 
     weight: float
@@ -75,18 +75,18 @@ class Stage(NamedTuple):
 
 @dataclass(frozen=True)
 class Course:
-    """How E is lowered.
+    """Settings of the minimisation of E.
 
     Attributes:
-        max_iterations: updates of the prototypes at each weight, at most.
-        tolerance: relative change of E at which they end, seen twice, and the assignments stationary.
-        max_sweeps: over the points, at each update.
-        sweep_tolerance: relative change of E at which these end, the gap being small.
-        gap_tolerance: of E, a gap that is small.
-        rungs: between weights, at most.
-        mixing: share of a point's assignment that is spread evenly over clusters where S begins from labels.
-        hard: prototypes are those of argmax S, not of S: E may rise when they are updated, and ends where it changes
-            little in either direction.
+        max_iterations: maximum number of updates of the prototypes at each weight.
+        tolerance: relative change of E below which updates stop, if it occurs twice and the assignments are stationary.
+        max_sweeps: maximum number of sweeps over the points at each update.
+        sweep_tolerance: relative change of E below which sweeps stop, if the gap is small.
+        gap_tolerance: gap that counts as small, as a share of E.
+        rungs: maximum number of intermediate weights.
+        mixing: share of each point's assignment that is spread evenly over clusters when S is initialised from labels.
+        hard: whether prototypes are computed from argmax S instead of S. E can then rise when they are updated, and
+            updates stop when it changes little in either direction.
     """
 
     max_iterations: int = 100
@@ -100,27 +100,28 @@ class Course:
 
 
 _LOST = 0.5
-"""Points: a cluster that has less of S is hardly the first of any."""
+"""Soft size, in points, below which a cluster is unlikely to be the argmax of any point."""
 
 
 _LEADING = 25
-"""Updates of prototypes that only lead to those of the result, at the weight itself,"""
+"""Maximum number of updates of prototypes that initialise those of the result, at the final weight."""
 
 _ON_TRIAL = 6
-"""of prototypes that may come to replace others."""
+"""Number of updates of prototypes that are candidates for replacing others."""
 
 _WORTH = 1e-6
-"""Of E of the labels: it has to fall by more for an exchange."""
+"""An exchange must lower E of the labels by more than this share."""
 
 _DRAWS = 3
-"""Of other places for small clusters that lack a group. Small is one of less than"""
+"""Number of draws of new positions for small clusters that lack a group."""
 
 _SMALL, _HOLDS = 0.1, 2.0
-"""such a share of the mean size, or one that would have fewer points than this of the rarest group."""
+"""A cluster is small if it has less than this share of the mean size, or would have fewer points than this of the
+rarest group."""
 
 
 class _Labelled(NamedTuple):
-    """Of labels E about the prototypes of the assignments, (K,) whether a cluster lacks a group, and (K,) its size."""
+    """State of the labels: E at the prototypes of S, (K,) whether a cluster lacks a group, and (K,) cluster sizes."""
 
     objective: float
     lacking: Tensor
@@ -128,7 +129,7 @@ class _Labelled(NamedTuple):
 
 
 class Climb:
-    """The state that goes from weight to weight."""
+    """State of a start that is carried from weight to weight."""
 
     def __init__(
         self, points: Store, rule: Rule, penalty: Penalty, course: Course, prototypes: Tensor, logs: Logs
@@ -139,27 +140,27 @@ class Climb:
         self._moments: Moments | None = None
         self._spread = rule.spread(points)
         self._kappa = 2.0
-        self._reseeds = 2 * points.clusters  # left
+        self._reseeds = 2 * points.clusters  # remaining
         self._exchange = Exchange(points, rule.ending)
         self._few = max(_SMALL * points.count / points.clusters, _HOLDS / float(penalty.target.min()))
         self._kept: tuple[Logs, Tensor, Moments | None, float] = logs, prototypes, None, self._kappa
 
     def keep(self) -> None:
-        """Keep this state, in the place of the one that was kept."""
+        """Save this state, replacing the saved one."""
         self._kept = [log.clone() for log in self.logs], self.prototypes, self._moments, self._kappa
 
     def restore(self) -> None:
-        """Go back to the state that was kept."""
+        """Return to the saved state."""
         logs, self.prototypes, self._moments, self._kappa = self._kept
         self.logs = [log.clone() for log in logs]
 
     def end_at(self, weight: float) -> Stage:
-        """Lower E at this weight until it ends, by the rule that ends it; the history is that since the last end."""
+        """Minimise E at this weight until convergence; the history covers the updates since the last end."""
         leading, sweeps = self.rule, self.course.max_sweeps
         if leading.ending != leading:
             begun = len(self.history)
             self.reach(weight, min(_LEADING, self.course.max_iterations), sweeps)
-            del self.history[begun:]  # of other prototypes, of lower E
+            del self.history[begun:]  # these updates belong to other prototypes, with a lower E
             assert self._moments is not None
             self.rule = leading.ending
             self.prototypes = self.rule.begin(self.points, self.logs, self.prototypes, self._moments)
@@ -184,7 +185,11 @@ class Climb:
         )
 
     def reach(self, weight: float, updates: int, sweeps: int) -> tuple[Settled, bool]:
-        """Lower E at this weight: where the assignments settled last, and whether all did."""
+        """Minimise E at this weight, for at most `updates` updates of the prototypes.
+
+        Returns:
+            The last assignments, and whether the updates converged.
+        """
         course, penalty, calm, last = self.course, self.penalty.weighing(weight), 0, math.inf
         for _ in range(updates):
             watch = Stopwatch()
@@ -210,12 +215,15 @@ class Climb:
         return settled, False
 
     def relocate(self, weight: float, settled: Settled) -> None:
-        """Begin clusters that lack a group elsewhere, where E has been lowered at this weight for a while."""
+        """Move the prototypes of clusters that lack a group, after some updates at this weight."""
         self._exchanged(weight, settled, self._labelled(weight), 0)
 
     def _with_exchanges(self, weight: float, settled: Settled, converged: bool) -> tuple[Settled, bool, "_Labelled"]:
-        """Where E ends when prototypes of small clusters that lack a group begin elsewhere, as long as E of the labels
-        falls by it, and medoids are exchanged for other points, as long as E falls, too."""
+        """Result after exchanges of prototypes.
+
+        Prototypes of small clusters that lack a group are moved while that lowers E of the labels; medoids are
+        exchanged for other points while that lowers E as well.
+        """
         labelled = self._labelled(weight)
         if self._exchanged(weight, settled, labelled, self._exchange.swaps):
             settled, converged = self.reach(weight, self.course.max_iterations, self.course.max_sweeps)
@@ -223,7 +231,10 @@ class Climb:
         return settled, converged, labelled
 
     def _exchanged(self, weight: float, settled: Settled, labelled: "_Labelled", swaps: int) -> bool:
-        """Exchange prototypes for others, so many times at most of clusters that lack nothing: whether one was."""
+        """Exchange prototypes, and return whether any exchange was accepted.
+
+        At most `swaps` exchanges involve clusters that lack no group.
+        """
         changed, relocations = False, _DRAWS
         for draw in range(_DRAWS + swaps):
             before, prices = self.prototypes, settled.reading.prices
@@ -239,9 +250,9 @@ class Climb:
             else:
                 break
             for proposal in proposals:
-                found = self._tried(weight, proposal, math.inf if relocating else settled.objective, labelled)
-                if found is not None:
-                    settled, labelled, changed = *found, True
+                accepted = self._tried(weight, proposal, math.inf if relocating else settled.objective, labelled)
+                if accepted is not None:
+                    settled, labelled, changed = *accepted, True
                     break
             else:
                 if not relocating:
@@ -252,16 +263,18 @@ class Climb:
     def _tried(
         self, weight: float, proposal: Proposal, below: float, labelled: "_Labelled"
     ) -> "tuple[Settled, _Labelled] | None":
-        """Where a proposal leads, if E of the labels is lower there, and E below a number. Where E rises, the history
-        of this weight begins there."""
+        """Result of a proposal if it lowers E of the labels, and E is below a limit.
+
+        If E rises, the history of this weight restarts there.
+        """
         kept, passed = (self.prototypes, self.logs, self._moments, self._kappa), len(self.history)
         labels, _ = self.points.assign(self.rule.cost(proposal.prototypes), proposal.prices)
         self.prototypes, self._moments, self._kappa = proposal.prototypes, None, 2.0
         self.logs = self.points.begin(labels, self.course.mixing)
         other, _ = self.reach(weight, min(_ON_TRIAL, self.course.max_iterations), self.course.max_sweeps)
-        found = self._labelled(weight)
+        trial = self._labelled(weight)
         enough = labelled.objective - _WORTH * abs(labelled.objective)
-        if not (found.objective < enough and other.objective < below):
+        if not (trial.objective < enough and other.objective < below):
             self.prototypes, self.logs, self._moments, self._kappa = kept
             del self.history[passed:]
             return None
@@ -270,7 +283,7 @@ class Climb:
             self.history = [one for one in self.history[:passed] if one.weight != weight] + new
         else:
             self.history[passed:] = [one for one in new if not before or one.objective <= before[-1].objective]
-        return other, found
+        return other, trial
 
     def _labelled(self, weight: float) -> "_Labelled":
         labels = self.points.labels(self.logs)
@@ -300,7 +313,7 @@ class Climb:
         )
 
     def _update(self, moments: Moments) -> None:
-        """Prototypes of S, or of its labels."""
+        """Prototypes of S or, if `hard`, of its labels."""
         logs = self.logs
         if self.course.hard:
             still = moments.counts.new_zeros(len(moments.counts)), torch.zeros_like(moments.counts)
@@ -309,8 +322,7 @@ class Climb:
         self.prototypes = self.rule.update(self.points, logs, self.prototypes, moments)
 
     def _reseeded(self, penalty: Penalty, settled: Settled, sweeps: int) -> Settled | None:
-        """Where assignments settle when clusters that have lost their points begin again at those that pay most, if E
-        is lower there. Tried twice a cluster at most."""
+        """Reseed empty clusters at the points with the highest cost, if that lowers E; at most twice per cluster."""
         assert self._moments is not None
         lost = self._moments.counts.sum(dim=0) < _LOST
         if not lost.any() or self._reseeds <= 0:

@@ -1,14 +1,13 @@
-"""The step of `clustering.optimiser.descent` with assignments kept as C + C K numbers, for points that are too many to
-store them anew at every step.
+"""The step of `clustering.optimiser.descent` with assignments stored as C + C K numbers, for large numbers of points.
 
-With fixed costs a, prices that are the same for all points of a cell, and proximal weights tau likewise, t steps from
-log S0 lead to
+With fixed costs a, and with prices and proximal weights tau that are equal for all points of a cell, t steps from log
+S0 lead to
 
-    log s_pk = log s0_pk - T_c a_pk - B_ck - log Z_p,       T_c = sum_t 1 / tau_tc,   B_ck = sum_t price_tck / tau_tc,
+    log s_pk = log s0_pk - T_c a_pk - B_ck - log Z_p,       T_c = sum_t 1 / tau_tc,   B_ck = sum_t price_tck / tau_tc.
 
-so that T (C,) and B (C, K) are all that a step changes and all that is put back where it is rejected. A step is one
-sweep over the points, which adds up counts, costs and log Z by cells. It is the same step, and the same rule that
-accepts it, as that of `descend` at temperature 0 with the term `fairness.optimiser.terms.GroupProportions`.
+A step thus changes only T (C,) and B (C, K), and a rejected step restores only these. Each step is one sweep over the
+points, which sums counts, costs and log Z by cell. The step and its acceptance rule are those of `descend` at
+temperature 0 with the term `fairness.optimiser.terms.GroupProportions`.
 """
 
 from collections.abc import Callable
@@ -23,14 +22,14 @@ from fairness.optimiser.penalty import Penalty, Reading
 
 
 class Totals(NamedTuple):
-    """Sums over points, by cell; float64 on the CPU. Of points in several places, they add up.
+    """Sums over points by cell, float64 on the CPU. Totals of disjoint sets of points add up.
 
     Attributes:
         counts: (C, K) sum of s_pk.
         lowest: (C,) sum of min_k a_pk.
-        excess: (C,) sum of s_p . a_p beyond that.
-        log_norms: (C,) sum of log Z_p, of costs less each point's lowest.
-        least: (C,) sum of min_k (a_pk + price_k), 0 where no prices were given.
+        excess: (C,) sum of s_p . a_p minus `lowest`.
+        log_norms: (C,) sum of log Z_p, with each point's lowest cost subtracted from its costs.
+        least: (C,) sum of min_k (a_pk + price_k), 0 without prices.
     """
 
     counts: Tensor
@@ -49,23 +48,23 @@ class Totals(NamedTuple):
 
 
 Sweep = Callable[[Tensor, Tensor, Tensor | None], Totals]
-"""Totals at T (C,) and B (C, K), `least` of prices (C, K) where these are given."""
+"""Computes Totals at T (C,) and B (C, K); `least` is computed if prices (C, K) are passed."""
 
 
 class Settled(NamedTuple):
-    """Where the steps ended.
+    """Result of the steps.
 
     Attributes:
         scale: (C,) T. shift: (C, K) B.
-        totals: sums over points there.
-        reading: the term there.
+        totals: sums over points at the result.
+        reading: the fairness term at the result.
         objective: E = sum of costs + weight R_e.
-        gap: stationarity gap sum_p (s_p . G_p - min_k G_pk), G the costs and prices.
-        kappa: of the last step.
-        sweeps: over the points, rejected steps and the gap's included.
-        rejected: steps.
-        status: why it ended.
-        trace: E at the start and after each step that was taken.
+        gap: stationarity gap sum_p (s_p . G_p - min_k G_pk), where G are the costs plus prices.
+        kappa: proximal factor of the last step.
+        sweeps: number of sweeps over the points, including those of rejected steps and of the gap.
+        rejected: number of rejected steps.
+        status: reason for stopping.
+        trace: E at the start and after each accepted step.
     """
 
     scale: Tensor
@@ -93,18 +92,18 @@ def settle(
     tolerance: float = 1e-6,
     gap_tolerance: float = 1e-4,
 ) -> Settled:
-    """Minimise E(S) = <S, a> + weight R_e over the assignments, the costs fixed. E never rises by more than rounding.
+    """Minimise E(S) = <S, a> + weight R_e over the assignments for fixed costs. E never rises by more than rounding.
 
     Args:
-        sweep: over the points.
-        penalty: the term.
+        sweep: function that computes the totals.
+        penalty: the fairness term.
         clusters: K.
-        spread: largest less least cost; 1e-9 of it is the least proximal weight.
-        dtype: of the sweeps' arithmetic, of which the rounding of E is counted.
-        kappa: first proximal weight, in units of the term's curvature.
-        max_iterations: steps tried at most.
-        tolerance: it ends when E changes by no more than this share of it, from the third step on, and
-        gap_tolerance: the gap is no larger than this share of it.
+        spread: difference of the largest and the smallest cost; 1e-9 of it is the smallest proximal weight.
+        dtype: dtype of the sweeps, which determines the rounding error of E.
+        kappa: initial proximal weight, in units of the curvature of the term.
+        max_iterations: maximum number of steps, including rejected ones.
+        tolerance: relative change of E at which the steps stop, from the third step on, if also
+        gap_tolerance: the gap is at most this share of E.
     """
     cells = len(penalty.membership)
     scale, shift = torch.zeros(cells, dtype=torch.float64), torch.zeros(cells, clusters, dtype=torch.float64)
@@ -119,17 +118,17 @@ def settle(
         rounding = allowance(totals.cost.abs() + reading.size, dtype)
         weights = (factor * reading.units).clamp_min(least_weight)
         new_scale, new_shift = scale + 1 / weights, shift + reading.prices / weights[:, None]
-        asked = last or status is not None
-        new = sweep(new_scale, new_shift, reading.prices if asked else None)
+        needs_gap = last or status is not None
+        new = sweep(new_scale, new_shift, reading.prices if needs_gap else None)
         sweeps += 1
-        if asked:
+        if needs_gap:
             linear = totals.cost + (reading.prices * totals.counts).sum()
             gap = (linear - new.least.sum()).clamp_min(0)
             if status == Status.CONVERGED and far_from_stationary(gap, objective, rounding, gap_tolerance):
                 status = None
             if last or status is not None:
                 break
-        # -sum_p tau KL(s_p || s_p+), from the sums
+        # -sum_p tau KL(s_p || s_p+), computed from the sums
         change = totals.excess / weights + (reading.prices * totals.counts).sum(dim=1) / weights
         predicted = -(weights * (change + new.log_norms - totals.log_norms)).sum().clamp_min(0)
         new_reading = penalty.at(new.counts)

@@ -1,8 +1,8 @@
-"""Other places for prototypes: points of the data that may stand in for one that serves its cluster badly.
+"""Proposals for moving prototypes: points of the data that may replace a prototype which serves its cluster badly.
 
-A prototype that was seeded at an outlier has a cluster of a few points, which may lack a group however large the weight
-is, and medoids have many local optima. Candidates are judged by what all points would pay at the prices of the groups
-(of a step of PAM, Kaufman and Rousseeuw 1990); what comes of the best has to be tried.
+A prototype seeded at an outlier has a cluster of a few points, which may lack a group at any weight, and medoids have
+many local optima. Candidates are ranked by the cost of all points at the current group prices, as in a step of PAM
+(Kaufman and Rousseeuw 1990); the best must then be tried.
 """
 
 from collections.abc import Iterator
@@ -17,17 +17,17 @@ from fairness.optimiser.prototypes import Rule
 from fairness.optimiser.store import Store
 
 _LEAST, _COSTS = 32, 1 << 21
-"""Candidates, and of few points and clusters more, until so many costs are computed."""
+"""Minimum number of candidates, and number of costs to compute if few points and clusters allow more candidates."""
 
 _MOVED = 16
-"""Prototypes that are moved together at most."""
+"""Maximum number of prototypes that are moved together."""
 
 _ALTERNATIVES = 3
-"""Proposals beside the first, at most."""
+"""Maximum number of proposals after the first."""
 
 
 class Proposal(NamedTuple):
-    """Prototypes (K, D), and prices (C, K) at which points are assigned to them at first."""
+    """Prototypes (K, D), and the prices (C, K) at which points are first assigned to them."""
 
     prototypes: Tensor
     prices: Tensor
@@ -35,11 +35,11 @@ class Proposal(NamedTuple):
 
 @dataclass(frozen=True)
 class Exchange:
-    """Proposals for the prototypes of some points.
+    """Proposals for the prototypes of a set of points.
 
     Attributes:
         points: the data.
-        rule: of the prototypes.
+        rule: rule of the prototypes.
     """
 
     points: Store
@@ -47,7 +47,8 @@ class Exchange:
 
     @property
     def swaps(self) -> int:
-        """How often a prototype that lacks nothing is exchanged at most: twice each, where points are few."""
+        """Maximum number of exchanges of prototypes whose clusters lack no group: two per prototype if there are few
+        points."""
         if not self.rule.are_points:
             return 0
         return min(2 * self.points.clusters, 2 * _COSTS // (self.points.count * self.points.clusters))
@@ -55,39 +56,39 @@ class Exchange:
     def relocations(
         self, prototypes: Tensor, prices: Tensor, lacking: Tensor, sizes: Tensor, draw: int
     ) -> Iterator[Proposal]:
-        """Those of clusters that lack a group elsewhere: all of them, then one by one.
+        """Proposals that move the prototypes of clusters that lack a group: all of them together, then one by one.
 
         Args:
             prototypes: (K, D).
             prices: (C, K).
-            lacking: (K,) bool.
-            sizes: (K,) of the clusters.
-            draw: which candidates.
+            lacking: (K,) bool, whether the cluster lacks a group.
+            sizes: (K,) cluster sizes.
+            draw: index of the draw of candidates.
         """
-        tried = self._candidates(draw)
-        apart = torch.cdist(tried.double().cpu(), prototypes.double().cpu()).argmin(dim=1)
-        tried = tried[~lacking[apart].to(tried.device)]  # where they lie, these clusters serve nothing but themselves
-        if not len(tried):
+        candidates = self._candidates(draw)
+        apart = torch.cdist(candidates.double().cpu(), prototypes.double().cpu()).argmin(dim=1)
+        candidates = candidates[~lacking[apart].to(candidates.device)]  # such a cluster serves only its own points
+        if not len(candidates):
             return
-        free = torch.where(lacking.to(prices.device), 0.0, prices)  # those of a few points say nothing
+        free = torch.where(lacking.to(prices.device), 0.0, prices)  # prices of tiny clusters carry no information
         which = lacking.nonzero()[:, 0].tolist()
         which = sorted(which, key=lambda k: (float(sizes[k]), k))[:_MOVED]
-        for some in [which] if len(which) == 1 else [which, *([k] for k in which[:_ALTERNATIVES])]:
+        for clusters in [which] if len(which) == 1 else [which, *([k] for k in which[:_ALTERNATIVES])]:
             moved = prototypes.clone()
-            for k in some:
-                paid = self._paid(moved, free, tried)[:, k]
-                moved[k] = tried[int(paid.argmin())].to(moved)
+            for k in clusters:
+                totals = self._paid(moved, free, candidates)[:, k]
+                moved[k] = candidates[int(totals.argmin())].to(moved)
             yield Proposal(moved, free)
 
     def swapped(self, prototypes: Tensor, prices: Tensor, draw: int) -> Iterator[tuple[float, Proposal]]:
-        """What points would pay where one candidate stands in for one prototype, (K, D) at prices (C, K), least first,
-        and that."""
-        tried = self._candidates(draw)
-        paid = self._paid(prototypes, prices, tried)
-        least = paid.flatten().topk(min(1 + _ALTERNATIVES, paid.numel()), largest=False)
+        """Yield (cost, proposal) pairs that replace one prototype (K, D) by a candidate, lowest cost at prices (C, K)
+        first."""
+        candidates = self._candidates(draw)
+        totals = self._paid(prototypes, prices, candidates)
+        least = totals.flatten().topk(min(1 + _ALTERNATIVES, totals.numel()), largest=False)
         for value, at in zip(least.values.tolist(), least.indices.tolist(), strict=True):
             moved = prototypes.clone()
-            moved[at % paid.shape[1]] = tried[at // paid.shape[1]].to(moved)
+            moved[at % totals.shape[1]] = candidates[at // totals.shape[1]].to(moved)
             yield value, Proposal(moved, prices)
 
     def _candidates(self, draw: int) -> Tensor:
@@ -95,6 +96,8 @@ class Exchange:
         drawn = stream(0, "fair exchange", draw).permutation(self.points.count)[:count]
         return self.points.rows_at(torch.from_numpy(drawn))
 
-    def _paid(self, prototypes: Tensor, prices: Tensor, tried: Tensor) -> Tensor:
-        """(n, K), on the CPU."""
-        return self.points.exchanged(self.rule.cost(prototypes), prices, self.rule.cost(tried), len(tried)).cpu()
+    def _paid(self, prototypes: Tensor, prices: Tensor, candidates: Tensor) -> Tensor:
+        """(n, K) costs on the CPU."""
+        return self.points.exchanged(
+            self.rule.cost(prototypes), prices, self.rule.cost(candidates), len(candidates)
+        ).cpu()

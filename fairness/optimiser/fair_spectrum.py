@@ -1,4 +1,4 @@
-"""The relaxation of the normalised cut among fair indicators (Kleindessner, Samadi, Awasthi and Morgenstern 2019)."""
+"""Relaxation of the normalised cut among fair indicators (Kleindessner, Samadi, Awasthi and Morgenstern 2019)."""
 
 import numpy as np
 import sklearn.cluster
@@ -16,29 +16,33 @@ from fairness.groups import Groups
 def fair_embedding(
     graph: csr_array, groups: Groups, count: int, generator: np.random.Generator
 ) -> tuple[NDArray[np.float64], bool]:
-    """(N, count) vectors H of least normalised cut with F^T H = 0, F the groups' indicators less their shares; 0 for
-    points without arcs. And whether they are arbitrary: more vectors than these cost nothing.
+    """Vectors H (N, count) of minimum relaxed cut with F^T H = 0, F the group indicators minus the group shares.
+
+    Rows of points without arcs are 0.
 
     Args:
         graph: (N, N) symmetric W >= 0.
-        groups: of the points.
-        count: K.
-        generator: of the first vector.
+        groups: groups of the points.
+        count: number of vectors, K.
+        generator: random generator of the initial vector.
+
+    Returns:
+        The vectors, and whether they are arbitrary because more than `count` vectors have cost 0.
 
     Raises:
-        InputError: fewer points with arcs than K.
+        InputError: fewer than K points have arcs.
     """
     embedding = np.zeros((graph.shape[0], count))
     linked = linked_points(graph)
     if len(linked) < count:
-        raise InputError(f"{len(linked)} points have arcs, too few for {count} clusters; give a graph with more arcs")
+        raise InputError(f"{len(linked)} points have arcs, too few for {count} clusters; pass a graph with more arcs")
     part = graph if len(linked) == len(embedding) else graph[linked][:, linked]
     inside = groups.membership[groups.cells[linked]]
     excess = inside - inside.mean(axis=0)
     scale = part.sum(axis=1) ** -0.5
     components, _ = connected_components(part, directed=False)
-    found = leading_eigenvectors(part, count, 0.0, generator, orthogonal_to=scale[:, None] * excess)
-    embedding[linked] = scale[:, None] * found
+    vectors = leading_eigenvectors(part, count, 0.0, generator, orthogonal_to=scale[:, None] * excess)
+    embedding[linked] = scale[:, None] * vectors
     return embedding, components - np.linalg.matrix_rank(excess) > count
 
 
@@ -50,8 +54,10 @@ def embedded_labels(
     starts: int,
     generator: np.random.Generator,
 ) -> NDArray[np.int64]:
-    """(N,) labels by K-means of the embedding (N, K), the best of several starts. Points without arcs are labelled as
-    the nearest, by rows (N, D), that has some."""
+    """(N,) labels by K-means of the embedding (N, K), the best of several starts.
+
+    A point without arcs takes the label of the nearest point, by rows (N, D), that has arcs.
+    """
     labels = np.zeros(len(embedding), dtype=np.int64)
     if clusters == 1:
         return labels

@@ -1,4 +1,4 @@
-"""Prototypes of fair clusters, and what points pay for them (thesis Table 3.1)."""
+"""Prototypes of fair clusters, and the costs of points at them (thesis Table 3.1)."""
 
 import math
 from dataclasses import dataclass
@@ -11,18 +11,18 @@ from fairness.objectives import Kind
 from fairness.optimiser.store import Cost, Logs, Moments, Store
 
 _PAIRS = 1 << 23
-"""Distances of points to candidates that are computed at an update of medoids, where that many are enough."""
+"""Number of distances between points and candidates computed in an update of medoids, if that many exist."""
 
 _EMPTY = 1e-8
-"""Of the mean size: a cluster with less soft mass keeps its prototype."""
+"""Soft size, as a share of the mean size, below which a cluster keeps its prototype."""
 
 
 class Rule(Protocol):
     """How prototypes follow from assignments.
 
     Attributes:
-        reads_assignments: whether from S0 itself, not from its moments alone.
-        are_points: whether prototypes are among the points.
+        reads_assignments: whether the update reads S0 itself, not only its moments.
+        are_points: whether prototypes are rows of the data.
     """
 
     reads_assignments: ClassVar[bool]
@@ -30,27 +30,27 @@ class Rule(Protocol):
 
     @property
     def ending(self) -> "Rule":
-        """The rule of the result, to which this one leads."""
+        """The rule of the result, which is initialised by this rule."""
         ...
 
     def begin(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
-        """(K, D) prototypes of S0, where those of before (K, D) are of a rule that leads to this one."""
+        """(K, D) prototypes of S0, given prototypes (K, D) of the initialising rule."""
         ...
 
     def cost(self, prototypes: Tensor) -> Cost:
-        """What points pay for prototypes (K, D)."""
+        """Costs at prototypes (K, D)."""
         ...
 
     def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
-        """(K, D) prototypes of S0, for which <S0, a> is no larger than for those of before; float64."""
+        """(K, D) prototypes of S0, float64, with <S0, a> at most that of the previous ones."""
         ...
 
     def spread(self, points: Store) -> float:
-        """A bound on the differences of costs, of points counted from their mean."""
+        """Upper bound on the differences of costs, for points relative to their mean."""
         ...
 
     def scatter(self, points: Store) -> float:
-        """What all points pay for one prototype at their mean, from which they are counted."""
+        """Cost of all points at a single prototype, their mean, to which they are relative."""
         ...
 
 
@@ -97,8 +97,8 @@ class Means:
 
     def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
         mass = moments.counts.sum(dim=0)[:, None]
-        some = mass > _EMPTY * points.count / points.clusters
-        return torch.where(some, moments.sums / mass.clamp_min(1e-300), prototypes)
+        nonempty = mass > _EMPTY * points.count / points.clusters
+        return torch.where(nonempty, moments.sums / mass.clamp_min(1e-300), prototypes)
 
     def spread(self, points: Store) -> float:
         return 4 * points.largest
@@ -109,13 +109,13 @@ class Means:
 
 @dataclass(frozen=True)
 class GeometricMedians:
-    """c_k of the least sum of distances, by steps of Weiszfeld with the correction of Vardi and Zhang (2000).
+    """c_k with the lowest sum of distances, by Weiszfeld's steps with the correction of Vardi and Zhang (2000).
 
-    A step is one sweep over the points, and none raises the sum; an update takes the best of what it has seen.
+    A step is one sweep over the points and never raises the sum; an update returns the best iterate.
 
     Attributes:
-        steps: of an update, at most.
-        tolerance: an update ends when the sum falls by no more than this share of it.
+        steps: maximum number of steps of an update.
+        tolerance: relative decrease of the sum below which an update stops.
     """
 
     reads_assignments: ClassVar[bool] = True
@@ -136,17 +136,17 @@ class GeometricMedians:
 
     def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
         mass = moments.counts.sum(dim=0)
-        some = mass > _EMPTY * points.count / points.clusters
+        nonempty = mass > _EMPTY * points.count / points.clusters
         best, least = prototypes, torch.full_like(mass, torch.inf)
-        tried = prototypes
+        iterate = prototypes
         for _ in range(self.steps):
-            costs, new = weiszfeld(points, logs, tried)
-            better = some & (costs < least)
+            costs, new = weiszfeld(points, logs, iterate)
+            better = nonempty & (costs < least)
             fell = float((least - costs)[better].sum())
-            best, least = torch.where(better[:, None], tried, best), torch.where(better, costs, least)
+            best, least = torch.where(better[:, None], iterate, best), torch.where(better, costs, least)
             if fell <= self.tolerance * float(costs.sum()):
                 break
-            tried = torch.where(some[:, None], new, best)
+            iterate = torch.where(nonempty[:, None], new, best)
         return best
 
     def spread(self, points: Store) -> float:
@@ -158,11 +158,12 @@ class GeometricMedians:
 
 @dataclass(frozen=True)
 class Medoids:
-    """c_k the point of the cluster with the least sum of distances, looked for among those nearest to the geometric
-    median; that of before where none is better. A sum weighs points by S0.
+    """c_k is the point of the cluster with the lowest sum of distances, weighted by S0.
+
+    Candidates are the points nearest to the geometric median; the previous medoid is kept if none is better.
 
     Attributes:
-        least: points that are tried in each cluster, more where points are few.
+        least: minimum number of candidates per cluster; more if there are few points.
     """
 
     reads_assignments: ClassVar[bool] = True
@@ -182,13 +183,13 @@ class Medoids:
         medians = _ROUGHLY.update(points, logs, prototypes, moments)
         indices, rows = points.nearest(labels, medians, count)
         sums = points.distances(labels, rows).masked_fill(indices < 0, torch.inf)
-        found = rows[torch.arange(len(rows)), sums.argmin(dim=1)].to(prototypes)
-        return torch.where((indices[:, :1] < 0), prototypes, found)
+        medoids = rows[torch.arange(len(rows)), sums.argmin(dim=1)].to(prototypes)
+        return torch.where((indices[:, :1] < 0), prototypes, medoids)
 
     def update(self, points: Store, logs: Logs, prototypes: Tensor, moments: Moments) -> Tensor:
-        found = self.begin(points, logs, prototypes, moments)
-        paid = [points.sums(logs, Paid(self.cost(tried)))[0] for tried in (prototypes, found)]
-        return torch.where((paid[1] < paid[0])[:, None], found, prototypes)
+        medoids = self.begin(points, logs, prototypes, moments)
+        costs = [points.sums(logs, Paid(self.cost(centres)))[0] for centres in (prototypes, medoids)]
+        return torch.where((costs[1] < costs[0])[:, None], medoids, prototypes)
 
     def spread(self, points: Store) -> float:
         return 2 * math.sqrt(points.largest)
@@ -198,21 +199,21 @@ class Medoids:
 
 
 RULES: dict[Kind, Rule] = {"kmeans": Means(), "kmedian": GeometricMedians()}
-"""By the objective that they lower."""
+"""Rules by the objective that they minimise."""
 
 
 _ROUGHLY = GeometricMedians(tolerance=1e-4)
-"""Points near these are tried as medoids."""
+"""Finds approximate geometric medians, near which medoids are searched."""
 
 
 @dataclass(frozen=True)
 class Paid:
-    """What points pay."""
+    """Sums of costs by cluster."""
 
     cost: Cost
 
     def __call__(self, rows: Tensor, norms: Tensor, s: Tensor, room: Tensor) -> tuple[Tensor]:
-        """Sums of s a (K,)."""
+        """(K,) sums of s a."""
         left_out = self.cost.into(room, rows, norms)
         return (torch.linalg.vecdot(s, room if left_out is None else room.add_(left_out)),)
 
@@ -220,10 +221,10 @@ class Paid:
 def weiszfeld(points: Store, logs: Logs, medians: Tensor) -> tuple[Tensor, Tensor]:
     """(K,) sums of s_pk ||x_p - y_k|| at medians y (K, D), and the medians after one step; float64.
 
-    The step of Vardi and Zhang (2000): y+ = (1 - h) T + h y, T the mean weighted by s / d of the points that are not at
-    y, h = min(1, mass at y / ||sum of s / d (x - y)||).
+    The step of Vardi and Zhang (2000) is y+ = (1 - h) T + h y. T is the mean of the points that are not at y, weighted
+    by s / d, and h = min(1, mass at y / ||sum of s / d (x - y)||).
     """
-    # Distances below this are of points that stand at the median, up to rounding.
+    # Points closer than this coincide with the median, up to rounding.
     same = (8 * torch.finfo(points.dtype).eps * points.largest) ** 0.5
     totals, pulls, here, sums = points.sums(logs, Pulls(medians, same))
     pull = (sums - pulls[:, None] * medians).norm(dim=1)
@@ -234,18 +235,18 @@ def weiszfeld(points: Store, logs: Logs, medians: Tensor) -> tuple[Tensor, Tenso
 
 @dataclass(frozen=True)
 class Pulls:
-    """How points pull at medians.
+    """Weiszfeld sums at medians.
 
     Attributes:
         medians: (K, D) y.
-        same: points no farther away stand there.
+        same: distance up to which a point counts as coincident.
     """
 
     medians: Tensor
     same: float
 
     def __call__(self, rows: Tensor, norms: Tensor, s: Tensor, room: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Sums of s d (K,), s / d (K,), s of points that stand there (K,), and s / d x (K, D)."""
+        """Sums of s d (K,), of s / d (K,), of s over coincident points (K,), and of s / d x (K, D)."""
         Distances(self.medians).into(room, rows, norms)
         totals = torch.linalg.vecdot(s, room)
         there = room <= self.same

@@ -1,5 +1,5 @@
-"""What a fit asks of its points, wherever they lie: in this process (`fairness.optimiser.points`), or in blocks on the
-workers of a Dask cluster (`fairness.blocks`)."""
+"""Interface of a fit to its points, which are in this process (`fairness.optimiser.points`) or in blocks on the workers
+of a Dask cluster (`fairness.blocks`)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
@@ -12,26 +12,26 @@ from torch import Tensor
 from fairness.optimiser.compressed import Totals
 
 Labels = Any
-"""(N,) clusters of the points, where these are."""
+"""(N,) clusters of the points, stored where the points are."""
 
 Logs = Any
-"""log S0, the assignments from which steps are counted, where the points are: N K numbers."""
+"""log S0, the reference assignments of the steps, N K numbers stored where the points are."""
 
 Sums = Callable[[Tensor, Tensor, Tensor, Tensor], tuple[Tensor, ...]]
-"""Sums over some points: of rows (n, D), squared lengths (n,), S0 (K, n), which may be overwritten, and room for as
-many numbers."""
+"""Sums over some points, computed from rows (n, D), squared norms (n,), S0 (K, n), which may be overwritten, and a
+buffer of the same size."""
 
 
 class Cost(Protocol):
-    """What points pay for clusters."""
+    """Costs of points at clusters."""
 
     def into(self, out: Tensor, rows: Tensor, norms: Tensor) -> Tensor | None:
-        """Write (K, n) costs of rows (n, D) with squared lengths norms (n,), less what is returned (n,)."""
+        """Write costs (K, n) of rows (n, D) with squared norms (n,) to `out`, minus an offset (n,) that is returned."""
         ...
 
 
 class Moments(NamedTuple):
-    """Sums over points from which prototypes follow; float64, on the device of the points.
+    """Sums over points that determine the prototypes; float64, on the device of the points.
 
     Attributes:
         counts: (C, K) sum of s_pk by cell.
@@ -45,10 +45,10 @@ class Moments(NamedTuple):
 
 
 class Store(Protocol):
-    """N points of D coordinates, each of one of C cells, for K clusters.
+    """N points with D coordinates, each in one of C cells, for K clusters.
 
     Attributes:
-        cells: C. clusters: K. count: N. dtype: of the coordinates. largest: squared length.
+        cells: C. clusters: K. count: N. dtype: dtype of the coordinates. largest: largest squared norm.
         lengths: sum of ||x_p||. squared_lengths: sum of ||x_p||^2.
     """
 
@@ -61,63 +61,66 @@ class Store(Protocol):
     squared_lengths: float
 
     def begin(self, labels: Labels, mixing: float) -> Logs:
-        """log S0 with 1 - mixing in the cluster of the labels, the rest evenly."""
+        """log S0 with 1 - mixing in the cluster of the label, and the rest spread evenly."""
         ...
 
     def sweep(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor, prices: Tensor | None) -> Totals:
-        """Totals at T (C,) and B (C, K), float64; `least` of the prices (C, K) where these are given."""
+        """Totals at T (C,) and B (C, K), float64; `least` is computed if prices (C, K) are passed."""
         ...
 
     def take(self, logs: Logs, cost: Cost, scale: Tensor, shift: Tensor) -> tuple[Logs, Moments]:
-        """S at T and B, floored, as the new S0, which may be written over the old one; its moments."""
+        """Make S at T and B, floored, the new S0, which may overwrite the old one; also returns its moments."""
         ...
 
     def assign(self, cost: Cost, prices: Tensor | None = None) -> tuple[Labels, Moments]:
-        """Clusters of least cost and price (C, K), ties to the lowest, and their moments."""
+        """Labels of lowest cost plus price (C, K), ties to the lowest index, and their moments."""
         ...
 
     def same(self, labels: Labels, others: Labels) -> bool:
-        """Whether two assignments are the same."""
+        """Whether two labellings are equal."""
         ...
 
     def labels(self, logs: Logs) -> Labels:
-        """argmax S0, ties to the lowest."""
+        """argmax S0, ties to the lowest index."""
         ...
 
     def first_points(self, labels: Labels) -> NDArray[np.int64]:
-        """(K,) the first point of each cluster, N where it has none."""
+        """(K,) index of the first point of each cluster, N for an empty one."""
         ...
 
     def renumbered(self, labels: Labels, numbers: Tensor) -> Labels:
-        """Labels with the numbers (K,) in the place of those that they have."""
+        """Labels with each label k replaced by numbers[k] (K,)."""
         ...
 
     def counts(self, labels: Labels) -> Tensor:
-        """(C, K) int64 points of the cells in the clusters."""
+        """(C, K) int64, number of points of each cell in each cluster."""
         ...
 
     def farthest(self, cost: Cost, count: int) -> Tensor:
-        """(count, D) points that pay most for the cluster of least cost, most first."""
+        """(count, D) points with the highest cost at their cheapest cluster, highest first."""
         ...
 
     def rows_at(self, indices: Tensor) -> Tensor:
-        """(n, D) the points that came as these (n,)."""
+        """(n, D) points with these original indices (n,)."""
         ...
 
     def nearest(self, labels: Labels, middles: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """Of each cluster the points nearest to a middle (K, D): (K, c) where they came, -1 where it has fewer, and
-        (K, c, D) rows."""
+        """The points of each cluster nearest to its middle (K, D).
+
+        Returns:
+            (K, c) original indices, -1 if a cluster has fewer points, and (K, c, D) rows.
+        """
         ...
 
-    def distances(self, labels: Labels, tried: Tensor) -> Tensor:
-        """(K, c) sums of the distances of a cluster's points to points (K, c, D)."""
+    def distances(self, labels: Labels, candidates: Tensor) -> Tensor:
+        """(K, c) sums of the distances of a cluster's points to candidates (K, c, D)."""
         ...
 
-    def exchanged(self, cost: Cost, prices: Tensor, tried: Cost, count: int) -> Tensor:
-        """(n, K) what points pay at prices (C, K), where one of n = `count` other prototypes stands in for that of a
+    def exchanged(self, cost: Cost, prices: Tensor, candidates: Cost, count: int) -> Tensor:
+        """(n, K) total cost at prices (C, K) if one of n = `count` candidate prototypes replaces the prototype of a
         cluster."""
         ...
 
     def sums(self, logs: Logs, of: Sums) -> tuple[Tensor, ...]:
-        """Sums over all points, float64, of what `of` gives of those of a block."""
+        """Sums over all points, float64, of the function `of` applied to blocks."""
         ...

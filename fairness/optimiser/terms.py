@@ -10,12 +10,12 @@ from clustering.graphs.dense_graph import Graph
 
 @dataclass(frozen=True)
 class GroupProportions:
-    """weight * sum_k KL(U || P_k): how far the group proportions P_k of the clusters are from their target U.
+    """weight * sum_k KL(U || P_k), the divergence of the group proportions P_k of the clusters from their target U.
 
-    Computed on pseudo-counts, m_jk = n_jk + mu_j e and m_k = n_k + e, so that it and its gradient stay finite when a
-    group leaves a cluster; it is still 0 exactly where every cluster has the target proportions. Minimise it at
-    temperature 0, where it needs the proximal step: log m_k is concave and -mu_j log m_jk convex, so that the term is
-    neither, and its tangent, the bound printed in the thesis (3.10), is none.
+    It is computed on pseudo-counts m_jk = n_jk + mu_j e and m_k = n_k + e, so that it and its gradient stay finite when
+    a group leaves a cluster; it is still exactly 0 if every cluster has the target proportions. Minimise it at
+    temperature 0 with the proximal step: log m_k is concave and -mu_j log m_jk convex, so the term is neither, and its
+    tangent, which the thesis prints as a bound (3.10), is not a bound.
 
     Attributes:
         groups: (N, J) one-hot group of each point.
@@ -41,25 +41,25 @@ class GroupProportions:
         return self.weight * (self.target / by_group).amax(dim=1) @ self.groups.mT
 
     def select(self, problems: Tensor) -> "GroupProportions":
-        return self  # the groups are those of the points, the same in every problem
+        return self  # the groups belong to the points and are the same in every problem
 
     def _counts(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
-        """Pseudo-counts of each group in each cluster, (B, K, J), and of all, (B, K, 1)."""
+        """Pseudo-counts of each group in each cluster, (B, K, J), and of all groups, (B, K, 1)."""
         by_group = assignments.mT @ self.groups + self.target * self.pseudo_count
         return by_group, by_group.sum(dim=2, keepdim=True)
 
 
 @dataclass(frozen=True)
 class NormalizedCut:
-    """K - sum_k S_k' W S_k / d' S_k, d the degrees: on one-hot rows the normalised cut (thesis Table 3.1).
+    """K - sum_k S_k' W S_k / d' S_k with degrees d, which on one-hot rows is the normalised cut (thesis Table 3.1).
 
     Its gradient is d_p z_k - 2 (W S_k)_p / d' S_k, with z_k = S_k' W S_k / (d' S_k)^2; the thesis prints z without the
-    square. The tangent is a bound only where W is positive semi-definite, which that of a neighbour graph is not: the
-    proximal step sees to the rest. A cluster without volume counts as one.
+    square. The tangent is a bound only if W is positive semi-definite, which is not the case for neighbour graphs; the
+    proximal step accounts for this. A cluster without volume contributes one.
 
     Attributes:
-        graph: W, symmetric, which all problems share.
-        degrees: (1, N) d, its sums of rows.
+        graph: symmetric W, shared by all problems.
+        degrees: (1, N) d, the row sums of W.
     """
 
     graph: Graph

@@ -1,8 +1,8 @@
-"""Variational fair clustering (thesis Algorithm 3.1, made to descend): prototypes and assignments in turn.
+"""Variational fair clustering (thesis Algorithm 3.1, with guaranteed descent): alternates prototypes and assignments.
 
-Lowers E(S, C) = sum_pk s_pk a_pk(c_k) + weight R_e(S), first at weight 0, which is the unfair method, then from weight
-to weight, each from where the one before ended. Far weights are reached in rungs: at a large one, steps keep to what is
-nearly fair already, and find no better clusters there.
+Minimises E(S, C) = sum_pk s_pk a_pk(c_k) + weight R_e(S), first at weight 0, which is the unfair method, then at each
+weight from the result of the previous one. Distant weights are reached in rungs, because at a large weight the steps
+stay close to the nearly fair solution at hand and find no better clusters.
 """
 
 import math
@@ -19,13 +19,13 @@ from fairness.optimiser.prototypes import Rule
 from fairness.optimiser.store import Labels, Store
 
 _STEEP = 4.0
-"""Ratio of weights that one rung spans, where there are rungs enough."""
+"""Ratio of consecutive weights, if the number of rungs permits it."""
 
 _ON_A_RUNG = 4
-"""Updates of the prototypes on a rung that only leads further, and"""
+"""Number of updates of the prototypes at an intermediate weight."""
 
 _SWEEPS_ON_A_RUNG = 15
-"""sweeps at each."""
+"""Maximum number of sweeps per update at an intermediate weight."""
 
 
 def follow(
@@ -38,19 +38,19 @@ def follow(
     first: float,
     returning: bool = False,
 ) -> Iterator[Stage]:
-    """One start along weights: where it ends at each.
+    """Yield the result of one start at each of the weights.
 
     Args:
         points: the data.
-        rule: how prototypes follow.
-        penalty: the fairness term, its weight ignored.
-        seeds: (K, D) first prototypes, from the origin of the points.
-        weights: >= 0, asked for one by one, after where the one before ended was given; 0 can only be the first. Those
-            above all before are reached in rungs.
-        course: how.
-        first: weight of the lowest rung, one that matters little.
-        returning: whether a weight may be lower than the last: it is begun where the last weight that a larger one
-            followed had ended, which is kept for this.
+        rule: rule of the prototypes.
+        penalty: the fairness term; its own weight is ignored.
+        seeds: (K, D) initial prototypes, relative to the origin of the points.
+        weights: weights >= 0, consumed one at a time, each after the result at the previous one was yielded. Only the
+            first may be 0. Weights above all previous ones are reached in rungs.
+        course: settings of the minimisation.
+        first: weight of the lowest rung, at which fairness has little effect.
+        returning: whether a weight may be lower than the previous one. It then starts from the state before the last
+            increase, which is saved for this purpose.
     """
     labels, stage = unfair(points, rule, penalty, seeds.double(), course)
     begun, history, reached, base = stage.prototypes, stage.history, 0.0, 0.0
@@ -72,7 +72,7 @@ def follow(
             base = reached
         for rung in rungs(max(reached, first), weight, course.rungs):
             settled, _ = climb.reach(rung, _ON_A_RUNG, min(_SWEEPS_ON_A_RUNG, course.max_sweeps))
-            if reached == 0:  # far below the weight, clusters go where they serve best
+            if reached == 0:  # at low weights clusters can still move to better positions
                 climb.relocate(rung, settled)
                 reached = rung
         stage = climb.end_at(weight)
@@ -81,8 +81,8 @@ def follow(
 
 
 def go_on(points: Store, rule: Rule, penalty: Penalty, begun: Stage, weight: float, course: Course) -> Stage:
-    """Where points end at a weight that go on from a stage of some of them, whose prototypes and prices they take: its
-    labels are all that S begins with."""
+    """Continue with all points from a stage of a sample, with its prototypes and prices; S is initialised from its
+    labels."""
     rule = rule.ending
     if weight == 0:
         return unfair(points, rule, penalty, begun.prototypes, course)[1]
@@ -92,7 +92,7 @@ def go_on(points: Store, rule: Rule, penalty: Penalty, begun: Stage, weight: flo
 
 
 def rungs(low: float, high: float, most: int) -> list[float]:
-    """Weights from `low` on, below `high`, in equal ratios: of 4 at most, unless so many rungs do not suffice."""
+    """Weights from `low`, below `high`, in equal ratios of at most 4, or more if `most` rungs are not enough."""
     if high <= low or most == 0:
         return []
     count = min(most, math.ceil(math.log(high / low, _STEEP)))
@@ -100,8 +100,10 @@ def rungs(low: float, high: float, most: int) -> list[float]:
 
 
 def unfair(points: Store, rule: Rule, penalty: Penalty, seeds: Tensor, course: Course) -> tuple[Labels, Stage]:
-    """The method at weight 0 from prototypes (K, D), and its labels (N,): every point in the cluster of least cost. A
-    cluster without points begins again at the point that pays most."""
+    """The unfair method from prototypes (K, D): prototypes, and labels (N,) of lowest cost.
+
+    An empty cluster is reseeded at the point with the highest cost.
+    """
     prototypes, history, converged, last = seeds, [], False, math.inf
     labels: Labels = None
     for _ in range(course.max_iterations):
@@ -138,8 +140,10 @@ def unfair(points: Store, rule: Rule, penalty: Penalty, seeds: Tensor, course: C
 def _unfair_end(
     points: Store, rule: Rule, penalty: Penalty, prototypes: Tensor, labels: Labels, course: Course
 ) -> Stage:
-    """The method at weight 0 by the rule that ends it, from what another led to: prototypes (K, D) and labels. One is
-    exchanged for another point as long as the costs fall by it."""
+    """The unfair method until convergence, from prototypes (K, D) and labels of a preceding rule.
+
+    Prototypes are exchanged for other points while that lowers the cost.
+    """
     ending, logs = rule.ending, points.begin(labels, 0.0)
     still = torch.zeros(points.cells, dtype=torch.float64), torch.zeros(points.cells, points.clusters)
     logs, moments = points.take(logs, rule.cost(prototypes), *still)
@@ -147,8 +151,8 @@ def _unfair_end(
     _, stage = unfair(points, ending, penalty, seeds, course)
     exchange, none = Exchange(points, ending), torch.zeros(points.cells, points.clusters, dtype=torch.float64)
     for draw in range(exchange.swaps):
-        paid, proposal = next(exchange.swapped(stage.prototypes, none, draw))
-        if not paid < stage.objective * (1 - 1e-6):
+        exchanged_cost, proposal = next(exchange.swapped(stage.prototypes, none, draw))
+        if not exchanged_cost < stage.objective * (1 - 1e-6):
             break
         _, other = unfair(points, ending, penalty, proposal.prototypes, course)
         stage = other._replace(history=(*stage.history, *other.history))

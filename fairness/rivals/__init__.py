@@ -1,13 +1,14 @@
-"""Fair clustering by other authors, one method a file: `from fairness.rivals import Bera`.
+"""Fair clustering methods of other authors, one per file: `from fairness.rivals import Bera`.
 
-All are estimators with the parameters and fitted attributes of `fairness.FairKMeans`, as far as they have a meaning for
-the method, so that one table can hold all. Objectives are those of `fairness.objectives`, about the best prototypes of
-the labels; what a method had in mind besides, its own attributes tell. None says where new points belong.
+All are estimators with the parameters and fitted attributes of `fairness.FairKMeans` that apply to the method, so that
+one table can compare them. `objective_` is one of `fairness.objectives`, measured from the best prototypes of the
+labels; quantities that a method optimises itself have attributes of their own. None of the methods can assign new
+points.
 """
 
 from clustering.foundation.lazy import lazy_names
 
-# Names and where they are.
+# Module of each estimator.
 RIVALS = {
     "Backurs": "fairness.rivals.backurs",
     "Bera": "fairness.rivals.bera",

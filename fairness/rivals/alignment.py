@@ -30,33 +30,32 @@ class _Course(NamedTuple):
 
 
 class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """K-means of aligned points: means of one point of each group, weighted by the sizes of the groups.
+    """K-means of aligned points, where each aligned point is the mean of one point per group, weighted by group size.
 
-    With pi_j the share of group j, mean T of (x_1..x_J) and any centre,
+    With pi_j the share of group j, T the weighted mean of (x_1..x_J), and any centre c,
 
         sum_j pi_j ||x_j - c||^2  =  ||T - c||^2  +  sum_j pi_j ||x_j - T||^2,
 
-    so fair K-means is K-means of the T of a joint distribution of the groups, plus what alignment costs. In turns: the
-    joint distribution that is best for the centres, an optimal transport between groups, and K-means of its aligned
-    points. Neither raises the sum, of which `history_` has the values.
+    so fair K-means is K-means of the points T of a joint distribution of the groups, plus the cost of alignment. The
+    method alternates between the best joint distribution for the centres, which is an optimal transport between groups,
+    and K-means of the aligned points. Neither step raises the sum, whose values are in `history_`.
 
-    The transport of the paper is over all pairs, and is solved for parts of 1,024 points. Since the cost of a pair, the
-    sum above with the best of K centres, is itself a least over these centres, the same optimum is a flow through K
-    hubs into which every group sends the same share of its points, the fair assignment with exact proportions: N K
-    instead of n_1 n_2 variables, solved here for all points at once, for any number of groups. Any pairing within a hub
-    is optimal; points are paired in the order along the hub's principal axis. (The public code doubles what alignment
-    costs, and draws the cluster of a point that is between several; here `fairness.optimiser.flow_rounding` decides.)
+    The paper solves the transport over all pairs, in parts of 1,024 points. The cost of a pair is the sum above at the
+    best of K centres, so the same optimum is a flow through K hubs into which every group sends the same share of its
+    points: the fair assignment with exact proportions. It has N K instead of n_1 n_2 variables and is solved here for
+    all points at once, for any number of groups. Any pairing within a hub is optimal; points are paired in their order
+    along the principal axis of the hub. The public code counts the cost of alignment twice and draws the cluster of a
+    fractional point at random; here `fairness.optimiser.flow_rounding` decides it.
 
-    Several attributes: every combination of their values is a group.
+    With several attributes, each combination of their values is a group.
 
     Parameters
     ----------
     n_clusters : number of clusters K.
-    unaligned : share of the mass of the joint distribution that needs no alignment, so that its points go to their
-        nearest centres, 0..1; chosen best by the same programme (FCA-C, there a set of pairs). 0: fair clusters, 1:
-        K-means.
+    unaligned : share of the mass, 0..1, that needs no alignment, so that its points go to their nearest centres. The
+        same programme chooses which mass (FCA-C, which chooses a set of pairs). 0 gives fair clusters, 1 gives K-means.
     init : "k-means++", or (K, D) initial centres, in which case there is a single start.
-    n_init : starts, each of the seeds first followed by K-means; the lowest objective is the result.
+    n_init : number of starts, each initialised by K-means from its seeds; the one with the lowest objective is kept.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
     small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters will
         lack the group.
@@ -65,13 +64,14 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    labels_ : (N,) int, rounded, counts of groups in clusters within one of the fractional ones.
+    labels_ : (N,) int, cluster of each point; the count of each group in each cluster is within one of the fractional
+        one.
     cluster_centers_ : (K, D) in the space of the normalised rows if `normalize` is set.
-    objective_ : K-means objective of the labels, about their own means. start_objectives_ : (n_init,) objective of each
-        start.
+    objective_ : K-means objective of the labels, measured from the means of the clusters. start_objectives_ : (n_init,)
+        objective of each start.
     history_ : (n_iter_,) cost of the joint distribution after each turn, times N.
     fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
-    absent_groups_ : as of `fairness.FairKMeans`; of combinations, where there are several attributes.
+    absent_groups_ : as of `fairness.FairKMeans`; groups are combinations if there are several attributes.
     n_iter_ : number of alternations of the best start. seconds_ : time spent in the fit, see
         `clustering.foundation.timing.Seconds`.
     n_features_in_, feature_names_in_ : as in scikit-learn.
@@ -126,43 +126,42 @@ class FairAlignment(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _course(self, data: Given, centres: Floats) -> _Course:
-        """One start, from these centres (K, D)."""
+        """Run one start from centres (K, D)."""
         values, groups = data.values, data.groups
         capacity = np.full(self.n_clusters + 1, np.inf)
         capacity[-1] = self.unaligned * len(values)
         generator = stream(data.seed, "fair assignment")
-        found: FairAssignment | None = None
+        assignment: FairAssignment | None = None
         history: list[float] = []
         for _ in range(self.max_iter):
-            paid = costs(values, centres)
-            hubs = np.concatenate([paid, paid.min(axis=1, keepdims=True)], axis=1)
-            found = fair_assignment(
-                hubs, groups, groups.target, groups.target, generator=generator, capacity=capacity, near=found
+            distances = costs(values, centres)
+            hubs = np.concatenate([distances, distances.min(axis=1, keepdims=True)], axis=1)
+            assignment = fair_assignment(
+                hubs, groups, groups.target, groups.target, generator=generator, capacity=capacity, near=assignment
             )
-            history.append(found.value)
+            history.append(assignment.value)
             if len(history) > 1 and history[-2] - history[-1] <= self.tol * history[-2]:
                 break
-            points, masses = aligned(found.shares[:, :-1], values, groups.cells)
-            alone = found.shares[:, [-1]].tocoo()
+            points, masses = aligned(assignment.shares[:, :-1], values, groups.cells)
+            alone = assignment.shares[:, [-1]].tocoo()
             means = sklearn.cluster.KMeans(len(centres), init=centres, n_init=1).fit(
                 np.concatenate([points, values[alone.row]]), sample_weight=np.concatenate([masses, alone.data])
             )
             centres = means.cluster_centers_
-        assert found is not None
-        labels = rounded(found.shares, hubs, groups.cells)
-        labels = np.where(labels == self.n_clusters, paid.argmin(axis=1), labels)
+        assert assignment is not None
+        labels = rounded(assignment.shares, hubs, groups.cells)
+        labels = np.where(labels == self.n_clusters, distances.argmin(axis=1), labels)
         return _Course(labels, centres, kmeans_objective(values, labels), history)
 
 
 def aligned(shares: csr_array, values: Floats, groups: Ints) -> tuple[Floats, Floats]:
-    """Means T (n, D) of one point of each group, weighted by the shares of the groups, and their masses (n,), from
-    points that hubs share.
+    """Aligned points T (n, D), the weighted means of one point per group, and their masses (n,).
 
-    Within a hub, the groups' points are laid side by side, each group to the same length, in the order along the
-    principal axis of the hub; a T is of what lies together. There are no more than the points of the hub.
+    Within a hub, the points of each group are laid out on an interval of the same length, in their order along the
+    principal axis of the hub; points at the same position form one T. A hub has no more points T than members.
 
     Args:
-        shares: (N, K), of which every group sends the same share of its points into each hub.
+        shares: (N, K); every group sends the same share of its points into each hub.
         values: (N, D).
         groups: (N,) group of each point, 0..J-1.
     """
@@ -175,7 +174,7 @@ def aligned(shares: csr_array, values: Floats, groups: Ints) -> tuple[Floats, Fl
         members, mass = by_hub.indices[column], by_hub.data[column]
         inside = mass > 1e-12
         members, mass = members[inside], mass[inside]
-        if len(np.unique(groups[members])) < len(sizes):  # nothing but what the solver rounds
+        if len(np.unique(groups[members])) < len(sizes):  # mass due to rounding in the solver
             continue
         own = values[members]
         axis = np.linalg.eigh(np.atleast_2d(np.cov(own.T, aweights=mass, ddof=0)))[1][:, -1]

@@ -16,23 +16,24 @@ from fairness.rivals.fairlets import fit_fairlets, wanted_balance
 from fairness.rivals.given import Floats, Ints, given
 
 _DEPTH = 40
-"""Halvings of the box after which points are taken to be in one place."""
+"""Number of halvings of the box after which points count as coincident."""
 
 
 class Backurs(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Points are joined to fairlets within the cells of a randomly shifted quadtree, and fairlets are clustered.
+    """Fairlets are formed within the cells of a randomly shifted quadtree, and the fairlets are clustered.
 
-    For two groups. A fairlet has at least p points of one group to q of the other, and so has a cluster of fairlets:
-    its balance is at least p / q. From the top, each cell of the tree takes few points from its parts, such that every
-    part is left balanced, and makes fairlets of them. All cells of a level are worked on together: a few sorts of the
-    points left at each of at most 40 levels, and a few arrays of N. Then K-median, or K-means, of the points at the
-    places of their fairlets' centres. (The public code clusters each centre once, however many points its fairlet has.)
+    The method is for two groups. A fairlet has at least p points of one group for every q of the other, hence a cluster
+    of fairlets has a balance of at least p / q. From the top down, each cell of the tree removes a few points from its
+    children, so that every child stays balanced, and forms fairlets from them. All cells of a level are processed
+    together: each of at most 40 levels needs a few sorts of the remaining points and a few arrays of length N. K-median
+    or K-means is then applied to the points at the positions of their fairlet centres. The public code counts each
+    centre once, whatever the size of its fairlet.
 
     Parameters
     ----------
     n_clusters : number of clusters K.
-    balance : p, q with p <= q, not above that of the data; None: the largest p / q with p + q <= 10 that the data has.
-        Fairlets of many points, as 49, 100 would need, cost more than a little balance is worth.
+    balance : p, q with p <= q, at most the balance of the data. None uses the largest such p / q with p + q <= 10;
+        large fairlets, such as those of 49, 100, cost more than the small gain in balance is worth.
     kind : "kmedian" (paper) or "kmeans".
     init : "k-means++", or (K, D) initial centres, in which case there is a single start.
     n_init : number of starts of K-median; the one with the lowest cost of the fairlet centres is kept.
@@ -40,14 +41,14 @@ class Backurs(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters stay
         empty.
     max_iter : maximum number of iterations of K-median.
-    random_state : seed of the shift and of the starts.
+    random_state : seed or generator of the shift and of the starts.
 
     Attributes
     ----------
     labels_ : (N,) int, cluster of each point; the points of a fairlet share a cluster.
     fairlets_ : (N,) int, 0..F-1, fairlet of each point. fairlet_cost_ : sum of the distances of all points to the
         centres of their fairlets.
-    balance_wanted_ : (p, q).
+    balance_wanted_ : (p, q), the balance of the fairlets.
     cluster_centers_ : (K, D) medoids, which are rows of X, or means of the clusters, in the space of the normalised
         rows if `normalize` is set.
     objective_ : K-median or K-means objective of the labels, measured from the medoids or means of their clusters.

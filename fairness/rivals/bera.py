@@ -21,39 +21,42 @@ from fairness.rivals.unfair import best_centres, costs, unfair_centres
 
 
 class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Points are assigned anew to the centres of K-means or K-median, at the least cost for which the share of every
-    group in every cluster is between mu_j (1 - delta) and mu_j / (1 - delta).
+    """Reassigns points to the centres of K-means or K-median at the lowest cost under bounds on the groups.
+
+    The share of every group in every cluster must be between mu_j (1 - delta) and mu_j / (1 - delta).
 
     The linear programme is solved exactly at full size (`fairness.assignment`), and rounded by a flow
-    (`fairness.optimiser.flow_rounding`) where the paper drops constraints. Any number of groups, which overlap where
-    there are several attributes. Centres stay where they were; `FairLloyd` moves them. Takes N K float64 costs besides
-    X.
+    (`fairness.optimiser.flow_rounding`), whereas the paper drops constraints. There may be any number of groups, which
+    overlap if there are several attributes. The centres are fixed; `FairLloyd` updates them. Memory: N K float64 costs
+    besides X.
 
     Parameters
     ----------
     n_clusters : number of clusters K.
-    kind : "kmeans" or "kmedian", the clustering whose centres and costs (squared distances, distances) are taken.
-    delta : how far shares may be from the target, 0..0.99; 0.2 in the paper.
+    kind : clustering that provides the centres and costs: "kmeans" (squared distances) or "kmedian" (distances).
+    delta : tolerance of the shares, 0..0.99; 0.2 in the paper.
     target : target shares mu, see `fairness.groups.groups_of`; None uses the shares in the data.
     init : "k-means++", or (K, D) initial centres, in which case there is a single start.
-    n_init : starts of the unfair clustering, of which the lowest objective is taken.
+    n_init : number of starts of the unfair clustering; the one with the lowest objective is kept.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
     small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters will
         lack the group.
-    max_iter : iterations of the unfair clustering at most.
+    max_iter : maximum number of iterations of the unfair clustering.
     random_state : seed or generator of the initialisations.
 
     Attributes
     ----------
     labels_ : (N,) int, cluster of each point.
-    cluster_centers_ : (K, D) of the unfair clustering, in the space of the normalised rows if `normalize` is set.
-    objective_ : of the labels, about their own means or medoids. unfair_objective_ : of the unfair clustering.
-    assignment_cost_ : what the labels pay for cluster_centers_. lp_value_ : what the fractional assignment pays, the
-        least of all that keep the bounds.
+    cluster_centers_ : (K, D) centres of the unfair clustering, in the space of the normalised rows if `normalize` is
+        set.
+    objective_ : objective of the labels, measured from the means or medoids of the clusters. unfair_objective_ :
+        objective of the unfair clustering.
+    assignment_cost_ : cost of assigning the labels to cluster_centers_. lp_value_ : cost of the fractional assignment,
+        the lowest under the bounds.
     violation_ : largest number of points by which the count of a group in a cluster violates its bounds; below 2 with
         one attribute.
-    n_fractional_ : points that were rounded.
-    fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_, n_empty_,
+    n_fractional_ : number of points that were rounded. fairness_error_, balance_min_, balance_mean_, group_counts_ (J,
+        K), group_names_, target_, n_empty_,
     absent_groups_ : as in `fairness.FairKMeans`.
     history_ : (1,) lp_value_. n_iter_ : 1. seconds_ : time spent in the fit, see
         `clustering.foundation.timing.Seconds`.
@@ -103,15 +106,15 @@ class Bera(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         seeding = watch.lap()
         unfair = best_centres(unfair_centres(self.kind, values, seeds, self.max_iter))
         cost = costs(values, unfair.values, self.kind)
-        found = fair_assignment(
+        assignment = fair_assignment(
             cost, groups, *bounds_about(groups.target, self.delta), generator=stream(data.seed, "fair assignment")
         )
-        labels = rounded(found.shares, cost, groups.cells)
-        self.unfair_objective_, self.lp_value_ = unfair.objective, found.value
+        labels = rounded(assignment.shares, cost, groups.cells)
+        self.unfair_objective_, self.lp_value_ = unfair.objective, assignment.value
         self.assignment_cost_ = float(cost[np.arange(len(cost)), labels].sum())
-        self.n_fractional_ = int((np.diff(found.shares.indptr) > 1).sum())
+        self.n_fractional_ = int((np.diff(assignment.shares.indptr) > 1).sum())
         self.violation_ = largest_violation(groups.counts(labels, self.n_clusters), groups, self.delta)
         objective = objective_of(self.kind, values, labels)
         seconds = Seconds(0.0, seeding, watch.lap())
-        keep_labels(self, labels, groups, objective, [found.value], seconds, unfair.values)
+        keep_labels(self, labels, groups, objective, [assignment.value], seconds, unfair.values)
         return self

@@ -21,34 +21,34 @@ from fairness.rivals.given import Floats, Ints, given
 from fairness.rivals.unfair import costs
 
 _AT_ONCE = 1 << 16
-"""Edges up to which the solver is given all."""
+"""Number of edges up to which the solver receives all of them."""
 
 _NEAR = 16
-"""Else, edges for each point that it is given first, and again where its prices ask for more."""
+"""With more edges, number of edges per point that the solver receives first, and each time prices require more."""
 
 _TOLERANCE = 1e-7
-"""Of costs, in units of the largest distance."""
+"""Tolerance of costs, in units of the largest distance."""
 
 
 class Chierichetti(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Each point is joined to points of the other group at the least summed distance, and these fairlets are clustered.
+    """Points are joined to points of the other group at the lowest summed distance, and these fairlets are clustered.
 
-    For two groups. A (1, t) fairlet is one point of one group with 1..t of the other, so that clusters of fairlets have
-    a balance of at least 1 / t. With t = 1, fairlets are a matching of least cost. With more, where the exact problem
-    is NP-hard and the paper relaxes it to a flow, they are the stars of a bipartite edge cover of least cost whose
-    degrees are at most t: a linear programme with integral vertices, here with the edges that its prices ask for. Then
-    K-median, or K-means, of the points at the places of their fairlets' centres. The k-center variant of the paper is
-    not here.
+    The method is for two groups. A (1, t) fairlet is one point of one group with 1..t of the other, so clusters of
+    fairlets have a balance of at least 1 / t. With t = 1, fairlets are a matching of minimum cost. For larger t the
+    exact problem is NP-hard, and the paper relaxes it to a flow. Here fairlets are the stars of a minimum-cost
+    bipartite edge cover with degrees of at most t, a linear programme with integral vertices that is solved by column
+    generation over the edges. K-median or K-means is then applied to the points at the positions of their fairlet
+    centres. The k-center variant of the paper is not implemented.
 
-    More than `part_size` points are cut at random into parts with the groups in proportion, each with fairlets of its
-    own: their balance remains, their cost is no longer the least, and all points are clustered. Time grows with
-    N * part_size, and memory with part_size^2.
+    More than `part_size` points are split at random into parts with the proportions of the groups, and fairlets are
+    formed within parts. Their balance is preserved, but their cost is no longer minimal; the clustering uses all
+    points. Time grows with N * part_size, and memory with part_size^2.
 
     Parameters
     ----------
     n_clusters : number of clusters K.
-    balance : 1, t; None: the smallest t that the data has.
-    part_size : points at most that are joined together.
+    balance : 1, t; None uses the smallest t that the data allows.
+    part_size : maximum number of points in a part.
     kind : "kmedian" (paper) or "kmeans".
     init : "k-means++", or (K, D) initial centres, in which case there is a single start.
     n_init : number of starts of K-median; the one with the lowest cost of the fairlet centres is kept.
@@ -56,14 +56,14 @@ class Chierichetti(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters stay
         empty.
     max_iter : maximum number of iterations of K-median.
-    random_state : seed of the parts and of the starts.
+    random_state : seed or generator of the parts and of the starts.
 
     Attributes
     ----------
     labels_ : (N,) int, cluster of each point; the points of a fairlet share a cluster.
     fairlets_ : (N,) int, 0..F-1, fairlet of each point. fairlet_cost_ : sum of the distances of all points to the
         centres of their fairlets.
-    balance_wanted_ : (1, t). n_parts_ : parts that the points were cut into.
+    balance_wanted_ : (1, t), the balance of the fairlets. n_parts_ : number of parts.
     cluster_centers_ : (K, D) medoids, which are rows of X, or means of the clusters, in the space of the normalised
         rows if `normalize` is set.
     objective_ : K-median or K-means objective of the labels, measured from the medoids or means of their clusters.
@@ -119,33 +119,36 @@ class Chierichetti(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self.balance_wanted_ = (1, 1)
         else:
             fewer, more = sorted(data.groups.sizes.tolist())
-            wanted = self.balance if self.balance is not None else (1, -(-more // fewer))
-            p, q = self.balance_wanted_ = wanted_balance(wanted, data.groups, "Chierichetti", most=2)
+            fairlet_balance = self.balance if self.balance is not None else (1, -(-more // fewer))
+            p, q = self.balance_wanted_ = wanted_balance(fairlet_balance, data.groups, "Chierichetti", most=2)
             if p > 1:
                 raise InputError(f"Chierichetti: balance must be 1, t, not {p}, {q}; set balance=(1, {-(-q // p)})")
             parts = _parts(data.groups.cells, -(-points // self.part_size), stream(data.seed, "parts"))
             self.n_parts_, count = len(parts), 0
             for part in parts:
-                own = cheapest_fairlets(data.values[part], data.groups.cells[part], q)
-                fairlets[part] = own + count
-                count += int(own.max()) + 1
+                members = cheapest_fairlets(data.values[part], data.groups.cells[part], q)
+                fairlets[part] = members + count
+                count += int(members.max()) + 1
         fit_fairlets(self, data, fairlets, watch)
         return self
 
 
 def _parts(colours: Ints, count: int, generator: np.random.Generator) -> list[Ints]:
-    """Random parts of the points of two colours (N,), all of which can have the balance that all points have."""
+    """Random parts of the points of two colours (N,), each of which can have the balance that all points have."""
     fewer, more = sorted((generator.permutation(np.flatnonzero(colours == colour)) for colour in (0, 1)), key=len)
     count = min(count, len(fewer))
     ends = np.arange(count + 1) * len(fewer) // count
-    # As many of the other colour, rounded: between floor and ceiling of what each part's share of the rarer one is.
+    # The other colour is split in the same proportions, rounded down or up in each part.
     cuts = ends * len(more) // len(fewer)
     return [np.sort(np.concatenate([fewer[ends[i] : ends[i + 1]], more[cuts[i] : cuts[i + 1]]])) for i in range(count)]
 
 
 def cheapest_fairlets(values: Floats, colours: Ints, t: int) -> Ints:
-    """(N,) fairlets 0..F-1 of points (N, D) of two colours (N,): one point of a colour with 1..t of the other, at the
-    least sum of the distances between the one and the others."""
+    """(N,) fairlets 0..F-1 of points (N, D) of two colours (N,).
+
+    Each has one point of a colour and 1..t points of the other, with the lowest sum of distances between the one and
+    the others.
+    """
     reds, blues = (np.flatnonzero(colours == colour) for colour in (0, 1))
     distances = costs(values[blues], values[reds], "kmedian").T  # (R, B)
     ends = linear_sum_assignment(distances) if t == 1 else _cover(distances, t)
@@ -155,24 +158,25 @@ def cheapest_fairlets(values: Floats, colours: Ints, t: int) -> Ints:
 
 
 def _cover(distances: Floats, t: int) -> tuple[Ints, Ints]:
-    """Edges (reds, blues) of stars, of 1..t edges each, that cover all nodes at the least sum of distances (R, B)."""
+    """Edges (reds, blues) of stars with 1..t edges that cover all nodes at the lowest sum of distances (R, B)."""
     shape = reds, blues = distances.shape
     scaled = distances / (float(distances.max()) or 1.0)
     keys = np.arange(reds * blues) if reds * blues <= _AT_ONCE else _smallest(scaled)
     while True:
-        ends = np.divmod(keys, blues)
-        taken, price_of_red, price_of_blue = _covered(scaled[ends], ends, shape, t)
+        endpoints = np.divmod(keys, blues)
+        used, price_of_red, price_of_blue = _covered(scaled[endpoints], endpoints, shape, t)
         reduced = scaled - price_of_red[:, None] - price_of_blue
-        reduced[ends] = 0.0
-        wanted = _smallest(reduced)
-        wanted = wanted[reduced.ravel()[wanted] < -_TOLERANCE]
-        if not len(wanted):
+        reduced[endpoints] = 0.0
+        requested = _smallest(reduced)
+        requested = requested[reduced.ravel()[requested] < -_TOLERANCE]
+        if not len(requested):
             break
-        keys = np.union1d(keys, wanted)
-    red, blue = ends[0][taken], ends[1][taken]
+        keys = np.union1d(keys, requested)
+    red, blue = endpoints[0][used], endpoints[1][used]
     degree_of_red, degree_of_blue = np.bincount(red, minlength=reds), np.bincount(blue, minlength=blues)
     kept = np.ones(len(red), dtype=np.bool_)
-    for edge in np.flatnonzero((degree_of_red[red] > 1) & (degree_of_blue[blue] > 1)):  # of no length, so that few are
+    surplus = (degree_of_red[red] > 1) & (degree_of_blue[blue] > 1)  # only edges of length 0, hence few
+    for edge in np.flatnonzero(surplus):
         if degree_of_red[red[edge]] > 1 and degree_of_blue[blue[edge]] > 1:
             kept[edge] = False
             degree_of_red[red[edge]] -= 1
@@ -181,7 +185,7 @@ def _cover(distances: Floats, t: int) -> tuple[Ints, Ints]:
 
 
 def _smallest(values: Floats) -> Ints:
-    """Keys r B + b of the smallest values (R, B) of every row and of every column."""
+    """Keys r B + b of the smallest values (R, B) of each row and of each column."""
     reds, blues = values.shape
     of_red = np.argpartition(values, min(_NEAR, blues) - 1, axis=1)[:, :_NEAR]
     of_blue = np.argpartition(values, min(_NEAR, reds) - 1, axis=0)[:_NEAR]
@@ -189,26 +193,26 @@ def _smallest(values: Floats) -> Ints:
 
 
 def _covered(
-    paid: Floats, ends: tuple[Ints, Ints], shape: tuple[int, int], t: int
+    lengths: Floats, endpoints: tuple[Ints, Ints], shape: tuple[int, int], t: int
 ) -> tuple[NDArray[np.bool_], Floats, Floats]:
-    """Which of these edges a cover of least cost takes, and the prices of the reds and blues.
+    """Which of the edges an optimal cover uses, and the dual prices of the reds and blues.
 
-    A node may be left bare at a cost that is more than any change of the cover could save: 1 is the longest edge.
+    A node may stay uncovered at a cost above any possible saving; lengths are in units of the longest edge.
     """
-    edges, nodes = len(paid), sum(shape)
+    edges, nodes = len(lengths), sum(shape)
     each = np.ones(edges), np.arange(edges)
     degrees = vstack(
-        [coo_array((each[0], (end, each[1])), shape=(n, edges)) for end, n in zip(ends, shape, strict=True)]
+        [coo_array((each[0], (end, each[1])), shape=(n, edges)) for end, n in zip(endpoints, shape, strict=True)]
     )
     one = eye_array(nodes)
-    found = linprog(
-        np.concatenate([paid, np.zeros(nodes), np.full(nodes, float(nodes))]),
+    result = linprog(
+        np.concatenate([lengths, np.zeros(nodes), np.full(nodes, float(nodes))]),
         A_eq=hstack([degrees, -one, one], format="csc"),
         b_eq=np.zeros(nodes),
         bounds=np.repeat([[0, np.inf], [1, t], [0, np.inf]], [edges, nodes, nodes], axis=0),
-        method="highs-ipm",  # and then to a vertex, which is whole: several times quicker than the simplex method here
+        method="highs-ipm",  # with crossover to an integral vertex; several times faster here than the simplex method
     )
-    if found.x is None:
-        raise RuntimeError(f"HiGHS did not find fairlets: {found.message}")
-    prices = found.eqlin.marginals
-    return found.x[:edges] > 0.5, prices[: shape[0]], prices[shape[0] :]
+    if result.x is None:
+        raise RuntimeError(f"HiGHS did not find fairlets: {result.message}")
+    prices = result.eqlin.marginals
+    return result.x[:edges] > 0.5, prices[: shape[0]], prices[shape[0] :]

@@ -1,4 +1,4 @@
-"""K-means or K-median whose assignments are fair: the cheap baseline that every table should have."""
+"""K-means or K-median with fair assignments, a cheap baseline for fair clustering."""
 
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -30,21 +30,23 @@ class _Course(NamedTuple):
 
 
 class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """K-means, or K-median, in which every assignment is the cheapest fair one instead of the nearest centre.
+    """K-means or K-median with the cheapest fair assignment in place of the assignment to the nearest centre.
 
-    From the centres without fairness, in turns: the assignment of least cost that keeps the share of every group in
-    every cluster between mu_j (1 - delta) and mu_j / (1 - delta) (the linear programme of Bera et al. 2019, exact at
-    full size), and the means or geometric medians of its clusters. Neither raises the cost, so that it falls to a local
-    minimum. Takes N K float64 costs besides X, and some ten assignments a start.
+    Starting from the centres of the unfair method, alternates between two steps. The first is the assignment of minimum
+    cost under which the share of every group in every cluster is between mu_j (1 - delta) and mu_j / (1 - delta), the
+    linear programme of Bera et al. (2019), solved exactly at full size. The second updates the means or geometric
+    medians of the clusters. Neither raises the cost, so that it falls to a local minimum. Memory: N K float64 costs
+    besides X. Time: about ten assignments per start.
 
     Parameters
     ----------
     n_clusters : number of clusters K.
-    kind : "kmeans", squared distances, or "kmedian", distances.
-    delta : how far shares may be from the target, 0..0.99; 0: exactly the target, up to whole points.
+    kind : "kmeans" (squared distances) or "kmedian" (distances).
+    delta : tolerance of the shares, 0..0.99; 0 demands the exact target, up to rounding to whole points.
     target : target shares mu, see `fairness.groups.groups_of`; None uses the shares in the data.
     init : "k-means++", or (K, D) initial centres, in which case there is a single start.
-    n_init : starts, each of the seeds first followed to where the unfair method ends; the lowest objective is taken.
+    n_init : number of starts, each initialised by the unfair method from its seeds; the one with the lowest objective
+        is kept.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
     small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters will
         lack the group.
@@ -53,9 +55,10 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
 
     Attributes
     ----------
-    labels_ : (N,) int, rounded from the fractional assignment, see `fairness.optimiser.flow_rounding`.
+    labels_ : (N,) int, cluster of each point, rounded from the fractional assignment, see
+        `fairness.optimiser.flow_rounding`.
     cluster_centers_ : (K, D) means or geometric medians, in the space of the normalised rows if `normalize` is set.
-    objective_ : K-means or K-median objective of the labels, about their own means or medoids.
+    objective_ : K-means or K-median objective of the labels, measured from the means or medoids of the clusters.
     history_ : (n_iter_,) cost of the fractional assignment after each turn; it never rises.
     violation_ : largest number of points by which the count of a group in a cluster violates its bounds; below 2 with
         one attribute. fairness_error_, balance_min_, balance_mean_, group_counts_ (J, K), group_names_, target_,
@@ -120,39 +123,42 @@ class FairLloyd(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _course(self, data: Given, centres: Floats) -> _Course:
-        """One start, from these centres (K, D)."""
+        """Run one start from centres (K, D)."""
         values, groups = data.values, data.groups
         bounds, generator = bounds_about(groups.target, self.delta), stream(data.seed, "fair assignment")
-        found: FairAssignment | None = None
+        assignment: FairAssignment | None = None
         history: list[float] = []
         for _ in range(self.max_iter):
             cost = costs(values, centres, self.kind)
-            found = fair_assignment(cost, groups, *bounds, generator=generator, near=found)
-            history.append(found.value)
+            assignment = fair_assignment(cost, groups, *bounds, generator=generator, near=assignment)
+            history.append(assignment.value)
             if len(history) > 1 and history[-2] - history[-1] <= self.tol * history[-2]:
                 break
-            centres = self._moved(found.shares, values, centres)
-        assert found is not None
-        labels = rounded(found.shares, cost, groups.cells)
+            centres = self._moved(assignment.shares, values, centres)
+        assert assignment is not None
+        labels = rounded(assignment.shares, cost, groups.cells)
         whole = csr_array((np.ones(len(labels)), (np.arange(len(labels)), labels)), shape=cost.shape)
         centres = self._moved(whole, values, centres)
         return _Course(labels, centres, objective_of(self.kind, values, labels), history)
 
     def _moved(self, shares: csr_array, values: Floats, centres: Floats) -> Floats:
-        """(K, D) the centres of shares (N, K) of points (N, D), which cost no more than those before."""
+        """(K, D) updated centres for shares (N, K) of points (N, D), which cost no more than the previous ones."""
         return (means if self.kind == "kmeans" else medians)(shares, values, centres)
 
 
 def means(shares: csr_array, values: Floats, centres: Floats) -> Floats:
-    """(K, D) means of points (N, D) by their shares (N, K); the centre of a cluster without any."""
+    """(K, D) means of points (N, D) weighted by shares (N, K); an empty cluster keeps its centre."""
     sizes = np.asarray(shares.sum(axis=0)).ravel()
     filled = (sizes > 1e-9)[:, None]
     return np.where(filled, (shares.T @ values) / np.where(filled, sizes[:, None], 1.0), centres)
 
 
 def medians(shares: csr_array, values: Floats, centres: Floats) -> Floats:
-    """(K, D) geometric medians of the points (N, D) that have most of their shares (N, K) in a cluster, where they are
-    nearer to what it has than the centre is. Few points have a share in another."""
+    """(K, D) geometric medians of the points (N, D) that have their largest share (N, K) in a cluster.
+
+    A centre is kept if the median does not lower the cost of the cluster's shares. Few points have shares in several
+    clusters.
+    """
     moved = centres.copy()
     columns = shares.tocsc()
     for k in range(len(centres)):

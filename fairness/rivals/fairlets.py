@@ -1,4 +1,4 @@
-"""Fairlets: few points in which neither of two groups is rarer than wanted, and clusterings that keep them together."""
+"""Fairlets, small sets of points with a minimum balance of two groups, and clusterings that keep them together."""
 
 import math
 from collections.abc import Sequence
@@ -17,19 +17,20 @@ from fairness.rivals.given import Floats, Given, Ints
 from fairness.rivals.unfair import Centres, best_centres, costs, unfair_centres
 
 _PAIRS = 1 << 21
-"""Distances between members of fairlets at a time: 16 MiB."""
+"""Number of distances between members of fairlets computed at a time: 16 MiB."""
 
 
 def wanted_balance(balance: Sequence[int] | None, groups: Groups, owner: str, most: int) -> tuple[int, int]:
-    """(p, q) without common factors: of every fairlet, one group has at least p / q of the other's points.
+    """(p, q) without common factors: in every fairlet, one group has at least p / q as many points as the other.
 
     Args:
-        balance: p and q as given; None: the largest p / q with p + q <= `most` that the data has.
+        balance: p and q; None uses the largest p / q with p + q <= `most` that the data allows.
         groups: two groups.
-        owner: of messages.
+        owner: name of the estimator, for messages.
+        most: largest p + q by default.
 
     Raises:
-        InputError: a balance that is none, or that the data does not have.
+        InputError: the balance is invalid, or above that of the data.
     """
     fewer, more = sorted(groups.sizes.tolist())
     if balance is None:
@@ -42,15 +43,15 @@ def wanted_balance(balance: Sequence[int] | None, groups: Groups, owner: str, mo
         chosen = Fraction(int(balance[0]), int(balance[1]))
     if chosen > Fraction(fewer, more):
         raise InputError(
-            f"{owner}: balance={chosen.numerator}/{chosen.denominator} cannot be: the groups have {fewer} and {more} "
-            f"points, {fewer / more:.4f}; set balance to at most that, such as 1, {math.ceil(more / fewer)}"
+            f"{owner}: balance={chosen.numerator}/{chosen.denominator} is unreachable: the groups have {fewer} "
+            f"and {more} points, a balance of {fewer / more:.4f}; set balance to at most that, such as 1, "
+            f"{math.ceil(more / fewer)}"
         )
     return chosen.numerator, chosen.denominator
 
 
 def representatives(values: Floats, fairlets: Ints) -> tuple[Floats, float]:
-    """(N, D) for every point the member of its fairlet from which the others are least far, summed, and the sum of all
-    distances to it.
+    """The medoid (N, D) of each point's fairlet, and the sum of all distances to these medoids.
 
     Args:
         values: (N, D).
@@ -61,30 +62,31 @@ def representatives(values: Floats, fairlets: Ints) -> tuple[Floats, float]:
     starts = np.cumsum(sizes) - sizes
     chosen, total = np.empty(len(sizes), dtype=np.int64), 0.0
     for size in np.unique(sizes):
-        alike = np.flatnonzero(sizes == size)
-        for some in np.array_split(alike, max(1, -(-len(alike) * size * size // _PAIRS))):
-            members = order[starts[some][:, None] + np.arange(size)]
-            own = values[members]
-            distances = np.linalg.norm(own[:, :, None] - own[:, None, :], axis=3).sum(axis=2)
+        same_size = np.flatnonzero(sizes == size)
+        for block in np.array_split(same_size, max(1, -(-len(same_size) * size * size // _PAIRS))):
+            members = order[starts[block][:, None] + np.arange(size)]
+            points = values[members]
+            distances = np.linalg.norm(points[:, :, None] - points[:, None, :], axis=3).sum(axis=2)
             best = distances.argmin(axis=1)
-            chosen[some] = members[np.arange(len(some)), best]
+            chosen[block] = members[np.arange(len(block)), best]
             total += float(distances.min(axis=1).sum())
     return values[chosen[fairlets]], total
 
 
 def fit_fairlets(estimator: Any, data: Given, fairlets: Ints, watch: Stopwatch) -> None:
-    """Cluster the points, each at the place of its fairlet's centre (Chierichetti et al. 2017, section 4), and set the
-    fitted attributes.
+    """Cluster the points at the positions of their fairlet centres (Chierichetti et al. 2017, section 4).
+
+    Sets the fitted attributes.
 
     Args:
         estimator: with `kind`, `n_clusters`, `n_init`, `init` and `max_iter`.
-        data: of the fit.
+        data: points and groups.
         fairlets: (N,) 0..F-1.
-        watch: since the fit began.
+        watch: stopwatch started at the begin of the fit.
     """
     places, spread = representatives(data.values, fairlets)
     distinct = np.unique(places, axis=0)
-    if len(distinct) < estimator.n_clusters:  # every fairlet is a cluster, and some clusters have none
+    if len(distinct) < estimator.n_clusters:  # every fairlet is a cluster, and the other clusters are empty
         lacking = estimator.n_clusters - len(distinct)
         seeding, best = watch.lap(), Centres(np.concatenate([distinct, distinct[[-1] * lacking]]), 0.0)
     else:
@@ -94,8 +96,8 @@ def fit_fairlets(estimator: Any, data: Given, fairlets: Ints, watch: Stopwatch) 
     labels: NDArray[np.int64] = costs(places, best.values, estimator.kind).argmin(axis=1)
     centres = best.values.copy()
     if estimator.kind == "kmedian":
-        found = medoids(data.values, labels).indices
-        centres[: len(found)][found >= 0] = data.values[found[found >= 0]]
+        medoid_rows = medoids(data.values, labels).indices
+        centres[: len(medoid_rows)][medoid_rows >= 0] = data.values[medoid_rows[medoid_rows >= 0]]
     else:
         for k in np.unique(labels):
             centres[k] = data.values[labels == k].mean(axis=0)

@@ -1,4 +1,4 @@
-"""What every rival is given."""
+"""Input checks shared by the methods of other authors."""
 
 from typing import Any, NamedTuple
 
@@ -22,9 +22,9 @@ class Given(NamedTuple):
     """Points and groups of a fit.
 
     Attributes:
-        values: (N, D) float64, divided by their length if the estimator says so.
-        groups: of the points.
-        seed: of everything random.
+        values: (N, D) float64, normalised if the estimator is set to.
+        groups: groups of the points.
+        seed: integer seed of all random draws.
     """
 
     values: Floats
@@ -32,39 +32,40 @@ class Given(NamedTuple):
     seed: int
 
     def seeds(self, estimator: Any, places: Floats | None = None) -> Floats:
-        """(T, K, D) k-means++ seeds of the starts, or the init: those of every other estimator with this random_state.
+        """(T, K, D) k-means++ seeds of the starts, or the array `init`.
 
-        They are rows of `places` (N, D), where points do not stand at their values.
+        All estimators with this random_state draw the same seeds. Seeds are rows of `places` (N, D) if that is given,
+        else of the values.
         """
         rows = Rows.of(torch.from_numpy(self.values if places is None else places))
-        found: Tensor = first_seeds(
+        seeds: Tensor = first_seeds(
             estimator.init, rows, estimator.n_clusters, estimator.n_init, estimator.random_state
         )
-        return (found if rows.origin is None else found + rows.origin).numpy()
+        return (seeds if rows.origin is None else seeds + rows.origin).numpy()
 
 
-def given(estimator: Any, X: ArrayLike, sensitive_features: Any, *, two_groups: bool = False, **how: Any) -> Given:
+def given(estimator: Any, X: ArrayLike, sensitive_features: Any, *, two_groups: bool = False, **options: Any) -> Given:
     """Check the parameters and the data of a fit, see `fairness.fit_input.fit_input`.
 
     Args:
-        estimator: with `random_state` besides.
+        estimator: also has `random_state`.
         X: (N, D).
         sensitive_features: see `fairness.groups.groups_of`.
-        two_groups: refuse more.
-        how: the groups are made.
+        two_groups: whether to reject more than two groups.
+        options: arguments of `fairness.groups.groups_of`.
 
     Raises:
-        InputError: names the parameter or what is wrong with the data.
+        InputError: a parameter or the data is invalid.
     """
-    values, groups = fit_input(estimator, X, sensitive_features, **how)
+    values, groups = fit_input(estimator, X, sensitive_features, **options)
     if two_groups and len(groups.names) > 2:
         raise InputError(
-            f"{type(estimator).__name__} is for two groups, and there are {len(groups.names)}: "
-            f"{', '.join(groups.labels()[:6])}; join groups, or take Bera, FairLloyd or FairAlignment"
+            f"{type(estimator).__name__} supports two groups, but there are {len(groups.names)}: "
+            f"{', '.join(groups.labels()[:6])}; merge groups, or use Bera, FairLloyd or FairAlignment"
         )
     return Given(values.numpy().astype(np.float64), groups, _seed(estimator.random_state))
 
 
 def _seed(random_state: Any) -> int:
-    """An integer that tells random_state, which seeds are drawn from besides; a generator is read from once more."""
+    """Integer seed drawn from random_state. A generator advances by one draw."""
     return int(check_random_state(random_state).randint(np.iinfo(np.int32).max))

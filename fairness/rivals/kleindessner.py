@@ -22,26 +22,29 @@ from fairness.rivals.given import given
 
 
 class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
-    """Normalised cut of the neighbour graph, relaxed, among indicators that are fair on average (their Algorithm 3).
+    """Relaxed normalised cut of the neighbour graph among indicators that are fair on average (Algorithm 3 of the
+    paper).
 
-    Clusters have the proportions of the data exactly where F^T H = 0, with F (N, J) the groups' indicators less their
-    shares, and H the clusters' indicators. The relaxation takes the K vectors h = D^-1/2 y of the largest eigenvalues
-    of P D^-1/2 W D^-1/2 P, P the projector on what is orthogonal to D^-1/2 F, and clusters the rows of H by K-means.
+    Clusters have exactly the proportions of the data if and only if F^T H = 0, where F (N, J) are the group indicators
+    minus the group shares, and H the cluster indicators. The relaxation takes the K vectors h = D^-1/2 y with the
+    largest eigenvalues of P D^-1/2 W D^-1/2 P, where P projects onto the orthogonal complement of D^-1/2 F, and
+    clusters the rows of H by K-means.
 
-    The constraint is on H alone, so that labels may be unfair, and there is nothing to weigh it by. The paper takes the
-    square root of an N x N matrix; here P is never formed, and Lanczos iterations find the same vectors with the graph
-    and some 4 K vectors of N. Any number of groups; several attributes are constraints together.
+    The constraint applies to H only, so labels may be unfair, and its weight cannot be changed. The paper computes the
+    square root of an N x N matrix; here P is never formed, and Lanczos iterations find the same vectors from the graph
+    and about 4 K vectors of length N. There may be any number of groups; several attributes are constrained jointly.
 
-    Where more components of the graph than there are clusters can be joined fairly, cuts of cost 0 are many, and which
-    is found means nothing; there is a warning then. Points without arcs are labelled as the nearest that has some.
+    If the graph has more components than clusters that can be combined fairly, there are many cuts of cost 0; the
+    choice among them is arbitrary, and a warning is raised. A point without arcs takes the label of the nearest point
+    that has arcs.
 
     Parameters
     ----------
     n_clusters : number of clusters K.
-    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used. 20 in the
-        thesis; 19 in its code, as of `fairness.FairNcut`.
+    n_neighbors : number of neighbours k in the graph, not counting the point itself; at most N - 1 are used. The thesis
+        says 20, its code uses 19, see `fairness.FairNcut`.
     symmetry : how the directed kNN graph is made symmetric: "average" (W + W^T) / 2, "union" or "mutual".
-    n_init : starts of K-means on the rows of H, of which its lowest objective is the result.
+    n_init : number of starts of K-means on the rows of H; the one with the lowest K-means objective is kept.
     normalize : "l2" divides each row by its Euclidean norm and leaves zero rows unchanged; None uses the rows as given.
     small_groups : "error" rejects a group with fewer points than clusters; "keep" accepts it, and some clusters will
         lack the group.
@@ -90,7 +93,8 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             graph: affinities W, see `clustering.graphs.row_graph.given_graph`; built from X if None.
 
         Raises:
-            InputError: a parameter, X, groups or a graph that cannot be; fewer points with arcs than clusters.
+            InputError: a parameter, X, the groups or the graph is invalid, or there are fewer points with arcs than
+                clusters.
         """
         warn_if_groups_are_y(y, sensitive_features)
         data, watch = given(self, X, sensitive_features), Stopwatch()
@@ -105,8 +109,8 @@ class Kleindessner(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             self.embedding_, arbitrary = fair_embedding(affinities, data.groups, K, generator)
         if arbitrary:
             warnings.warn(
-                f"the graph has so many components that more than {K} vectors cost nothing: which are taken is "
-                "arbitrary; set a larger n_neighbors",
+                f"the graph has so many components that more than {K} vectors have cost 0, and the choice among "
+                "them is arbitrary; set a larger n_neighbors",
                 stacklevel=3,
             )
         labels = embedded_labels(self.embedding_, affinities, rows.values, K, self.n_init, generator)

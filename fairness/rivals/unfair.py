@@ -1,4 +1,4 @@
-"""K-means and K-median without fairness, with which other methods begin, and what points pay for centres."""
+"""K-means and K-median without fairness, which initialise other methods, and the costs of points at centres."""
 
 from typing import NamedTuple
 
@@ -12,15 +12,15 @@ from fairness.objectives import Kind, geometric_median
 Floats = NDArray[np.float64]
 
 _SETTLED = 1e-5
-"""Relative decrease of the K-median objective at which it ends."""
+"""Relative decrease of the K-median objective below which it stops."""
 
 
 class Centres(NamedTuple):
-    """Where a start ended.
+    """Result of one start.
 
     Attributes:
-        values: (K, D).
-        objective: sum of what points pay for the nearest.
+        values: (K, D) centres.
+        objective: sum of the costs of the points at their nearest centres.
     """
 
     values: Floats
@@ -29,7 +29,7 @@ class Centres(NamedTuple):
 
 def costs(values: Floats, centres: Floats, kind: Kind = "kmeans") -> Floats:
     """(N, K) squared distances, or distances for "kmedian", of points (N, D) to centres (K, D)."""
-    origin = values.mean(axis=0)  # far from zero, the expansion would drown in rounding
+    origin = values.mean(axis=0)  # centring avoids cancellation in data far from zero
     values, centres = values - origin, centres - origin
     squared = values @ (-2 * centres.T)
     squared += np.einsum("nd,nd->n", values, values)[:, None]
@@ -39,19 +39,21 @@ def costs(values: Floats, centres: Floats, kind: Kind = "kmeans") -> Floats:
 
 
 def unfair_centres(kind: Kind, values: Floats, seeds: Floats, max_iter: int) -> list[Centres]:
-    """Where each of the seeds (T, K, D) leads: K-means by scikit-learn, K-median by turns of assignments to the nearest
-    and geometric medians."""
+    """Centres from each of the seeds (T, K, D).
+
+    K-means uses scikit-learn; K-median alternates between assignments to the nearest centre and geometric medians.
+    """
     if kind == "kmedian":
         return [_medians(values, seed, max_iter) for seed in seeds]
-    found = []
+    centres = []
     for seed in seeds:
         lloyd = sklearn.cluster.KMeans(len(seed), init=seed, n_init=1, max_iter=max_iter).fit(values)
-        found.append(Centres(lloyd.cluster_centers_, float(lloyd.inertia_)))
-    return found
+        centres.append(Centres(lloyd.cluster_centers_, float(lloyd.inertia_)))
+    return centres
 
 
 def best_centres(starts: list[Centres]) -> Centres:
-    """The start of the lowest objective, of several the first."""
+    """The start with the lowest objective; the first of equal ones."""
     return starts[int(first_lowest([start.objective for start in starts]))]
 
 

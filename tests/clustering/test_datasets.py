@@ -44,7 +44,11 @@ def test_spirals_are_as_the_recipe_draws_them():
 
 @pytest.mark.parametrize("name", FROM_FILES)
 def test_without_its_files_it_says_what_to_put_where(name, tmp_path):
-    for root, words in ((None, "root=FOLDER"), (str(tmp_path / "none"), "no folder"), (str(tmp_path), "does not hold")):
+    for root, words in (
+        (None, "root=FOLDER"),
+        (str(tmp_path / "none"), "not a folder"),
+        (str(tmp_path), "does not contain"),
+    ):
         built = DATASETS.load(name)(root=root)
         for ask in (built.source, built.read):
             with pytest.raises(InputError, match=words) as told:
@@ -269,9 +273,9 @@ def test_numbered_classes_name_what_they_were(classes):
         (Dataset(np.array([[0.0], [np.nan]])), "row 1"),
         (Dataset(csr_matrix(np.array([[0.0], [np.inf]]))), "row 1"),
         (Dataset(np.zeros((2, 1)), np.zeros(3, dtype=np.int64), ("a",)), "labels"),
-        (Dataset(np.zeros((2, 1)), np.array([0, 2]), ("a", "b")), "each class"),
-        (Dataset(np.zeros((2, 1)), np.array([0, 0]), ("a", "b")), "each class"),
-        (Dataset(np.zeros((2, 1)), np.array([-1, 0]), ("a",)), "each class"),
+        (Dataset(np.zeros((2, 1)), np.array([0, 2]), ("a", "b")), "each with"),
+        (Dataset(np.zeros((2, 1)), np.array([0, 0]), ("a", "b")), "each with"),
+        (Dataset(np.zeros((2, 1)), np.array([-1, 0]), ("a",)), "each with"),
     ],
 )
 def test_what_is_no_data_set_is_refused(found, words):

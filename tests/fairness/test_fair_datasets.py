@@ -123,7 +123,11 @@ def test_points_like_the_census():
 
 @pytest.mark.parametrize("name", ["adult", "bank", "census"])
 def test_without_its_files_it_says_what_to_put_where(name, tmp_path):
-    for root, words in ((None, "root=FOLDER"), (str(tmp_path / "none"), "no folder"), (str(tmp_path), "does not hold")):
+    for root, words in (
+        (None, "root=FOLDER"),
+        (str(tmp_path / "none"), "not a folder"),
+        (str(tmp_path), "does not contain"),
+    ):
         built = DATASETS.load(name)(root=root)
         for ask in (built.source, built.read):
             with pytest.raises(InputError, match=words):
