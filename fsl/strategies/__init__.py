@@ -1,4 +1,4 @@
-"""Few-shot strategies. To add one: a file in this folder and a line in this table."""
+"""Few-shot strategies, one per file. To add one, write a file in this folder and add a line to this table."""
 
 from clustering.foundation.plugins import Plugins
 

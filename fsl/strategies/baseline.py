@@ -14,22 +14,21 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class Baseline:
-    """Weights and biases are trained by cross-entropy on the support, the features as they are; then
-    P(k | x_q) = softmax_k( <w_k, x_q> + b_k ).
+    """Linear classifier P(k | x_q) = softmax_k( <w_k, x_q> + b_k ), trained by cross-entropy on the support features.
 
-    The recipe is the paper's (section 4.2) with what its public code adds: dampening, and uniform initial weights.
-    All tasks draw the same, see `fsl.strategies.shared.linear_heads.Draw`. Training is exact in the inner products of
-    the support; its cost grows with the square of the support.
+    The schedule is the paper's (section 4.2), with dampening and uniform initial weights as in its public code. All
+    tasks use the same random numbers, see `fsl.strategies.shared.linear_heads.Draw`. Training works exactly on the
+    inner products of the support; its cost is quadratic in the size of the support.
 
     Attributes:
         transform: per-feature transform; none in the paper.
-        learning_rate: of the gradient steps.
-        momentum: share of the previous step that is kept.
-        dampening: share of the gradient that momentum leaves out.
-        weight_decay: of weights and biases.
-        batch: support examples in a step.
+        learning_rate: step size of the gradient descent.
+        momentum: fraction of the previous step that is kept.
+        dampening: the gradient is multiplied by 1 - dampening before it is added to the momentum.
+        weight_decay: weight decay of weights and biases.
+        batch: support examples per step.
         epochs: passes over the support.
-        seed: of the initial weights and the order of the examples.
+        seed: seed of the initial weights and the order of the examples.
     """
 
     transductive: ClassVar[bool] = False
@@ -51,7 +50,7 @@ class Baseline:
         """Class probabilities of the queries; the iterations are gradient steps."""
         episodes = episodes.transformed(self.transform)
         draw = Draw.of(episodes, self.seed, self.epochs)
-        # The bias is the weight of one more feature, which is 1.
+        # The bias is the weight of an additional constant feature of 1.
         bias = draw.bias[draw.slots][..., None]
         support, query = episodes.support, episodes.query
         initial = draw.products(support) + bias

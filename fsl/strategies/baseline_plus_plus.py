@@ -17,27 +17,27 @@ _LENGTH = 1e-5  # added to a feature's length, as in the public code
 
 @dataclass(frozen=True)
 class BaselinePlusPlus:
-    """Directions v_k and lengths g_k are trained by cross-entropy on the support; then
-    P(k | x_q) = softmax_k( scale g_k cos(v_k, x_q) ).
+    """Cosine classifier P(k | x_q) = softmax_k( scale g_k cos(v_k, x_q) ), with directions v_k and lengths g_k trained
+    by cross-entropy on the support.
 
-    The lengths, the scale and the dampening are the public code's; the paper (section 3.2) has the cosine alone. All
-    tasks draw the same, see `fsl.strategies.shared.linear_heads.Draw`. Training is exact in the inner products of the
-    support; its cost grows with the square of the support.
+    The lengths, the scale and the dampening are those of the public code; the paper (section 3.2) has the cosine only.
+    All tasks use the same random numbers, see `fsl.strategies.shared.linear_heads.Draw`. Training works exactly on the
+    inner products of the support; its cost is quadratic in the size of the support.
 
-    The paper takes the features as they are, of a network that was trained with this very head. Of other networks the
-    features after a ReLU all have cosines near 1, and so few steps hardly leave the random start: with a Conv-4 trained
-    as ProtoNet on mini-ImageNet 20 % were right of one shot, as by chance, and 45 % with CL2N.
+    The paper uses untransformed features of a network that was trained with this head. Features of other networks after
+    a ReLU have cosines near 1, and a short training hardly changes the random initial directions: with a Conv-4 trained
+    as ProtoNet on mini-ImageNet, the 1-shot accuracy was 20 % (chance), and 45 % with CL2N.
 
     Attributes:
-        transform: per-feature transform; none in the paper. Of those without a centre the cosine sees none.
-        scale: factor of the logits; null for 2, or 10 where there are more than 200 ways (public code).
-        learning_rate: of the gradient steps.
-        momentum: share of the previous step that is kept.
-        dampening: share of the gradient that momentum leaves out.
-        weight_decay: of directions and lengths.
-        batch: support examples in a step.
+        transform: per-feature transform; none in the paper. The cosine does not depend on transforms without centring.
+        scale: factor of the logits; null: 2, or 10 for more than 200 ways (public code).
+        learning_rate: step size of the gradient descent.
+        momentum: fraction of the previous step that is kept.
+        dampening: the gradient is multiplied by 1 - dampening before it is added to the momentum.
+        weight_decay: weight decay of directions and lengths.
+        batch: support examples per step.
         epochs: passes over the support.
-        seed: of the initial directions and the order of the examples.
+        seed: seed of the initial directions and the order of the examples.
     """
 
     transductive: ClassVar[bool] = False
@@ -83,7 +83,7 @@ class BaselinePlusPlus:
             logits = (scale * g * inverse) * inner
             errors = (torch.softmax(logits, dim=1) - targets) * (scale * share)
             of_length = (errors * inner).sum(2, keepdim=True) * inverse
-            shrink = -(g * inverse.square() * of_length)  # the part along v_k, which changes no cosine
+            shrink = -(g * inverse.square() * of_length)  # the component along v_k, which does not change the cosine
             return torch.cat(
                 [of_length, shrink * state[:, :, 1:2], torch.addcmul(g * inverse * errors, shrink, state[:, :, 2:])], 2
             )

@@ -19,37 +19,38 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class BAVARDAGE:
-    """Soft K-means with unknown class sizes: the queries' classes have proportions with a Dirichlet prior, the means a
-    Gaussian one, and both are integrated out. Made for unbalanced queries.
+    """Soft K-means with unknown class sizes, for unbalanced queries. The class proportions of the queries have a
+    Dirichlet prior, the means a Gaussian prior; both are integrated out.
 
-    A round, from a few rounds of soft K-means on; n_k is the mass of the queries in class k, N_k that of all points:
+    After a few rounds of soft K-means, each round computes, with n_k the mass of the queries in class k and N_k the
+    mass of all points:
 
         m_k = sum_i y_ik x_i / (prior + N_k),   i over support (its classes known) and queries
         y_qk ~ exp( digamma(concentration + n_k) - (beta / 2) ||x_q - m_k||^2 - (K - 1) / (2 (prior + N_k)) )
 
-    All terms of the bound are concave in Y once proportions and means have been integrated out, so that a round is the
-    pure bound step and the objective never rises. Works on inner products.
+    With proportions and means integrated out, all terms of the bound are concave in Y. A round is therefore an exact
+    bound step, and the objective never increases. The computation uses inner products only.
 
-    The prior draws the means to the origin, which after CL2N is the mean of the base classes. Two parts of the paper
-    are left out. Its points are projected on the span of the differences of the means: these are the means that the
-    distances are taken to, so that what the projection removes is the same for all classes. And its features are first
-    divided, direction by direction, by the spread of the base classes, which a task does not hold; on a Conv-4's
-    features of mini-ImageNet that did harm. The public code fixes equal proportions for balanced tasks, as a large
-    `concentration` does.
+    The prior shrinks the means towards the origin, which after CL2N is the mean of the base classes. Two steps of the
+    paper are omitted. First, the paper projects the points on the span of the differences between the means; the
+    projection removes the same amount from the squared distances to all means, so it does not change the assignments.
+    Second, it divides each feature direction by the standard deviation of the base classes, which is not part of a
+    task; with Conv-4 features of mini-ImageNet this lowered the accuracy. The public code fixes equal proportions for
+    balanced tasks, as a large `concentration` does.
 
     Attributes:
         transform: per-feature transform.
         beta: factor of the squared distances, the inverse of the classes' variance; 4 in the public code for its scaled
             features. None is 50 times the square root of the shots, chosen on validation classes of mini-ImageNet
-            (Conv-4, Conv-6); of 20 shots it was up to 0.7 points below SimpleShot there (Conv-6).
-        prior: how many points the prior of a mean weighs as much as; 10 in the public code, which empties classes where
-            there are many: on CLIP features of DTD, 20 ways, 1 shot, it was 17 points below SimpleShot. With 1 it
-            is above it with 64 ways (glyphs), and 10 points below with 227, where `soft_slk` is 8 above.
-        concentration: of the Dirichlet prior; 2 in the public code. The larger, the more equal the proportions.
-        rounds: of the mixture, 5 in the public code.
-        start_beta: factor of the squared distances in the soft K-means that it starts from; 20 in the public code. None
-            is `beta`.
-        start_rounds: of the soft K-means; 5 in the public code.
+            (Conv-4, Conv-6); with 20 shots the accuracy there was up to 0.7 points below SimpleShot (Conv-6).
+        prior: weight of the prior of a mean, in points; 10 in the public code, which leaves classes empty if there are
+            many: on CLIP features of DTD (20 ways, 1 shot) the accuracy was 17 points below SimpleShot. With 1 it is
+            above SimpleShot for 64 ways (glyphs), and 10 points below for 227 ways, where `soft_slk` is 8 points above.
+        concentration: concentration of the Dirichlet prior; 2 in the public code. Larger values give more equal
+            proportions.
+        rounds: rounds of the mixture; 5 in the public code.
+        start_beta: factor of the squared distances in the initial soft K-means; 20 in the public code. None is `beta`.
+        start_rounds: rounds of the initial soft K-means; 5 in the public code.
     """
 
     transductive: ClassVar[bool] = True
@@ -67,7 +68,7 @@ class BAVARDAGE:
         validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
-        """Class probabilities of the queries; the trace holds the objective of the mixture, from its start on."""
+        """Class probabilities of the queries; the trace holds the objective of the mixture, including its start."""
         episodes = episodes.transformed(self.transform)
         start = SoftKMeans(
             transform=self.transform, beta=self.start_beta or self.beta, rounds=self.start_rounds, tolerance=0
@@ -81,14 +82,14 @@ class BAVARDAGE:
                 support.sum(dim=2, keepdim=True), valid, self.concentration, self.prior, dimensions=episodes.way - 1
             ),
         ]
-        found = descend(
+        descent = descend(
             torch.zeros_like(start.probabilities),
             terms,
             start=start.probabilities,
             clamp=episodes.padding,
-            step="published",  # concave terms: nothing to guard
+            step="published",  # the terms are concave, so no guard is needed
             max_iterations=self.rounds,
             tolerance=0,
             trace=True,
         )
-        return Predictions(found.assignments, start.iterations + found.iterations, found.trace)
+        return Predictions(descent.assignments, start.iterations + descent.iterations, descent.trace)

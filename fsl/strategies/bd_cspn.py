@@ -1,5 +1,5 @@
-"""BD-CSPN: support means rectified by the queries that look like them (Liu, Song and Qin 2020, "Prototype Rectification
-for Few-Shot Learning")."""
+"""BD-CSPN: prototype rectification with the queries nearest to each class (Liu, Song and Qin 2020, "Prototype
+Rectification for Few-Shot Learning")."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
@@ -15,29 +15,31 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class BDCSPN:
-    """The queries are moved so that their mean is the support's, every point joins the class of the support mean with
-    the highest cosine, and a class's prototype becomes the weighted sum of its members.
+    """Nearest rectified prototype. The queries are shifted so that their mean equals the support's, each point joins
+    the class of the support mean with the highest cosine, and the prototype of a class is a weighted sum of its
+    members:
 
         m'_k = sum_{p in members(k)} w_pk x_p,   w_pk = exp(temperature cos(x_p, m_k)) / normaliser
 
-    Of the normaliser, public code sums over the classes, and divides by the number of members, or over the members
-    of the class. Over the members, a factor of 10 leaves little to any but a single support example, whose cosine
-    with its own mean is 1; that reading goes with a factor of 1. On validation classes of mini-ImageNet (Conv-4,
-    Conv-6) it did nearly as well as the other one with 1, and 0.2 to 3 points worse with 10.
+    The normaliser is either the sum over the classes, times the number of members, or the sum over the members of the
+    class; public code has both. Normalised over the members, a single support example, whose cosine with its own mean
+    is 1, gets almost all weight at temperature 10; this form requires temperature 1. On validation classes of
+    mini-ImageNet (Conv-4, Conv-6), its accuracy was close to the other form at temperature 1, and 0.2 to 3 points lower
+    at 10.
 
     Attributes:
         transform: per-feature transform.
-        shift: move the queries so that their mean is the support's. Takes the classes to be mixed alike in both: with
-            Dirichlet proportions it cost 2 to 3 points there.
-        temperature: factor of the cosine in the weights and in the probabilities, 10 in the paper's experiments.
-        weights: normalised over the "classes" and divided by the count of members (public code of LaplacianShot and
-            of the alpha-TIM benchmark), or over the "members" of a class.
-        confident: let only the most similar queries of each class join, at most so many; null for all. The paper
-            speaks of 8, which of 15 queries a class did up to 2.5 points better there; public code takes all.
-        support_labels: support points join their "given" class, or the "predicted" one like any query (public code).
-            A class that then has no member keeps its support mean.
-        metric: "cosine" (paper) or "euclidean" (public code) to the rectified prototypes.
-        classified: the "shifted" queries, or the "original" ones (public code), in the last step.
+        shift: shift the queries so that their mean equals the support's. This assumes equal class proportions in both:
+            with Dirichlet proportions it cost 2 to 3 points on the classes above.
+        temperature: factor of the cosine in the weights and in the probabilities; 10 in the paper's experiments.
+        weights: normalise over the "classes" and divide by the number of members (public code of LaplacianShot and of
+            the alpha-TIM benchmark), or over the "members" of a class.
+        confident: maximum number of queries that join a class, the most similar first; null: all, as in public code.
+            The paper mentions 8, which with 15 queries per class gained up to 2.5 points on the classes above.
+        support_labels: support points join their "given" class, or the "predicted" one like queries (public code). A
+            class left without members keeps its support mean.
+        metric: "cosine" (paper) or "euclidean" (public code) distance to the rectified prototypes.
+        classified: classify the "shifted" queries, or the "original" ones (public code).
     """
 
     transductive: ClassVar[bool] = True
@@ -57,7 +59,7 @@ class BDCSPN:
 
     @classmethod
     def as_published(cls, **changes: Any) -> "BDCSPN":
-        """The settings of the public code of the alpha-TIM benchmark (Veilleux et al. 2021), whose tables show it."""
+        """The settings of the alpha-TIM benchmark's public code (Veilleux et al. 2021), for comparison with its tables."""
         published = {
             "support_labels": "predicted",
             "metric": "euclidean",
@@ -76,13 +78,13 @@ class BDCSPN:
         if self.metric == "cosine":
             logits = frame.cosines(inner, prototypes).mul_(self.temperature)
         else:
-            # 2 <x, m> - ||m||^2; of ||x||^2 no class knows.
+            # 2 <x, m> - ||m||^2; ||x||^2 is the same for all classes.
             logits = 2 * frame.inner(inner) - _along(inner, prototypes)
         probabilities = torch.softmax(logits[:, :, episodes.support_size :], dim=1).mT
         return Predictions(probabilities, torch.zeros(len(logits), dtype=torch.int64, device=logits.device))
 
     def _rectified(self, episodes: Episodes, cosine: Tensor) -> Tensor:
-        """(B, K, S + Q) coefficients over the points as they were, from the (B, K, S + Q) cosines to the means."""
+        """(B, K, S + Q) coefficients over the unshifted points, from the (B, K, S + Q) cosines to the means."""
         members = self._members(episodes, cosine)
         likeness = self.temperature * cosine
         if self.weights == "members":
@@ -95,12 +97,12 @@ class BDCSPN:
         weights /= scale.clamp_min(1e-12)
         if self.shift:
             weights = episodes.unshifted(weights)
-        if self.support_labels == "given":  # then no class is without a member
+        if self.support_labels == "given":  # each class has its support points as members
             return weights
         return torch.where(scale > 0, weights, episodes.class_means)
 
     def _members(self, episodes: Episodes, cosine: Tensor) -> Tensor:
-        """(B, K, S + Q) 1 for the points that join a class, ties to the lowest."""
+        """(B, K, S + Q) membership, 0 or 1; ties go to the lowest class."""
         members = likeliest(episodes, cosine, self.support_labels)
         if self.confident is not None and self.confident < episodes.query_size:
             query = members[:, :, episodes.support_size :]
@@ -112,16 +114,17 @@ class BDCSPN:
 
 @dataclass(frozen=True)
 class _Frame:
-    """The points with the queries moved by a step, by inner products with the points as they were.
+    """The points with shifted queries, represented by inner products with the unshifted points.
 
-    With u_j = 1 for a query and s = sum_i d_i x_i the step, <c, x_j + u_j s> = <c, x_j> + u_j sum_i <c, x_i> d_i.
+    For the shift s = sum_i d_i x_i, and u_j = 1 for queries and 0 for support points,
+    <c, x_j + u_j s> = <c, x_j> + u_j sum_i <c, x_i> d_i.
 
     Attributes:
-        means: (B, K, M) inner products of the support means with the points as they were.
-        lengths: (B, 1, M) of the points.
-        unmoved_lengths: of the points as they were.
-        step: (B, 1, M) coefficients d; None where nothing is moved.
-        which: (M,) u.
+        means: (B, K, M) inner products of the support means with the unshifted points.
+        lengths: (B, 1, M) norms of the points.
+        unmoved_lengths: (B, 1, M) norms of the unshifted points.
+        step: (B, 1, M) coefficients d; None without shift.
+        which: (M,) u, 1 for queries.
     """
 
     means: Tensor
@@ -139,7 +142,7 @@ class _Frame:
         if not shift:
             return cls(episodes.points.inner(means), unmoved, unmoved, None, which)
         step = episodes.shift_step
-        products = episodes.points.inner(torch.cat([means, step], dim=1))  # one product, not two
+        products = episodes.points.inner(torch.cat([means, step], dim=1))  # one matrix product instead of two
         means, along = products[:, :-1], products[:, -1:]
         norms = norms + which * (2 * along + _along(along, step))
         return cls(means, norms.clamp_min(0).sqrt(), unmoved, step, which)
@@ -149,16 +152,16 @@ class _Frame:
         return _Frame(self.means, self.unmoved_lengths, self.unmoved_lengths, None, self.which)
 
     def inner(self, products: Tensor) -> Tensor:
-        """(B, K, M) inner products with the moved points, from those with the points as they were."""
+        """(B, K, M) inner products with the shifted points, from those with the unshifted points."""
         return products if self.step is None else products + _along(products, self.step) * self.which
 
     def cosines(self, products: Tensor, coefficients: Tensor) -> Tensor:
-        """(B, K, M) cosines of prototypes with the moved points; 0 where one of them is zero."""
+        """(B, K, M) cosines of prototypes with the shifted points; 0 for zero vectors."""
         lengths = _along(products, coefficients).clamp_min(0).sqrt()
         return self.inner(products) / (lengths * self.lengths).clamp_min_(1e-12)
 
 
 def _along(products: Tensor, coefficients: Tensor) -> Tensor:
-    """(B, K, 1) inner products of prototypes, whose products with the points are given, with sums of points."""
+    """(B, K, 1) inner products <c_k, sum_i d_i x_i>, from the products <c_k, x_i> and the coefficients d."""
     inner: Tensor = torch.linalg.vecdot(products, coefficients)
     return inner[..., None]

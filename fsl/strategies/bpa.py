@@ -1,4 +1,4 @@
-"""PT-MAP on balanced pairwise affinities (Shalam and Korman 2024, where it is called PTMAP-BPA_p)."""
+"""BPA: PT-MAP on balanced pairwise affinities (Shalam and Korman 2024, PTMAP-BPA_p in the paper)."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -13,22 +13,22 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class BPA:
-    """PT-MAP whose features are the points' affinities to all points of the task, see
+    """PT-MAP with the affinities of each point to all points of the task as its features, see
     `fsl.strategies.shared.affinities`.
 
-    Nothing is trained. On the features of a WRN trained with S2M2 on mini-ImageNet its authors report 83.19 % with 1
-    shot and 89.56 % with 5, and 82.92 % and 88.82 % of PT-MAP alone.
+    No parameters are trained. On WRN features trained with S2M2 on mini-ImageNet, the authors report 83.19 % for 1 shot
+    and 89.56 % for 5 shots, against 82.92 % and 88.82 % for PT-MAP.
 
     Attributes:
         transform: per-feature transform; PT as published.
-        centring: of the features, "apart" as published, "together" or none, see `fsl.strategies.shared.centring`; then
-            unit length.
+        centring: centring of the features before they are scaled to unit length: "apart" as published, "together" or
+            none, see `fsl.strategies.shared.centring`.
         regularisation: weight of the entropy in the affinities; 0.1 to 0.2 in the public code.
         beta: sharpness of PT-MAP's transport.
-        rate: step of its prototypes.
-        iterations: steps of its prototypes.
-        tolerance: largest error of a transport's column sums, as a share of their total.
-        max_rounds: Sinkhorn rounds at most.
+        rate: step size of PT-MAP's prototypes.
+        iterations: updates of the prototypes.
+        tolerance: largest error of a transport's column sums, relative to their total.
+        max_rounds: maximum number of Sinkhorn rounds.
     """
 
     transductive: ClassVar[bool] = True

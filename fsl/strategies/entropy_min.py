@@ -1,5 +1,5 @@
-"""Entropy minimisation of the classifier head: on features at hand, what is left of the transductive baseline of
-Dhillon, Chaudhari, Ravichandran and Soatto 2020 ("A Baseline for Few-Shot Image Classification")."""
+"""Entropy minimisation of the classifier head: the transductive baseline of Dhillon, Chaudhari, Ravichandran and Soatto
+2020 ("A Baseline for Few-Shot Image Classification"), restricted to fixed features."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -12,20 +12,20 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class EntropyMin:
-    """The head's prototypes minimise the support's cross-entropy plus the queries' mean entropy, by Adam from the
-    support means on:
+    """The prototypes of the head minimise the support's cross-entropy plus the mean entropy of the queries, by Adam
+    from the support means:
 
         mean_s( -log p_s,y_s ) + weight mean_q H(p_q),   p_ik = softmax_k( -(temperature / 2) ||x_i - w_k||^2 )
 
-    It is not the paper's transductive fine-tuning, which moves the whole network on augmented images and starts from
-    the base classes' logits. With so few small steps of the head alone, little changes.
+    The paper's transductive fine-tuning differs: it trains the whole network on augmented images, and starts from the
+    logits of the base classes. A few small steps of the head change the predictions little.
 
     Attributes:
         transform: per-feature transform.
-        temperature: factor of the squared distances; 15 as in TIM, whose head this is.
-        weight: of the entropy, 1 in the paper (eq. 8); 0 leaves the support's cross-entropy.
-        learning_rate: of Adam, 5e-5 in the paper (section 4).
-        iterations: steps of Adam; 25 epochs in the paper.
+        temperature: factor of the squared distances; 15 as in TIM, which has the same head.
+        weight: weight of the entropy; 1 in the paper (eq. 8). 0 leaves the support's cross-entropy only.
+        learning_rate: Adam's step size; 5e-5 in the paper (section 4).
+        iterations: Adam's steps; 25 epochs in the paper.
     """
 
     transductive: ClassVar[bool] = True
@@ -42,11 +42,11 @@ class EntropyMin:
 
     @classmethod
     def as_published(cls, **changes: Any) -> "EntropyMin":
-        """The settings of the head in the public code of the alpha-TIM benchmark, which moves the network as well."""
+        """The head's settings in the alpha-TIM benchmark's public code, which trains the network as well."""
         return cls(**{"transform": "L2N", **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
-        """Class probabilities of the queries; the trace holds the loss, which Adam need not lower in every step."""
+        """Class probabilities of the queries; the trace holds the loss, which may increase in single steps of Adam."""
         return maximise_information(
             episodes.transformed(self.transform),
             temperature=self.temperature,

@@ -21,32 +21,34 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class ILPC:
-    """Round by round, labels are propagated to the queries, balanced by optimal transport, and the ones that a linear
-    classifier finds easiest to learn are kept, as if those queries were support.
+    """Iterative pseudo-labelling. Each round propagates labels to the queries, balances them by optimal transport, and
+    adds the queries whose labels a linear classifier learns most easily to the support.
 
-    1. F = (I - alpha W)^-1 Y, Y the labels that are given or kept, W the normalised graph of cosines^3 between
-       nearest neighbours; rows sum to one
-    2. P = Sinkhorn(F^power) over the queries left, columns the number of queries that each class still lacks
-    3. losses of all labels, P's largest among them, averaged while a linear classifier is trained on them
-    4. of every class, the `keep` queries of lowest loss keep their label; with fewer than K of them, all that is left
-       keeps its label and the task ends
+    1. F = (I - alpha W)^-1 Y, with the given and kept labels Y, and the normalised graph W of cubed cosines between
+       nearest neighbours; rows of F sum to one
+    2. P = Sinkhorn(F^power) over the remaining queries; the column sums are the numbers of queries that each class is
+       still missing
+    3. the likeliest labels under P and the kept labels train a linear classifier; the loss of each label is averaged
+       over the training
+    4. the `keep` queries of each class with the lowest loss keep their label; if fewer than K queries do so, all
+       remaining queries keep their label and the task ends
 
-    F is solved to rounding, where the public code takes 20 steps of conjugate gradients; a negative cosine is no edge
-    (there it can make a degree negative); the classifier's bias starts at 0 (there at random); and a class that got
-    more than its share lacks none.
+    Differences from the public code: F is solved to rounding rather than by 20 steps of conjugate gradients; negative
+    cosines are not edges (in the public code they can make a degree negative); the classifier's bias starts at 0 rather
+    than at random; and a class with more than its share of queries gets no further ones.
 
     Attributes:
-        transform: per-feature transform; PT is published for WRN features.
+        transform: per-feature transform; PT as published for WRN features.
         centring: "together" as published, "apart" or None, see `fsl.strategies.shared.centring`; then unit length.
         neighbours: k of the graph; 20 published for WRN, 15 for ResNet-12, other numbers for other settings.
-        alpha: share of the neighbours in the propagation, 0.8 in most published commands.
-        power: sharpens the labels before the transport.
-        keep: queries per class and round.
-        steps: of the classifier's training.
-        learning_rate: of the training, with momentum 0.9.
-        weight_decay: of the training.
-        tolerance: largest error of a class's mass in the transport, as a share of the queries.
-        max_rounds: Sinkhorn rounds at most.
+        alpha: weight of the neighbours in the propagation; 0.8 in most published commands.
+        power: exponent that sharpens the labels before the transport.
+        keep: queries that keep their label, per class and round.
+        steps: training steps of the classifier.
+        learning_rate: step size of the training, with momentum 0.9.
+        weight_decay: weight decay of the training.
+        tolerance: largest error of a class's mass in the transport, relative to the number of queries.
+        max_rounds: maximum number of Sinkhorn rounds.
     """
 
     transductive: ClassVar[bool] = True
@@ -69,7 +71,7 @@ class ILPC:
         validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
-        """Class probabilities of the queries: the transport by which each got its label. Iterations are rounds."""
+        """Class probabilities of the queries: the transport plan that set the label of each. Iterations are rounds."""
         episodes = episodes.transformed(self.transform)
         points = centred(episodes, episodes.points, self.centring)
         valid, S = episodes.valid, episodes.support_size
@@ -82,9 +84,9 @@ class ILPC:
         probabilities = torch.full_like(labels, 1 / episodes.way)
         rounds = torch.zeros(len(valid), dtype=torch.int64, device=valid.device)
         while (tasks := left.any(dim=1).nonzero()[:, 0]).numel():
-            found = self._balanced(propagation.select(tasks), labels[tasks], left[tasks], lacking[tasks])
-            one_hot = _one_hot(found) * left[tasks][:, None]
-            probabilities[tasks] = torch.where(left[tasks][:, None], found, probabilities[tasks])
+            balanced = self._balanced(propagation.select(tasks), labels[tasks], left[tasks], lacking[tasks])
+            one_hot = _one_hot(balanced) * left[tasks][:, None]
+            probabilities[tasks] = torch.where(left[tasks][:, None], balanced, probabilities[tasks])
             losses = mean_losses(
                 points.select(tasks),
                 labels[tasks],
@@ -103,13 +105,13 @@ class ILPC:
         return Predictions(probabilities[:, :, S:].mT, rounds)
 
     def _propagation(self, points: Points, valid: Tensor) -> Propagation:
-        """The map by (I - alpha W)^-1."""
+        """The linear map (I - alpha W)^-1."""
         if isinstance(points, Features):
-            found = nearest_neighbours(points.values, self.neighbours, valid=valid)
+            neighbours = nearest_neighbours(points.values, self.neighbours, valid=valid)
             norms = points.squared_norms
-            others = norms.gather(1, found.indices.clamp_min(0).flatten(1)).view_as(found.indices)
-            cosines = (norms[:, :, None] + others - found.squared_distances) / 2
-            graph = SparseGraph.of_arcs(found.indices, cosines.clamp_min(0) ** 3)
+            others = norms.gather(1, neighbours.indices.clamp_min(0).flatten(1)).view_as(neighbours.indices)
+            cosines = (norms[:, :, None] + others - neighbours.squared_distances) / 2
+            graph = SparseGraph.of_arcs(neighbours.indices, cosines.clamp_min(0) ** 3)
             return SparsePropagation(graph.scaled(_inverse_roots(graph.degrees)), self.alpha)
         products = points.pairwise()
         weights = nearest(-products, self.neighbours, valid=valid) * products.clamp_min(0) ** 3
@@ -120,27 +122,27 @@ class ILPC:
         return DensePropagation(torch.linalg.inv(eye - self.alpha * weights))
 
     def _balanced(self, propagation: Propagation, labels: Tensor, left: Tensor, lacking: Tensor) -> Tensor:
-        """(B, K, M) class probabilities of the points that are left."""
+        """(B, K, M) class probabilities of the remaining points."""
         spread = propagation.spread(labels).clamp_min(0)
         spread = spread / spread.sum(dim=1, keepdim=True).clamp_min(1e-24)
         scores = self.power * spread.clamp_min(1e-24).log()
         rows = left.to(labels.dtype)
-        found = sinkhorn(scores.mT, rows, lacking, tolerance=self.tolerance, max_rounds=self.max_rounds)
-        return found.assignments.mT
+        transport = sinkhorn(scores.mT, rows, lacking, tolerance=self.tolerance, max_rounds=self.max_rounds)
+        return transport.assignments.mT
 
     def _kept(self, losses: Tensor, one_hot: Tensor) -> Tensor:
-        """(B, K, M) 1 for the points of lowest loss in each class, ties to the lowest index."""
+        """(B, K, M) 1 for the points with the lowest loss in each class; ties go to the lowest index."""
         ranked = torch.where(one_hot > 0, losses[:, None], torch.inf)
         order = ranked.sort(dim=2, stable=True).indices[:, :, : self.keep]
         return torch.zeros_like(one_hot).scatter_(2, order, 1.0) * one_hot
 
 
 def _inverse_roots(degrees: Tensor) -> Tensor:
-    """1 / sqrt(degree); 0 where there is no edge."""
+    """1 / sqrt(degree), or 0 for isolated points."""
     return torch.where(degrees > 0, degrees.clamp_min(1e-24).rsqrt(), 0.0)
 
 
 def _one_hot(probabilities: Tensor) -> Tensor:
-    """(B, K, M) 1 for the class of highest probability, ties to the lowest."""
+    """(B, K, M) 1 for the class with the highest probability; ties go to the lowest class."""
     classes = torch.arange(probabilities.shape[1], device=probabilities.device)[:, None]
     return (probabilities.max(dim=1, keepdim=True).indices == classes).to(probabilities.dtype)

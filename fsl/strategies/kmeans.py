@@ -13,24 +13,25 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class KMeans:
-    """Support and queries are clustered around the classes' means: SLK-Means without its graph.
+    """K-means clustering of support and queries, with the support labels fixed: SLK-Means without its graph.
 
-    With hard members these are Lloyd's iterations from the support means, the support's classes kept. Probabilities are
+    With hard members these are Lloyd's iterations from the support means. Probabilities are
     softmax(-beta ||x - m_k||^2).
 
     Attributes:
         transform: per-feature transform.
-        shift: move the queries so that their mean is the support's (journal section 6.4). Takes the classes to be mixed
-            alike in both.
+        shift: shift the queries so that their mean equals the support's (journal section 6.4). This assumes equal class
+            proportions in both.
         beta: factor of the squared distances, an inverse temperature (1 in the papers).
-        members: a point counts in the mean of its likeliest class ("hard", the public code), or in all by its
-            assignments ("soft", journal eq. 20; on unit-length features these are nearly uniform and so are the means).
-        clamp: support points keep their class "always" (journal eq. 3), or have it at the "start" only (public code).
-        first: what is updated first: the "assignments" (journal Algorithm 1) or, from the nearest support means, the
-            "prototypes" (public code).
-        max_iterations: outer steps at most (100 in the public code).
-        tolerance: relative change of the objective at which a task stops, from its third step on (1e-4 in the public
-            code); it stops too when its prototypes stay.
+        members: each point contributes to the mean of its likeliest class ("hard", public code), or to all means with
+            its assignments as weights ("soft", journal eq. 20). For unit-length features, soft assignments are almost
+            uniform, and the means almost equal.
+        clamp: fix the class of support points "always" (journal eq. 3), or at the "start" only (public code).
+        first: update the "assignments" first (journal Algorithm 1), or the "prototypes", with each query assigned to
+            the nearest support mean (public code).
+        max_iterations: maximum number of outer steps (100 in the public code).
+        tolerance: a task stops if the relative change of the objective is below this value, from the third step on
+            (1e-4 in the public code). It also stops if its prototypes do not change.
     """
 
     transductive: ClassVar[bool] = True
@@ -50,7 +51,7 @@ class KMeans:
 
     @classmethod
     def as_published(cls, **changes: Any) -> "KMeans":
-        """The settings of the public code. It stops by its objective without the entropy, here R stops it."""
+        """The settings of the public code, whose stopping rule omits the entropy from the objective; here R is used."""
         published = {
             "clamp": "start",
             "first": "prototypes",

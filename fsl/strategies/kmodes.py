@@ -13,29 +13,29 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class KModes:
-    """Support and queries are clustered around the modes of the classes: SLK-MS without its graph.
+    """K-modes clustering of support and queries, with the support labels fixed: SLK-MS without its graph.
 
-    Probabilities are softmax(beta w(x, m_k)), w(x, m) = exp(-||x - m||^2 / (2 sigma^2)): with beta = 1 close to
-    uniform.
+    Probabilities are softmax(beta w(x, m_k)) with w(x, m) = exp(-||x - m||^2 / (2 sigma^2)); they are close to uniform
+    for beta = 1.
 
     Attributes:
         transform: per-feature transform.
-        neighbours: neighbours of a point that sigma is estimated from, itself not counted (journal section 6.4 uses 3;
-            its code counts the point).
-        include_self: count the point among its own k neighbours, as published: k - 1 real ones.
+        neighbours: number of neighbours for the estimate of sigma, without the point itself (3 in journal section 6.4,
+            whose code counts the point).
+        include_self: count the point among its own k neighbours, as published, which leaves k - 1 others.
         sigma_rule: sigma^2 is the "mean" squared distance to the neighbours (journal eq. 29), or "published": their sum
-            over 5 times the number of points, 0.4 times the mean in the public code.
-        shift: move the queries so that their mean is the support's (journal section 6.4). Takes the classes to be mixed
-            alike in both.
+            divided by 5 times the number of points, which in the public code is 0.4 times the mean.
+        shift: shift the queries so that their mean equals the support's (journal section 6.4). This assumes equal class
+            proportions in both.
         beta: factor of the kernel, an inverse temperature (1 in the papers).
-        members: a point counts for the mode of its likeliest class ("hard", the public code), or for all by its
-            assignments ("soft", journal eq. 18).
-        clamp: support points keep their class "always" (journal eq. 3), or have it at the "start" only (public code).
-        first: what is updated first: the "assignments" (journal Algorithm 1) or, from the nearest support means, the
-            "prototypes" (public code).
-        max_iterations: outer steps at most (100 in the public code).
-        tolerance: relative change of the objective at which a task stops, from its third step on (1e-4 in the public
-            code); it stops too when its prototypes stay.
+        members: each point contributes to the mode of its likeliest class ("hard", public code), or to all modes with
+            its assignments as weights ("soft", journal eq. 18).
+        clamp: fix the class of support points "always" (journal eq. 3), or at the "start" only (public code).
+        first: update the "assignments" first (journal Algorithm 1), or the "prototypes", with each query assigned to
+            the nearest support mean (public code).
+        max_iterations: maximum number of outer steps (100 in the public code).
+        tolerance: a task stops if the relative change of the objective is below this value, from the third step on
+            (1e-4 in the public code). It also stops if its prototypes do not change.
     """
 
     transductive: ClassVar[bool] = True
@@ -58,7 +58,7 @@ class KModes:
 
     @classmethod
     def as_published(cls, **changes: Any) -> "KModes":
-        """The settings of the public code. It stops by its objective without the entropy, here R stops it."""
+        """The settings of the public code, whose stopping rule omits the entropy from the objective; here R is used."""
         published = {
             "include_self": True,
             "sigma_rule": "published",

@@ -1,4 +1,4 @@
-"""Label propagation: the step of TPN (Liu, Lee, Park, Kim, Yang, Hwang and Yang 2019) without its meta-training."""
+"""Label propagation as in TPN (Liu, Lee, Park, Kim, Yang, Hwang and Yang 2019), without its meta-training."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -19,24 +19,24 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class LabelPropagation:
-    """The support's labels spread over a graph of support and queries (Zhou et al. 2004):
+    """Propagate the support's labels over a graph of support and queries (Zhou et al. 2004):
 
         F = (I - alpha S)^-1 [T; 0],   S = D^-1/2 W D^-1/2,   w_ij = exp(-||x_i - x_j||^2 / (2 (width r)^2)),
 
-    w_ij kept where one of the two is among the other's nearest neighbours, w_ii = 1. TPN learns a width for each
-    point while it trains its network; here it is one for a task, in units of r, the median over its points of the
-    distance to the last of their neighbours.
+    where w_ij is kept if one point is among the nearest neighbours of the other, and w_ii = 1. TPN learns a width for
+    each point when it trains the network; here a task has one width, in units of r, the median distance of its points
+    to their last neighbour.
 
-    The scores of a query are its probabilities up to a factor. A query that no support example reaches goes by its
-    distances to the support means. The system is factorised, at (S + Q)^3 / 3 multiply-adds, or where a task has many
-    points solved by conjugate gradients, to which less than 1e-12 of a label is none.
+    The probabilities of a query are its normalised scores. A query that is not connected to any support example is
+    classified by its distances to the support means. The system is factorised, with (S + Q)^3 / 3 multiply-adds, or for
+    tasks with many points solved by conjugate gradients, where scores below 1e-12 count as 0.
 
     Attributes:
         transform: per-feature transform.
-        neighbours: of each point, itself not counted; TPN's 20 counts it.
-        alpha: share that a point takes from its neighbours, below 1; 0.99 in TPN.
-        width: of the kernel, in units of r. At 1 the kept weights are nearly equal, and with alpha near 1 the labels
-            of all classes mix: towards chance on tasks of 80 points.
+        neighbours: number of neighbours of each point, without the point itself; TPN's 20 include it.
+        alpha: weight of the neighbours' labels, below 1; 0.99 in TPN.
+        width: width of the kernel, in units of r. At 1 the weights are almost equal, and with alpha near 1 the labels
+            of all classes mix: the accuracy approaches chance on tasks of 80 points.
     """
 
     transductive: ClassVar[bool] = True
@@ -50,14 +50,14 @@ class LabelPropagation:
     def __post_init__(self) -> None:
         validate(self)
         if self.alpha >= 1:
-            raise InputError(f"LabelPropagation: alpha must be below 1, not {self.alpha!r}; TPN has 0.99")
+            raise InputError(f"LabelPropagation: alpha must be below 1, not {self.alpha!r}; TPN uses 0.99")
 
     def predict(self, episodes: Episodes) -> Predictions:
         """Class probabilities of the queries; nothing is iterated."""
         episodes = episodes.transformed(self.transform)
         support, labels = episodes.support_size, episodes.support_one_hot
         known = torch.cat([labels, labels.new_zeros(len(labels), episodes.query_size, episodes.way)], dim=1)
-        scores = self._spread(episodes, known)[:, support:].clamp_min(0)  # below 0 by rounding alone
+        scores = self._spread(episodes, known)[:, support:].clamp_min(0)  # negative only by rounding
         mass = scores.sum(dim=2, keepdim=True)
         reached = mass > torch.finfo(mass.dtype).tiny
         probabilities = scores / mass.clamp_min(torch.finfo(mass.dtype).tiny)
@@ -67,14 +67,16 @@ class LabelPropagation:
         return Predictions(probabilities, torch.zeros(len(labels), dtype=torch.int64, device=labels.device))
 
     def _spread(self, episodes: Episodes, known: Tensor) -> Tensor:
-        """(B, S + Q, K) F; padded points have no neighbours."""
+        """(B, S + Q, K) scores F; padded points have no neighbours."""
         points = episodes.points
         padded = episodes.support_mask is not None or episodes.query_mask is not None
         valid = episodes.valid if padded else None
         if isinstance(points, Features):
-            found = nearest_neighbours(points.values, self.neighbours, valid=valid)
-            weights = self._kernel(found.squared_distances, found.squared_distances.amax(dim=2), points, valid)
-            graph = SparseGraph.of_arcs(found.indices, weights, "union")
+            neighbours = nearest_neighbours(points.values, self.neighbours, valid=valid)
+            weights = self._kernel(
+                neighbours.squared_distances, neighbours.squared_distances.amax(dim=2), points, valid
+            )
+            graph = SparseGraph.of_arcs(neighbours.indices, weights, "union")
             scale = (graph.degrees + 1).rsqrt()
             return SparsePropagation(graph.scaled(scale), self.alpha, diagonal=scale.square()).spread(known.mT).mT
         distances = squared_pairwise(points)
@@ -88,13 +90,13 @@ class LabelPropagation:
         return torch.cholesky_solve(known, torch.linalg.cholesky(system))
 
     def _kernel(self, squared: Tensor, farthest: Tensor, points: Points, valid: Tensor | None) -> Tensor:
-        """exp(-squared / (2 (width r)^2)), given the squared distance (B, S + Q) of each point's last neighbour."""
+        """exp(-squared / (2 (width r)^2)), with r from the (B, S + Q) squared distances to each point's last neighbour."""
         norms = points.squared_norms
         if valid is None:
             radius, typical = farthest.median(dim=1).values, norms.mean(dim=1)
         else:
             radius = farthest.masked_fill(~valid, torch.nan).nanmedian(dim=1).values
             typical = norms.masked_fill(~valid, torch.nan).nanmean(dim=1)
-        # Where all points are equal the distances are rounding, and all weights shall be near 1.
+        # If all points are equal, the distances are rounding errors, and all weights should be near 1.
         radius = torch.maximum(radius, 1e-5 * typical).clamp_min(1e-12)
         return torch.mul(squared, -0.5 / (self.width**2 * radius)[:, None, None]).exp_()

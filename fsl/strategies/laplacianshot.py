@@ -18,41 +18,44 @@ from fsl.strategies.shared.rectification import Normalisation, SupportLabels, re
 from fsl.transforms import Transform
 
 FEW_SHOTS = 10
-"""From so many on, prototypes are not rectified by default."""
+"""With this many shots or more, prototypes are not rectified by default."""
 
 
 @dataclass(frozen=True)
 class LaplacianShot:
-    """Nearest prototype, with neighbouring queries drawn to the same class (thesis eqs. 4.4 and 4.12).
+    """Nearest prototype with Laplacian regularisation: neighbouring queries are encouraged to have the same class
+    (thesis eqs. 4.4 and 4.12).
 
-    Minimises <Y, a> + <Y, log Y> - (weight / 2) <Y, W Y> over the queries' assignments Y, a_qk the squared distance
-    to the prototype of class k and W the kNN graph of the queries.
+    Minimises <Y, a> + <Y, log Y> - (weight / 2) <Y, W Y> over the queries' assignments Y, where a_qk is the squared
+    distance to the prototype of class k and W is the kNN graph of the queries.
 
-    The defaults are the correct form; `as_published` is the one of the public code, whose graph is directed, so that
-    its update is no descent of any objective.
+    The defaults are the correct form. `as_published` is the form of the public code: its graph is directed, and its
+    update does not minimise an objective.
 
     Attributes:
         transform: per-feature transform.
-        weight: lambda of the update softmax(-a + lambda W Y), >= 0; multiplies the sum over neighbours, so that what
-            counts is its product with their number: above 2 they outvote the prototypes. Tuned on validation tasks from
-            0.1 to 1.5 in the papers, with 2 neighbours, 0.7 for most 1-shot settings. None goes by the shots n, as the
-            prototypes get better with them: 1.6 / (1 + (n / 16)^2) / neighbours.
-        neighbours: k of the kNN graph, the query itself not counted (Table 4.1 uses 3 and counts it).
-        graph: how arcs become weights; "directed" needs step="published".
-        include_self: count the query among its own k neighbours, as published: k - 1 real ones.
-        shift: move the queries so that their mean is the support's (section 4.3.4). Takes the classes to be mixed
-            alike in both: with Dirichlet proportions it cost 1 to 2 points on mini-ImageNet (Conv-4, Conv-6).
-        rectify: rectified prototypes instead of support means; None: of fewer than 10 shots. With more, the queries
-            that are taken for another class's draw prototypes away from where many examples have them: on validation
-            classes of mini-ImageNet (Conv-4, Conv-6) it gained 2.7 to 3.6 points of 1 shot and lost 0.3 to 1 of 20.
+        weight: lambda of the update softmax(-a + lambda W Y), >= 0. It multiplies the sum over neighbours, so the
+            influence of the graph is weight times neighbours; above 2 the neighbours outvote the prototypes. The papers
+            tune it on validation tasks from 0.1 to 1.5, with 2 neighbours, and use 0.7 for most 1-shot settings. None
+            decreases it with the number of shots n, because prototypes improve with n:
+            1.6 / (1 + (n / 16)^2) / neighbours.
+        neighbours: k of the kNN graph, without the query itself (Table 4.1 uses 3, including the query).
+        graph: symmetrisation of the kNN graph; "directed" requires step="published".
+        include_self: count the query among its own k neighbours, as published, which leaves k - 1 others.
+        shift: shift the queries so that their mean equals the support's (section 4.3.4). This assumes equal class
+            proportions in both: with Dirichlet proportions it cost 1 to 2 points on mini-ImageNet (Conv-4, Conv-6).
+        rectify: use rectified prototypes instead of support means; None: for fewer than 10 shots. With more shots, the
+            support means are accurate, and misclassified queries make them worse: on validation classes of
+            mini-ImageNet (Conv-4, Conv-6), rectification gained 2.7 to 3.6 points for 1 shot, and lost 0.3 to 1 point
+            for 20 shots.
         temperature: factor of the cosine in the rectification weights.
-        normalisation: what a rectified prototype is divided by.
-        support_labels: whether support points join their given or their predicted class in the rectification.
-        classified: the "shifted" queries, or the "original" ones, by prototypes that were rectified with the shifted
-            ones (public code of the alpha-TIM benchmark, Veilleux et al. 2021).
+        normalisation: divisor of a rectified prototype, see `fsl.strategies.shared.rectification`.
+        support_labels: in the rectification, support points join their "given" or their "predicted" class.
+        classified: classify the "shifted" queries, or the "original" ones with prototypes that were rectified with the
+            shifted queries (public code of the alpha-TIM benchmark, Veilleux et al. 2021).
         step: "monotone" or "published", see `clustering.optimiser.descent.descend`.
-        max_iterations: steps at most.
-        tolerance: relative change of the objective at which a task stops.
+        max_iterations: maximum number of steps.
+        tolerance: a task stops if the relative change of the objective is below this value.
     """
 
     transductive: ClassVar[bool] = True
@@ -77,16 +80,16 @@ class LaplacianShot:
         validate(self)
         if self.graph == "directed" and self.step == "monotone":
             raise InputError(
-                "LaplacianShot: a directed graph has no objective that a monotone step could lower; "
+                "LaplacianShot: the monotone step minimises an objective, which a directed graph does not have; "
                 "set graph=average, or step=published"
             )
 
     @classmethod
     def as_published(cls, **changes: Any) -> "LaplacianShot":
-        """The settings of the public code, which gave the thesis' tables.
+        """The settings of the public code, which produced the tables of the thesis.
 
-        It shifts the queries only where it rectifies. It stops by the change of a quantity with twice the weight on
-        the graph, which is no objective of its update; here the change of R stops it.
+        The public code shifts the queries only if it rectifies prototypes. Its stopping rule uses a quantity with twice
+        the weight of the graph, which its update does not minimise; here the stopping rule uses R.
         """
         published = {
             "weight": 0.7,
@@ -119,7 +122,7 @@ class LaplacianShot:
             prototypes = torch.where(which.bool(), rectified, prototypes)
         if self.classified == "original" and self.shift:
             points, prototypes = episodes.points, episodes.unshifted(prototypes)
-        found = descend(
+        descent = descend(
             self._cost(episodes, points, prototypes),
             self._terms(episodes),
             clamp=episodes.padding,
@@ -128,7 +131,7 @@ class LaplacianShot:
             tolerance=self.tolerance,
             trace=True,
         )
-        return Predictions(found.assignments, found.iterations, found.trace)
+        return Predictions(descent.assignments, descent.iterations, descent.trace)
 
     def _terms(self, episodes: Episodes) -> list[Laplacian]:
         weight: float | Tensor | None = self.weight
@@ -144,7 +147,7 @@ class LaplacianShot:
         return cost if episodes.query_mask is None else cost * episodes.query_mask[..., None]
 
     def _query_graph(self, episodes: Episodes) -> Graph:
-        """The kNN graph of the queries; moving them all alike does not change it."""
+        """The kNN graph of the queries; it does not depend on the shift."""
         return neighbour_graph(
             episodes.points,
             self.neighbours,

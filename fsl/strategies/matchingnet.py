@@ -14,14 +14,14 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class MatchingNet:
-    """Attention over the support examples, without the full-context embeddings of the paper, which are trained.
+    """Attention over the support examples, without the paper's full context embeddings, which require training.
 
         P(k | x_q) = sum_{s: y_s = k} softmax_s( temperature cos(x_q, x_s) )
 
-    The softmax is over the examples of all classes, so a class with more shots gets more.
+    The softmax runs over the examples of all classes, so classes with more shots have higher probabilities.
 
     Attributes:
-        transform: per-feature transform; without CL2N's centre, the cosine does not see it.
+        transform: per-feature transform; the cosine depends on it only if it centres the features (CL2N).
         temperature: factor of the cosine, 1 in the paper (eq. 1 and section 2.1.1).
     """
 
@@ -47,5 +47,7 @@ class MatchingNet:
                 logits = logits.masked_fill(~episodes.support_mask[..., None], -torch.inf)
             return torch.bmm(classes, torch.softmax(logits, dim=1))
 
-        found = by_query(episodes, head)
-        return Predictions(found.mT, torch.zeros(len(found), dtype=torch.int64, device=found.device))
+        probabilities = by_query(episodes, head)
+        return Predictions(
+            probabilities.mT, torch.zeros(len(probabilities), dtype=torch.int64, device=probabilities.device)
+        )

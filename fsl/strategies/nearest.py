@@ -14,13 +14,13 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class Nearest:
-    """Each query gets the class of the nearest support example; not that of the nearest mean, which is SimpleShot's.
+    """Each query gets the class of the nearest support example; for the nearest class mean, see SimpleShot.
 
-    The class has probability one. Examples at exactly the same smallest distance share it between their classes.
+    The class has probability 1. If several examples are equally near, their classes share it.
 
     Attributes:
         transform: per-feature transform (Table 1 of the paper has all three).
-        metric: "euclidean" or "cosine"; they differ for features that are not of unit length.
+        metric: "euclidean" or "cosine"; they differ unless all features have unit length.
     """
 
     transductive: ClassVar[bool] = False
@@ -39,7 +39,7 @@ class Nearest:
         classes = episodes.support_one_hot.mT
 
         def head(products: Tensor, _: Tensor) -> Tensor:
-            if self.metric == "cosine":  # of a query's own length no example knows
+            if self.metric == "cosine":  # the query's own norm is the same for all examples
                 distances = -products / norms.clamp_min(0).sqrt().clamp_min(1e-12)
             else:
                 distances = norms - 2 * products
@@ -48,8 +48,8 @@ class Nearest:
             nearest = distances == distances.amin(dim=1, keepdim=True)
             return torch.bmm(classes, nearest.to(classes.dtype)).clamp_max_(1)
 
-        found = by_query(episodes, head)
+        shares = by_query(episodes, head)
         return Predictions(
-            probabilities=(found / found.sum(dim=1, keepdim=True)).mT,
-            iterations=torch.zeros(len(found), dtype=torch.int64, device=found.device),
+            probabilities=(shares / shares.sum(dim=1, keepdim=True)).mT,
+            iterations=torch.zeros(len(shares), dtype=torch.int64, device=shares.device),
         )

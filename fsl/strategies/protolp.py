@@ -16,29 +16,29 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class ProtoLP:
-    """Labels spread over a graph of points and prototypes, whose edges are the assignments of a transport as in
-    PT-MAP; the prototypes move with the labels.
+    """Label propagation on a graph of points and prototypes, alternating with updates of the prototypes. The edges are
+    the assignments of an optimal transport, as in PT-MAP.
 
-    P = Sinkhorn(exp(-beta ||x_q - m_k||^2)), rows 1, columns Q / K; Z = [T; P] with the support's T
-    A = (Z_s^T Z_s + gamma L)^-1 Z_s^T T, the labels of the prototypes, L the Laplacian of the graph between them
+    P = Sinkhorn(exp(-beta ||x_q - m_k||^2)), row sums 1, column sums Q / K; Z = [T; P] with the support labels T
+    A = (Z_s^T Z_s + gamma L)^-1 Z_s^T T, labels of the prototypes, with the Laplacian L of the graph between prototypes
     F = Sinkhorn(Z_q A), as P; m_k <- m_k + rate (mean of all points with weights mix [T; F] + (1 - mix) Z - m_k)
 
-    The public code factorises its random-walk Laplacian I - Z^T Z diag(Z^T 1)^-1 by Cholesky although it is symmetric
-    only where all classes have equal mass; here it is solved as it is. Both transports fit to `tolerance`, where the
-    public code stops at 1e-3 and 1e-2.
+    The public code applies a Cholesky factorisation to the random-walk Laplacian I - Z^T Z diag(Z^T 1)^-1, which is
+    symmetric only if all classes have equal mass; here the system is solved without this assumption. Both transports
+    are solved to `tolerance`; the public code stops at 1e-3 and 1e-2.
 
     Attributes:
         transform: per-feature transform; PT as published for most features.
-        dimensions: leading singular directions that are kept.
+        dimensions: number of leading singular directions to keep.
         centring: "together" as published, "apart" or None, see `fsl.strategies.shared.centring`; then unit length.
         beta: sharpness of the transport.
-        laplacian: "random_walk", or "graph", Z^T Z - Z^T Z diag(Z^T 1)^-1 Z^T Z, symmetric.
+        laplacian: "random_walk", or "graph", which is the symmetric Z^T Z - Z^T Z diag(Z^T 1)^-1 Z^T Z.
         gamma: weight of the Laplacian.
-        mix: share of the propagated labels in the prototypes' weights.
-        rate: step of the prototypes.
-        iterations: steps of the prototypes.
-        tolerance: largest error of a class's mass, as a share of all queries.
-        max_rounds: Sinkhorn rounds at most.
+        mix: weight of the propagated labels in the update of the prototypes.
+        rate: step size of the prototypes.
+        iterations: updates of the prototypes.
+        tolerance: largest error of a class's mass, relative to the number of queries.
+        max_rounds: maximum number of Sinkhorn rounds.
     """
 
     transductive: ClassVar[bool] = True
@@ -61,7 +61,7 @@ class ProtoLP:
         validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
-        """Class probabilities of the queries: the last transport to the prototypes."""
+        """Class probabilities of the queries: the last transport plan."""
         episodes = episodes.transformed(self.transform)
         points = centred(episodes, leading(episodes.points, self.dimensions), self.centring)
         support = episodes.support_one_hot.mT
@@ -86,7 +86,7 @@ class ProtoLP:
         return Predictions(Z.mT, iterations)
 
     def _prototype_labels(self, assigned: Tensor, support: Tensor) -> Tensor:
-        """(B, K, K) A: row j is the label of prototype j. Non-negative, for the matrix is an M-matrix."""
+        """(B, K, K) A, whose row j is the label of prototype j. Non-negative, because the system is an M-matrix."""
         together = torch.bmm(assigned, assigned.mT)
         walk = together / assigned.sum(dim=2)[:, None]
         if self.laplacian == "graph":
@@ -98,8 +98,8 @@ class ProtoLP:
         return solved
 
     def _transport(self, scores: Tensor, queries: Tensor, start: Tensor | None) -> tuple[Tensor, Tensor]:
-        """(B, K, Q) assignments of equally many queries to each class, and scales for the next transport."""
-        found = sinkhorn(
+        """(B, K, Q) balanced assignments, and the scales from which the next transport starts."""
+        transport = sinkhorn(
             scores.mT,
             queries,
             queries.new_ones(scores.shape[:2]),
@@ -107,4 +107,4 @@ class ProtoLP:
             tolerance=self.tolerance,
             max_rounds=self.max_rounds,
         )
-        return found.assignments.mT, found.log_scales
+        return transport.assignments.mT, transport.log_scales

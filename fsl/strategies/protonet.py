@@ -11,8 +11,8 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class ProtoNet:
-    """P(k | x_q) = softmax_k( -temperature ||x_q - m_k||^2 ), m_k the support means: eq. 2 of the paper, whose
-    network is trained through it. On features at hand it is SimpleShot without a transform.
+    """P(k | x_q) = softmax_k( -temperature ||x_q - m_k||^2 ) with the support means m_k (eq. 2 of the paper). The paper
+    trains the network with this head; on given features it is SimpleShot without a transform.
 
     Attributes:
         transform: per-feature transform; none in the paper.

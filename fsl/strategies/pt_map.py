@@ -16,25 +16,25 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class PTMAP:
-    """The queries are transported to the classes, each of which gets equally many, at the cost of their squared
-    distance to the class's prototype; the prototypes move towards the mean of what they got, support included.
+    """Balanced assignments by optimal transport, alternating with updates of the prototypes. The cost of assigning a
+    query to a class is the squared distance to its prototype; each class gets the same number of queries.
 
-    P = Sinkhorn(exp(-beta ||x_q - m_k||^2)), rows 1, columns Q / K
+    P = Sinkhorn(exp(-beta ||x_q - m_k||^2)), row sums 1, column sums Q / K
     m_k <- m_k + rate (mean of support and P-weighted queries - m_k)
 
-    The public code stops Sinkhorn when a row's sum changes by less than 1e-6. Here the rows are exact, and the columns
-    fit to `tolerance`; each transport starts from the last one's scales, which changes what it costs, not what it
-    finds.
+    The public code stops Sinkhorn if a row sum changes by less than 1e-6. Here the row sums are exact, and the column
+    sums are accurate to `tolerance`. Each transport starts from the scales of the previous one, which saves time and
+    does not change the solution.
 
     Attributes:
-        transform: per-feature transform; the paper's is the power transform PT. Others take features of any sign.
-        centring: take its own mean off support and query each ("apart", as published), the mean of all off both
-            ("together"), or none; then unit length.
+        transform: per-feature transform; the paper uses the power transform PT, which requires non-negative features.
+        centring: subtract the mean of support and queries separately ("apart", as published), or their common mean
+            ("together"), or None; then scale to unit length.
         beta: lambda of the paper, sharpness of the transport.
-        rate: alpha of the paper, step of the prototypes; 0.2 for balanced tasks in the public code.
-        iterations: steps of the prototypes.
-        tolerance: largest error of a class's mass, as a share of all queries.
-        max_rounds: Sinkhorn rounds at most.
+        rate: alpha of the paper, step size of the prototypes; 0.2 for balanced tasks in the public code.
+        iterations: updates of the prototypes.
+        tolerance: largest error of a class's mass, relative to the number of queries.
+        max_rounds: maximum number of Sinkhorn rounds.
     """
 
     transductive: ClassVar[bool] = True
@@ -53,12 +53,12 @@ class PTMAP:
         validate(self)
 
     def predict(self, episodes: Episodes) -> Predictions:
-        """Class probabilities of the queries: the last transport."""
+        """Class probabilities of the queries: the last transport plan."""
         episodes = episodes.transformed(self.transform)
         return self.predict_from(episodes, centred(episodes, episodes.points, self.centring))
 
     def predict_from(self, episodes: Episodes, points: Points) -> Predictions:
-        """The same, of points that went through every preparation."""
+        """Class probabilities from points that are already transformed and centred."""
         prototypes = episodes.class_means
         support, queries = episodes.support_one_hot.mT, episodes.valid[:, episodes.support_size :].to(episodes.dtype)
         assignments, scales = self._transport(points, prototypes, queries, None)
@@ -72,10 +72,10 @@ class PTMAP:
     def _transport(
         self, points: Points, prototypes: Tensor, queries: Tensor, start: Tensor | None
     ) -> tuple[Tensor, Tensor]:
-        """(B, Q, K) assignments and the scales that the next transport may start from."""
-        # Norms of queries and prototypes are left out: rows and columns are scaled anyway.
+        """(B, Q, K) assignments, and the scales from which the next transport starts."""
+        # The norms of queries and prototypes are omitted, because rows and columns are rescaled.
         products = points.inner(prototypes)[:, :, -queries.shape[1] :]
-        found = sinkhorn(
+        transport = sinkhorn(
             (2 * self.beta * products).mT,
             queries,
             queries.new_ones(products.shape[:2]),
@@ -83,4 +83,4 @@ class PTMAP:
             tolerance=self.tolerance,
             max_rounds=self.max_rounds,
         )
-        return found.assignments, found.log_scales
+        return transport.assignments, transport.log_scales

@@ -15,9 +15,9 @@ from fsl.transforms import Transform
 class SimpleShot:
     """Each query gets the class of the nearest support mean (thesis section 1.2.3).
 
-    Probabilities are softmax(-beta d), d the squared Euclidean distance or 1 - cosine. The means of transformed
-    features are not normalised again, so the two metrics differ for more than one shot; the thesis writes the
-    cosine, the public code takes the Euclidean distance.
+    Probabilities are softmax(-beta d), where d is the squared Euclidean distance or 1 - cosine. The means of
+    transformed features are not normalised again, so the two metrics differ for more than one shot. The thesis states
+    the cosine; the public code uses the Euclidean distance.
 
     Attributes:
         transform: per-feature transform.
@@ -44,7 +44,7 @@ class SimpleShot:
         else:
             products = points.inner(means)
             norms = torch.linalg.vecdot(products, means)[..., None]
-            distances = torch.sub(norms, products, alpha=2)  # less ||x_q||^2, which no class sees
+            distances = torch.sub(norms, products, alpha=2)  # without ||x_q||^2, which is the same for all classes
         return Predictions(
             probabilities=torch.softmax(-self.beta * distances[:, :, episodes.support_size :], dim=1).mT,
             iterations=torch.zeros(len(means), dtype=torch.int64, device=means.device),

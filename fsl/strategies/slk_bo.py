@@ -1,5 +1,5 @@
-"""SLK-BO: Laplacian K-modes by the by-product modes of the assignments (Ziko, Granger and Ben Ayed 2018; thesis
-section 2.3.1), with known support."""
+"""SLK-BO: Laplacian K-modes with known support labels, whose modes are a by-product of the assignments (Ziko, Granger
+and Ben Ayed 2018; thesis section 2.3.1)."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
@@ -23,41 +23,43 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class SLKBO:
-    """As SLK-MS, but the mode of a class is a point, its member with the best assignment (thesis eq. 2.11).
+    """SLK-MS with data points as modes: the mode of a class is its member with the largest assignment (thesis eq.
+    2.11).
 
-    Support points compete by the assignment that they would have were they not clamped: clamped ones would win always,
-    and the modes never move. Updating such modes is no descent step, and they may return to points they have left, so
-    that a task may stop at `max_iterations` only. Mostly they stay where they are, the larger beta the more: a mode is
-    its own nearest point, which only a stronger vote of the neighbours outweighs.
+    For the choice of modes, support points use the assignment they would have without the constraint; otherwise a
+    support point would always win, and the modes would never change. Updating such modes is not a descent step: modes
+    may return to earlier points, and a task may stop only at `max_iterations`. Usually the modes do not change,
+    especially for large beta, because each mode is its own nearest point, and only a stronger influence of the
+    neighbours can replace it.
 
-    No paper reports it for few-shot inference and the public code of that mode does not run; `as_published` has the
-    settings that it would run with.
+    No paper reports this method for few-shot inference, and the public code of this mode does not run; `as_published`
+    has the settings it would use.
 
     Attributes:
         transform: per-feature transform.
-        weight: lambda of the update softmax(-a + lambda W S), >= 0; multiplies the sum over neighbours. Tuned on
-            validation tasks from 0.05 to 1 in the public code (0.1 to 1 in journal section 6.4), by method and shot.
-        neighbours: k of the kNN graph of support and queries, which also gives sigma, the point itself not counted
-            (journal section 6.4 uses 3; its code counts the point).
-        graph: how arcs become weights; "directed" needs step="published".
-        include_self: count the point among its own k neighbours, as published: k - 1 real ones.
+        weight: lambda of the update softmax(-a + lambda W S), >= 0; it multiplies the sum over neighbours. The public
+            code tunes it on validation tasks from 0.05 to 1 (0.1 to 1 in journal section 6.4), per method and shot.
+        neighbours: k of the kNN graph of support and queries, also used for sigma, without the point itself (3 in
+            journal section 6.4, whose code counts the point).
+        graph: symmetrisation of the kNN graph; "directed" requires step="published".
+        include_self: count the point among its own k neighbours, as published, which leaves k - 1 others.
         sigma_rule: sigma^2 is the "mean" squared distance to the neighbours (journal eq. 29), or "published": their sum
-            over 5 times the number of points, 0.4 times the mean in the public code.
-        shift: move the queries so that their mean is the support's (journal section 6.4). Takes the classes to be mixed
-            alike in both.
-        beta: factor of the kernel, an inverse temperature (1 in the papers).
-        clamp: support points keep their class "always" (journal eq. 3), or have it at the "start" only (public code).
-        first: what is updated first: the "assignments" (journal Algorithm 1) or, from the nearest support means, the
-            "prototypes" (public code).
-        warm_start: start the sweeps of an outer step from the last assignments; False starts from softmax(-a), as
-            published, which voids the descent over outer steps.
-        step: of the sweeps, "monotone" or "published", see `clustering.optimiser.descent.descend`.
-        max_iterations: outer steps at most (100 in the public code).
-        tolerance: relative change of the objective at which a task stops, from its third step on (1e-4 in the public
-            code); it stops too when its prototypes stay.
-        max_sweeps: sweeps of an outer step at most (600 in the public code).
-        sweep_tolerance: relative change of the objective at which the sweeps of an outer step end (1e-7 in the public
-            code). Below 1e-6 they are done in double precision.
+            divided by 5 times the number of points, which in the public code is 0.4 times the mean.
+        shift: shift the queries so that their mean equals the support's (journal section 6.4). This assumes equal class
+            proportions in both.
+        beta: factor of the kernel, an inverse temperature; 1 in the papers.
+        clamp: fix the class of support points "always" (journal eq. 3), or at the "start" only (public code).
+        first: update the "assignments" first (journal Algorithm 1), or the "prototypes", with each query assigned to
+            the nearest support mean (public code).
+        warm_start: start the sweeps of an outer step from the last assignments. False starts from softmax(-a), as
+            published; the objective may then increase from one outer step to the next.
+        step: rule of the sweeps, "monotone" or "published", see `clustering.optimiser.descent.descend`.
+        max_iterations: maximum number of outer steps (100 in the public code).
+        tolerance: a task stops if the relative change of the objective is below this value, from the third step on
+            (1e-4 in the public code). It also stops if its prototypes do not change.
+        max_sweeps: maximum number of sweeps per outer step (600 in the public code).
+        sweep_tolerance: the sweeps of an outer step end if the relative change of the objective is below this value
+            (1e-7 in the public code). Values below 1e-6 use double precision.
     """
 
     transductive: ClassVar[bool] = True
@@ -86,7 +88,7 @@ class SLKBO:
 
     @classmethod
     def as_published(cls, **changes: Any) -> "SLKBO":
-        """The settings of the public code for this mode, which does not run."""
+        """The settings of the public code for this method; that code does not run."""
         published = {
             "graph": "directed",
             "include_self": True,
@@ -101,7 +103,7 @@ class SLKBO:
         return cls(**{**published, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
-        """Class probabilities of the queries; iterations are the outer ones, and the trace R after each of them."""
+        """Class probabilities of the queries; the iterations are outer steps, the trace holds R after each of them."""
         episodes = episodes.transformed(self.transform)
         points = points_of(episodes, shift=self.shift)
         near = Neighbours.of(episodes, points, self.neighbours, include_self=self.include_self)

@@ -1,4 +1,4 @@
-"""SLK-Means: Laplacian K-means with known support (Ziko, Boudiaf, Dolz, Granger and Ben Ayed 2021, journal
+"""SLK-Means: Laplacian K-means with known support labels (Ziko, Boudiaf, Dolz, Granger and Ben Ayed 2021, journal
 section 2)."""
 
 from dataclasses import dataclass
@@ -16,43 +16,44 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class SLKMeans:
-    """Support and queries are clustered around the classes' means, neighbours being drawn to the same class.
+    """K-means clustering of support and queries, with fixed support labels and Laplacian regularisation.
 
-    Minimises sum_pk s_pk beta ||x_p - m_k||^2 + <S, log S> - (weight / 2) <S, W S> over the assignments S of the
-    queries and the means M in turn (journal eqs. 11 and 20), W the kNN graph of support and queries. Its fall from step
-    to step is sure with soft members, a warm start and the monotone step.
+    Minimises sum_pk s_pk beta ||x_p - m_k||^2 + <S, log S> - (weight / 2) <S, W S> alternately over the assignments S
+    of the queries and the means M (journal eqs. 11 and 20), where W is the kNN graph of support and queries. The
+    objective is guaranteed to decrease with soft members, a warm start and the monotone step.
 
-    The defaults are the correct form with the hard members that gave the published tables; `as_published` has the other
-    settings of the public code too.
+    The defaults are the correct form, with the hard members of the published tables; `as_published` has all settings of
+    the public code.
 
     Attributes:
         transform: per-feature transform.
-        weight: lambda of the update softmax(-a + lambda W S), >= 0; multiplies the sum over neighbours. Tuned on
-            validation tasks from 0.05 to 1 in the public code (0.1 to 1 in journal section 6.4), by method and shot.
-            0.3 did best on validation classes of mini-ImageNet (Conv-4).
-        neighbours: k of the kNN graph of support and queries, the point itself not counted (journal section 6.4 uses 3;
-            its code counts the point).
-        graph: how arcs become weights; "directed" needs step="published".
-        include_self: count the point among its own k neighbours, as published: k - 1 real ones.
-        shift: move the queries so that their mean is the support's (journal section 6.4). Takes the classes to be mixed
-            alike in both.
-        beta: factor of the squared distances, an inverse temperature. At 1, as in the papers, the classes' costs
-            differ by so little that one clamped support point outvotes them, and clamping does harm; 10 did well on
-            validation classes of mini-ImageNet (Conv-4).
-        members: a point counts in the mean of its likeliest class ("hard", the public code), or in all by its
-            assignments ("soft", journal eq. 20; on unit-length features these are nearly uniform and so are the means).
-        clamp: support points keep their class "always" (journal eq. 3), or have it at the "start" only (public code).
-        first: what is updated first: the "assignments" (journal Algorithm 1) or, from the nearest support means, the
-            "prototypes" (public code).
-        warm_start: start the sweeps of an outer step from the last assignments; False starts from softmax(-a), as
-            published, which voids the descent over outer steps.
-        step: of the sweeps, "monotone" or "published", see `clustering.optimiser.descent.descend`.
-        max_iterations: outer steps at most (100 in the public code).
-        tolerance: relative change of the objective at which a task stops, from its third step on (1e-4 in the public
-            code); it stops too when its prototypes stay.
-        max_sweeps: sweeps of an outer step at most (600 in the public code).
-        sweep_tolerance: relative change of the objective at which the sweeps of an outer step end (1e-7 in the public
-            code). Below 1e-6 they are done in double precision.
+        weight: lambda of the update softmax(-a + lambda W S), >= 0; it multiplies the sum over neighbours. The public
+            code tunes it on validation tasks from 0.05 to 1 (0.1 to 1 in journal section 6.4), per method and shot.
+            0.3 was best on validation classes of mini-ImageNet (Conv-4).
+        neighbours: k of the kNN graph of support and queries, without the point itself (3 in journal section 6.4, whose
+            code counts the point).
+        graph: symmetrisation of the kNN graph; "directed" requires step="published".
+        include_self: count the point among its own k neighbours, as published, which leaves k - 1 others.
+        shift: shift the queries so that their mean equals the support's (journal section 6.4). This assumes equal class
+            proportions in both.
+        beta: factor of the squared distances, an inverse temperature. At 1, as in the papers, the costs of the classes
+            differ so little that one neighbouring support point outweighs them, and fixing the support labels lowers
+            the accuracy. 10 worked well on validation classes of mini-ImageNet (Conv-4).
+        members: each point contributes to the mean of its likeliest class ("hard", public code), or to all means with
+            its assignments as weights ("soft", journal eq. 20). For unit-length features, soft assignments are almost
+            uniform, and the means almost equal.
+        clamp: fix the class of support points "always" (journal eq. 3), or at the "start" only (public code).
+        first: update the "assignments" first (journal Algorithm 1), or the "prototypes", with each query assigned to
+            the nearest support mean (public code).
+        warm_start: start the sweeps of an outer step from the last assignments. False starts from softmax(-a), as
+            published; the objective may then increase from one outer step to the next.
+        step: rule of the sweeps, "monotone" or "published", see `clustering.optimiser.descent.descend`.
+        max_iterations: maximum number of outer steps (100 in the public code).
+        tolerance: a task stops if the relative change of the objective is below this value, from the third step on
+            (1e-4 in the public code). It also stops if its prototypes do not change.
+        max_sweeps: maximum number of sweeps per outer step (600 in the public code).
+        sweep_tolerance: the sweeps of an outer step end if the relative change of the objective is below this value
+            (1e-7 in the public code). Values below 1e-6 use double precision.
     """
 
     transductive: ClassVar[bool] = True
@@ -81,7 +82,7 @@ class SLKMeans:
 
     @classmethod
     def as_published(cls, **changes: Any) -> "SLKMeans":
-        """The settings of the public code. It stops by its objective without the entropy, here R stops it."""
+        """The settings of the public code, whose stopping rule omits the entropy from the objective; here R is used."""
         published = {
             "graph": "directed",
             "include_self": True,
@@ -96,7 +97,7 @@ class SLKMeans:
         return cls(**{**published, **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
-        """Class probabilities of the queries; iterations are the outer ones, and the trace R after each of them."""
+        """Class probabilities of the queries; the iterations are outer steps, the trace holds R after each of them."""
         episodes = episodes.transformed(self.transform)
         points = points_of(episodes, shift=self.shift)
         terms = []

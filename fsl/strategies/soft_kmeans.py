@@ -11,20 +11,22 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class SoftKMeans:
-    """Rounds of y_q = softmax_k(-(beta / 2) ||x_q - w_k||^2) and w_k the mean of support and softly assigned queries.
+    """Soft K-means: alternate y_q = softmax_k(-(beta / 2) ||x_q - w_k||^2) and w_k, the mean of the support and the
+    softly assigned queries.
 
-    PADDLE without the entropy of the proportions, see there why scaling is off; its objective never rises. With a small
-    beta unit vectors are assigned almost evenly to all classes, and the means then meet. `as_published` has the
-    settings of PADDLE's public code.
+    This is PADDLE without the entropy of the proportions; see there for the reason why scaling is off by default. The
+    objective never increases. With a small beta, unit vectors are assigned almost uniformly, and the means collapse to
+    one point. `as_published` has the settings of PADDLE's public code.
 
     Attributes:
         transform: per-feature transform; UN in the public code.
-        scaling: None, or "min-max", which maps every channel so that the task's queries span 0 to 1 (public code).
+        scaling: None, or "min-max", which scales each channel so that the task's queries range from 0 to 1 (public
+            code).
         beta: factor of the squared distances; 1 in the public code. None is 50 times the square root of the shots, as
-            of PADDLE.
-        rounds: at most; 20 in the public configurations.
-        tolerance: relative change of the objective at which a task stops; 0 goes on to rounding, None takes all rounds,
-            as published.
+            in PADDLE.
+        rounds: maximum number of rounds; 20 in the public configurations.
+        tolerance: a task stops if the relative change of the objective is below this value; 0 continues to rounding
+            precision, None runs all rounds, as published.
     """
 
     transductive: ClassVar[bool] = True

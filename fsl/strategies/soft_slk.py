@@ -1,5 +1,5 @@
-"""Soft Laplacian K-means with labelled support, for tasks of which nothing is known: SLK-Means with soft members, whose
-support counts more than its queries, and whose class proportions are shrunk towards equal ones."""
+"""Soft Laplacian K-means with labelled support, for tasks with unknown class proportions: SLK-Means with soft members,
+a higher weight for the support, and class proportions shrunk towards uniform ones."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -19,44 +19,45 @@ from fsl.episodes import Episodes, Predictions
 from fsl.transforms import Transform
 
 _CALIBRATED = 1 / 6.5
-"""Share of the squared distances' factor with which probabilities are about as sure as they are right."""
+"""Factor of the logits with which the probabilities are approximately calibrated."""
 
 
 @dataclass(frozen=True)
 class SoftSLK:
-    """Support and queries are clustered around soft means, neighbours being drawn to the same class.
+    """Soft clustering of support and queries around means, with fixed support labels and Laplacian regularisation.
 
-    Minimises over the queries' assignments Y, the support's being known, with the means w minimised out,
+    Minimises over the queries' assignments Y, with the means w minimised out,
 
         beta / 2 sum_pk c_p y_pk ||x_p - w_k||^2 - weight / 2 <Y, W Y> + T <Y, log Y>
 
-    W is the kNN graph of support and queries, c_p is 1 for a query and `support_weight` for a support point, and T is 1
-    over the square root of the shots: the better the prototypes, the sharper the assignments.
+    W is the kNN graph of support and queries, c_p is 1 for a query and `support_weight` for a support point, and
+    T = 1 / sqrt(shots): better prototypes permit sharper assignments.
 
-    Then the proportions u = mean_q y_q that were found are shrunk towards equal ones, as far as their own uncertainty
-    explains why they differ (as in James and Stein 1961),
+    Then the estimated proportions u = mean_q y_q are shrunk towards uniform ones, to the extent that their uncertainty
+    explains the difference (as in James and Stein 1961),
 
         p = (1 - s) / K + s u,   s = max(1 - shrinkage V / I, r / (r + shrinkage V)),   r = (K / Q)^2,
         I = K sum_k (u_k - 1 / K)^2,   V = K / Q^2 sum_qk y_qk (1 - y_qk)
 
-    with V of probabilities at a smaller beta, and a few bound steps are taken with the proportions held at p. So
-    balanced queries get a part of what methods gain that know them to be balanced, and others are left alone.
+    where V is computed from probabilities at a smaller beta, followed by a few bound steps with the proportions fixed
+    to p. Balanced queries thus get part of the gain of methods that assume balance, and unbalanced queries are hardly
+    affected.
 
-    Made to do no harm. The defaults were chosen on validation classes of mini-ImageNet (Conv-4, Conv-6) and of glyphs.
-    On novel classes it is nowhere below SimpleShot, in 1-shot and in 5-shot, balanced and Dirichlet; see
-    docs/strategies.md.
+    The defaults were chosen on validation classes of mini-ImageNet (Conv-4, Conv-6) and of glyphs. On novel classes the
+    method is never below SimpleShot, for 1 and 5 shots, balanced and Dirichlet; see docs/strategies.md.
 
     Attributes:
         transform: per-feature transform.
         beta: factor of the squared distances.
-        support_weight: how many queries a support point counts as in the means. The smaller, the more there is to gain
-            from balanced queries and to lose from others.
-        weight: lambda of the Laplacian term; multiplies the sum over neighbours.
-        neighbours: k of the kNN graph, the point itself not counted.
-        shrinkage: of the proportions; 0 leaves them as they are found. Above 1 balanced queries gain, and others lose.
-        rounds: with the proportions held.
-        max_iterations: steps at most before that.
-        tolerance: relative change of the objective at which a task stops before that.
+        support_weight: weight of a support point in the means, relative to a query. Smaller values gain more on
+            balanced queries, and lose more on others.
+        weight: lambda of the Laplacian term; it multiplies the sum over neighbours.
+        neighbours: k of the kNN graph, without the point itself.
+        shrinkage: strength of the shrinkage of the proportions; 0 disables it. Above 1, balanced queries gain and
+            others lose.
+        rounds: steps with fixed proportions.
+        max_iterations: maximum number of steps with free proportions.
+        tolerance: with free proportions, a task stops if the relative change of the objective is below this value.
     """
 
     transductive: ClassVar[bool] = True
@@ -80,7 +81,7 @@ class SoftSLK:
         episodes = episodes.transformed(self.transform)
         terms, known = self._terms(episodes), _known(episodes)
         distances = squared_distances(episodes.points, episodes.class_means).mT
-        found = descend(
+        descent = descend(
             torch.zeros_like(distances),
             terms,
             start=torch.softmax(-0.5 * self.beta * episodes.shots.sqrt() * distances, dim=2),
@@ -89,7 +90,7 @@ class SoftSLK:
             tolerance=self.tolerance,
             trace=True,
         )
-        first, assignments = episodes.support_size, found.assignments
+        first, assignments = episodes.support_size, descent.assignments
         held_rounds = self.rounds if self.shrinkage else 0
         if held_rounds:
             queries = episodes.valid[:, first:].to(episodes.dtype)
@@ -100,10 +101,10 @@ class SoftSLK:
                 slopes = torch.stack([term.value_and_gradient(assignments)[1] for term in terms]).sum(0)
                 held = sinkhorn(-slopes[:, first:], queries, proportions, start=scales, tolerance=1e-4, max_rounds=100)
                 assignments, scales = torch.cat([assignments[:, :first], held.assignments], 1), held.log_scales
-        return Predictions(assignments[:, first:], found.iterations + held_rounds, found.trace)
+        return Predictions(assignments[:, first:], descent.iterations + held_rounds, descent.trace)
 
     def _terms(self, episodes: Episodes) -> list[Term]:
-        """The objective over T, so that the entropy has weight one."""
+        """The terms of the objective divided by T, so that the entropy has weight 1."""
         sharpness, points = episodes.shots.sqrt(), episodes.points
         counts = episodes.valid.to(episodes.dtype)
         counts[:, : episodes.support_size] *= self.support_weight
@@ -117,7 +118,7 @@ class SoftSLK:
 
 
 def _known(episodes: Episodes) -> tuple[Tensor, Tensor]:
-    """Support points and padding as `descend`'s clamp."""
+    """Support points and padding, in the form of `descend`'s argument `clamp`."""
     fixed = ~episodes.valid
     fixed[:, : episodes.support_size] = True
     unknown = episodes.support_labels.new_zeros(len(fixed), episodes.query_size)
@@ -125,25 +126,25 @@ def _known(episodes: Episodes) -> tuple[Tensor, Tensor]:
 
 
 def shrunk_proportions(assignments: Tensor, calibrated: Tensor, queries: Tensor, shrinkage: float) -> Tensor:
-    """Class proportions, nearer to equal ones the less sure they are.
+    """Class proportions shrunk towards uniform ones, the more so the more uncertain they are.
 
-    A class has a whole number of queries, so that its share of a few may differ from 1 / K by 1 / Q however equal the
-    classes are: no proportions are shrunk by more than leaves room for that.
+    A class has an integer number of queries, so with few queries its proportion may differ from 1 / K by 1 / Q even if
+    the classes are balanced. The shrinkage is limited to leave room for this difference.
 
     Args:
-        assignments: (B, Q, K) whose mean is shrunk.
-        calibrated: (B, Q, K) probabilities that are about as sure as they are right.
-        queries: (B, Q) 1, and 0 in padded rows.
-        shrinkage: >= 0, in units of the uncertainty.
+        assignments: (B, Q, K) assignments, whose mean is shrunk.
+        calibrated: (B, Q, K) approximately calibrated probabilities.
+        queries: (B, Q) 1 for queries, 0 in padded rows.
+        shrinkage: strength >= 0, in units of the uncertainty.
 
     Returns:
-        (B, K), rows sum to one.
+        (B, K) proportions; rows sum to one.
     """
     ways, count = assignments.shape[2], queries.sum(1, keepdim=True)
     weights = (queries / count)[:, None]
-    found = torch.bmm(weights, assignments)[:, 0]
-    deviation = ways * (found - 1 / ways).square().sum(1, keepdim=True)
+    proportions = torch.bmm(weights, assignments)[:, 0]
+    deviation = ways * (proportions - 1 / ways).square().sum(1, keepdim=True)
     uncertainty = ways * torch.bmm(weights, calibrated * (1 - calibrated))[:, 0].sum(1, keepdim=True) / count
     noise, room = shrinkage * uncertainty, (ways / count) ** 2
     trusted = torch.maximum(1 - noise / deviation.clamp_min(1e-12), room / (room + noise))
-    return torch.lerp(torch.full_like(found, 1 / ways), found, trusted)
+    return torch.lerp(torch.full_like(proportions, 1 / ways), proportions, trusted)

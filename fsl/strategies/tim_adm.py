@@ -15,32 +15,33 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class TIMADM:
-    """TIM's loss with pseudo-labels q in between, by two closed-form steps in turn and without a learning rate.
+    """TIM's loss with auxiliary pseudo-labels q, minimised by alternating closed-form steps without a learning rate.
 
     Minimises cross_entropy CE(support) - marginal H(mean q) + conditional mean_q <q, -log p> + mean_q KL(q || p), with
     p = softmax(-(temperature / 2) ||x - w||^2): q by `clustering.optimiser.pseudo_labels.adm`, and the prototypes by
-    solving for a zero gradient with p held at the old ones (eq. 8):
+    setting the gradient to zero with p fixed at the old prototypes (eq. 8):
 
         w_k <- sum_i c_i ((z_ik - p_ik) x_i + p_ik w_k) / sum_i c_i z_ik,
 
-    z the support's labels and the queries' q, c_i = cross_entropy / S for support points and (1 + conditional) / Q for
-    queries: a gradient step of length 1 / (temperature sum_i c_i z_ik). Works on inner products. Neither step is an
-    exact minimiser, so the loss need not fall in every step, and 150 steps are short of convergence (1-shot).
-    The marginal term is largest where all classes have equally many queries: it assumes balance.
+    where z are the support labels and the queries' q, and c_i = cross_entropy / S for support points and
+    (1 + conditional) / Q for queries. This is a gradient step of length 1 / (temperature sum_i c_i z_ik), and uses
+    inner products only. Neither step is an exact minimiser, so the loss may increase in single steps; 150 steps do not
+    converge (1-shot). The marginal term is largest for balanced queries: the method assumes balance.
 
-    Where the features of a task lie close together, as those of L2N after a ReLU may, the prototypes move far
-    from them until the steps are too long, the loss leaps up and a few classes take everything (of a Conv-4 on
-    mini-ImageNet the accuracy fell from 47 to 31 %). So the loss is looked at every tenth step: where it rose since,
-    the task goes back to where it was and takes half as long steps from then on. Elsewhere nothing is changed.
+    If the features of a task are close together, as L2N features after a ReLU may be, the prototypes move far away from
+    them, the steps become too long, the loss jumps up, and a few classes get all queries (with a Conv-4 on
+    mini-ImageNet, the accuracy dropped from 47 to 31 %). The guarded step therefore checks the loss at every tenth
+    step: if it has increased, the task returns to the previous check and halves its step size from then on. Other tasks
+    are not affected.
 
     Attributes:
-        transform: per-feature transform; L2N in the public code. With CL2N the features do not lie close together.
+        transform: per-feature transform; L2N in the public code. CL2N features are not close together.
         temperature: tau; 15 in the public code.
         cross_entropy: weight of the support's cross-entropy, a mean over the support; 0.1 in the public code.
         marginal: weight of the entropy of the mean query; 1 in the public code.
         conditional: weight of the queries' mean entropy; 0.1 in the public code.
         iterations: pairs of steps; 150 in the public code. 0 is SimpleShot.
-        step: "guarded" as above, or "published", without looking back.
+        step: "guarded" as described above, or "published", without checks of the loss.
     """
 
     transductive: ClassVar[bool] = True
@@ -63,8 +64,8 @@ class TIMADM:
         return cls(**{"transform": "L2N", "step": "published", **changes})
 
     def predict(self, episodes: Episodes) -> Predictions:
-        """Class probabilities of the queries; the trace holds the loss wherever it was looked at. A step costs one
-        product with the Gram matrix and two softmaxes."""
+        """Class probabilities of the queries; the trace holds the loss at each check. A step costs one product with the
+        Gram matrix and two softmaxes."""
         episodes = episodes.transformed(self.transform)
         points, first = episodes.points, episodes.support_size
         support, query = self._point_weights(episodes)
@@ -74,8 +75,8 @@ class TIMADM:
         guard = _Guard()
         for step in range(self.iterations):
             log_p = self._log_probabilities(points, prototypes)
-            if self.step == "guarded" and step % _LOOK == 0:
-                prototypes, log_p = guard.look(prototypes, log_p, self._loss(log_p, labelled, query))
+            if self.step == "guarded" and step % _CHECK_INTERVAL == 0:
+                prototypes, log_p = guard.check(prototypes, log_p, self._loss(log_p, labelled, query))
             q = adm(log_p.mT, marginal=self.marginal, conditional=self.conditional, weights=counting).mT
             members = torch.addcmul(labelled, q, query, out=q)
             old = log_p.exp_().mul_(weights)
@@ -84,7 +85,7 @@ class TIMADM:
             prototypes = new if guard.length is None else torch.lerp(prototypes, new, guard.length)
         log_p = self._log_probabilities(points, prototypes)
         if self.step == "guarded":
-            _, log_p = guard.look(prototypes, log_p, self._loss(log_p, labelled, query))
+            _, log_p = guard.check(prototypes, log_p, self._loss(log_p, labelled, query))
         return Predictions(
             probabilities=log_p[:, :, first:].exp().mT,
             iterations=torch.full((len(log_p),), self.iterations, dtype=torch.int64, device=log_p.device),
@@ -92,7 +93,8 @@ class TIMADM:
         )
 
     def _point_weights(self, episodes: Episodes) -> tuple[Tensor, Tensor]:
-        """(B, 1, S + Q) c of the support points, 0 elsewhere, and of the queries likewise; 0 in padded rows."""
+        """(B, 1, S + Q) weights c of the support points (0 for queries), and of the queries (0 for support points); 0
+        in padded rows."""
         valid = episodes.valid.to(episodes.dtype)[:, None]
         support, query = valid.clone(), valid.clone()
         support[:, :, episodes.support_size :] = 0
@@ -102,7 +104,7 @@ class TIMADM:
         return support, query
 
     def _log_probabilities(self, points: Points, prototypes: Tensor) -> Tensor:
-        """(B, K, S + Q) log p. ||x_i||^2 is left out, which no class sees."""
+        """(B, K, S + Q) log p. ||x_i||^2 is omitted, because it is the same for all classes."""
         products = points.inner(prototypes)
         norms = torch.linalg.vecdot(products, prototypes)[..., None]
         return torch.log_softmax(products.sub_(norms, alpha=0.5).mul_(self.temperature), dim=1)
@@ -115,29 +117,30 @@ class TIMADM:
         return entropies - (labelled * log_p).sum((1, 2))
 
 
-_LOOK = 10
-"""Steps from one look at the loss to the next. The first few may well raise it on their way to a lower one."""
+_CHECK_INTERVAL = 10
+"""Steps between two checks of the loss. The first few steps may increase it temporarily."""
 
 
 @dataclass
 class _Guard:
-    """Where each task had its lowest loss of those that were looked at, and how long its steps are now.
+    """The state of each task at its last check, and its current step size.
 
     Attributes:
-        losses: (B,) of each look, what was taken back left out.
-        kept: prototypes and log-probabilities of the last look.
-        length: (B, 1, 1) share of a step that is taken; None while it is 1 for all.
+        losses: (B,) losses of each check, without rejected ones.
+        kept: prototypes and log-probabilities at the last check.
+        length: (B, 1, 1) fraction of the full step; None if it is 1 for all tasks.
     """
 
     losses: list[Tensor] = field(default_factory=list)
     kept: tuple[Tensor, Tensor] | None = None
     length: Tensor | None = None
 
-    def look(self, prototypes: Tensor, log_p: Tensor, loss: Tensor) -> tuple[Tensor, Tensor]:
-        """The prototypes and log-probabilities to go on from: these, or where the loss rose those of the last look."""
+    def check(self, prototypes: Tensor, log_p: Tensor, loss: Tensor) -> tuple[Tensor, Tensor]:
+        """The prototypes and log-probabilities to continue from: the given ones, or those of the last check for tasks
+        whose loss has increased."""
         if self.kept is not None:
             before = self.losses[-1]
-            rose = ~(loss <= before + 1e-5 * (1 + before.abs()))  # also where it is no number any more
+            rose = ~(loss <= before + 1e-5 * (1 + before.abs()))  # also true for NaN
             if bool(rose.any()):
                 back = rose[:, None, None]
                 length = torch.ones_like(prototypes[:, :1, :1]) if self.length is None else self.length

@@ -11,15 +11,15 @@ from fsl.transforms import Transform
 
 @dataclass(frozen=True)
 class TIMGD:
-    """Prototypes that are sure of each query and spread the queries over the classes; fitted by Adam.
+    """Prototypes with confident predictions for each query and balanced classes over all queries, fitted by Adam.
 
-    Minimises cross_entropy CE(support) - marginal H(mean query) + conditional mean H(query) over the prototypes, of
-    which p = softmax(-(temperature / 2) ||x - w||^2), from the support means on (eq. 2; H Shannon's entropy, natural
-    logarithm). The marginal term is largest where all classes have equally many queries: it assumes balance. The
-    cheaper form of the same idea is `tim_adm`.
+    Minimises cross_entropy CE(support) - marginal H(mean query) + conditional mean H(query) over the prototypes w,
+    starting from the support means, where p = softmax(-(temperature / 2) ||x - w||^2) (eq. 2; H is Shannon's entropy
+    with the natural logarithm). The marginal term is largest for balanced queries: the method assumes balance. A
+    cheaper method for the same loss is `tim_adm`.
 
-    In the alpha-TIM benchmark (Veilleux et al. 2021) the weights are 1, 10, 1 for balanced tasks and 1, 1, 1 for tasks
-    of Dirichlet proportions.
+    In the alpha-TIM benchmark (Veilleux et al. 2021), the weights are 1, 10, 1 for balanced tasks and 1, 1, 1 for tasks
+    with Dirichlet proportions.
 
     Attributes:
         transform: per-feature transform; L2N in the public code.
@@ -29,9 +29,10 @@ class TIMGD:
         conditional: weight of the queries' mean entropy, which is minimised; 0.1 in the public code.
         learning_rate: Adam's step size; 1e-4 in the public code.
         iterations: Adam's steps; 1000 in the public scripts. 0 is SimpleShot.
-        moments: Adam has a second moment for each of the "prototypes", its mean over the coordinates, by inner products
-            alone, or for each of their "coordinates" (public code), which costs four to ten times as much. On 24 tasks
-            of mini-ImageNet (Conv-4) 94 to 96 % of the labels were the same, and the accuracies within 2.2 points.
+        moments: whether Adam keeps one second moment for each of the "prototypes" (its mean over the coordinates, which
+            needs inner products only), or for each of the "coordinates" (public code), at four to ten times the cost.
+            On 24 tasks of mini-ImageNet (Conv-4), 94 to 96 % of the labels agreed, and the accuracies differed by at
+            most 2.2 points.
     """
 
     transductive: ClassVar[bool] = True

@@ -1,5 +1,5 @@
 """Transductive fine-tuning (Dhillon, Chaudhari, Ravichandran and Soatto 2020, "A Baseline for Few-Shot Image
-Classification"): the whole network is trained on each task."""
+Classification"): the whole network is fine-tuned on each task."""
 
 import copy
 from dataclasses import dataclass
@@ -18,33 +18,33 @@ from fsl.features.pictures import Pictures
 from fsl.transforms import Transform, transform_features
 
 _ACTIVATIONS = {"cpu": 1 << 28, "cuda": 1 << 33}
-"""Bytes that the backward pass keeps of the images worked on at once: a step adds up their gradients."""
+"""Bytes of activations that the backward pass may keep at once; a step accumulates gradients over parts of a task."""
 
 
 @dataclass(frozen=True)
 class TransductiveFineTuning:
-    """A copy of the network, with a linear head on its transformed features, minimises by Adam the support's
-    cross-entropy plus the queries' mean entropy (eq. 8 of the paper):
+    """Fine-tune a copy of the network, with a linear head on its transformed features. Adam minimises the support's
+    cross-entropy plus the mean entropy of the queries (eq. 8 of the paper):
 
         mean_s( -log p_s,y_s ) + weight mean_q H(p_q),   p_i = softmax( W z_i + b ),   z = transform( relu(network(x)) )
 
-    The head starts from the support: w_k is the transformed class mean, b = 0 (section 3.2). In the paper the network
-    ends in the logits of the base classes; the weights here come without that layer, so z is made of the features in
-    their place. Every step takes all images of the task. The paper's public code steps on the two terms in turn, with
-    the network in training mode and augmented images, which is near to batch_norm="task" and augment=True.
+    The head starts from the support: w_k is the transformed class mean, and b = 0 (section 3.2). The paper computes z
+    from the logits of the base classes; checkpoints here do not contain that layer, so z is computed from the features.
+    Each step uses all images of the task. The paper's public code alternates between the two terms, with the network in
+    training mode and augmented images, which is similar to batch_norm="task" and augment=True.
 
-    Tasks are tuned one by one: their networks share nothing once they have changed, and grouped convolutions, which
-    would run several at once, are slower on a processor.
+    Tasks are processed one by one, because each has its own network, and grouped convolutions for several tasks are
+    slower on a CPU.
 
     Attributes:
-        transform: of the network's features, after a ReLU; the paper's is L2N.
-        weight: of the entropy, 1 in the paper; 0 leaves the support's cross-entropy.
-        learning_rate: of Adam, 5e-5 in the paper (section 4).
-        iterations: steps of Adam; 25 epochs in the paper.
-        batch_norm: normalise by the statistics of the "base" classes, as features are extracted; or of the "task",
-            which all its images share, support and queries, so that they have to be in memory together.
-        augment: change the images at random in each step, as in base training; the predictions are of unchanged ones.
-        seed: of these changes.
+        transform: transform of the network's features after a ReLU; L2N in the paper.
+        weight: weight of the entropy; 1 in the paper. 0 leaves the support's cross-entropy only.
+        learning_rate: Adam's step size; 5e-5 in the paper (section 4).
+        iterations: Adam's steps; 25 epochs in the paper.
+        batch_norm: statistics of batch normalisation: of the "base" classes, as in feature extraction, or of the
+            "task", computed over its support and queries, which must then fit in memory together.
+        augment: augment the images in each step, as in base training; predictions use the original images.
+        seed: seed of the augmentation.
     """
 
     transductive: ClassVar[bool] = True
@@ -67,16 +67,16 @@ class TransductiveFineTuning:
         """Class probabilities of the queries; the trace holds the loss before each step.
 
         Raises:
-            InputError: episodes without images, or statistics of a task whose images are too many for the memory.
+            InputError: the episodes have no images, or memory is insufficient for batch_norm="task".
         """
         shown = episodes.pictures
         if shown is None:
             raise InputError(
-                "trains the network on the images of each task, and here are features alone; give a benchmark with its "
-                "images and weights, or take entropy_min, which moves the classifier on features"
+                "transductive fine-tuning trains the network on images, but only features are given; use a benchmark "
+                "with images and weights, or entropy_min, which trains the classifier on features"
             )
         targets = torch.nn.functional.pad(episodes.support_one_hot, (0, 0, 0, episodes.query_size))
-        probabilities = torch.full_like(targets, 1 / episodes.way)  # which padded queries keep
+        probabilities = torch.full_like(targets, 1 / episodes.way)  # padded queries keep this value
         losses = targets.new_zeros(self.iterations, len(targets), dtype=torch.float64)
         with torch.enable_grad():
             for i, valid in enumerate(episodes.valid):
@@ -91,7 +91,7 @@ class TransductiveFineTuning:
 
 
 class _Task:
-    """One task's copy of the network, and its head. n images, of which the support has targets."""
+    """The network and head of one task with n images, support and queries."""
 
     def __init__(
         self,
@@ -101,7 +101,15 @@ class _Task:
         targets: Tensor,
         base_mean: Tensor | None,
     ) -> None:
-        """Of (n,) rows of the pictures, their (n, K) one-hot classes, zero of queries, and the base mean."""
+        """Copy the network and initialise the head.
+
+        Args:
+            settings: the strategy.
+            pictures: the images and the network.
+            rows: (n,) indices of the task's images.
+            targets: (n, K) one-hot classes of the support, 0 for queries.
+            base_mean: (D,) mean of the base classes' features, or None.
+        """
         self.settings, self.pictures, self.rows, self.base_mean = settings, pictures, rows, base_mean
         self.targets = targets.float()
         device = targets.device
@@ -124,7 +132,7 @@ class _Task:
         self.parameters = [*self.network.parameters(), self.head, self.bias]
 
     def tune(self) -> Tensor:
-        """Take the steps; gives the (iterations,) float64 losses before each."""
+        """Run Adam's steps; returns the (iterations,) float64 losses before each step."""
         settings = self.settings
         adams = [Adam(parameter.detach(), settings.learning_rate) for parameter in self.parameters]
         for parameter in self.parameters:
@@ -143,7 +151,7 @@ class _Task:
         return losses
 
     def log_probabilities(self) -> Tensor:
-        """(n, K) of the images as they are."""
+        """(n, K) log-probabilities of the original images."""
         with torch.no_grad():
             return torch.cat([self._log_probabilities(self.plain[piece]) for piece in self.pieces])
 
@@ -153,22 +161,22 @@ class _Task:
         return torch.log_softmax(nn.functional.linear(features, self.head, self.bias), dim=1)
 
     def _loss(self, pixels: Tensor, piece: slice) -> Tensor:
-        """What some of the images add to the loss."""
+        """Contribution of some of the images to the loss."""
         log_p = self._log_probabilities(pixels[piece])
         cross = -(self.targets[piece] * log_p).sum(1)
         entropy = -(log_p.exp() * log_p).sum(1)
         return cross @ self.share[piece] + self.settings.weight * (entropy @ self.query_share[piece])
 
     def _augmented(self, step: int) -> Tensor:
-        """The images as they are seen in a step. What befalls one follows from its place among those of its task by
-        their numbers in the split, whatever the order in which the task has them."""
+        """The augmented images of a step. The augmentation of an image depends on its rank among the task's images by
+        index in the split, not on the order within the task."""
         seed = stream_key(self.settings.seed, "transductive fine-tuning", "augmentation", step)
         order = self.rows.argsort()
         changed = self.pictures.augmentation(self.images[order], torch.Generator().manual_seed(seed))
         return self.pictures.normalised(changed[order.argsort()])
 
     def _pieces(self) -> list[slice]:
-        """As many images at once as there is memory for; their gradients add up. With statistics of the task, all."""
+        """Parts of the task that fit in memory, over which gradients are accumulated; one part for batch_norm="task"."""
         count, needed = len(self.plain), _activations(self.network, self.plain[:1])
         at_once = max(1, _ACTIVATIONS.get(self.plain.device.type, _ACTIVATIONS["cuda"]) // needed)
         if self.settings.batch_norm == "task":
@@ -177,13 +185,13 @@ class _Task:
                 require(
                     f"batch_norm=task, with {count:,} images of a task at once,",
                     {"activations": float(count * needed)},
-                    "give batch_norm=base, which takes them a few at a time",
+                    "use batch_norm=base, which processes a few images at a time",
                 )
         return [slice(first, first + at_once) for first in range(0, count, at_once)]
 
 
 def _activations(network: nn.Module, image: Tensor) -> int:
-    """Bytes that a backward pass keeps of one image."""
+    """Bytes of activations that a backward pass keeps per image."""
     weights = {weight.untyped_storage().data_ptr() for weight in network.parameters()}
     kept: dict[int, int] = {}
 
@@ -194,10 +202,10 @@ def _activations(network: nn.Module, image: Tensor) -> int:
         return tensor
 
     training = [module for module in network.modules() if module.training]
-    network.eval()  # statistics of one image may not exist
+    network.eval()  # batch statistics may be undefined for one image
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        found = network(image)
+        output = network(image)
     for module in training:
         module.training = True
-    del found
+    del output
     return max(1, sum(kept.values()))

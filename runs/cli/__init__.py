@@ -1,8 +1,8 @@
-"""The command `transduce`: a table of verbs, and how each of them ends.
+"""The command `transduce`: the table of verbs, and their exit codes.
 
-To add a verb: a file in this folder with FLAGS, `usage(settings)` and `run(flags, console)`, and a line here. KEYS, if
-it has them, are keys that may be written as flags.
-Nothing heavy is imported before a verb knows that its arguments are right.
+To add a verb, write a file in this folder with FLAGS, `usage(settings)` and `run(flags, console)`, and add a line to
+VERBS. The optional KEYS lists keys that may be written as flags.
+Import slow packages inside functions: a verb checks its arguments before it loads them.
 """
 
 import importlib
@@ -24,26 +24,26 @@ from runs.console.output import Console
 from runs.record.passwords import without_passwords
 
 VERBS = {
-    "quickstart": ("runs.cli.quickstart", "the main job on the embedded benchmark, in a few minutes"),
+    "quickstart": ("runs.cli.quickstart", "train, evaluate and report on the embedded benchmark, in a few minutes"),
     "train": ("runs.cli.train", "train a backbone on the base classes of a benchmark"),
-    "evaluate": ("runs.cli.evaluate", "evaluate strategies on few-shot tasks; trains first where needed"),
-    "tune": ("runs.cli.tune", "choose a strategy's values on base and validation classes"),
-    "classify": ("runs.cli.classify", "label your own pictures by a few labelled ones of each class"),
-    "cluster": ("runs.cli.cluster", "cluster a dataset or your own table, and hold methods against each other"),
-    "fair": ("runs.cli.fair", "cluster so that every cluster has the groups' proportions, as nearly as weights ask"),
-    "compare": ("runs.cli.compare", "hold strategies against one of them on the same tasks"),
-    "table": ("runs.cli.table", "show an experiment's results from the tracked runs"),
+    "evaluate": ("runs.cli.evaluate", "evaluate strategies on few-shot tasks; train first if needed"),
+    "tune": ("runs.cli.tune", "choose a strategy's parameters on base and validation classes"),
+    "classify": ("runs.cli.classify", "classify your own pictures, given a few labelled ones of each class"),
+    "cluster": ("runs.cli.cluster", "cluster a dataset or your own table, and compare methods"),
+    "fair": ("runs.cli.fair", "cluster with balanced groups: each cluster approaches the groups' proportions"),
+    "compare": ("runs.cli.compare", "compare strategies with a reference on the same tasks"),
+    "table": ("runs.cli.table", "show the table of an experiment or a paper from the tracked runs"),
     "figure": ("runs.cli.figure", "draw a figure of the papers from the tracked runs"),
-    "report": ("runs.cli.report", "write the record of runs as a static site"),
-    "data": ("runs.cli.data", "check a benchmark's files, and say where they come from"),
-    "import": ("runs.cli.importing", "take features and weights that other programs wrote"),
+    "report": ("runs.cli.report", "write all tracked runs as a static site"),
+    "data": ("runs.cli.data", "check a benchmark's files, or show where to get them"),
+    "import": ("runs.cli.importing", "convert features and weights written by other programs"),
     "tasks": ("runs.cli.tasks", "write the tasks of a config to a file"),
-    "list": ("runs.cli.listing", "show what there is to choose from: strategies, benchmarks, methods, datasets"),
-    "completion": ("runs.cli.completion", "print what makes the shell complete verbs, keys and options"),
-    "ui": ("runs.cli.ui", "open the MLflow UI on the runs that were made here"),
+    "list": ("runs.cli.listing", "list the available strategies, benchmarks, methods, datasets and tables"),
+    "completion": ("runs.cli.completion", "print the shell code that completes verbs, keys and options"),
+    "ui": ("runs.cli.ui", "open the MLflow UI on the tracked runs"),
 }
-GOING_ON = ("quickstart", "train", "evaluate", "tune", "cluster", "fair", "compare", "table", "figure")
-"""Verbs that go on from what an interruption left."""
+RESUMABLE = ("quickstart", "train", "evaluate", "tune", "cluster", "fair", "compare", "table", "figure")
+"""Verbs that continue an interrupted run when the same command is given again."""
 
 DONE, INTERRUPTED = 0, 130
 
@@ -58,8 +58,8 @@ verbs:
   transduce VERB --help    its keys, their defaults and examples
   transduce --version
 
-A key with several values (shot=1,5) is a run for each. What is finished is used again, what was interrupted
-goes on.
+A key with several values (shot=1,5) starts one run for each value. Finished runs are reused; rerun the same command
+to resume an interrupted one.
 """
 
 
@@ -67,26 +67,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command line.
 
     Returns:
-        The exit code: 0 done, 1 failed, 2 a mistake that the user can mend, 130 interrupted.
+        The exit code: 0 success, 1 failure, 2 an error in the input, 130 interrupted.
     """
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
-    _mend_streams()
-    _end_as_by_ctrl_c()
+    _make_streams_writable()
+    _interrupt_on_termination()
     start_no_more_threads()
     console = Console()
     if os.getcwd() not in sys.path:
-        sys.path.append(os.getcwd())  # where strategy=mymodule:MyStrategy is looked for, after everything installed
+        sys.path.append(os.getcwd())  # finds strategy=mymodule:MyStrategy; last, so that installed packages go first
     with warnings.catch_warnings():
         if not debug and not sys.warnoptions and "PYTEST_CURRENT_TEST" not in os.environ:
-            warnings.simplefilter("ignore")  # a user cannot mend what one library deprecates in another
+            warnings.simplefilter("ignore")  # users cannot act on deprecation warnings between libraries
         try:
             return _dispatch(given)
         except KeyboardInterrupt:
             console.error(_interrupted(given))
             return INTERRUPTED
         except BrokenPipeError:
-            # whoever read standard output is gone; keep the interpreter from complaining when it flushes
+            # The reader of standard output has exited; avoid a second error when the interpreter flushes.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             return FAILED
         except Exception as error:
@@ -95,12 +95,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             text, code = explain(error)
             console.error(f"transduce: {text}")
             if code == FAILED and not debug:
-                console.error("Run it again with --debug to see where this happened.")
+                console.error("Run the command again with --debug to see the traceback.")
             return code
 
 
-def _end_as_by_ctrl_c() -> None:
-    """Being terminated, by a job scheduler or a closed terminal, ends as Ctrl-C does: runs are marked, children end."""
+def _interrupt_on_termination() -> None:
+    """Handle SIGTERM and SIGHUP like Ctrl-C, so that runs are marked as killed and child processes end."""
 
     def interrupt(number: int, frame: object) -> None:
         raise KeyboardInterrupt
@@ -115,8 +115,8 @@ def _end_as_by_ctrl_c() -> None:
             signal.signal(number, interrupt)
 
 
-def _mend_streams() -> None:
-    """Output that was closed goes nowhere; a character that the terminal does not have becomes a question mark."""
+def _make_streams_writable() -> None:
+    """Replace closed streams by the null device, and characters that the terminal cannot encode by question marks."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
@@ -136,7 +136,7 @@ def _dispatch(given: list[str]) -> int:
     verb, rest = words[0], words[1:]
     if verb not in VERBS:
         if verb.startswith("-") or "=" in verb:
-            raise InputError(f"say what to do first: transduce VERB {verb} ...; verbs: {', '.join(VERBS)}")
+            raise InputError(f"the verb must come first: transduce VERB {verb} ...; verbs: {', '.join(VERBS)}")
         raise unknown("verb", verb, VERBS)
     module = importlib.import_module(VERBS[verb][0])
     if verb == "completion" and "COMP_LINE" in os.environ:
@@ -156,30 +156,24 @@ def _version() -> str:
 
 
 def _interrupted(given: Sequence[str]) -> str:
-    if given and given[0] in (
-        "quickstart",
-        "train",
-        "evaluate",
-        "tune",
-        "cluster",
-        "fair",
-        "compare",
-        "table",
-        "figure",
-    ):
-        trains = any(word.startswith("network=") and word != "network=none" for word in given)
-        if given[0] == "fair" or (given[0] == "cluster" and not trains):
-            whole = "all weights of a path" if given[0] == "fair" else "all starts and settings of a method"
-            learned = "" if given[0] == "fair" else "a training that learns features goes on; else "
-            return (
-                f"\ntransduce: interrupted. Finished runs are kept; {learned}{whole} are one run, and the one that was "
-                "interrupted begins anew.\nTo go on, give the same command again."
-            )
+    if not given or given[0] not in RESUMABLE:
+        return "\ntransduce: interrupted."
+    again = "\nRerun the same command to continue."
+    trains = any(word.startswith("network=") and word != "network=none" for word in given)
+    if given[0] == "fair":
         return (
-            "\ntransduce: interrupted. Finished runs, features and checkpoints are kept, and training up to "
-            "its last finished epoch.\nTo go on, give the same command again."
+            "\ntransduce: interrupted. Finished runs are kept. All weights of a path are one run; the interrupted run "
+            f"starts again from its first weight.{again}"
         )
-    return "\ntransduce: interrupted."
+    if given[0] == "cluster" and not trains:
+        return (
+            "\ntransduce: interrupted. Finished runs are kept. All starts and settings of a method are one run; the "
+            f"interrupted run starts again, but training of a network resumes.{again}"
+        )
+    return (
+        "\ntransduce: interrupted. Finished runs, features and checkpoints are kept; training resumes after its last "
+        f"finished epoch.{again}"
+    )
 
 
 __all__ = ["VERBS", "main"]

@@ -1,4 +1,4 @@
-"""`python -m runs.cli` is `transduce`."""
+"""Run `transduce` as `python -m runs.cli`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""`transduce classify`: a person's own pictures, by a few labelled ones of each class."""
+"""`transduce classify`: classify a user's own pictures, given a few labelled ones of each class."""
 
 import shlex
 import time
@@ -22,19 +22,20 @@ KEYS = ("support", "query", "backbone", "pretrained", "strategy", "classifier", 
 DEFAULTS = {"strategy": "laplacianshot"}
 SHIFT = "shift"  # field of a strategy
 ABOUT = """\
-Label the pictures of a folder by a few labelled ones: support is a folder that has a folder of pictures for each class,
-query any folder. The network is one of timm (backbone=timm:NAME) or a checkpoint of this project, and is not trained.
-Predictions with all probabilities are written as a table (CSV) and as a page of thumbnails, the least certain first.
-These keys may be written as flags, as the examples do: support, query, backbone, pretrained, strategy, classifier,
+Classify the pictures of a folder from a few labelled examples. `support` is a folder with one subfolder of pictures for
+each class; `query` is a folder of pictures to classify. The backbone is a network of timm (backbone=timm:NAME) or a
+checkpoint of this project; it is not trained. The predictions, with the probability of every class, are written as a
+CSV file and as a page of thumbnails, least certain first.
+These keys may be written as flags, as in the examples: support, query, backbone, pretrained, strategy, classifier,
 save, output.
 
-Several strategies (--strategy a,b,c) are shown side by side, each with a table and a page of its own.
+Several strategies (--strategy a,b,c) are compared side by side; each writes its own CSV file and page.
 
-Whatever the strategy's defaults are, shift is false unless it is set: the pictures may be mixed in another way than
-the labelled ones. A transductive strategy labels the pictures of the query together, so what one gets may depend on the
-others. Saved with --save FILE, a classifier labels later pictures each by itself (--classifier FILE): by the nearest
-prototype, the mean of the support and the pictures that it was saved with. alone=false gives the strategy the saved
-support and the new pictures together instead."""
+`shift` is false unless you set it, whatever the strategy's default, because your pictures may have other class
+proportions than the support. A transductive strategy classifies all query pictures jointly, so the label of one picture
+may depend on the others. A classifier saved with --save FILE classifies later pictures one by one (--classifier FILE):
+by the nearest prototype, the mean of the support and the query pictures of each class at the time of saving. With
+alone=false, the strategy classifies the new pictures jointly, with the saved support."""
 EXAMPLES = (
     "--support labelled --query rest --backbone timm:vit_small_patch14_dinov2",
     "--support labelled --query rest --backbone best.safetensors --strategy slk_means weight=0.5",
@@ -54,7 +55,7 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Classify the pictures, write what came out, and show how many there are of each class."""
+    """Classify the pictures, write the predictions, and show the number of pictures in each class."""
     configs = _configs(flags.settings)
     for config in configs:
         config.check_places()
@@ -97,24 +98,26 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def _configs(settings: Sequence[str]) -> list[ClassifyConfig]:
-    """What was asked for: one config, or one for each strategy.
+    """Read the settings as one config, or one for each strategy.
 
     Raises:
-        InputError: several values of another key or of a field, or one file for the results of several strategies.
+        InputError: another key or a field has several values, or several strategies would write to one file.
     """
     configs = [_unshifted(config, settings) for config in parse(ClassifyConfig, settings, DEFAULTS)]
     first = configs[0]
     alike = all(config.replace(strategy=first.strategy) == first for config in configs)
     if not alike or len({config.strategy.name for config in configs}) < len(configs):
-        raise InputError("classify takes several strategies, and one value of each other key")
+        raise InputError("classify accepts several strategies, but only one value of every other key")
     for name in ("save", "output"):
         if len(configs) > 1 and getattr(first, name) is not None:
-            raise InputError(f"{name}= is one file, and there are {len(configs)} strategies; give one, or leave it out")
+            raise InputError(
+                f"{name}= names one file, but there are {len(configs)} strategies; give one strategy, or omit {name}="
+            )
     return configs
 
 
 def _unshifted(config: ClassifyConfig, settings: Sequence[str]) -> ClassifyConfig:
-    """A person's pictures may be mixed in any way: nothing is shifted unasked."""
+    """Set `shift` to false unless the user set it: the class proportions of own pictures are unknown."""
     asked = any(split(setting)[0].rpartition(".")[2] == SHIFT for setting in settings)
     if SHIFT in config.strategy.options and not asked:
         return config.replace(strategy=config.strategy.at({SHIFT: False}))
@@ -122,17 +125,17 @@ def _unshifted(config: ClassifyConfig, settings: Sequence[str]) -> ClassifyConfi
 
 
 def _other_strategy(config: ClassifyConfig, settings: Sequence[str]) -> bool:
-    """Whether a strategy was named that takes the place of a saved classifier's.
+    """Whether the settings name a strategy that replaces the one of a saved classifier.
 
     Raises:
-        InputError: fields of a strategy beside a saved classifier, whose strategy is not named.
+        InputError: the settings give fields of a strategy for a saved classifier without naming a strategy.
     """
     if config.classifier is None:
         return False
     if any(split(setting)[0] == "strategy" for setting in settings):
         return True
     if config.strategy != _configs([])[0].strategy:
-        raise InputError("a saved classifier has its strategy's values in it; name the strategy, too, for other values")
+        raise InputError("a saved classifier already has its strategy's parameters; to change them, give strategy= too")
     return False
 
 
@@ -144,37 +147,37 @@ def _show(result: "Classified", console: Console) -> None:
         certain = [float(result.probabilities[row].max()) for row in mine]
         right = {}
         if truth is not None:
-            right["of them right"] = f"{sum(truth[row] == name for row in mine):,}"
+            right["correct"] = f"{sum(truth[row] == name for row in mine):,}"
             right["in its folder"] = f"{truth.count(name):,}"
         rows.append(
             {
                 "class": name,
                 "labelled": f"{int((result.classifier.support_labels_ == place).sum()):,}",
-                "put here": f"{len(mine):,}",
+                "predicted": f"{len(mine):,}",
                 **right,
                 "confidence": f"{sum(certain) / len(certain):.2f}" if certain else "",
             }
         )
     title = f"{len(result.names):,} pictures in {len(result.classes)} classes"
     if result.accuracy is not None:
-        title += f"; their folders are called like classes, and {100 * result.accuracy:.1f} % are right"
-    console.table(rows, title=title, right=("labelled", "put here", "of them right", "in its folder", "confidence"))
+        title += f"; {100 * result.accuracy:.1f} % agree with the class name of their folder"
+    console.table(rows, title=title, right=("labelled", "predicted", "correct", "in its folder", "confidence"))
 
 
 def _compare(results: "Sequence[Classified]", console: Console) -> None:
-    """Strategies side by side: how many pictures each puts into a class, and how often it agrees with the first."""
+    """Show for each strategy the number of pictures in each class, and the agreement with the first strategy."""
     first = results[0]
     rows = []
     for result in results:
         same = sum(mine == other for mine, other in zip(result.labels, first.labels, strict=True))
-        right = {} if result.accuracy is None else {"right": f"{100 * result.accuracy:.1f} %"}
+        right = {} if result.accuracy is None else {"correct": f"{100 * result.accuracy:.1f} %"}
         rows.append(
             {
                 "strategy": short(result.config.strategy),
                 **{f"in {name}": f"{result.labels.count(name):,}" for name in first.classes},
                 **right,
                 "confidence": f"{float(result.probabilities.max(axis=1).mean()):.2f}",
-                "as the first": f"{same:,} of {len(first.labels):,}",
+                "same as first": f"{same:,} of {len(first.labels):,}",
             }
         )
     title = f"{len(first.names):,} pictures in {len(first.classes)} classes, by strategy"

@@ -1,4 +1,4 @@
-"""`transduce cluster`: methods on data sets, judged in three ways."""
+"""`transduce cluster`: cluster data sets, and score each method under three protocols."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -15,14 +15,17 @@ if TYPE_CHECKING:
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
-Cluster a data set. Each method is shown in three ways, side by side: the trial that labels of a tenth of the points
-select among 40 (seeds and settings, as in the papers; scored on the other points), the one of ten starts that the
-method itself finds best, without labels, and mean and standard deviation of these ten. n_init says of
-how many starts each of these is itself the best; n_init=48 gives every method as many. Three times: of the neighbour
-graph, of first prototypes, of the rest (of methods that do not tell: of all). A finished clustering is used again.
-With network= the method trains a network on pictures (or rows), one a run: an interrupted training goes on when the
-same command is given again, and what the network learned is kept to be clustered in turn. With labels= the classes of
-some points are given to the method, and it is judged on the others."""
+Cluster a data set, and score each method in three columns:
+  selected by labels   the best of 40 trials (seeds and settings, as in the papers), selected by the labels of a tenth
+                       of the points and scored on the others
+  unsupervised         the best of ten starts by the method's own objective, without labels
+  over starts          mean and standard deviation over these ten starts
+n_init is the number of initialisations of each start, of which the method keeps the best; n_init=48 sets it for every
+method. The times are those of the neighbour graph, of the initial prototypes and of the optimisation; a method that
+does not report them separately shows its total. Finished clusterings are reused.
+With network=, the method trains one network per run on pictures or rows. Rerun the same command to resume an
+interrupted training. The learned features are kept, and can be clustered in turn. With labels=, the method is given the
+classes of some points, and is scored on the others."""
 EXAMPLES = (
     "",
     "dataset=table path=people.csv columns=age,income n_clusters=3     (a table of your own)",
@@ -46,7 +49,7 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Cluster what the settings ask for, and show it as a table."""
+    """Run the clusterings of the settings, and show them as a table."""
     configs = parse(ClusterConfig, flags.settings)
     from runs.cli.session import Session
     from runs.own_data.clustered_pictures import check_pictures, is_folder, write_pictures
@@ -78,13 +81,13 @@ def run(flags: Flags, console: Console) -> int:
             console.note(f"pictures with their clusters: {write_pictures(result, session.store)}")
     for files in filter(None, written):
         console.note(f"rows with their clusters: {files.rows}")
-        console.note(f"what the clusters are like: {files.page.resolve().as_uri()}")
+        console.note(f"description of the clusters: {files.page.resolve().as_uri()}")
     session.close()
     return 0
 
 
 def show(results: "Sequence[Clustered]", varying: Any, console: Console) -> None:
-    """The results on one data set as a table."""
+    """Print the results on one data set as a table."""
     rows = [
         {
             "method": short(result.config.method),
@@ -101,31 +104,31 @@ def show(results: "Sequence[Clustered]", varying: Any, console: Console) -> None
 
 
 def _starts(result: "Clustered") -> dict[str, str]:
-    """Of each fit, of which the fit chooses one by itself; of a method that says it."""
+    """The number of initialisations of each fit, for methods with the parameter `n_init`."""
     starts = result.config.method.options.get("n_init")
     return {} if starts is None else {"n_init": str(starts)}
 
 
 def _judgement(result: "Clustered") -> dict[str, str]:
-    """The three columns, NMI by the geometric mean and accuracy of the best match; without classes what was lowered."""
-    found = result.trials.metrics()
-    if "nmi" not in found:
+    """The columns of scores: NMI (geometric mean) and accuracy of the best matching; without classes, the objective."""
+    metrics = result.trials.metrics()
+    if "nmi" not in metrics:
         return {
-            "objective\nlowest": _spread(found["objective"], math.nan, ".6g"),
-            "\nmean": _spread(found["objective_mean"], found["objective_std"], ".6g"),
-            "clusters\nfound": f"{found['clusters_found']:.0f}",
+            "objective\nlowest": _spread(metrics["objective"], math.nan, ".6g"),
+            "\nmean": _spread(metrics["objective_mean"], metrics["objective_std"], ".6g"),
+            "clusters\nfound": f"{metrics['clusters_found']:.0f}",
         }
     selected = {}
-    if "accuracy" in found:
-        spread = _spread(found["accuracy_mean"], found["accuracy_std"])
+    if "accuracy" in metrics:
+        spread = _spread(metrics["accuracy_mean"], metrics["accuracy_std"])
         selected = {"accuracy\nof unlabelled": spread}
-    if "nmi_label_selected" in found:
-        both = f"{found['nmi_label_selected']:.3f} {found['acc_hungarian_label_selected']:.3f}"
+    if "nmi_label_selected" in metrics:
+        both = f"{metrics['nmi_label_selected']:.3f} {metrics['acc_hungarian_label_selected']:.3f}"
         selected = {"NMI ACC\nselected by labels": both}
     return selected | {
-        "NMI ACC\nunsupervised": f"{found['nmi']:.3f} {found['acc_hungarian']:.3f}",
-        "NMI\nover starts": _spread(found["nmi_mean"], found["nmi_std"]),
-        "ACC\nover starts": _spread(found["acc_hungarian_mean"], found["acc_hungarian_std"]),
+        "NMI ACC\nunsupervised": f"{metrics['nmi']:.3f} {metrics['acc_hungarian']:.3f}",
+        "NMI\nover starts": _spread(metrics["nmi_mean"], metrics["nmi_std"]),
+        "ACC\nover starts": _spread(metrics["acc_hungarian_mean"], metrics["acc_hungarian_std"]),
     }
 
 
@@ -136,10 +139,10 @@ def _spread(mean: float, deviation: float, form: str = ".3f") -> str:
 
 
 def _seconds(result: "Clustered") -> dict[str, str]:
-    """Of one start, on average."""
-    found = result.trials.metrics()
+    """Mean seconds per start."""
+    metrics = result.trials.metrics()
     times = {"s\ngraph": "seconds_graph", "s\nseeding": "seconds_seeding", "s\noptimise": "seconds_optimise"}
-    return {name: "" if math.isnan(found[key]) else f"{found[key]:.3g}" for name, key in times.items()}
+    return {name: "" if math.isnan(metrics[key]) else f"{metrics[key]:.3g}" for name, key in times.items()}
 
 
 def _title(results: "Sequence[Clustered]") -> str:
@@ -151,7 +154,7 @@ def _title(results: "Sequence[Clustered]") -> str:
     if tried:
         count = " or ".join(str(number) for number in sorted(tried))
         trials = "trial" if tried == {1} else "trials"
-        parts.append(f"selected by labels: best of {count} {trials} by labels that a user of clustering would not have")
+        parts.append(f"selected by labels: best of {count} {trials}, by labels that are unknown in unsupervised use")
     parts.append(f"starts: {' or '.join(str(n) for n in sorted({int(r.trials.given.sum()) for r in results}))}")
     return "; ".join(parts)
 
@@ -162,11 +165,11 @@ def _all(numbers: Iterable[int]) -> str:
 
 def _record(result: "Clustered", files: "Written | None") -> dict[str, Any]:
     """A result, for JSON."""
-    found = {name: value for name, value in result.trials.metrics().items() if math.isfinite(value)}
+    metrics = {name: value for name, value in result.trials.metrics().items() if math.isfinite(value)}
     selected = result.trials.selected
     return {
         "config": result.config.as_json(),
-        **found,
+        **metrics,
         "selected": None if selected is None else dict(result.trials.settings[result.trials.setting[selected]]),
         "n_clusters": result.n_clusters,
         "points": result.shape[0],

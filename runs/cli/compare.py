@@ -1,4 +1,4 @@
-"""`transduce compare`: strategies held against one of them on the same tasks."""
+"""`transduce compare`: compare strategies with a reference strategy on the same tasks."""
 
 import hashlib
 from collections.abc import Sequence
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 FLAGS = ("dry-run", "force", "json", "by-class")
 ABOUT = """\
-Strategies held against one of them, task by task: the mean difference in points with a paired bootstrap interval,
-and the share of tasks in which each is better, equal or worse. Takes what evaluate takes, evaluates what is
-missing, and compares those that share their tasks; of three or more, all pairs are saved too. With several
-seeds there are two intervals: over tasks, the trained networks being given, and over seeds (Student's t).
-"better" and "worse" are said where every interval excludes 0.
+Compare strategies with a reference strategy, task by task: the mean difference in percentage points with a paired
+bootstrap interval, and the share of tasks in which each strategy is better, equal or worse. The keys are those of
+evaluate. Missing evaluations are run first; only strategies with the same tasks are compared. For three or more
+strategies, all pairs are saved too. With several seeds there are two intervals: over tasks, for the given trained
+networks, and over seeds (Student's t). The verdict is "better" or "worse" if every interval excludes 0.
 
-  reference=NAME   the strategy that the others are held against (default: the first)"""
+  reference=NAME   the reference strategy (default: the first)"""
 EXAMPLES = (
     "strategy=simpleshot,laplacianshot,slk_ms shot=1,5",
     "experiment=quickstart reference=laplacianshot",
@@ -43,19 +43,19 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Evaluate what is missing, then compare, print and save."""
+    """Run the missing evaluations, then compare, print and save."""
     from runs.cli.session import Session
     from runs.stages.comparison import Comparison, settings
 
     reference, others = _reference(flags.settings)
     configs = parse(EvaluateConfig, others)
-    laid_out = settings(configs, reference)
+    grouped = settings(configs, reference)
     session = Session(configs, console)
     if flags.dry_run:
         session.show_plan()
         return 0
     results = session.evaluation(configs, force=flags.force)
-    comparisons = [Comparison.of(setting, results) for setting in laid_out]
+    comparisons = [Comparison.of(setting, results) for setting in grouped]
     _show(comparisons, console, by_class=flags.by_class)
     _save(comparisons, _name(others, configs), session.store, console, by_class=flags.by_class)
     session.close()
@@ -79,7 +79,7 @@ def _show(comparisons: "Sequence[Comparison]", console: Console, *, by_class: bo
         if by_class:
             console.table(
                 differences.class_rows(comparison),
-                title="by class, the largest gains and losses; a class is a few images, so some differ by chance",
+                title="classes with the largest gains and losses; classes are small, so some differ by chance",
                 right=("queries", comparison.setting.strategies[comparison.setting.reference], *differences.RIGHT),
             )
 
@@ -101,20 +101,20 @@ def _save(comparisons: "Sequence[Comparison]", name: str, store: "Store", consol
 
 
 def _reference(settings: Sequence[str]) -> tuple[str | None, list[str]]:
-    """The name given by reference=NAME, and the other settings."""
+    """Split off the value of reference=NAME; returns it and the other settings."""
     mine = [setting for setting in settings if setting.partition("=")[0].strip() == "reference"]
     if len(mine) > 1:
-        raise InputError("reference is given twice; one strategy is held against the others")
+        raise InputError("reference= is given twice; give one reference strategy")
     if not mine:
         return None, list(settings)
     values = overrides.values(*overrides.split(mine[0]))
     if len(values) > 1:
-        raise InputError("reference takes one strategy, not several; the others are compared with it")
+        raise InputError("reference= takes one strategy, not several; the others are compared with it")
     return values[0].text, [setting for setting in settings if setting not in mine]
 
 
 def _name(settings: Sequence[str], configs: Sequence[EvaluateConfig]) -> str:
-    """What the files are called: by the experiment, else by the benchmark and what is compared."""
+    """The stem of the file names: the experiment, otherwise the benchmark and a hash of the configs."""
     experiments = [setting.partition("=")[2].strip() for setting in settings if setting.startswith("experiment=")]
     if experiments:
         return f"compare-{Path(experiments[0]).stem}"

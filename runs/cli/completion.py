@@ -16,12 +16,13 @@ SHELLS = {
     "zsh": "autoload -U +X bashcompinit && bashcompinit\ncomplete -o nospace -C 'transduce completion' transduce",
 }
 OF_VERBS = {**SCHEMAS, **dict.fromkeys(("quickstart", "compare", "tasks", "table"), SCHEMAS["evaluate"])}
-"""Schema whose keys a verb takes."""
+"""The schema of each verb's keys."""
 
 ABOUT = """\
 usage: transduce completion bash|zsh
 
-Print the command that makes the shell complete verbs, keys, options and flags. Put it where the shell starts.
+Print the shell command that enables tab completion of verbs, keys, options and flags. Add it to the shell's startup
+file.
 
 examples:
   transduce completion bash
@@ -30,11 +31,12 @@ examples:
 
 
 def usage(settings: Sequence[str]) -> str:
+    """The help of this verb."""
     return ABOUT
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Print the shell's command; or, where the shell asks for it, what the present word may become."""
+    """Print the shell's command, or the completions of the current word if the shell requests them."""
     line = os.environ.get("COMP_LINE")
     if line is not None:
         for word in completions(line[: int(os.environ.get("COMP_POINT", len(line)))]):
@@ -47,10 +49,10 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def completions(line: str) -> list[str]:
-    """What the last word of a command line may become, from its last `=` on, as bash wants it.
+    """The completions of the last word of a command line, from its last `=` on, as bash expects.
 
     Args:
-        line: up to the cursor.
+        line: the command line up to the cursor.
     """
     from runs.cli import VERBS
 
@@ -75,7 +77,7 @@ def completions(line: str) -> list[str]:
 
 
 def _keys(schema: type[RunConfig], settings: Sequence[str]) -> Iterator[str]:
-    """Groups, keys, and fields of the options that are chosen so far."""
+    """Groups, top-level keys, and fields of the options chosen so far."""
     yield from (groups.GROUPS[group_of(schema, name)].key for name in group_names(schema))
     yield from (field.name for field in top_level(schema))
     yield "experiment"

@@ -1,4 +1,4 @@
-"""`transduce data`: whether a benchmark's files are whole, and where they come from."""
+"""`transduce data`: check a benchmark's files, or show where to get them."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -20,15 +20,15 @@ ABOUT = """\
 usage: transduce data check benchmark=NAME [key=value ...] [--flag ...]
        transduce data where NAME
 
-check looks at every picture of a benchmark: counts classes and pictures, decodes each, names what is missing, too much
-or broken, finds pictures that stand in two splits, and prints a fingerprint of the pictures, which tells copies apart,
-whatever form the files have; of known copies it says which one this is. It ends with 2 where something is missing, too
-much or broken. Pictures that are there twice are named, and are no error: some benchmarks came out with such. It
-writes nothing.
-where says where a benchmark's pictures come from, and which folder to name.
+check reads every picture of a benchmark. It counts classes and pictures, decodes each picture, and lists missing,
+superfluous and broken ones, and pictures that occur in two splits. It prints a fingerprint of the pictures, which does
+not depend on the file format, and names the published copy if the fingerprint is known. The exit code is 2 if pictures
+are missing, superfluous or broken. Duplicates are listed, but are no error: some benchmarks were published with them.
+check writes nothing.
+where shows where to get a benchmark's pictures, and which folder root= must name.
 
 keys:
-  benchmark=glyphs   one of {names}; its fields, such as root, are keys
+  benchmark=glyphs   one of {names}; its fields, such as root, are keys too
 
 flags:
 {flags}
@@ -46,16 +46,16 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Check files, or say where they are from."""
+    """Check a benchmark's files, or show where to get them."""
     words = [setting for setting in flags.settings if "=" not in setting]
     keys = [setting for setting in flags.settings if "=" in setting]
     if not words:
         raise InputError(
-            "say what to do: transduce data check benchmark=NAME root=FOLDER, or transduce data where NAME"
+            "no action given: write transduce data check benchmark=NAME root=FOLDER, or transduce data where NAME"
         )
     if words[0] == "check":
         if words[1:]:
-            raise InputError(f"{words[1]!r} is no key; write transduce data check benchmark=NAME root=FOLDER")
+            raise InputError(f"{words[1]!r} is not a key; write transduce data check benchmark=NAME root=FOLDER")
         return _check(keys, console)
     if words[0] == "where":
         if keys or len(words) != 2:
@@ -75,7 +75,7 @@ def _where(name: str, console: Console) -> int:
     elif "root" in chosen.options:
         about["root"] = groups.comments("benchmark", name).get("root", "")
     else:
-        about["from"] = "it needs no files"
+        about["from"] = "this benchmark needs no files"
     if console.as_json:
         console.json(about)
         return 0
@@ -89,7 +89,7 @@ def _where(name: str, console: Console) -> int:
 def _check(keys: Sequence[str], console: Console) -> int:
     configs = parse(TrainConfig, keys)
     if len(configs) > 1:
-        raise InputError("check takes one benchmark at a time; give each key one value")
+        raise InputError("check takes one benchmark; give each key one value")
     chosen = configs[0].benchmark
     for key in keys:
         name = split(key)[0].removeprefix("benchmark.")
@@ -98,19 +98,19 @@ def _check(keys: Sequence[str], console: Console) -> int:
     from fsl.benchmarks.survey import survey
 
     benchmark = chosen.build()
-    found = survey(benchmark, console)
+    checked = survey(benchmark, console)
     if console.as_json:
-        console.json(_record(chosen.name, found))
+        console.json(_record(chosen.name, checked))
     else:
-        _show(found, console)
-    if not found.sound:
+        _show(checked, console)
+    if not checked.sound:
         root = chosen.options.get("root")
-        console.error(f"transduce: benchmark {chosen.name}: {root} is not as it should be; see above")
+        console.error(f"transduce: benchmark {chosen.name}: {root} is not complete and correct; see above")
         return INCOMPLETE
     return 0
 
 
-def _show(found: "Survey", console: Console) -> None:
+def _show(checked: "Survey", console: Console) -> None:
     rows = [
         {
             "split": part.split,
@@ -118,28 +118,28 @@ def _show(found: "Survey", console: Console) -> None:
             "pictures": _of(part.pictures, part.expected_pictures),
             "broken": f"{len(part.broken):,}",
         }
-        for part in found.splits
+        for part in checked.splits
     ]
-    title = f"{found.layout}, fingerprint {found.fingerprint}"
+    title = f"{checked.layout}, fingerprint {checked.fingerprint}"
     console.table(rows, title=title, right=("classes", "pictures", "broken"))
-    console.write(f"copy: {found.copy or 'none that is known here'}")
-    for part in found.splits:
+    console.write(f"copy: {checked.copy or 'none of the known copies'}")
+    for part in checked.splits:
         for kind in ("missing", "extra", "broken"):
             _lines(console, f"{part.split}: {kind}", getattr(part, kind))
-    for kind, groups_of in _kinds(found).items():
+    for kind, groups_of in _kinds(checked).items():
         lines = [
             "  =  ".join(f"{_short(spot.name)} ({spot.split}, {spot.class_name})" for spot in g) for g in groups_of
         ]
         _lines(console, kind, lines)
-    if found.twins:
-        known = ": the copy named above has them" if found.copy else ""
-        console.write(f"pictures that are there twice are no error{known}")
+    if checked.twins:
+        known = ": the published copy has them" if checked.copy else ""
+        console.write(f"duplicate pictures are no error{known}")
 
 
-def _kinds(found: "Survey") -> dict[str, list[Any]]:
-    """Groups of equal pictures, by what is wrong with them."""
+def _kinds(checked: "Survey") -> dict[str, list[Any]]:
+    """Groups of equal pictures, by where the duplicates occur."""
     kinds: dict[str, list[Any]] = {}
-    for group in found.twins:
+    for group in checked.twins:
         kind = "the same picture twice in a class"
         if len({spot.class_name for spot in group}) > 1:
             kind = "the same picture in two classes"
@@ -154,19 +154,19 @@ def _lines(console: Console, kind: str, lines: Sequence[str]) -> None:
         console.write(f"{kind} ({len(lines):,})")
         console.write("\n".join(f"  {line}" for line in lines[:SHOWN]))
         if len(lines) > SHOWN:
-            console.write(f"  and {len(lines) - SHOWN:,} more; --json has all")
+            console.write(f"  and {len(lines) - SHOWN:,} more; --json lists all")
 
 
-def _of(there: int, expected: int) -> str:
-    return f"{there:,} of {expected:,}" if expected else f"{there:,}"
+def _of(present: int, expected: int) -> str:
+    return f"{present:,} of {expected:,}" if expected else f"{present:,}"
 
 
 def _short(name: str) -> str:
-    """The end of a picture's name: what is behind the file that holds many, or the last folder and the file."""
+    """The end of a picture's name: its name inside a container file, or its last folder and file name."""
     return name.rpartition(": ")[2] if ": " in name else "/".join(name.replace("\\", "/").split("/")[-2:])
 
 
-def _record(name: str, found: "Survey") -> Mapping[str, Any]:
+def _record(name: str, checked: "Survey") -> Mapping[str, Any]:
     def described(part: "SplitSurvey") -> dict[str, Any]:
         return {
             "split": part.split,
@@ -179,10 +179,10 @@ def _record(name: str, found: "Survey") -> Mapping[str, Any]:
 
     return {
         "benchmark": name,
-        "sound": found.sound,
-        "layout": found.layout,
-        "fingerprint": found.fingerprint,
-        "copy": found.copy or None,
-        "splits": [described(part) for part in found.splits],
-        "twins": [[spot._asdict() for spot in group] for group in found.twins],
+        "sound": checked.sound,
+        "layout": checked.layout,
+        "fingerprint": checked.fingerprint,
+        "copy": checked.copy or None,
+        "splits": [described(part) for part in checked.splits],
+        "twins": [[spot._asdict() for spot in group] for group in checked.twins],
     }

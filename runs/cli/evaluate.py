@@ -1,4 +1,4 @@
-"""`transduce evaluate`: strategies on few-shot tasks."""
+"""`transduce evaluate`: evaluate strategies on few-shot tasks."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
-Evaluate strategies on few-shot tasks drawn from the novel classes of a benchmark: mean accuracy with its
-95 % interval over tasks. Every strategy gets the same tasks. Where there is no matching checkpoint, the
-backbone is trained first, unless checkpoint=FILE gives its weights, or pretrained=true those that timm has of its
-networks; features are extracted once, unless features=FILE has them. A finished evaluation is used again."""
+Evaluate strategies on few-shot tasks drawn from the novel classes of a benchmark, and show the mean accuracy with its
+95 % interval over tasks. Every strategy gets the same tasks. If no checkpoint matches, the backbone is trained first;
+checkpoint=FILE takes the weights from a file instead, and pretrained=true takes timm's weights for a timm network.
+Features are extracted once; features=FILE takes them from a file instead. Finished evaluations are reused."""
 EXAMPLES = (
     "",
     "shot=1,5 strategy=simpleshot,laplacianshot",
@@ -41,7 +41,7 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Evaluate what the settings ask for, and show it as a table."""
+    """Run the evaluations of the settings, and show them as a table."""
     from runs.cli.session import Session
 
     configs = parse(EvaluateConfig, flags.settings)
@@ -87,20 +87,20 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def _scores(result: "Result") -> dict[str, str]:
-    """In percent. Of one task, as of iNat's, also the mean over its classes ("Mean" and "Per Class" of Table 4.3)."""
-    found = {"accuracy": f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} %"}
+    """Scores in percent; for a single task, such as iNat's, also the mean over classes (Table 4.3, "Per Class")."""
+    scores = {"accuracy": f"{100 * result.accuracy:.2f} ± {100 * result.ci95:.2f} %"}
     if result.units == "queries":
-        found["per class"] = f"{100 * result.classes.mean:.2f} ± {100 * result.classes.half_width:.2f} %"
-    return found | {_audited(name): f"{100 * values.mean():.2f} %" for name, values in result.audits.items()}
+        scores["per class"] = f"{100 * result.classes.mean:.2f} ± {100 * result.classes.half_width:.2f} %"
+    return scores | {_audited(name): f"{100 * values.mean():.2f} %" for name, values in result.audits.items()}
 
 
 def _audited(name: str) -> str:
-    """The column of an audit."""
+    """The heading of an audit's column."""
     return f"audit: {name.replace('_', ' ')}"
 
 
 def _tuning(tuned: "Tuned | None") -> dict[str, Any]:
-    """What was chosen where, for JSON; nothing where there was nothing to choose."""
+    """The tuning run and the chosen values, for JSON; empty without tuning."""
     if tuned is None:
         return {}
     return {"tuning": {"identity": tuned.identity, "run": tuned.run_id, "chosen": dict(tuned.values)}}

@@ -1,4 +1,4 @@
-"""`transduce fair`: fair clustering along weights, and what fairness costs."""
+"""`transduce fair`: fair clustering along a path of weights, and the price of fairness."""
 
 import hashlib
 import math
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
-Cluster people, or other things that belong to groups, so that every cluster has the groups in the proportions that they
-have in the data, as nearly as a weight asks for. All weights are one run: each begins where the one before it ended.
-Shown at each: the objective, its price over the unfair solution, the fairness error (sum over clusters of
-KL(target || proportions)), the least and mean balance of a cluster, and groups that a cluster lacks. The star is at the
-smallest weight that reaches the least error. A finished path is used again, an interrupted one begins anew."""
+Cluster points that belong to groups, such as people, so that each cluster has the groups in their proportions in the
+data. A fairness weight sets how closely. All weights are one run; each weight starts from the solution of the previous
+one. The table shows for each weight the objective, its price relative to the unfair solution, the fairness error (sum
+over clusters of KL(target || proportions)), the minimum and mean balance of the clusters, and groups missing from a
+cluster. A star marks the smallest weight with the least error. Finished paths are reused; an interrupted one starts
+again."""
 EXAMPLES = (
     "",
     "dataset=table path=people.csv sensitive=sex n_clusters=3     (a table of your own)",
@@ -43,7 +44,7 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Cluster what the settings ask for, and show what it costs."""
+    """Run the fair clusterings of the settings, and show the price of fairness."""
     configs = parse(FairConfig, flags.settings)
     from runs.cli.session import Session
     from runs.own_data.own_fair_table import check_fair_tables, write_fair_outputs
@@ -58,10 +59,10 @@ def run(flags: Flags, console: Console) -> int:
     results, failed = session.fair(configs, force=flags.force)
 
     def fit(config: FairConfig) -> "FairResult":
-        found, wrong = session.fair([config], force=False)
-        if wrong:
-            raise wrong[0]
-        return found[0]
+        fitted, errors = session.fair([config], force=False)
+        if errors:
+            raise errors[0]
+        return fitted[0]
 
     written = [
         write_fair_outputs(result, session.store, typed(result.config, configs, flags.settings), fit)
@@ -82,7 +83,7 @@ def run(flags: Flags, console: Console) -> int:
             show(own, session.varying, console)
     for files in filter(None, written):
         console.note(f"rows with their clusters: {files.rows}")
-        console.note(f"how fair the clusters are: {files.page.resolve().as_uri()}")
+        console.note(f"fairness of the clusters: {files.page.resolve().as_uri()}")
     for figure in figures.values():
         console.note(f"picture: {figure.files[0].with_suffix('')}.pdf, .svg and .png")
     if results:
@@ -93,29 +94,29 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def show(results: "Sequence[FairResult]", varying: Any, console: Console) -> None:
-    """The trade-offs on one data set as a table."""
+    """Print the trade-offs on one data set as a table."""
     from runs.tables.trade_off import footnote, rows, title
 
-    found = rows(results, varying)
-    right = [name for name in dict.fromkeys(name for row in found for name in row) if "\n" in name]
-    console.table(found, title=title(results), right=right)
+    shown = rows(results, varying)
+    right = [name for name in dict.fromkeys(name for row in shown for name in row) if "\n" in name]
+    console.table(shown, title=title(results), right=right)
     if marks := footnote(results):
         console.write(marks)
 
 
 def _figure(points: str, results: "Sequence[FairResult]", session: "Session") -> "LoggedFigure":
-    """The picture of all results on a data set, drawn or taken from the record."""
+    """The figure of all results on a data set, drawn or read from the record."""
     from runs.figures.logged import logged_figure
     from runs.figures.trade_off import DRAWING
 
     shown = hashlib.sha256(" ".join(result.identity for result in results).encode()).hexdigest()[:6]
     name, where = f"fair/{short_name(results[0].config.dataset.name)}", (session.store, session.tracker)
-    files = f"fair/{short_name(Path(points).stem)}-{shown}"  # other results leave this picture as it is
+    files = f"fair/{short_name(Path(points).stem)}-{shown}"  # figures of other results are not overwritten
     return logged_figure(name, DRAWING, results, *where, say=session.console.note, files_as=files)
 
 
 def _points(config: FairConfig) -> str:
-    """What tells the points of configs apart, for a person: the data set, or the file of a table of one's own."""
+    """The name of the points: the data set, or the file of a user's own table."""
     from runs.own_data.table_outputs import is_table
 
     return str(config.dataset.options["path"]) if is_table(config) else config.dataset.name
@@ -123,18 +124,18 @@ def _points(config: FairConfig) -> str:
 
 def _record(result: "FairResult", figure: "LoggedFigure", files: "Written | None") -> dict[str, Any]:
     """A result, for JSON."""
-    found = result.found
+    trade_off = result.found
     finite = [
-        {name: value for name, value in found.metrics(step).items() if math.isfinite(value)}
-        for step in range(len(found.weights))
+        {name: value for name, value in trade_off.metrics(step).items() if math.isfinite(value)}
+        for step in range(len(trade_off.weights))
     ]
     return {
         "config": result.config.as_json(),
         "weights": finite,
-        "best": found.fairest,
-        "groups": dict(zip(found.group_names.tolist(), found.group_sizes.tolist(), strict=True)),
-        "target": found.target.tolist(),
-        "data_balance": found.data_balance,
+        "best": trade_off.fairest,
+        "groups": dict(zip(trade_off.group_names.tolist(), trade_off.group_sizes.tolist(), strict=True)),
+        "target": trade_off.target.tolist(),
+        "data_balance": trade_off.data_balance,
         "objective": result.kind,
         "n_clusters": result.n_clusters,
         "points": result.shape[0],

@@ -21,12 +21,12 @@ FLAGS = ("run-missing", "yes", "dry-run", "force", "json")
 ABOUT = """\
 usage: transduce figure NAME[@BENCHMARK] [key=value ...] [--flag ...]
 
-A figure of the papers from the tracked runs: saved in the results folder as PDF, SVG and PNG, with its caption, and
-logged to MLflow with the runs that it was drawn from. Nothing is run unless --run-missing says so.
-NAME is one of {names}; transduce list figures shows what the others wait for.
-@BENCHMARK is the same figure on another benchmark with the network conv4, @DATASET of a figure of clustering on
-another data set. A key goes over the paper's, as in tasks=500 for the tasks of novel classes; the data are where
-root=FOLDER says.
+Draw a figure of the papers from the tracked runs. The figure is saved in the results folder as PDF, SVG and PNG with
+its caption, and logged to MLflow with the runs it shows. Missing runs are only started with --run-missing.
+NAME is one of {names}; transduce list figures shows the requirements of the others.
+NAME@BENCHMARK draws the figure on another benchmark with the backbone conv4; a figure of clustering takes
+NAME@DATASET. A key replaces the paper's value, as in tasks=500 for the number of novel tasks. root=FOLDER is the
+folder of the data.
 
 flags:
 {flags}
@@ -49,7 +49,7 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Draw the figure that the settings name."""
+    """Draw the figure named in the settings."""
     name, typed = _asked_for(flags.settings)
     from runs.figures.papers import drawing
 
@@ -63,15 +63,15 @@ def run(flags: Flags, console: Console) -> int:
         session.show_plan()
         return 0
     failures = _make(drawn, configs, session, flags) if flags.run_missing else []
-    found = _read(drawn, configs, session)
-    again = f"to run what is missing: transduce figure {' '.join(flags.settings)} --run-missing"
-    if not found:
-        raise failures[0] if failures else InputError(f"no run that the figure could be drawn from; {again}")
-    if len(found) < len(configs):
+    results = _read(drawn, configs, session)
+    again = f"to start the missing runs: transduce figure {' '.join(flags.settings)} --run-missing"
+    if not results:
+        raise failures[0] if failures else InputError(f"the record has no run for this figure; {again}")
+    if len(results) < len(configs):
         console.note(again)
     from runs.figures.logged import logged_figure
 
-    figure = logged_figure(name, drawn, found, session.store, session.tracker, say=console.note, force=flags.force)
+    figure = logged_figure(name, drawn, results, session.store, session.tracker, say=console.note, force=flags.force)
     if console.as_json:
         console.json(vars(figure) | {"files": [str(path) for path in figure.files]})
     else:
@@ -84,21 +84,23 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def _asked_for(settings: Sequence[str]) -> tuple[str, list[str]]:
-    """The name, and the settings that go over the paper's."""
+    """The name of the figure, and the settings that replace the paper's."""
     words = [word for word in settings if "=" not in word]
     if len(words) != 1:
         from runs.figures.papers import DRAWN
 
-        raise InputError(f"say which figure: transduce figure NAME; there are {', '.join(DRAWN)}")
+        raise InputError(f"give the name of one figure: transduce figure NAME; names: {', '.join(DRAWN)}")
     return words[0], [setting for setting in settings if "=" in setting]
 
 
 def _make(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session", flags: Flags) -> list[Exception]:
-    """Run the configs of which the record has nothing whole, after asking; gives what went wrong. One that fails does
-    not stop the others.
+    """Run the configs without a complete result, after confirmation. A failure does not stop the other runs.
+
+    Returns:
+        The errors of failed runs.
 
     Raises:
-        InputError: there is nobody to ask, or a config that cannot be run.
+        InputError: confirmation is impossible, or a config cannot be run.
     """
     missing = [config for config in configs if drawing.read(config, session.tracker, silent) is None]
     if not missing:
@@ -130,12 +132,12 @@ def _name(config: EvaluateConfig | TuneConfig | ClusterConfig | FairConfig) -> s
 
 
 def _read(drawing: "AnyDrawing", configs: Sequence[Any], session: "Session") -> list[Any]:
-    """What the record has of each config; what it has not is said."""
-    found = []
+    """The recorded results of the configs; notes name the configs without one."""
+    results = []
     for config in configs:
-        one = drawing.read(config, session.tracker, session.console.note)
-        if one is None:
-            session.console.note(f"not run, or not whole: {_name(config)}")
+        result = drawing.read(config, session.tracker, session.console.note)
+        if result is None:
+            session.console.note(f"not run, or incomplete: {_name(config)}")
         else:
-            found.append(one)
-    return found
+            results.append(result)
+    return results

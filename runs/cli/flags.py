@@ -1,4 +1,4 @@
-"""Flags: what is said to a verb with two dashes, apart from the config."""
+"""Flags of a verb: options with two dashes, which do not belong to the config."""
 
 import math
 import re
@@ -10,18 +10,18 @@ from clustering.foundation.errors import InputError, unknown
 from runs.config.overrides import write
 
 FLAGS: Mapping[str, str] = {
-    "dry-run": "show the resolved config and the plan, and do nothing",
-    "run-missing": "first run what is not there yet",
-    "yes": "go on without asking (-y)",
-    "executor": "where what is missing is run: local (processes of this machine), or a Dask cluster",
-    "limit-minutes": "start nothing that would end later than so many minutes from now",
-    "force": "run again what is already finished",
+    "dry-run": "show the resolved config and the plan, and run nothing",
+    "run-missing": "first run missing evaluations and clusterings",
+    "yes": "do not ask for confirmation (-y)",
+    "executor": "where to run missing jobs: local (processes on this machine), or a Dask cluster",
+    "limit-minutes": "start no job that would end more than X minutes from now",
+    "force": "run again even if a finished result exists",
     "json": "write the result as JSON",
-    "by-class": "the classes of the largest differences too",
-    "open": "open it in a browser",
-    "quiet": "no progress and no messages",
-    "debug": "show where an error comes from",
-    "help": "show this",
+    "by-class": "also show the classes with the largest differences",
+    "open": "open the result in a browser",
+    "quiet": "show no progress and no messages",
+    "debug": "show the traceback of an error",
+    "help": "show this help",
 }
 VALUES: Mapping[str, str] = {"executor": "local or dask://HOST:PORT", "limit-minutes": "a number above 0"}
 LISTS = ("strategy",)  # keys whose flag takes several values, as a,b
@@ -49,13 +49,13 @@ class Flags:
 
 
 def parse_flags(verb: str, allowed: Sequence[str], arguments: Sequence[str], keys: Sequence[str] = ()) -> Flags:
-    """Tell flags from settings; flags may stand anywhere, a value after its flag or behind a `=`.
+    """Separate flags from settings. Flags may stand anywhere; a value follows its flag, or follows `=`.
 
     Args:
-        keys: that may be written as flags, too: --support FOLDER is support=FOLDER, commas being part of the name.
+        keys: keys that may also be written as flags: --support FOLDER is support=FOLDER, with commas kept in the name.
 
     Raises:
-        InputError: for a flag that the verb does not have, and a value that a flag does not take.
+        InputError: the verb does not have the flag, or the flag does not accept the value.
     """
     settings: list[str] = []
     given: dict[str, Any] = {}
@@ -78,7 +78,7 @@ def parse_flags(verb: str, allowed: Sequence[str], arguments: Sequence[str], key
                 )
             raise unknown("flag", f"--{name}", [f"--{flag}" for flag in (*allowed, *keys, *ALWAYS)])
         if name not in (*allowed, *ALWAYS):
-            raise InputError(f"transduce {verb} takes no --{name}; its flags: {describe_names(allowed)}")
+            raise InputError(f"transduce {verb} has no flag --{name}; its flags: {describe_names(allowed)}")
         if equals and name not in VALUES:
             raise InputError(f"{argument!r}: --{name} takes no value")
         value = True if name not in VALUES else _value(name, text if equals else next(left, ""))
@@ -87,7 +87,7 @@ def parse_flags(verb: str, allowed: Sequence[str], arguments: Sequence[str], key
 
 
 def _value(name: str, text: str) -> str | float:
-    """The value of a flag."""
+    """Read the value of a flag."""
     problem = InputError(f"--{name} takes {VALUES[name]}, not {text!r}")
     if name == "executor":
         if text != "local" and not re.fullmatch(r"dask://[^\s/]+:\d{1,5}", text):
@@ -107,7 +107,7 @@ def describe_names(allowed: Sequence[str]) -> str:
 
 
 def describe(allowed: Sequence[str]) -> str:
-    """The section of a verb's help on its flags."""
+    """The section of a verb's help text that describes its flags."""
     names = {f"--{name} X" if name in VALUES else f"--{name}": name for name in FLAGS if name in (*allowed, *ALWAYS)}
     width = max(map(len, names))
     takes = {name: f"; X is {about}" for name, about in VALUES.items()}

@@ -1,4 +1,4 @@
-"""`transduce import`: what other programs wrote, as files of this project."""
+"""`transduce import`: convert features and weights of other programs to files of this project."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -23,19 +23,20 @@ ABOUT = """\
 usage: transduce import features FILE [key=value ...] [--flag ...]
        transduce import checkpoint FILE [key=value ...] [--flag ...]
 
-features takes features that another program extracted, SimpleShot's output.plk, the pickles of S2M2 and PT-MAP, or an
-.npz of arrays features (N, D) and labels (N,), or features_novel and labels_novel after the split, and class_names and
-base_mean if they are known; it writes them as a feature bank. checkpoint takes the weights of another program, .pth.tar
-and the like, .npz or .safetensors, and writes them under this project's names; each that finds no counterpart is named.
-Nothing in a file is run: what could only be built by running it is refused.
-Neither has to be imported to be used: transduce evaluate checkpoint=FILE, transduce evaluate features=FILE.
+features converts features that another program extracted to a feature bank. It reads SimpleShot's output.plk, the
+pickles of S2M2 and PT-MAP, and .npz files with the arrays features (N, D) and labels (N,), optionally with the split in
+the name (features_novel, labels_novel), and optionally with class_names and base_mean.
+checkpoint converts the weights of another program (.pth.tar and similar, .npz or .safetensors) to the parameter names
+of this project, and lists the weights without a counterpart.
+No code in a file is executed; a pickle that requires it is rejected.
+Importing is optional: transduce evaluate also accepts checkpoint=FILE and features=FILE.
 
 keys (or as flags, --backbone conv4):
-  split=novel      features: whose they are, base, validation or novel
-  backbone=conv4   checkpoint: the network that the weights are of
-  benchmark=mini   checkpoint: the images that it was trained on, for their size and channels
-  output=null      the file to be written; null: like FILE, with the ending .safetensors, in this folder. A model card,
-                   which says what it is, is written beside it, with the ending .md
+  split=novel      features: the split of the images: base, validation or novel
+  backbone=conv4   checkpoint: the network of the weights
+  benchmark=mini   checkpoint: the benchmark it was trained on, which sets image size and channels
+  output=null      the file to write; null: the name of FILE with the ending .safetensors, in the current folder. A
+                   model card with the ending .md is written beside it
 
 flags:
 {flags}
@@ -58,7 +59,7 @@ def run(flags: Flags, console: Console) -> int:
     keys = [setting for setting in flags.settings if "=" in setting]
     kinds = {"features": (_features, FEATURES), "checkpoint": (_checkpoint, CHECKPOINT)}
     if not words:
-        raise InputError("say what to import: transduce import features FILE, or transduce import checkpoint FILE")
+        raise InputError("give a kind and a file: transduce import features FILE, or transduce import checkpoint FILE")
     if words[0] not in kinds:
         raise unknown("kind", words[0], kinds)
     if len(words) != 2:
@@ -89,7 +90,7 @@ def _features(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
         "images": len(bank.features),
         "dimension": bank.dimension,
         "classes": len(bank.class_names),
-        "base_mean": "known" if bank.base_mean is not None else "not known: CL2N needs it, UN and L2N do not",
+        "base_mean": "known" if bank.base_mean is not None else "unknown: CL2N needs it, UN and L2N do not",
         "fingerprint": bank.fingerprint(),
         "card": str(card),
     }
@@ -104,7 +105,7 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
     from fsl.weights.foreign import import_backbone
 
     if is_checkpoint(path):
-        raise InputError(f"{path}: is a checkpoint of this project already; use it as it is: checkpoint={path}")
+        raise InputError(f"{path}: is already a checkpoint of this project; use checkpoint={path}")
     output, card = _places(path, given["output"], FORMAT)
     look = {"channels": kind.channels, "size": kind.size}
     backbone = import_backbone(path, name, **look)
@@ -120,32 +121,32 @@ def _checkpoint(path: Path, given: Mapping[str, Any]) -> dict[str, Any]:
         "images": f"{kind.channels} x {kind.size} x {kind.size}",
         "tensors": len(backbone.state_dict()),
         "parameters": sum(parameter.numel() for parameter in backbone.parameters()),
-        "left out": ", ".join(backbone.left_out) or "nothing",  # type: ignore[arg-type]
+        "left out": ", ".join(backbone.left_out) or "none",  # type: ignore[arg-type]
         **({"changed": cards.folded_in_words(folded)} if folded else {}),
         "card": str(card),
     }
 
 
 def _places(path: Path, output: str | None, kind: str) -> tuple[Path, Path]:
-    """Where to write the file and its model card: never over a file that is none of that kind."""
+    """The paths of the output file and its model card; files of another kind are never overwritten."""
     from clustering.files.tensor_headers import read_header
 
     stem = path.name.removesuffix(".tar").rpartition(".")[0] or path.name
     place = Path(output).expanduser() if output else Path(f"{stem}.safetensors")
     if place.suffix != ".safetensors":
-        raise InputError(f"output={place}: what is written is a .safetensors file; give it that ending")
+        raise InputError(f"output={place}: the output is a .safetensors file; use that ending")
     if not place.absolute().parent.is_dir():
-        raise InputError(f"output={place}: its folder does not exist; make it, or give another place")
+        raise InputError(f"output={place}: its folder does not exist; create it, or give another path")
     if os.path.lexists(place):
         if not place.is_file():
-            raise InputError(f"output={place} is no file; give another place")
+            raise InputError(f"output={place} is not a file; give another path")
         if path.exists() and place.samefile(path):
-            raise InputError(f"output={place} is the file to be imported; give another place with output=FILE")
-        remedy = "only what was imported before is replaced; give another place with output=FILE"
+            raise InputError(f"output={place} is the file to import; give another path with output=FILE")
+        remedy = "only imported files are overwritten; give another path with output=FILE"
         header = read_header(place, remedy, kind)
-        if '"imported":' not in header.get("about", header.get("provenance", "")):  # but trained or extracted here
-            raise InputError(f"output={place}: was not imported; {remedy}")
+        if '"imported":' not in header.get("about", header.get("provenance", "")):  # trained or extracted here
+            raise InputError(f"output={place}: exists, and was not imported; {remedy}")
     card = place.with_suffix(".md")
     if os.path.lexists(card) and not cards.is_card(card):
-        raise InputError(f"{card} is no model card, which belongs there; give another place with output=FILE")
+        raise InputError(f"{card} exists, and is not a model card; give another path with output=FILE")
     return place, card

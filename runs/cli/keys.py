@@ -1,4 +1,4 @@
-"""The few keys of a verb that has no config."""
+"""Keys of verbs without a config."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,10 +8,10 @@ from runs.config import overrides
 
 
 def read_keys(settings: Sequence[str], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of each key, as the settings or else the defaults have it.
+    """The value of each key, from the settings or else from the defaults.
 
     Raises:
-        InputError: an unknown key, several values, or one of another kind than the default.
+        InputError: a key is unknown, has several values, or has a value of another type than its default.
     """
     given = dict(defaults)
     for setting in settings:

@@ -1,4 +1,4 @@
-"""`transduce list`: what there is to choose from."""
+"""`transduce list`: list the available options of each group."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -16,11 +16,10 @@ FLAGS = ("json",)
 ABOUT = """\
 usage: transduce list [KIND ...] [--flag ...]
 
-Show the names that may be given to a group, and what each is. KIND is one or several of
-{kinds}; without one, all are shown.
-Tables, which are those of the papers, and experiments are what transduce table takes. A model of
-timm that is not listed here may be given to backbone= as well. Trained are the networks of the
-results folder here.
+List the options of each group with a description. KIND is one or several of
+{kinds}; default: all.
+transduce table takes the names of tables (those of the papers) and of experiments. backbone= also
+accepts timm models that are not listed here. "trained" lists the networks in the results folder.
 
 {works}
 
@@ -41,7 +40,7 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Show the kinds asked for."""
+    """Show the requested kinds."""
     wanted = []
     for name in flags.settings:
         if "=" in name:
@@ -50,11 +49,11 @@ def run(flags: Flags, console: Console) -> int:
         if not kinds:
             raise unknown("kind", name, KINDS)
         wanted += kinds
-    found = {kind: KINDS[kind]() for kind in wanted or KINDS}
+    listings = {kind: KINDS[kind]() for kind in wanted or KINDS}
     if console.as_json:
-        console.json(found)
+        console.json(listings)
         return 0
-    for kind, rows in found.items():
+    for kind, rows in listings.items():
         if rows:
             spelt = [{key: _spell(value) for key, value in row.items()} for row in rows]
             console.table(spelt, title=kind, right=("cells", "runnable"))
@@ -97,7 +96,7 @@ def _tables() -> list[dict[str, Any]]:
     rows = []
     for printed in map(published_table, published_names()):
         cells = paper_table(printed.name).cells.values()
-        here = sum(cell.config is not None and cell.published is not None for cell in cells)  # not those of a dash
+        here = sum(cell.config is not None and cell.published is not None for cell in cells)  # without printed dashes
         rows.append(
             {
                 "name": printed.name,
@@ -111,7 +110,7 @@ def _tables() -> list[dict[str, Any]]:
 
 
 def _class(group: str, name: str) -> tuple[Any, str]:
-    """The class behind a name and its first line; a plug-in that cannot be imported says so in its line."""
+    """The class of an option and the first line of its docstring, or the error of a plug-in that cannot be imported."""
     try:
         kind = groups.load(GROUPS[group], groups.option(group, name).plugin)
     except InputError as error:
@@ -127,7 +126,7 @@ def _files(group: str) -> Callable[[], list[dict[str, Any]]]:
 
 
 def _objectives() -> list[dict[str, Any]]:
-    """By what their methods say, which is there without torch; else by their first line."""
+    """Objectives, described by the config of their method, which needs no torch, else by their docstring."""
     rows = []
     for name in OBJECTIVES.names():
         about = groups.comment("method", name)
@@ -140,13 +139,13 @@ def _objectives() -> list[dict[str, Any]]:
 
 
 def _trained() -> list[dict[str, Any]]:
-    """Networks of the results folder, for `classify --backbone FILE` and `checkpoint=FILE`."""
+    """Networks in the results folder, for `classify --backbone FILE` and `checkpoint=FILE`."""
     from runs.own_data.trained_networks import trained_networks
     from runs.storage.store import Store
 
     return [
-        {"name": str(found.path), "about": f"{found.backbone}, trained on {found.benchmark}"}
-        for found in trained_networks(Store())
+        {"name": str(network.path), "about": f"{network.backbone}, trained on {network.benchmark}"}
+        for network in trained_networks(Store())
     ]
 
 
@@ -173,7 +172,7 @@ KINDS: Mapping[str, Callable[[], list[dict[str, Any]]]] = {
     "tables": _tables,
     "figures": papers.listed,
 }
-ALSO = {  # what else a kind may be called
+ALSO = {  # alternative names of a kind
     "strategies": ("strategy",),
     "samplers": ("sampler",),
     "benchmarks": ("benchmark",),

@@ -1,4 +1,4 @@
-"""What `--run-missing` does: the plan, the question, the run, and what it came to."""
+"""The flag `--run-missing`: show the plan, ask for confirmation, run, and report the outcome."""
 
 import sys
 import time
@@ -27,13 +27,13 @@ def run_missing(
     console: Console,
     flags: Flags,
 ) -> int:
-    """Evaluate or cluster what is missing, once the user agrees to the plan.
+    """Run missing evaluations or clusterings after the user has confirmed the plan.
 
     Returns:
-        The exit code: 0 also where the time did not suffice or the user declined, else that of the first failure.
+        The exit code of the first failure, else 0, also if time ran out or the user declined.
 
     Raises:
-        InputError: there is nobody to ask, and no -y.
+        InputError: there is no terminal for the confirmation, and -y is not given.
     """
     clusterings = [config for config in configs if isinstance(config, (ClusterConfig, FairConfig))]
     if clusterings:
@@ -67,14 +67,14 @@ def _cluster_missing(
     console: Console,
     flags: Flags,
 ) -> int:
-    """One after the other in this process: each uses every core, and those on one data set share its graph."""
+    """Run clusterings one by one in this process: each uses all cores, and those on one data set share its graph."""
     from runs.scheduling.jobs import Failure
     from runs.stages.clustering import stage as clusterings
     from runs.stages.clustering.job import Job
     from runs.stages.fair import stage as fairness_stage
 
     if flags.executor != "local":
-        raise InputError("clusterings are run one after the other, each on every core; leave --executor out")
+        raise InputError("clusterings run one after the other, each on all cores; omit --executor")
     waiting: dict[str, Job | fairness_stage.Job] = {}
     blocked: dict[str, list[str]] = {}
     finished: set[str] = set()
@@ -95,7 +95,7 @@ def _cluster_missing(
         return 0
     for job in list(waiting.values())[:SHOWN]:
         console.note(f"  {job.name}")
-    console.note(f"{_count(len(waiting), 'clustering')}, of each all its trials or weights")
+    console.note(f"{_count(len(waiting), 'clustering')}, each with all its trials or weights")
     if not agreed(console, flags):
         return 0
     console.note(f"reused {len(finished)}, running {len(waiting)}")
@@ -109,7 +109,7 @@ def _cluster_missing(
                     raise failed[0]
             else:
                 clusterings.clustering([job.config], store, tracker, progress=console)
-        except Exception as error:  # the others are run all the same
+        except Exception as error:  # the others still run
             failure = Failure.of(job.name, error)
             console.error(f"failed: {failure}")
             code = code or failure.code
@@ -117,21 +117,21 @@ def _cluster_missing(
                 break
     if left:
         names = ", ".join(job.name for job in left[:SHOWN])
-        console.note(f"not begun{_within(flags.limit_minutes)}: {names}; give the same command again")
+        console.note(f"not started{_within(flags.limit_minutes)}: {names}; rerun the same command")
     return code
 
 
 def agreed(console: Console, flags: Flags) -> bool:
-    """Whether the user agrees to the plan that was shown.
+    """Whether the user confirms the plan that was shown.
 
     Raises:
-        InputError: there is nobody to ask, and no -y.
+        InputError: there is no terminal for the confirmation, and -y is not given.
     """
     if flags.yes:
         return True
     if not sys.stdin.isatty():
-        raise InputError("--run-missing asks before it begins, and there is no terminal to ask on; add -y")
-    if console.agree("go on?"):
+        raise InputError("--run-missing asks for confirmation, but there is no terminal; add -y to run without asking")
+    if console.agree("continue?"):
         return True
     console.note("nothing was run")
     return False
@@ -159,7 +159,7 @@ def _show_outcome(outcome: "Outcome", console: Console, limit: float | None) -> 
         names = ", ".join(job.name for job in outcome.not_started[:SHOWN])
         rest = len(outcome.not_started) - SHOWN
         more = f" and {rest} more" if rest > 0 else ""
-        console.note(f"not begun{_within(limit)}: {names}{more}; give the same command again")
+        console.note(f"not started{_within(limit)}: {names}{more}; rerun the same command")
 
 
 def _within(limit: float | None) -> str:

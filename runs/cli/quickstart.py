@@ -1,4 +1,4 @@
-"""`transduce quickstart`: the main job on the embedded benchmark, from training to table and pictures."""
+"""`transduce quickstart`: train, evaluate, tabulate and plot on the embedded benchmark."""
 
 import shutil
 import sys
@@ -12,10 +12,10 @@ from runs.console.output import Console
 FLAGS = ("dry-run", "force", "json")
 NAME = "quickstart"
 ABOUT = """\
-The main job on the embedded benchmark, some minutes on two cores: train a small backbone on the base classes,
-extract features once, evaluate the strategies on 1-shot and 5-shot tasks, log every run to MLflow, and write the
-comparison as a table with two pictures, and the report. Run again, it uses what is finished."""
-EXAMPLES = ("", "seed=0,1,2", "epochs=4 warmup=1 tasks=500   (half a minute, worse features)")
+Run the whole pipeline on the embedded benchmark, in a few minutes on two cores: train a small backbone on the base
+classes, extract features, evaluate strategies on 1-shot and 5-shot tasks, log every run to MLflow, and write a table,
+two figures and the report. Finished steps are reused when the command is run again."""
+EXAMPLES = ("", "seed=0,1,2", "epochs=4 warmup=1 tasks=500   (half a minute, with worse features)")
 
 
 def usage(settings: Sequence[str]) -> str:
@@ -26,7 +26,7 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Evaluate the experiment, then show it from the record."""
+    """Evaluate the experiment, then show its table from the record."""
     configs = parse(EvaluateConfig, [f"experiment={NAME}", *flags.settings])
     from runs.cli.session import Session
     from runs.cli.table import show
@@ -51,10 +51,10 @@ def run(flags: Flags, console: Console) -> int:
     pictures = {"accuracy": (accuracy_figure(table), table.title)}
     traced = [(r.config.strategy.name, r.trace) for r in results if r.trace is not None]
     if traced:
-        # The first that takes its time: most of its tasks are still on their way after a few steps.
+        # Prefer the first strategy of which most tasks have not converged after five steps.
         slow = [(name, trace) for name, trace in traced if len(trace) > 5 and np.isnan(trace[5]).mean() < 0.5]
         name, trace = (slow or traced)[0]
-        pictures["descent"] = (descent_figure(trace, name), f"objective of {name}, step by step")
+        pictures["descent"] = (descent_figure(trace, name), f"objective of {name} at each step")
     folder = session.store.figures
     with session.store.watched():
         for name, (figure, about) in pictures.items():
@@ -62,8 +62,8 @@ def run(flags: Flags, console: Console) -> int:
             console.note(f"saved: {folder / NAME}-{name}.pdf, .svg and .png")
     page = build_report(session.store, session.tracker, experiments={NAME: configs}, say=console.note)
     console.note(f"report: {page.as_uri()}")
-    # As it was called where the command is not on the path: make calls the one in .venv.
+    # If the command is not on the path, show it as it was called: make calls the one in .venv.
     called = Path(sys.argv[0])
     command = called if called.name == "transduce" and not shutil.which("transduce") else "transduce"
-    console.note(f"To compare the runs in MLflow: {command} ui")
+    console.note(f"to compare the runs in MLflow: {command} ui")
     return 0

@@ -1,4 +1,4 @@
-"""`transduce report`: the record of runs as a static site."""
+"""`transduce report`: write all tracked runs as a static site."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,13 +10,13 @@ from runs.console.output import Console
 
 FLAGS = ("open",)
 KEYS: dict[str, Any] = {"results": None}
-TOLD = 5  # troubles with single runs that are told one by one
+SHOWN = 5  # warnings about single runs that are printed; the others are counted
 ABOUT = """\
 usage: transduce report [key=value ...] [--flag ...]
 
-Write a static site of the runs that were made here: each paper's tables with what was found beside what is printed,
-each method with its results and convergence, and for every number the run that it is from. No network is needed to
-read it. It stands in the folder report/ of the results.
+Write a static site of the tracked runs: the tables of each paper with the printed values beside the measured ones, each
+method with its results and convergence, and for every number a link to its run. The site works offline. It is written
+to the folder report/ of the results.
 
 keys:
   results=null    folder of results; null: $TRANSDUCE_RESULTS, else results/ here
@@ -36,25 +36,25 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Write the site, and say where it is."""
+    """Write the site, and print its address."""
     results = read_keys(flags.settings, KEYS)["results"]
     if results == "":
-        raise InputError("results= is empty; give a folder, or leave it out")
+        raise InputError("results= is empty; give a folder, or omit it")
     from runs.record.tracking import Tracker
     from runs.report.site import build_report
     from runs.storage.store import Store
 
     store = Store(results)
-    troubles: list[str] = []  # a run whose files are gone is one of many, sometimes
-    page = build_report(store, Tracker(store, say=troubles.append), say=console.note).as_uri()
-    for trouble in troubles[:TOLD]:
-        console.note(trouble)
-    if len(troubles) > TOLD:
-        console.note(f"and {len(troubles) - TOLD:,} more like these")
+    warnings: list[str] = []  # many runs may have lost their files
+    page = build_report(store, Tracker(store, say=warnings.append), say=console.note).as_uri()
+    for warning in warnings[:SHOWN]:
+        console.note(warning)
+    if len(warnings) > SHOWN:
+        console.note(f"and {len(warnings) - SHOWN:,} more such warnings")
     console.write(page)
     if flags.open:
         import webbrowser
 
         if not webbrowser.open(page):
-            console.note("no browser to open it in was found")
+            console.note("no browser found to open the report")
     return 0

@@ -1,4 +1,4 @@
-"""What the verbs that compute share: checked configs, the store, the record of runs, the plan."""
+"""State shared by the verbs that run stages: checked configs, the store, the record of runs, and the plan."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _check(choice: "Choice", config: RunConfig) -> None:
-    """That an option can be built, with each of the values that a tuning tries."""
+    """Raise InputError unless the option can be built, also with each value that tuning tries."""
     for point in choice.points():
         try:
             point.build()
@@ -28,15 +28,15 @@ def _check(choice: "Choice", config: RunConfig) -> None:
 
 
 class Session:
-    """Configs that were found right, with the store they write to.
+    """Validated configs, with the store and the record they use.
 
     Args:
-        configs: all of them with the same `results`.
-        console: takes progress and messages.
-        results: the folder of results, where there is no config to say it.
+        configs: configs with the same `results`.
+        console: shows progress and messages.
+        results: the folder of results if `configs` is empty.
 
     Raises:
-        InputError: a value that its strategy, benchmark or training does not take.
+        InputError: a strategy, benchmark or training rejects a value.
     """
 
     def __init__(self, configs: Sequence[RunConfig], console: Console, results: str | None = None) -> None:
@@ -59,17 +59,17 @@ class Session:
         self.tracker = Tracker(self.store, say=console.note)
 
     def show_plan(self) -> None:
-        """The resolved configs, and what would be done for them."""
-        found = self.plan(self.configs)
+        """Print the resolved configs and the planned steps."""
+        plan = self.plan(self.configs)
         if self.console.as_json:
-            self.console.json({"configs": [config.as_json() for config in self.configs], **found.as_dict()})
+            self.console.json({"configs": [config.as_json() for config in self.configs], **plan.as_dict()})
             return
         for i, config in enumerate(self.configs):
             self.console.write(f"# config {i + 1} of {len(self.configs)}\n{config.to_yaml()}")
-        self.console.write(f"# plan, with results in {self.store.root}\n{found}")
+        self.console.write(f"# plan, with results in {self.store.root}\n{plan}")
 
     def plan(self, configs: Sequence[RunConfig]) -> "Plan":
-        """What would be done for configs of one kind."""
+        """The planned steps for configs of one kind."""
         from runs.stages import pipeline as stages
         from runs.stages.clustering import stage as clusterings
         from runs.stages.fair import stage as fairness_stage
@@ -84,52 +84,52 @@ class Session:
         return stages.plan(trained, self.store, self.tracker)
 
     def checkpoint(self, config: TrainConfig, *, force: bool) -> "Checkpoint":
-        """Train, or find the checkpoint."""
+        """Train a backbone, or reuse its checkpoint."""
         from runs.stages import pipeline as stages
 
         return stages.checkpoint(config, self.store, self.tracker, progress=self.console, force=force)
 
     def evaluation(self, configs: Sequence[EvaluateConfig], *, force: bool) -> "list[Result]":
-        """Evaluate, or find the results."""
+        """Run evaluations, or reuse their results."""
         from runs.stages import pipeline as stages
 
         return stages.evaluation(configs, self.store, self.tracker, progress=self.console, force=force)
 
     def clustering(self, configs: Sequence[ClusterConfig], *, force: bool) -> "list[Clustered]":
-        """Cluster, or find the results."""
+        """Run clusterings, or reuse their results."""
         from runs.stages.clustering.stage import clustering
 
         return clustering(configs, self.store, self.tracker, progress=self.console, force=force)
 
     def fair(self, configs: Sequence[FairConfig], *, force: bool) -> "tuple[list[FairResult], list[Exception]]":
-        """Cluster fairly, or find the results; and the errors of methods that failed."""
+        """Run fair clusterings, or reuse their results; also returns the errors of failed methods."""
         from runs.stages.fair.stage import fair_clustering
 
         return fair_clustering(configs, self.store, self.tracker, progress=self.console, force=force)
 
     def tuning(self, config: TuneConfig, *, force: bool) -> "Tuning":
-        """Choose values, or find the choice."""
+        """Tune a strategy, or reuse the chosen values."""
         from runs.stages import pipeline as stages
 
         return stages.tune(config, self.store, self.tracker, progress=self.console, force=force)
 
     def varying(self, config: RunConfig, leave_out: Sequence[str] = ()) -> dict[str, str]:
-        """Keys that differ between the configs that have them, with this config's values as text."""
+        """Keys with different values among the configs, with this config's values as text."""
         flats = [other.shown() for other in self.configs]
         order = {group: i for i, group in enumerate((*config.choices(), ""))}
         keys = sorted(
             dict.fromkeys(key for flat in flats for key in flat),
             key=lambda key: order[key.partition(".")[0] if "." in key or key in order else ""],
         )
-        found = {}
+        varying = {}
         for key in keys:
             values = {flat[key] for flat in flats if key in flat} - {"tuned"}
             if len(values) > 1 and key not in leave_out and not self._shadowed(key):
-                found[key.rpartition(".")[2]] = config.shown().get(key, "")
-        return found
+                varying[key.rpartition(".")[2]] = config.shown().get(key, "")
+        return varying
 
     def _shadowed(self, key: str) -> bool:
-        """Whether a field only differs because its group has different options."""
+        """Whether a field differs only because the configs choose different options of its group."""
         group, dot, field = key.partition(".")
         if not dot:
             return False
@@ -141,6 +141,6 @@ class Session:
         return all(len(values) == 1 for values in by_name.values())
 
     def close(self) -> None:
-        """Say where the results are."""
+        """Print where the results are."""
         place = self.store.root if self.tracker.own else self.tracker.place
-        self.console.note(f"runs: {place} (transduce ui opens them)")
+        self.console.note(f"runs: {place} (open them with transduce ui)")

@@ -1,4 +1,4 @@
-"""`transduce table`: an experiment's grid or a paper's table, read back from the record of runs."""
+"""`transduce table`: the table of an experiment or a paper, read from the record of runs."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -22,13 +22,13 @@ FLAGS = (*MISSING, "dry-run", "json")
 ABOUT = """\
 usage: transduce table NAME [key=value ...] [--flag ...]
 
-A table from the tracked runs, mean over seeds, and what the papers claim of it checked on the same runs: printed, and
-saved. Nothing is evaluated unless --run-missing says so; a cell is filled only by runs whose every key agrees, of
-the seeds that are asked for, or of all in the record.
+Print and save a table of the tracked runs, as means over seeds, and check the papers' claims about it on the same runs.
+Missing runs are only started with --run-missing. A run fills a cell only if all its keys match; the seeds are the
+given ones, otherwise all in the record.
 NAME is an experiment ({names}),
-or a paper's table (transduce list tables): what is printed there beside what was found here, with a verdict on every
-cell. thesis/4.4@glyphs is that table on another benchmark with a small network.
-A key changes what is asked for, as in tasks=2000; mini.root=FOLDER says where one benchmark's images are.
+or a paper's table (transduce list tables), which shows the printed values beside the measured ones with a verdict for
+each cell. thesis/4.4@glyphs is that table on another benchmark with a small backbone.
+A key replaces a value of the table, as in tasks=2000; mini.root=FOLDER sets the folder of one benchmark's images.
 
 flags:
 {flags}
@@ -47,10 +47,10 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Show the table that the settings name."""
+    """Show the table named in the settings."""
     name, settings = _asked_for(flags.settings)
     if not flags.run_missing and (flags.limit_minutes or flags.executor != "local"):
-        raise InputError("--executor and --limit-minutes say how what is missing is run; add --run-missing")
+        raise InputError("--executor and --limit-minutes only apply to missing runs; add --run-missing")
     table = _empty(name, settings)
     from runs.cli.session import Session
     from runs.tables.evidence import look_up
@@ -66,10 +66,10 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def show(table: "Table", again: str, store: "Store", console: Console, findings: "Sequence[Finding]" = ()) -> None:
-    """Print a table and the findings on claims, and save them in every format where there is any result.
+    """Print a table and the findings on claims; save them in every format if there is any result.
 
     Args:
-        again: the verb and settings that would evaluate what is missing.
+        again: the verb and settings that run the missing cells.
     """
     from runs.storage.store import write_text
     from runs.tables.formats import FILES, records, terminal
@@ -84,7 +84,7 @@ def show(table: "Table", again: str, store: "Store", console: Console, findings:
     if table.missing:
         lacking = {f for cell in table.missing if cell.obstacle and cell.config for f in lacking_folders(cell.config)}
         command = " ".join(["transduce", again, *sorted(lacking)])
-        console.note(f"{len(table.missing)} cells can be run: {command}")
+        console.note(f"{len(table.missing)} missing cells can be run: {command}")
     if any(cell.results for cell in table.cells.values()):
         with store.watched():
             store.tables.mkdir(parents=True, exist_ok=True)
@@ -95,10 +95,10 @@ def show(table: "Table", again: str, store: "Store", console: Console, findings:
 
 
 def _planned(table: "Table", name: str, settings: Sequence[str], console: Console) -> "Sequence[Config]":
-    """The configs of a table that can be planned: of a paper's, those whose images or points are given.
+    """The configs of a table that can be planned; for a paper's table, those with given folders of data.
 
     Raises:
-        InputError: none are; names the folders.
+        InputError: no config can be planned; the message names the folders.
     """
     from runs.tables.papers.paper import is_paper, lacking_folders
 
@@ -109,8 +109,11 @@ def _planned(table: "Table", name: str, settings: Sequence[str], console: Consol
     if folders:
         command = " ".join(["transduce table", name, *settings, *folders, "--dry-run"])
         if not planned:
-            raise InputError(f"{name}: no cell can be run before it is said where its data are: {command}")
-        console.note(f"{len(table.configs) - len(planned)} of {len(table.configs)} left out of the plan: {command}")
+            raise InputError(f"{name}: the folders of its data are not given: {command}")
+        left_out = len(table.configs) - len(planned)
+        console.note(
+            f"{left_out} of {len(table.configs)} runs left out, as the folders of their data are not given: {command}"
+        )
     return planned
 
 
@@ -119,8 +122,8 @@ def _asked_for(arguments: Sequence[str]) -> tuple[str, list[str]]:
     if len(words) != 1:
         known = ", ".join(names("experiment"))
         raise InputError(
-            f"say which table: transduce table NAME; there are the experiments {known}, and the papers' tables "
-            "(transduce list tables), such as thesis/4.1"
+            f"give the name of one table: transduce table NAME; names are the experiments {known}, and the papers' "
+            "tables (transduce list tables), such as thesis/4.1"
         )
     return words[0], [setting for setting in arguments if "=" in setting]
 
@@ -141,14 +144,14 @@ def _empty(name: str, settings: Sequence[str]) -> "Table":
 
 
 def _results(table: "Table", settings: Sequence[str]) -> str | None:
-    """The folder of results, of a table that no config says it for.
+    """The folder of results, also for a table without configs.
 
     Raises:
-        InputError: for another setting, which no cell would take.
+        InputError: a table without configs gets a setting other than results=.
     """
     if table.configs:
         return table.configs[0].results
     for setting in settings:
         if not setting.startswith("results="):
-            raise InputError(f"{setting}: no cell of {table.name} can be run here, so that only results= may be given")
+            raise InputError(f"{setting}: no cell of {table.name} can be run here; only results= may be given")
     return settings[-1].partition("=")[2] if settings else None

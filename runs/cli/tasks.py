@@ -1,4 +1,4 @@
-"""`transduce tasks`: the tasks of a config as a file, for other programs and for `sampler=file`."""
+"""`transduce tasks`: write the tasks of a config to a file, for other programs and for `sampler=file`."""
 
 import os
 from collections.abc import Sequence
@@ -11,8 +11,8 @@ from runs.console.output import Console
 
 FLAGS = ()
 ABOUT = """\
-Write the tasks that `evaluate` draws for these keys to a safetensors file: which images of the split are support
-and query, with their labels. `sampler=file path=FILE` evaluates on exactly these. The file comes first."""
+Write the tasks that `evaluate` draws for these keys to a safetensors file: the indices of the support and query images
+in the split, with their labels. `sampler=file path=FILE` evaluates on exactly these tasks. Give the file first."""
 EXAMPLES = ("tasks.safetensors benchmark=glyphs shot=5 tasks=1000",)
 
 
@@ -28,12 +28,12 @@ def run(flags: Flags, console: Console) -> int:
     """Draw the tasks and write them."""
     files = [setting for setting in flags.settings if "=" not in setting]
     if len(files) != 1:
-        raise InputError("say where to write them: transduce tasks FILE.safetensors [key=value ...]")
+        raise InputError("give the file to write: transduce tasks FILE.safetensors [key=value ...]")
     keys = [setting for setting in flags.settings if "=" in setting]
     alike = ["strategy=simpleshot"] if not any(key.startswith("strategy=") for key in keys) else []
     configs = parse(EvaluateConfig, [*keys, *alike])
     if len(configs) > 1:
-        raise InputError("tasks are of one config; give each key one value")
+        raise InputError("tasks takes one config; give each key one value")
 
     from runs.stages.given_features import given_bank
     from runs.stages.lineage import Lineage, labels_of
@@ -54,13 +54,13 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def _check_place(path: Path) -> None:
-    """That a file can be made there, and that none but an older task list would be lost."""
+    """Raise InputError if the file cannot be created, or would overwrite anything but a task list."""
     if not path.absolute().parent.is_dir():
-        raise InputError(f"{path}: its folder does not exist; make it, or give another place")
+        raise InputError(f"{path}: its folder does not exist; create it, or give another path")
     if os.path.lexists(path):
         from clustering.files.tensor_headers import read_header
         from fsl.tasks import FORMAT
 
         if not path.is_file():
-            raise InputError(f"{path} is no file; give another place")
-        read_header(path, "only an older task list is replaced; give another name", FORMAT)
+            raise InputError(f"{path} is not a file; give another path")
+        read_header(path, "only task lists are overwritten; give another name", FORMAT)

@@ -9,11 +9,11 @@ from runs.console.output import Console
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
-Train a backbone with cross-entropy on the base classes of a benchmark, and keep the weights that are best at
-nearest-prototype classification of the validation classes. An interrupted training goes on at its last
-finished epoch when the same command is given again; a finished one is used again. With checkpoint=FILE
-nothing is trained: the weights in the file are taken instead, whatever program wrote them. Nor is a network
-with pretrained=: it is used as it is, as a training cannot begin with given weights."""
+Train a backbone with cross-entropy on the base classes of a benchmark, and keep the weights with the best
+nearest-prototype accuracy on the validation classes. Finished trainings are reused; rerun the same command to resume an
+interrupted one after its last finished epoch. checkpoint=FILE takes the weights of a file, written by any program,
+instead of training. pretrained= takes published weights and does not train either: training always starts from random
+weights."""
 EXAMPLES = (
     "",
     "benchmark=omniglot root=FOLDER backbone=conv4",
@@ -32,12 +32,12 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Train what the settings ask for, and say where it is."""
+    """Train the backbones of the settings, and print the paths of the checkpoints."""
     from runs.cli.session import Session
 
     configs = parse(TrainConfig, flags.settings)
     if any(config.features is not None for config in configs):
-        raise InputError("features= are there already, so nothing is trained; transduce evaluate and tune take them")
+        raise InputError("features= needs no training; use it with transduce evaluate or transduce tune")
     session = Session(configs, console)
     if flags.dry_run:
         session.show_plan()

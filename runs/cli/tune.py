@@ -1,4 +1,4 @@
-"""`transduce tune`: values of a strategy, chosen without a look at the novel classes."""
+"""`transduce tune`: choose a strategy's parameters without access to the novel classes."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 
 FLAGS = ("dry-run", "force", "json")
 ABOUT = """\
-Choose values of a strategy on tasks of base and validation classes, every value on the same tasks, separately for
-each sampler, benchmark, backbone and seed; the novel classes cannot be opened meanwhile. `tuning` says which values
-are tried in which steps; several values of a field of the strategy take the place of its own, or are a step of their
-own for a strategy that it does not know. `transduce evaluate` with the same keys takes what was chosen."""
+Choose a strategy's parameters on tasks of base and validation classes, separately for each sampler, benchmark, backbone
+and seed. All values are tried on the same tasks, and the novel classes cannot be read during tuning. The protocol
+`tuning` lists the steps and the values each step tries. Several values of a field, as in temperature=5,15,30, replace
+the protocol's values for it; for a strategy that is not in the protocol, they form a step. `transduce evaluate` with
+the same keys uses the chosen values."""
 EXAMPLES = (
     "strategy=laplacianshot,slk_ms shot=1,5",
-    "strategy=laplacianshot novel_tasks=10000     (then how near the choice is to the best on novel classes)",
+    "strategy=laplacianshot novel_tasks=10000     (afterwards, compare the choice with the best on novel classes)",
     "strategy=tim_adm temperature=5,15,30",
     "strategy=laplacianshot tuning=mine.yaml --dry-run",
 )
@@ -36,7 +37,7 @@ def usage(settings: Sequence[str]) -> str:
 
 
 def run(flags: Flags, console: Console) -> int:
-    """Choose what the settings ask for, and show what was tried."""
+    """Run the tunings of the settings, and show the values that were tried."""
     configs = _tunable(parse(TuneConfig, flags.settings), console)
     from runs.cli.session import Session
 
@@ -62,7 +63,7 @@ def run(flags: Flags, console: Console) -> int:
     for tuning in tunings:
         name = evaluate_name(tuning.config)
         for curve in (curve for curve in tuning.curves if curve.at_the_end):
-            console.note(f"{name}: {curve.chosen} is at the end of what was tried; try values beyond it")
+            console.note(f"{name}: {curve.chosen} is at the boundary of the tried values; extend the range")
         if tuning.novel:
             console.note(_statement(tuning, tuning.novel))
         console.note(f"saved: {tuning.picture}")
@@ -71,16 +72,16 @@ def run(flags: Flags, console: Console) -> int:
 
 
 def _tunable(configs: Sequence[TuneConfig], console: Console) -> list[TuneConfig]:
-    """The configs that have something to choose.
+    """The configs of strategies with values to try.
 
     Raises:
-        InputError: there is none.
+        InputError: no strategy has values to try.
     """
     without = dict.fromkeys(short(config.strategy) for config in configs if not config.strategy.grids)
     if len(without) == len({short(config.strategy) for config in configs}):
         raise InputError(
-            f"tuning={configs[0].tuning} has no values for {', '.join(without)}; give some, as in "
-            "temperature=5,15,30, or a protocol of your own, tuning=FILE.yaml"
+            f"tuning={configs[0].tuning} has no values for {', '.join(without)}; give values, as in "
+            "temperature=5,15,30, or your own protocol, tuning=FILE.yaml"
         )
     for strategy in without:
         console.note(f"nothing to tune for {strategy}: left out")
@@ -88,7 +89,7 @@ def _tunable(configs: Sequence[TuneConfig], console: Console) -> list[TuneConfig
 
 
 def _row(tuning: "Tuning", curve: "Curve") -> dict[str, str]:
-    """A step, for the table."""
+    """The row of one tuning step."""
     chosen = curve.chosen
     return {
         "classes": curve.step.split,
@@ -103,23 +104,23 @@ def _row(tuning: "Tuning", curve: "Curve") -> dict[str, str]:
 
 
 def _points(difference: "Difference") -> str:
-    """A difference in percentage points with its 95 % interval; one that may be chance says so."""
-    chance = "" if difference.excludes_zero else ", perhaps chance"
+    """A difference in percentage points with its 95 % interval, marked if the interval contains 0."""
+    chance = "" if difference.excludes_zero else ", not significant"
     return f"{100 * difference.mean:+.2f} ({100 * difference.low:+.2f} to {100 * difference.high:+.2f}{chance})"
 
 
 def _statement(tuning: "Tuning", novel: "Curve") -> str:
-    """How near the choice is to what is best on the novel classes."""
+    """The accuracy of the chosen values on the novel classes, compared with the best values there."""
     chosen, best = novel.chosen, novel.best
     name = f"{evaluate_name(tuning.config)}, {len(chosen.result.accuracies):,} novel tasks"
-    at = f"{chosen} (chosen before): {100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} %"
+    at = f"{chosen} (chosen): {100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} %"
     if best is chosen:
         return f"{name}: {at}, the best of {len(novel.trials)}"
     return f"{name}: {at}; the best, {best}: {_points(novel.lost)}"
 
 
 def _record(tuning: "Tuning") -> dict[str, Any]:
-    """A tuning, for JSON."""
+    """A tuning as a record for JSON."""
     return {
         "config": tuning.config.as_json(),
         "identity": tuning.tuned.identity,

@@ -1,4 +1,4 @@
-"""`transduce ui`: the MLflow UI on the runs made here."""
+"""`transduce ui`: open the MLflow UI on the tracked runs."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -12,12 +12,12 @@ KEYS: dict[str, Any] = {"host": "127.0.0.1", "port": 5000, "browse": True, "resu
 ABOUT = """\
 usage: transduce ui [key=value ...] [--flag ...]
 
-Open the MLflow UI on the runs that were made here, at the experiment with the newest result. Ctrl-C ends it.
+Open the MLflow UI on the tracked runs, at the experiment with the newest result. Press Ctrl-C to stop the server.
 
 keys:
-  host=127.0.0.1  the address it listens on; 0.0.0.0 lets other machines in, and there is no password
+  host=127.0.0.1  the address to listen on; 0.0.0.0 admits other machines, without a password
   port=5000       the port
-  browse=true     open the address in a browser, where there is a screen; false only prints it
+  browse=true     open a browser if there is a display; false only prints the address
   results=null    folder of results; null: $TRANSDUCE_RESULTS, else results/ here
 
 flags:

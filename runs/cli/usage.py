@@ -1,4 +1,4 @@
-"""The help of a verb that takes a config: its keys, what each group offers, the fields of what is chosen."""
+"""The help text of verbs with a config: groups and their options, keys, and fields of the chosen options."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -24,11 +24,12 @@ def usage(
     configs: Sequence[RunConfig] = (),
     defaults: Mapping[str, str] = MappingProxyType({}),
 ) -> str:
-    """The help text; `settings` are the keys typed beside --help, whose choices are the ones described.
+    """Write the help text, with the fields of the options that the settings choose.
 
     Args:
-        configs: what a verb makes of the settings, where it is more than reading them.
-        defaults: of groups, where a verb has its own.
+        settings: the keys given with --help.
+        configs: the configs of the settings, if the verb changes them after parsing.
+        defaults: default options of groups, if the verb has its own.
     """
     chosen: list[Choice] = []
     for config in configs or parse(schema, settings):
@@ -40,8 +41,8 @@ def usage(
         "groups (GROUP=OPTION):\n" + "\n".join([*offered, _files(schema)]),
         "keys:\n" + _columns([(f"{f.name}={write(f.default)}", f.metadata["about"]) for f in top_level(schema)]),
         "\n\n".join(_option(choice) for choice in chosen if choice.options),
-        "A field may be written without its group (weight=0.5) where only one group has it. A key with\n"
-        "several values, as in shot=1,5, is a run for each; [45, 66] is one value that is a list.",
+        "A field may be written without its group (weight=0.5) if only one group has it. A key with several\n"
+        "values, as in shot=1,5, starts one run for each value; [45, 66] is a single value, a list.",
         "flags:\n" + flags.describe(allowed),
         "examples:\n" + "\n".join(f"  transduce {verb} {example}".rstrip() for example in examples),
     ]
@@ -52,19 +53,19 @@ def _group(name: str, defaults: Mapping[str, str]) -> str:
     group = GROUPS[name]
     default = defaults.get(group.key, group.default)
     if name == "training":
-        default = "named like benchmark_backbone or the benchmark, else default"
+        default = "the option called BENCHMARK_BACKBONE or BENCHMARK if there is one, else default"
     text = f"{group.key:<11} {group.about}: {', '.join(groups.names(name))} (default: {default})"
     return textwrap.fill(text, WIDTH, initial_indent="  ", subsequent_indent=" " * 14)
 
 
 def _files(schema: type[RunConfig]) -> str:
-    """What is no group, but picks a file all the same."""
-    rows = {"experiment": "keys and values from a file, put before yours"}
+    """Keys that choose a file of settings rather than an option of a group."""
+    rows = {"experiment": "keys and values from a file; your own settings override them"}
     if any(field.name == "selection" for field in top_level(schema)):
-        rows = {"selection": "settings among which labels choose one"}
+        rows = {"selection": "settings among which the labels select one"}
     if any(field.name == "tuning" for field in top_level(schema)):
-        rows["tuning"] = "how a strategy's values are chosen"
-    own = "benchmark" in group_names(schema)  # those that are here are of benchmarks
+        rows["tuning"] = "protocol for choosing a strategy's parameters"
+    own = "benchmark" in group_names(schema)  # the packaged experiments are about benchmarks
     offers = {name: [*(groups.names(name) if own or name != "experiment" else ()), "or FILE.yaml"] for name in rows}
     lines = [f"{name:<11} {about}: {', '.join(offers[name]).removeprefix('or ')}" for name, about in rows.items()]
     return "\n".join(textwrap.fill(line, WIDTH, initial_indent="  ", subsequent_indent=" " * 14) for line in lines)

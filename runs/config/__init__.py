@@ -1,4 +1,4 @@
-"""Configs: groups, overrides, types, and the identity of what can change a result.
+"""Typed configs: groups, overrides, types, and identities of results.
 
-Nothing is computed here, and nothing is read but YAML.
+Only YAML files are read here; the stages lie in `runs.stages`.
 """

@@ -1,4 +1,4 @@
-"""What every config is: groups that were chosen, keys of its own, and what of it can change a result."""
+"""Base class of the configs: chosen groups, top-level keys, and the keys that can change a result."""
 
 import dataclasses
 import functools
@@ -19,25 +19,25 @@ from runs.config.groups import Choice
 from runs.config.overrides import Grid, write
 
 YAML_WORDS = r"true|false|yes|no|on|off|y|n|null|nan|inf"
-PLACES = ("root",)  # fields of a group that say where files are; what is in them is fingerprinted apart
+PLACES = ("root",)  # fields that hold folders; the content of their files is fingerprinted separately
 
 
 def key(default: Any, about: str, *, execution: bool = False) -> Any:
-    """A top-level key. `execution`: it says how and where a run is done, and cannot change its result."""
+    """Define a top-level key. A key with `execution` sets how and where to run, and cannot change the result."""
     return dataclasses.field(default=default, metadata={"about": about, "execution": execution})
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """What every run has; fields without a key's note are its groups.
+    """Base class of all configs. Fields that are not defined by `key` are groups.
 
     Attributes:
-        offered: the group that a field's options are of, where it is not named like the field.
+        offered: the group of a field's options, if its name differs from the field.
     """
 
     offered: ClassVar[Mapping[str, str]] = {}
 
-    seed: Annotated[int, AtLeast(0)] = key(0, "seed of everything drawn at random")
+    seed: Annotated[int, AtLeast(0)] = key(0, "seed of all random numbers")
     device: str = key("auto", "auto, cpu, cuda or cuda:N", execution=True)
     results: str | None = key(None, "folder of results; null: $TRANSDUCE_RESULTS, else results/ here", execution=True)
 
@@ -49,7 +49,7 @@ class RunConfig:
             if problem:
                 raise InputError(f"{field.name} must be {problem}, not {value!r}")
         if self.results == "":
-            raise InputError("results= is empty; give a folder, or leave it out")
+            raise InputError("results= is empty; give a folder, or omit it")
         if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", self.device):
             raise InputError(f"device must be auto, cpu, cuda or cuda:N, not {self.device!r}")
 
@@ -58,10 +58,10 @@ class RunConfig:
         return {name: getattr(self, name) for name in group_names(type(self))}
 
     def flat(self) -> dict[str, Any]:
-        """Every key with its value, dotted: `{"strategy": "laplacianshot", "strategy.weight": 0.7}`.
+        """All keys in dotted form with their values: `{"strategy": "laplacianshot", "strategy.weight": 0.7}`.
 
-        Values are null, booleans, numbers and text; a list is written as text. `strategy.name` stands beside
-        `strategy` where a preset builds another plug-in than its own name says.
+        Values are null, booleans, numbers and strings; a list is written as a string. `strategy.name` is added if the
+        option is a preset, and names the plug-in it builds.
         """
         return {name: write(value) if isinstance(value, tuple) else value for name, value in self._items()}
 
@@ -70,15 +70,15 @@ class RunConfig:
         return dict(self._items())
 
     def shown(self) -> dict[str, str]:
-        """`flat()` for a person's eyes: what tuning chooses is called `tuned`."""
+        """`flat()` for display: values as strings, and `tuned` for the fields that tuning chooses."""
         chosen = {f"{group}.{field}": "tuned" for group, choice in self.choices().items() for field in choice.grids}
         return {name: "null" if value is None else str(value) for name, value in self.flat().items()} | chosen
 
     def result_keys(self) -> dict[str, Any]:
-        """`flat()` less what cannot change the result: execution keys, and folders (their content is hashed).
+        """`flat()` without keys that cannot change the result: execution keys, and folders (their content is hashed).
 
-        A group counts by what it builds with which values, so that a preset and the same values typed by hand
-        are the same run.
+        A group is represented by its plug-in and values, so that a preset and the same values given one by one are the
+        same run.
         """
         execution = {field.name for field in top_level(type(self)) if field.metadata["execution"]}
         kept = {
@@ -89,11 +89,11 @@ class RunConfig:
         return kept | {group: dotted(choice.plugin) for group, choice in self.choices().items()}
 
     def arguments(self) -> list[str]:
-        """What to type for this very config; `parse` reads it back."""
+        """Command-line arguments from which `parse` returns this config."""
         return [f"{name}={write(value)}" for name, value in self._items() if not name.endswith(".name")]
 
     def to_yaml(self) -> str:
-        """The config as a YAML file that `experiment=FILE.yaml` reads back."""
+        """The config as YAML text, readable with `experiment=FILE.yaml`."""
         lines = []
         for name, value in self._items():
             if not name.endswith(".name"):
@@ -111,58 +111,58 @@ class RunConfig:
             yield field.name, getattr(self, field.name)
 
     def replace(self, **changes: Any) -> Self:
-        """The same config with other values of top-level keys."""
+        """A copy with changed top-level keys."""
         return dataclasses.replace(self, **changes)
 
 
-_HINTS: dict[type, dict[str, Any]] = {}  # not `functools.cache`, for which mypy wants instances that can be hashed
+_HINTS: dict[type, dict[str, Any]] = {}  # not `functools.cache`, because mypy requires hashable arguments for it
 
 
 def hints_of(schema: type[RunConfig]) -> dict[str, Any]:
-    """The types of a schema's fields, read once: thousands of configs are made of one schema."""
+    """The type hints of a schema's fields. Cached, because one schema makes thousands of configs."""
     if schema not in _HINTS:
         _HINTS[schema] = typing.get_type_hints(schema, include_extras=True)
     return _HINTS[schema]
 
 
 def group_names(schema: type[RunConfig]) -> list[str]:
-    """Groups of a schema, in the order of its fields."""
+    """The groups of a schema, in the order of its fields."""
     return [field.name for field in dataclasses.fields(schema) if not field.metadata]
 
 
 def group_of(schema: type[RunConfig], key: str) -> str:
-    """The group that a key of a schema chooses from."""
+    """The group whose options a key of a schema accepts."""
     return schema.offered.get(key, key)
 
 
 def top_level(schema: type[RunConfig]) -> list["dataclasses.Field[Any]"]:
-    """Top-level keys of a schema, in the order of its fields."""
+    """The top-level keys of a schema, in the order of its fields."""
     return [field for field in dataclasses.fields(schema) if field.metadata]
 
 
 def identity(stage: str, **parts: Any) -> str:
-    """The name of a stage's result: 16 hexadecimal digits of the SHA-256 of everything that can change it.
+    """Identity of a stage's result: the first 16 hexadecimal digits of the SHA-256 of everything that can change it.
 
     Args:
-        stage: "checkpoint", "features", "evaluation" or another.
-        parts: result keys, fingerprints of inputs, of code: anything JSON can hold, in any order.
+        stage: "checkpoint", "features", "evaluation" or another stage.
+        parts: result keys and fingerprints of inputs and code: any JSON values, in any order.
 
     Raises:
-        TypeError, ValueError: for a part that JSON cannot hold, such as NaN.
+        TypeError, ValueError: JSON cannot represent a part, such as NaN.
     """
     canonical = json.dumps({"stage": stage, **parts}, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode()).hexdigest()[:16]
 
 
 def as_yaml(value: Any) -> str:
-    """A value in YAML: text as it would be typed, in quotes where YAML needs them."""
+    """Write a value as YAML, with quotes only if YAML requires them."""
     if isinstance(value, Grid):
         return json.dumps(write(value), ensure_ascii=False)
     if isinstance(value, tuple):
         return "[" + ", ".join(as_yaml(item) for item in value) + "]"
     if not isinstance(value, str):
         return write(value)
-    text = write(value).replace("${", r"\${")  # which would refer to another key
+    text = write(value).replace("${", r"\${")  # ${ would refer to another key
     if re.fullmatch(r"[A-Za-z_][\w.+/-]*", text, flags=re.ASCII) and not re.fullmatch(YAML_WORDS, text.lower()):
         return text
     control = r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
@@ -170,6 +170,7 @@ def as_yaml(value: Any) -> str:
 
 
 def content(key: str, path: str, wanted: str) -> str:
+    """Hash of the content of a file given by `key`; the error message asks for `wanted`."""
     try:
         state = os.stat(path)
         return _digest(path, state.st_mtime_ns, state.st_size)
@@ -179,6 +180,6 @@ def content(key: str, path: str, wanted: str) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _digest(path: str, changed: int, size: int) -> str:
-    """Hash of a file's content; of a file that has not changed it is known."""
+    """Hash of a file's content, cached until its modification time or size changes."""
     with open_regular(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""What `transduce classify` takes."""
+"""The config of `transduce classify`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,77 +8,79 @@ from clustering.foundation.errors import InputError
 from runs.config.base import RunConfig, key
 from runs.config.groups import TIMM, Choice
 
-PLACED = ("support", "query", "backbone", "pretrained", "classifier")  # what is in them is fingerprinted apart
+PATHS = ("support", "query", "backbone", "pretrained", "classifier")  # their content is fingerprinted separately
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClassifyConfig(RunConfig):
-    """A person's own pictures, a few of which are labelled: `transduce classify`."""
+    """Classification of a user's own pictures from a few labelled ones: `transduce classify`."""
 
     strategy: Choice
-    support: str | None = key(None, "folder that has a folder of pictures for each class")
-    query: str | None = key(None, "folder with the pictures to be labelled, in folders or not")
-    backbone: str | None = key(None, "the network: timm:NAME, or a checkpoint that train or import checkpoint wrote")
-    pretrained: str | None = key(None, "weights of backbone=timm:NAME: true, or null: timm's own; FILE: that file's")
-    classifier: str | None = key(None, "a saved classifier, in the place of support")
+    support: str | None = key(None, "folder with one subfolder of labelled pictures for each class")
+    query: str | None = key(None, "folder of pictures to classify; subfolders are read too")
+    backbone: str | None = key(None, "the network: timm:NAME, or a checkpoint written by train or import checkpoint")
+    pretrained: str | None = key(None, "weights of backbone=timm:NAME; true or null: timm's own; FILE: from a file")
+    classifier: str | None = key(None, "file of a saved classifier, instead of support")
     alone: bool | None = key(
-        None, "label each picture by itself, by the nearest prototype; null: of a saved classifier, and of no other"
+        None, "classify each picture by itself, by the nearest prototype; null: true for a saved classifier, else false"
     )
-    broken: Literal["raise", "skip"] = key("raise", "of a picture that cannot be read: raise (an error) or skip")
+    broken: Literal["raise", "skip"] = key("raise", "pictures that cannot be read: raise (an error) or skip")
     output: str | None = key(
-        None, "file.csv for the predictions, and beside it the page; null: in the results folder", execution=True
+        None,
+        "CSV file for the predictions; the page is written beside it; null: in the results folder",
+        execution=True,
     )
-    save: str | None = key(None, "file.safetensors for the classifier; null: it is not saved", execution=True)
+    save: str | None = key(None, "safetensors file for the classifier; null: do not save it", execution=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         word = (self.pretrained or "").lower()
         if word == "false":
             raise InputError(
-                "pretrained=false: nothing is trained here; leave it out for timm's own weights, or give a FILE"
+                "pretrained=false: classify trains no network; omit it for timm's own weights, or give a FILE"
             )
         if word == "true":
             if self.backbone is not None and not self.backbone.startswith(TIMM):
                 raise InputError(
-                    f"pretrained=true is for networks of timm, and {self.backbone} has its weights; leave it out"
+                    f"pretrained=true applies to networks of timm only; {self.backbone} has its own weights; omit it"
                 )
             object.__setattr__(self, "pretrained", None)
 
     @property
     def by_itself(self) -> bool:
-        """Whether each picture is labelled by itself."""
+        """Whether each picture is classified by itself."""
         return self.classifier is not None if self.alone is None else self.alone
 
     def check_places(self) -> None:
-        """That it was said what is labelled by what, and that the folders and files are there.
+        """Check that the required folders and files are given and exist.
 
         Raises:
-            InputError: names the key.
+            InputError: a key is missing or its path does not exist; the message names the key.
         """
         if self.support is None and self.classifier is None:
-            raise InputError("say what is labelled by what: transduce classify --support FOLDER --query FOLDER ...")
+            raise InputError("no labelled pictures given: transduce classify --support FOLDER --query FOLDER ...")
         if self.support is not None and self.classifier is not None:
-            raise InputError("support= and classifier= are both given; a saved classifier has its support in it")
+            raise InputError("support= and classifier= are both given; a saved classifier already contains its support")
         if self.query is None:
-            raise InputError("say which pictures are to be labelled: --query FOLDER")
+            raise InputError("no pictures to classify given: add --query FOLDER")
         for name in ("support", "query"):
             folder = getattr(self, name)
             if folder is not None and not Path(folder).expanduser().is_dir():
-                what = "is no folder" if Path(folder).expanduser().exists() else "no such folder"
-                raise InputError(f"{name}: {folder}: {what}; give a folder of pictures with --{name} FOLDER")
+                problem = "not a folder" if Path(folder).expanduser().exists() else "no such folder"
+                raise InputError(f"{name}: {folder}: {problem}; give a folder of pictures with --{name} FOLDER")
         if self.classifier is not None and not Path(self.classifier).expanduser().is_file():
-            raise InputError(f"classifier: {self.classifier}: no such file; classify --save FILE writes one")
+            raise InputError(f"classifier: {self.classifier}: no such file; write one with classify --save FILE")
         if self.backbone is None and self.classifier is None:
             from runs.own_data.trained_networks import networks_here
             from runs.storage.store import Store
 
             raise InputError(
-                "say which network is to look at the pictures: --backbone timm:NAME, or a checkpoint; "
+                "no network given: add --backbone timm:NAME, or --backbone FILE with a checkpoint; "
                 f"{networks_here(Store(self.results))}"
             )
 
     def result_keys(self) -> dict[str, Any]:
-        """As for every run; what is in folders and files counts, and that is apart."""
-        kept = {name: value for name, value in super().result_keys().items() if name not in PLACED}
+        """Keys that can change the result; the contents of folders and files are added separately."""
+        kept = {name: value for name, value in super().result_keys().items() if name not in PATHS}
         kept["alone"] = self.by_itself
         return kept

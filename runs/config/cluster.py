@@ -1,4 +1,4 @@
-"""What `transduce cluster` takes."""
+"""The config of `transduce cluster`."""
 
 import re
 from dataclasses import dataclass
@@ -9,8 +9,8 @@ from clustering.foundation.parameters import AtLeast, Within
 from runs.config.base import RunConfig, content, key
 from runs.config.groups import Choice
 
-NONE = "none"  # the network that is none
-STARTS = 10  # fits where nothing is said
+NONE = "none"  # the option network=none
+STARTS = 10  # default number of fits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,38 +21,39 @@ class ClusterConfig(RunConfig):
     method: Choice
     network: Choice
     n_clusters: Annotated[int, AtLeast(1)] | None = key(
-        None, "clusters to find; null: as many as the data set has classes"
+        None, "number of clusters; null: the number of classes of the data set"
     )
     labels: str | None = key(
         None,
-        "points of known class: 50, as many of each class, or 5% of all points, drawn; or FILE.csv with some rows' or "
-        "files' own; the others are judged",
+        "labelled points: 50 (per class) or 5% (of all points), drawn at random; or FILE.csv with the classes of some "
+        "rows or files. The other points are scored",
     )
     wrong: Annotated[float, Within(0, 1)] = key(
-        0.0, "share of the drawn labels that get a random class; methods that smooth labels are told it"
+        0.0, "share of the drawn labels that are replaced by a random class; methods with label smoothing receive it"
     )
     links: Annotated[int, AtLeast(1)] | None = key(
         None,
-        "pairs of points of which it is known whether they are of one class, drawn from its classes; without "
-        "labels all points are judged, these among them",
+        "number of pairs of points, drawn at random, for which it is known whether both have the same class. Without "
+        "labels=, all points are scored",
     )
     coarse: tuple[str | int, ...] | None = key(
         None,
-        "some classes, as [4, 9]: of a random half of the points it is known whether their class is one of them; the "
-        "others are judged",
+        "a set of classes, as [4, 9]; for a random half of the points it is known whether their class is in the set. "
+        "The other half is scored",
     )
     starts: Annotated[int, Within(1, 1000)] | None = key(
         None,
-        f"fits, each with a seed of its own, of which the lowest objective is taken; null: {STARTS}, of a network one",
+        f"number of fits with different seeds; the one with the lowest objective is kept; null: {STARTS}, with a "
+        "network 1",
     )
     selection: str | None = key(
-        "papers", "settings tried for the column that labels select: papers, or FILE.yaml; null: no such column"
+        "papers", "settings for the column selected by labels: papers, or FILE.yaml; null: omit this column"
     )
 
     output: str | None = key(
         None,
-        "of dataset=table: file for its rows with their clusters, and beside it the page; of dataset=folder: CSV file "
-        "of pictures and clusters; null: in the results folder",
+        "dataset=table: file for the rows with their clusters; the page is written beside it. dataset=folder: CSV file "
+        "for pictures and clusters. null: in the results folder",
         execution=True,
     )
 
@@ -61,17 +62,17 @@ class ClusterConfig(RunConfig):
         labels = self.asked_labels()
         if self.wrong and not isinstance(labels, int | float):
             raise InputError(
-                f"wrong={self.wrong:g}: a share of labels that are drawn; give their number or share, as labels=50%, "
-                "or leave wrong out"
+                f"wrong={self.wrong:g} applies to randomly drawn labels only; give their number or share, as "
+                "labels=50%, or omit wrong"
             )
         if self.coarse is not None:
-            object.__setattr__(self, "coarse", tuple(sorted(set(map(str, self.coarse)))))  # they are a set
+            object.__setattr__(self, "coarse", tuple(sorted(set(map(str, self.coarse)))))  # order does not matter
         if self.starts is None:
             object.__setattr__(self, "starts", 1 if self.learns else STARTS)
         elif self.learns and self.starts > 1:
             raise InputError(
-                f"starts={self.starts}: with network={self.network.name} each training is a run of its own; leave "
-                "starts out and give several seeds, as seed=0,1,2"
+                f"starts={self.starts}: with network={self.network.name} each training is its own run; omit starts and "
+                "give several seeds, as seed=0,1,2"
             )
 
     @property
@@ -81,32 +82,32 @@ class ClusterConfig(RunConfig):
 
     @property
     def fits(self) -> int:
-        """How many starts there are."""
+        """The number of fits."""
         return self.starts or 1
 
     def asked_labels(self) -> "int | float | str | None":
-        """Known labels: how many, what share, the file that has them, or None."""
+        """The parsed key `labels`: a number per class, a share of the points, a file name, or None."""
         text = (self.labels or "").strip()
         if self.labels is not None and not text:
-            raise InputError("labels= is empty; give a number, a share as 5%, or FILE.csv, or leave it out")
+            raise InputError("labels= is empty; give a number, a share as 5%, or FILE.csv, or omit it")
         if re.fullmatch(r"\d+", text):
             return int(text) or None
-        share = re.fullmatch(r"(\d*\.?\d+)(%?)", text)
-        if share is None:
+        number = re.fullmatch(r"(\d*\.?\d+)(%?)", text)
+        if number is None:
             if text.lower() == "all":
-                raise InputError("labels=all: leaves no points to be clustered; give a number, a share, or FILE.csv")
+                raise InputError("labels=all leaves no points to cluster; give a number, a share, or FILE.csv")
             return text or None
-        found = float(share[1]) / (100 if share[2] else 1)
-        if not 0 <= found < 1:
-            raise InputError(f"labels={text}: leaves no points to be clustered; give less than 100%, as 5% or 0.05")
-        return found or None
+        share = float(number[1]) / (100 if number[2] else 1)
+        if not 0 <= share < 1:
+            raise InputError(f"labels={text} leaves no points to cluster; give less than 100%, as 5% or 0.05")
+        return share or None
 
     def result_keys(self) -> dict[str, Any]:
-        """As for every run; a file of labels counts by its content. What is in the data set's files, and in the
-        selection's, is apart.
+        """Keys that can change the result; a file of labels is represented by its content. The contents of the data
+        set's files and of the selection are added separately.
 
         Raises:
-            InputError: where the file of labels is not there.
+            InputError: the file of labels does not exist.
         """
         kept = super().result_keys()
         kept.pop("dataset.path", None)

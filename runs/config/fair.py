@@ -1,4 +1,4 @@
-"""What `transduce fair` takes."""
+"""The config of `transduce fair`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,29 +23,30 @@ METRICS = (
     "iterations",
     "seconds_fit",
 )
-"""What the record of a run says of each weight, see `runs.stages.fair.results.TradeOff.metrics`."""
+"""Metrics recorded for each weight, see `runs.stages.fair.results.TradeOff.metrics`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FairConfig(RunConfig):
-    """One method on one data set, along all weights: `transduce fair`."""
+    """One method on one data set, for all weights: `transduce fair`."""
 
     offered: ClassVar[Mapping[str, str]] = {"dataset": "fair_dataset", "method": "fair_method"}
 
     dataset: Choice
     method: Choice
     n_clusters: Annotated[int, AtLeast(1)] | None = key(
-        None, "clusters to find; null: as many as the papers do for the data set"
+        None, "number of clusters; null: the papers' number for the data set"
     )
     fairness_weight: tuple[Annotated[float, AtLeast(0)], ...] | None = key(
         None,
-        "weights of the fairness term, one run for all: 0,10,100; null: 0 and 13 in equal ratios, scaled to the data. "
-        "Methods without a weight leave it out",
+        "weights of the fairness term, all in one run: 0,10,100; null: 0 and 13 logarithmically spaced weights, scaled "
+        "to the data. Methods without a weight ignore it",
     )
 
     output: str | None = key(
         None,
-        "of dataset=table: file for its rows with their clusters, and beside it the page; null: in the results folder",
+        "dataset=table: file for the rows with their clusters; the page is written beside it; null: in the results "
+        "folder",
         execution=True,
     )
 
@@ -53,15 +54,15 @@ class FairConfig(RunConfig):
         super().__post_init__()
         if self.fairness_weight is not None:
             if not self.fairness_weight:
-                raise InputError("fairness_weight must hold a weight at least; leave it out for the default weights")
+                raise InputError("fairness_weight must hold at least one weight; omit it for the default weights")
             weights = {float(weight) for weight in self.fairness_weight}
             if self.dataset.plugin == "table":
-                weights.add(0.0)  # the page holds the others against it
+                weights.add(0.0)  # the reference of the page
             rising = tuple(sorted(weights))
             object.__setattr__(self, "fairness_weight", rising)
 
     def result_keys(self) -> dict[str, Any]:
-        """As for every run. What is in the data set's files is apart."""
+        """Keys that can change the result; the contents of the data set's files are added separately."""
         kept = super().result_keys()
         kept.pop("dataset.path", None)
         return kept

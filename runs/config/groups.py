@@ -1,12 +1,12 @@
-"""Groups of the config: what `benchmark=`, `backbone=`, `strategy=`, `dataset=`, `method=` and the others may name.
+"""Groups of the config: the options of `benchmark=`, `backbone=`, `strategy=`, `dataset=`, `method=` and the others.
 
-Two verbs may offer different options under one key: `dataset=` of `transduce cluster` is the group `dataset`, that of
-`transduce fair` the group `fair_dataset`.
+Two verbs may have different options for one key: `dataset=` of `transduce cluster` is the group `dataset`, `dataset=`
+of `transduce fair` is the group `fair_dataset`.
 
-An option is a YAML file in `configs/<group>/` that lists every field of the dataclass it stands for (of a method
-every parameter of the estimator), so that names, keys and types are checked without importing torch. A file with a line
-`base: OTHER` lists only the fields that differ from the option OTHER. A line `name: CLASS` names the class in the table
-of the group, where the file is not called like it. A plug-in without a file gets its fields from its class.
+An option is a YAML file in `configs/<group>/` that lists all fields of its dataclass (for a method, all parameters of
+the estimator), so that names, keys and types are checked without importing torch. A file with a line `base: OTHER`
+lists only the fields that differ from the option OTHER. A line `name: CLASS` names the class in the table of the group
+if it differs from the file's name. A plug-in without a file gets its fields from its class.
 """
 
 import copy
@@ -34,25 +34,25 @@ from fsl.samplers import SAMPLERS
 from fsl.strategies import STRATEGIES
 from runs.config.overrides import Grid
 
-REQUIRED = "???"  # stands for a value that the user has to give
+REQUIRED = "???"  # placeholder for a value that the user must give
 
 
 @dataclass(frozen=True)
 class Group:
-    """One group: where its options come from.
+    """One group of options.
 
     Attributes:
-        name: of the folder of its options in `configs/`, and the key on the command line.
-        key: the key, where that is another one.
-        about: what is chosen, in a few words.
-        plugins: the table of classes, where an option stands for a class of its own.
-        own: names of what this project has, where they are those of functions.
-        builds: `package.module:Class`, where all options are settings of one class.
-        default: what is chosen when nothing is said, as on the command line.
-        files: the folder of its options in `configs/`, where it is not named like the group.
-        nothing: the option that stands for no choice, if there is one; it builds None.
-        estimators: whether the classes are scikit-learn's kind of estimators, and no dataclasses.
-        decided: parameters of estimators that whoever runs them decides, and that cannot be set as fields.
+        name: name of the group.
+        key: its key on the command line; empty: the name.
+        about: short description for the help text.
+        plugins: table of the option's classes, if each option has a class of its own.
+        own: the options that are functions of this project.
+        builds: `package.module:Class`, if all options are settings of one class.
+        default: the default option, in the syntax of the command line.
+        files: folder of its options in `configs/`; empty: the name.
+        nothing: the option for "none", if there is one; it builds None.
+        estimators: whether the classes are estimators as in scikit-learn rather than dataclasses.
+        decided: parameters of estimators that the stage sets, and that are not fields.
     """
 
     name: str
@@ -73,53 +73,53 @@ class Group:
 
 
 SAME = "same"
-TIMM = "timm:"  # before the name of a backbone of timm; may be left out
+TIMM = "timm:"  # optional prefix of the name of a timm backbone
 GROUPS: dict[str, Group] = {
     group.name: group
     for group in (
-        Group("benchmark", "the images and their classes", "glyphs", plugins=BENCHMARKS),
-        Group("backbone", "the network: one of these, or any model of timm by name", "conv4", own=OWN),
-        Group("training", "how it is trained on the base classes", "default", builds="fsl.training.base:Training"),
+        Group("benchmark", "images and their classes", "glyphs", plugins=BENCHMARKS),
+        Group("backbone", "the network: one of these, or the name of a timm model", "conv4", own=OWN),
+        Group("training", "training settings on the base classes", "default", builds="fsl.training.base:Training"),
         Group(
             "strategy",
-            "how the queries of a task are labelled",
+            "the method that classifies the queries of a task",
             "simpleshot,laplacianshot",
             plugins=STRATEGIES,
         ),
-        Group("sampler", "how tasks are drawn from the classes", "balanced", plugins=SAMPLERS),
+        Group("sampler", "the distribution that tasks are drawn from", "balanced", plugins=SAMPLERS),
         Group(
             "target",
-            "the benchmark whose novel classes the tasks are made of, where it is another one",
+            "the benchmark of the novel classes; same: the benchmark of the training",
             SAME,
             plugins=BENCHMARKS,
             files="benchmark",
             nothing=SAME,
         ),
-        Group("dataset", "the points", "digits", plugins=DATASETS),
+        Group("dataset", "the points to cluster", "digits", plugins=DATASETS),
         Group(
             "method",
-            "how they are clustered: one of these, or any clusterer of scikit-learn's kind as module:Class",
+            "the clustering method: one of these, or a clusterer with scikit-learn's interface as module:Class",
             "slk_mean_shift",
             plugins=METHODS,
             estimators=True,
         ),
         Group(
             "network",
-            "what learns the features by which points are clustered",
+            "the network that learns the features to cluster",
             "none",
             builds="runs.config.network:DeepNetwork",
             nothing="none",
         ),
         Group(
             "fair_dataset",
-            "the points, and the groups that they belong to",
+            "the points to cluster, and their groups",
             "synthetic_unequal",
             plugins=FAIR_DATASETS,
             key="dataset",
         ),
         Group(
             "fair_method",
-            "how they are clustered: one of these, or any clusterer of scikit-learn's kind as module:Class",
+            "the clustering method: one of these, or a clusterer with scikit-learn's interface as module:Class",
             "fair_kmeans",
             plugins=FAIR_METHODS,
             estimators=True,
@@ -137,8 +137,8 @@ class Choice:
     Attributes:
         group: name of the group.
         name: name of the option, as typed.
-        options: every field with its value; lists are tuples, and a `Grid` is what tuning chooses from.
-        plugin: what is built, where it is called otherwise than the option (a preset); else equal to `name`.
+        options: all fields with their values; lists are tuples, and a `Grid` holds the values that tuning tries.
+        plugin: name of the plug-in to build; differs from `name` for a preset.
     """
 
     group: str
@@ -152,7 +152,7 @@ class Choice:
 
     @property
     def key(self) -> str:
-        """What the group is called on the command line."""
+        """The key of the group on the command line."""
         return GROUPS[self.group].key
 
     @property
@@ -161,30 +161,30 @@ class Choice:
         return {name: value for name, value in self.options.items() if isinstance(value, Grid)}
 
     def at(self, values: Mapping[str, Any]) -> "Choice":
-        """The same option with these values of some fields."""
+        """A copy with changed values of some fields."""
         return dataclasses.replace(self, options={**self.options, **values})
 
     def points(self) -> Iterator["Choice"]:
-        """The option with every combination of the values in its grids; itself where it has none."""
+        """The option with each combination of the values in its grids; itself if it has no grids."""
         for values in itertools.product(*self.grids.values()):
             yield self.at(dict(zip(self.grids, values, strict=True)))
 
     @property
     def kind(self) -> Any:
-        """The class of what is built; not for backbones."""
+        """The class that `build` instantiates; not defined for backbones."""
         return load(GROUPS[self.group], self.plugin)
 
     @property
     def needs_images(self) -> bool:
-        """Whether what is built, a strategy, takes the images of its tasks and not their features alone."""
+        """Whether the strategy needs the images of its tasks in addition to their features."""
         return bool(getattr(self.kind, "needs_images", False))
 
     def build(self) -> Any:
-        """The object itself: a strategy, a sampler, a data set, a `Training`, an estimator that is yet to be fitted;
-        for a backbone the name that timm knows.
+        """Build the object: a strategy, a sampler, a data set, a `Training` or an unfitted estimator; for a backbone,
+        return its name without the prefix `timm:`.
 
         Raises:
-            InputError: names the field whose value cannot be.
+            InputError: the value of a field is invalid; the message names the field.
         """
         group = GROUPS[self.group]
         if self.name == group.nothing:
@@ -203,7 +203,7 @@ class Choice:
 
 
 def load(group: Group, plugin: str) -> Any:
-    """The dataclass, or estimator, that an option stands for. Imports it, and torch with it."""
+    """Import the dataclass or estimator of an option, and torch with it."""
     if group.plugins is not None:
         built = group.plugins.load(plugin)
     else:
@@ -211,33 +211,33 @@ def load(group: Group, plugin: str) -> Any:
         built = getattr(importlib.import_module(module), attribute)
     if group.estimators:
         if not (isinstance(built, type) and hasattr(built, "fit") and hasattr(built, "get_params")):
-            raise InputError(f"{group.key} {plugin!r} must name an estimator, with fit and get_params{_remedy(built)}")
+            raise InputError(f"{group.key} {plugin!r} must be an estimator with fit and get_params{_remedy(built)}")
     elif not (isinstance(built, type) and dataclasses.is_dataclass(built)):
-        raise InputError(f"{group.key} {plugin!r} must name a dataclass, since its fields are its config")
+        raise InputError(f"{group.key} {plugin!r} must be a dataclass, because its fields are its config")
     return built
 
 
 def _remedy(built: Any) -> str:
-    """How what is no estimator is given instead."""
+    """How to use an objective, given where an estimator is expected."""
     if not (hasattr(built, "targets") and hasattr(built, "loss")):
         return ""
-    return f"; an objective is given as method=softmax objective={built.__module__}:{built.__qualname__}"
+    return f"; for an objective, write method=softmax objective={built.__module__}:{built.__qualname__}"
 
 
 @cache
 def folder() -> pathlib.Path:
-    """The folder `configs/`: beside the packages in a checkout, inside `runs/` once installed."""
+    """The folder `configs/`: beside the packages in a checkout, inside `runs/` in an installation."""
     here = pathlib.Path(__file__).resolve().parents[1]
     return here / "configs" if (here / "configs").is_dir() else here.parent / "configs"
 
 
 def options_folder(group: str) -> pathlib.Path:
-    """The folder of the files of a group's options (or of the experiments)."""
+    """The folder with the files of a group's options (or of the experiments)."""
     return folder() / ((GROUPS[group].files if group in GROUPS else "") or group)
 
 
 def names(group: str) -> list[str]:
-    """Names of a group's options (or of the experiments): its files, then the plug-ins that have no file."""
+    """The names of a group's options (or of the experiments): its files, then the plug-ins without a file."""
     files = sorted(path.stem for path in options_folder(group).glob("*.yaml"))
     if group not in GROUPS:
         return files
@@ -247,8 +247,8 @@ def names(group: str) -> list[str]:
 
 
 def default(group: str, benchmark: str = "", backbone: str = "") -> str:
-    """What a group means when nothing is said. Training follows the benchmark, by its or its class's name, and where
-    the papers train a network otherwise there, the network: `mini_wrn28_10`, else `mini`, else `default`."""
+    """The default option of a group. The default training depends on the benchmark (or its class), and on the backbone
+    if the papers train it differently: `mini_wrn28_10`, else `mini`, else `default`."""
     if group == "training":
         known = names(group)
         benchmarks = (benchmark, option("benchmark", benchmark).plugin)
@@ -259,10 +259,10 @@ def default(group: str, benchmark: str = "", backbone: str = "") -> str:
 
 
 def option(group: str, name: str) -> Choice:
-    """The option of that name with the values of its file.
+    """The option of that name, with the values of its file.
 
     Raises:
-        InputError: for an unknown name, with the nearest right one, or a file that cannot be read.
+        InputError: the name is unknown (the message suggests the closest), or its file cannot be read.
     """
     return _option(group, name)
 
@@ -271,7 +271,7 @@ def option(group: str, name: str) -> Choice:
 def _option(group: str, name: str) -> Choice:
     kind = GROUPS[group]
     if len(name) > 200:
-        raise InputError(f"{kind.key}={name[:40]}...: no name is that long")
+        raise InputError(f"{kind.key}={name[:40]}...: the name is too long")
     if name == kind.nothing:
         return Choice(group, name)
     path = options_folder(group) / f"{name}.yaml"
@@ -288,8 +288,8 @@ def _option(group: str, name: str) -> Choice:
         return Choice(group, name, fields_of(kind, load(kind, name)))
     if kind.name == "network" and ":" in name:
         raise InputError(
-            f"network={name}: a network of your own is an architecture: network=small_cnn "
-            f"architecture={name} trains it with the settings of small_cnn"
+            f"network={name}: give your own network as an architecture: network=small_cnn architecture={name} trains "
+            "it with the settings of small_cnn"
         )
     if kind.builds:
         raise unknown(kind.key, name, names(group))
@@ -297,30 +297,30 @@ def _option(group: str, name: str) -> Choice:
 
 
 def fields_of(group: Group, built: Any) -> dict[str, Any]:
-    """What may be set of a class, with the defaults."""
+    """The fields of a class with their defaults."""
     if group.estimators:
         return {name: freeze(value) for name, value in parameters(built, group.decided).items()}
-    found = {}
+    defaults = {}
     for item in dataclasses.fields(built):
         if item.default is not dataclasses.MISSING:
-            found[item.name] = freeze(item.default)
+            defaults[item.name] = freeze(item.default)
         elif item.default_factory is not dataclasses.MISSING:
-            found[item.name] = freeze(item.default_factory())
+            defaults[item.name] = freeze(item.default_factory())
         else:
-            found[item.name] = REQUIRED
-    return found
+            defaults[item.name] = REQUIRED
+    return defaults
 
 
 def experiment(name: str) -> dict[str, Any]:
-    """The lines of `configs/experiment/NAME.yaml`."""
+    """The keys and values of `configs/experiment/NAME.yaml`."""
     return read(options_folder("experiment") / f"{name}.yaml")
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:
-    """A YAML file of keys and values.
+    """Read a YAML file of keys and values.
 
     Raises:
-        InputError: names the file and the line where it is no such thing.
+        InputError: the file does not exist or is not valid; the message names the file and the line.
     """
     try:
         state = path.stat()
@@ -333,7 +333,7 @@ def read(path: pathlib.Path) -> dict[str, Any]:
 
 @lru_cache(maxsize=256)
 def _content(path: pathlib.Path, changed: int, size: int) -> dict[str, Any]:
-    """Of a file that has not changed the content is known."""
+    """The content of a YAML file, cached until its modification time or size changes."""
     from runs.config.yaml_files import parse_yaml
 
     try:
@@ -342,35 +342,35 @@ def _content(path: pathlib.Path, changed: int, size: int) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"{path}: not a readable YAML file: {error}") from error
     if content is None:
-        return {}  # comments alone
+        return {}  # a file with only comments
     if not isinstance(content, dict) or not all(isinstance(key, str) for key in content):
         raise InputError(f"{path}: must hold lines of the form `key: value`")
     return {str(key): _literal(value, f"{path}: {key}") for key, value in content.items()}
 
 
 def _literal(value: Any, where: str) -> Any:
-    """A value as it is written: nothing in a file is filled in, neither from the environment nor from other keys. What
-    `as_yaml` writes for ${ becomes that again.
+    r"""The literal value: neither environment variables nor other keys are substituted. `\${`, as written by `as_yaml`,
+    becomes `${`.
 
     Raises:
-        InputError: a ${...} that asks to be filled in, or a NUL character; names the file and the key.
+        InputError: the value has an unescaped ${...} or a NUL character; the message names the file and the key.
     """
     if isinstance(value, dict):
         return {key: _literal(item, f"{where}.{key}") for key, item in value.items()}
     if isinstance(value, list):
         return [_literal(item, where) for item in value]
     if isinstance(value, str) and "\0" in value:
-        raise InputError(f"{where}: {value!r} has a NUL character, which no name or path has; leave it out")
+        raise InputError(f"{where}: {value!r} has a NUL character, which names and paths cannot have; delete it")
     if isinstance(value, str) and re.search(r"(?<!\\)\$\{", value):
         raise InputError(
-            f"{where}: {value!r}: ${{...}} is not filled in, lest a secret of the environment end up in the record; "
-            r"write the value itself, or \${ where these characters are meant"
+            f"{where}: {value!r}: ${{...}} is not substituted, to keep secrets of the environment out of the record; "
+            r"write the value itself, or \${ for these characters"
         )
     return value.replace(r"\${", "${") if isinstance(value, str) else value
 
 
 def comments(group: str, name: str) -> dict[str, str]:
-    """The comment beside each key in an option's file, or in that of its base; empty where there is no file."""
+    """The comment beside each key in an option's file or its base; empty without a file."""
     path = options_folder(group) / f"{name}.yaml"
     if not path.is_file():
         return {}
@@ -381,7 +381,7 @@ def comments(group: str, name: str) -> dict[str, str]:
 
 
 def comment(group: str, name: str) -> str:
-    """The comment at the head of an option's file."""
+    """The comment at the top of an option's file."""
     path = options_folder(group) / f"{name}.yaml"
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     head: list[str] = []
@@ -393,5 +393,5 @@ def comment(group: str, name: str) -> str:
 
 
 def freeze(value: Any) -> Any:
-    """Lists as tuples, as the frozen dataclasses hold them."""
+    """Convert lists to tuples, as frozen dataclasses hold them."""
     return tuple(freeze(item) for item in value) if isinstance(value, (list, tuple)) else value

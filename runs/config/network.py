@@ -1,4 +1,4 @@
-"""What `network=` says: an architecture that learns its features, how it is trained, and how views are made."""
+"""Settings of `network=`: the architecture, its training, and the augmentation of its views."""
 
 import dataclasses
 from collections.abc import Callable
@@ -21,14 +21,15 @@ class DeepNetwork:
     """A network and its training.
 
     Attributes:
-        architecture: of `clustering.deep.NETWORKS`, a backbone of this project or of timm, or "module:function", which
-            is called with the number of channels, or of values a row, and gives a module, inputs to features (n, D).
-        inner: side of the inner square of a picture that the network sees; null: all of it.
+        architecture: a name in `clustering.deep.NETWORKS`, a backbone of this project or of timm, or "module:function".
+            The function takes the number of channels (or of values per row) and returns a module that maps inputs to
+            features (n, D).
+        inner: side of the central square of a picture that is cropped as input, in pixels; null: the whole picture.
         epochs, batch_size, learning_rate, weight_decay, views: see `clustering.deep.settings.DeepTraining`.
-        agreement: weight of the symmetric divergence between the predictions of views, in objectives that have it.
-        rotation, translation, scale, shear, flip, brightness, contrast, saturation: of the views of pictures, see
+        agreement: weight of the symmetric divergence between the predictions of views, for objectives that have it.
+        rotation, translation, scale, shear, flip, brightness, contrast, saturation: augmentation of pictures, see
             `fsl.training.augmentation.Augmentation`.
-        noise: of the views of rows, normal, its standard deviation as a share of that of all values.
+        noise: standard deviation of the normal noise added to rows, relative to the standard deviation of all values.
     """
 
     architecture: str = "small_cnn"
@@ -55,7 +56,7 @@ class DeepNetwork:
         self.changes  # noqa: B018 - checks the values
 
     def training(self, margin_weight: float) -> DeepTraining:
-        """How it is trained."""
+        """The settings of the training."""
         return DeepTraining(
             epochs=self.epochs,
             batch_size=self.batch_size,
@@ -67,16 +68,19 @@ class DeepNetwork:
 
     @property
     def changes(self) -> Augmentation:
-        """Of the views of pictures."""
+        """The augmentation of pictures."""
         names = {field.name for field in dataclasses.fields(Augmentation)} & vars(self).keys()
         return Augmentation(**{name: getattr(self, name) for name in names})
 
     def backbone(self, channels: int, size: int) -> Callable[[], nn.Module]:
-        """Makes the network, without head, for pictures of so many channels and such a side; for rows of so many values
-        (`size` 0).
+        """A function that creates the network without its head.
+
+        Args:
+            channels: channels of the pictures, or values per row.
+            size: side of the pictures in pixels; 0 for rows.
 
         Raises:
-            InputError: no such network.
+            InputError: the architecture is unknown.
         """
         own = self.architecture in NETWORKS.table or ":" in self.architecture
         build = NETWORKS.load(self.architecture) if own else None
@@ -92,26 +96,26 @@ class DeepNetwork:
 
 
 def _made(build: Any, architecture: str, channels: int) -> nn.Module:
-    """What a function of that name makes.
+    """Call a function that creates a network.
 
     Raises:
-        InputError: it makes no network, or cannot be called so.
+        InputError: the function fails, or does not return a network.
     """
-    wanted = "it must be a function of the number of channels that gives a torch.nn.Module"
+    wanted = "it must be a function of the number of channels that returns a torch.nn.Module"
     try:
         made = build(channels)
     except InputError:
         raise
-    except (Exception, SystemExit) as error:  # a function of one's own raises what it likes
+    except (Exception, SystemExit) as error:  # a user's function may raise anything
         raise InputError(f"network.architecture={architecture}: {type(error).__name__}: {error}; {wanted}") from error
     if not isinstance(made, nn.Module):
-        raise InputError(f"network.architecture={architecture}: gave a {type(made).__name__}; {wanted}")
+        raise InputError(f"network.architecture={architecture}: returned a {type(made).__name__}; {wanted}")
     return made
 
 
 @dataclass(frozen=True)
 class Shaken:
-    """Rows with normal noise; `repr` is part of a training's identity."""
+    """Add normal noise to rows. `repr` is part of a training's identity."""
 
     deviation: float
 

@@ -1,8 +1,8 @@
 """The grammar of `key=value` on the command line and in experiment files.
 
 key=value         one value: null, true, false, a number, text, or a list in brackets such as [45, 66]
-key=a,b,c         three values: the run is repeated for each (a product over all such keys)
-key='a,b'         quotes keep a comma, or text that looks like a number, as it is
+key=a,b,c         three values: one run for each (the product over all such keys)
+key='a,b'         text in quotes is taken literally, including commas and numbers
 """
 
 import math
@@ -15,36 +15,36 @@ from clustering.foundation.errors import InputError
 INTEGER = re.compile(r"[-+]?\d+")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 WORDS = {"null": None, "none": None, "true": True, "false": False, "inf": float("inf"), "-inf": float("-inf")}
-LONGEST = 4000  # digits of an integer; Python reads no longer ones
-DEEPEST = 20  # brackets inside each other
+LONGEST = 4000  # digits of an integer; Python's limit is slightly above
+DEEPEST = 20  # nested brackets
 CLOSING = {"[": "]", "(": ")", "{": "}"}
 
 
 class Grid(tuple[Any, ...]):
-    """Several values in the place of one, of which tuning chooses."""
+    """Several values of a field, among which tuning chooses."""
 
     __slots__ = ()
 
 
 class Value(NamedTuple):
-    """A value with the text it was written as, since a field for text takes `1e3` literally."""
+    """A value with its original text: a field of type text takes `1e3` literally."""
 
     text: str
     value: Any
 
 
 def split(argument: str) -> tuple[str, str]:
-    """Key and text of one `key=value`.
+    """Split `key=value` into key and text.
 
     Raises:
-        InputError: where there is no `=`, no key or no value.
+        InputError: the `=`, the key or the value is missing.
     """
     key, equals, text = argument.partition("=")
     key, text = key.strip(), text.strip()
     if not equals:
         raise InputError(f"{argument!r} is not of the form key=value")
     if key[:1] in "+~" and key[1:]:
-        raise InputError(f"{argument!r}: write {key[1:]}=VALUE; every key exists already, none is added or removed")
+        raise InputError(f"{argument!r}: write {key[1:]}=VALUE; keys cannot be added or removed")
     if not re.fullmatch(r"[A-Za-z_][\w.-]*", key):
         raise InputError(f"{argument!r}: {key!r} is not a key; write key=value")
     if not text:
@@ -53,19 +53,19 @@ def split(argument: str) -> tuple[str, str]:
 
 
 def values(key: str, text: str) -> list[Value]:
-    """The values of `text`, one for each part between commas that stand outside of quotes and brackets.
+    """The values of `text`, separated by commas outside of quotes and brackets.
 
     Raises:
-        InputError: names the key where a bracket or quote stays open or a part is empty.
+        InputError: a bracket or quote is not closed, or a value is empty; the message names the key.
     """
     parts = _parts(key, text)
     if any(not part for part in parts):
-        raise InputError(f"{key}={text}: there is an empty value between two commas or at an end")
+        raise InputError(f"{key}={text}: a value is empty, between two commas or at an end")
     return [_value(key, part) for part in parts]
 
 
 def write(value: Any) -> str:
-    """The text that `values` reads back as exactly this one value; of a `Grid`, as exactly its values."""
+    """The text that `values` reads as exactly this value; for a `Grid`, as exactly its values."""
     if isinstance(value, Grid):
         return ",".join(write(item) for item in value)
     if value is None or isinstance(value, bool):
@@ -94,11 +94,11 @@ def _parts(key: str, text: str) -> list[str]:
         if quote:
             quote = "" if letter == quote else quote
         elif letter in "'\"" and current.rstrip()[-1:] in ("", "[", ","):
-            quote = letter  # a quote inside a word, as in o'clock, is a letter
+            quote = letter  # a quote inside a word, as in o'clock, does not open a quotation
         elif letter in CLOSING:
             expected.append(CLOSING[letter])
             if len(expected) > DEEPEST:
-                raise InputError(f"{key}={text[:40]}...: more than {DEEPEST} brackets inside each other")
+                raise InputError(f"{key}={text[:40]}...: more than {DEEPEST} nested brackets")
         elif expected and letter == expected[-1]:
             expected.pop()
         elif letter == "," and not expected:
@@ -125,13 +125,13 @@ def _value(key: str, text: str) -> Value:
 
 
 def coerce(key: str, given: Value, default: Any) -> Any:
-    """`given` as the kind of value that `default` is.
+    """Convert `given` to the type of `default`.
 
-    Null is let through, and so is anything where the default itself is null: the dataclass that takes the
-    value knows its bounds, this only knows the kind.
+    Null is accepted, and so is any value if the default is null. The bounds are checked later, by the dataclass that
+    receives the value.
 
     Raises:
-        InputError: names the key, the kind it takes and the text it got.
+        InputError: the value has another type; the message names the key, the expected type and the text.
     """
     value = given.value
     if default is None or value is None:
@@ -157,12 +157,12 @@ def coerce(key: str, given: Value, default: Any) -> Any:
 def _float(value: float) -> float:
     try:
         return float(value)
-    except OverflowError:  # of a long integer
+    except OverflowError:  # a long integer
         return math.inf
 
 
 def is_number(value: Any) -> bool:
-    """Whether a value is an integer or a float; true and false are none."""
+    """Whether a value is an integer or a float, but not a boolean."""
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 

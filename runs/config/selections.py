@@ -1,8 +1,8 @@
-"""What labels choose from for the column that they select: files of `configs/selection/`, or of one's own.
+"""Settings among which labels select, for the column "selected by labels": a file of `configs/selection/`, or your own.
 
 trials: 40
-share: 0.1                                  # of the points, whose labels choose
-slk: {weight: [0.5, 1.0, 2.0]}              # of a method, or of what it builds; every combination of values
+share: 0.1                                  # share of the points whose labels select
+slk: {weight: [0.5, 1.0, 2.0]}              # values for a method or its plug-in; all combinations are tried
 """
 
 import itertools
@@ -20,10 +20,10 @@ GROUP = "selection"  # folder of configs/
 
 
 def selection_of(config: ClusterConfig) -> Selection | None:
-    """What labels choose from for the method of a config; None where they are not asked.
+    """The settings among which labels select for the method of a config; None with selection=null.
 
     Raises:
-        InputError: no such file, or what it says cannot be; names the file and the key.
+        InputError: the file does not exist, or a value is invalid; the message names the file and the key.
     """
     if config.selection is None:
         return None
@@ -44,16 +44,16 @@ def selection_of(config: ClusterConfig) -> Selection | None:
     settings = [_given(config, point) for point in _points(config, grid, path)]
     if not AtLeast(len(settings)).holds(trials):
         raise InputError(
-            f"{path}: {len(settings)} settings of {config.method.name}, but {trials} trials; set more trials"
+            f"{path}: {config.method.name} has {len(settings)} settings, but only {trials} trials; increase trials"
         )
     return Selection(trials, float(share), tuple(settings))
 
 
 def _points(config: ClusterConfig, grid: Any, path: Path) -> list[dict[str, Any]]:
-    """Every combination of the values of a method."""
+    """All combinations of the values of a method."""
     where = f"{path}: {config.method.name}"
     if not isinstance(grid, dict) or not all(isinstance(values, list) and values for values in grid.values()):
-        raise InputError(f"{where} must be parameters with lists of values, as in {{weight: [0.5, 1.0]}}")
+        raise InputError(f"{where} must map parameters to lists of values, as in {{weight: [0.5, 1.0]}}")
     for name in grid:
         if name not in config.method.options:
             raise InputError(f"{where}: {unknown('parameter', name, sorted(config.method.options))}")
@@ -62,5 +62,5 @@ def _points(config: ClusterConfig, grid: Any, path: Path) -> list[dict[str, Any]
 
 
 def _given(config: ClusterConfig, point: dict[str, Any]) -> dict[str, Any]:
-    """The point, or {} where the config has these very values."""
+    """The point, or {} if the config already has these values."""
     return {} if all(config.method.options[name] == value for name, value in point.items()) else point

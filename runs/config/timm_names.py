@@ -1,4 +1,4 @@
-"""Which backbones timm knows, found in its source: importing it takes seconds, a misspelt name should not."""
+"""Names of timm's backbones, read from its source code: an error about a name should not wait for timm's import."""
 
 import importlib.util
 import pathlib
@@ -9,25 +9,25 @@ from clustering.foundation.errors import InputError, unknown
 from fsl.backbones import OWN
 from runs.config.groups import TIMM
 
-FEWEST = 500  # with fewer names found, timm is written in another way than this file expects
+FEWEST = 500  # with fewer names, timm's source has another form than expected here, and timm is imported
 
 
 def check_backbone(name: str, also: list[str]) -> None:
-    """That a backbone is one of `also`, of this project's own or of timm's.
+    """Check that a backbone is in `also`, or is a network of this project or of timm.
 
     Raises:
-        InputError: with the nearest right name.
+        InputError: the name is unknown; the message suggests the closest.
     """
     bare = name.removeprefix(TIMM)
     if bare != name and bare in OWN:
-        raise InputError(f"backbone={name}: a network of this project, not of timm; write backbone={bare}")
+        raise InputError(f"backbone={name}: this network belongs to this project, not to timm; write backbone={bare}")
     if name in also or name in OWN:
         return
     if ":" in bare:
         raise InputError(
-            f"backbone={name}: not a network of this project or of timm, and a module's cannot be named: files of "
-            "weights name their network, and none has a say in what is imported; one of your own is a file in "
-            "fsl/backbones/ and a line in its __init__.py, see CONTRIBUTING.md"
+            f"backbone={name}: neither a network of this project nor of timm. Modules are not accepted, because "
+            "checkpoints name their backbone, and loading one must not import arbitrary code. To add your own, write a "
+            "file in fsl/backbones/ and a line in its __init__.py, see CONTRIBUTING.md"
         )
     name = bare
     known = _registered()
@@ -55,5 +55,5 @@ def _registered() -> frozenset[str]:
 
 @cache
 def _renamed() -> frozenset[str]:
-    """Former names of models, which timm still takes."""
+    """Former names of models, which timm still accepts."""
     return frozenset(re.findall(r"^\s+'([\w.]+)':", _source(), flags=re.MULTILINE))

@@ -1,15 +1,15 @@
-"""How hyper-parameters are chosen: in which steps, on which classes, from which values.
+"""Tuning protocols: the steps, classes and values with which parameters are chosen.
 
 A protocol is a file of `configs/tuning/`, or a file of your own:
 
-    tasks: 500                       # of each step, unless it says otherwise
-    laplacianshot:                   # a strategy, with its presets, and its steps in order
+    tasks: 500                       # number of tasks of a step, unless the step sets its own
+    laplacianshot:                   # a strategy and its presets, with its steps in order
       - {split: base, grid: {neighbours: [3, 5, 10]}, at: {weight: 1.0}}
       - {split: validation, grid: {weight: [0.1, 0.3, 0.7]}}
 
-A step tries every combination of its grids on the same tasks and keeps the best; `at` holds a field at a value until a
-later step chooses it. Of a preset with an empty list nothing is chosen, whatever its strategy has. Fields that the user
-gives several values, and that no step names, join the last step.
+A step tries all combinations of its grid on the same tasks and keeps the best. `at` fixes a field that a later step
+chooses. A preset with an empty list is not tuned, even if its strategy is. If the user gives several values of a field
+that no step names, the field joins the last step.
 """
 
 import pathlib
@@ -24,7 +24,7 @@ from runs.config.groups import Choice
 from runs.config.overrides import Grid, Value
 
 TASKS = 500
-RULE = "highest mean accuracy, the first of equals"  # how a step chooses; part of a tuning's identity
+RULE = "highest mean accuracy, the first of equals"  # the rule of a step; part of a tuning's identity
 Tunable = Literal["base", "validation"]  # never the novel classes
 TUNABLE: tuple[Tunable, ...] = typing.get_args(Tunable)
 
@@ -34,10 +34,10 @@ class Step:
     """One choice among values of some fields of a strategy.
 
     Attributes:
-        split: the classes that the tasks are made of.
-        tasks: how many.
-        grids: the values of each field; every combination is tried.
-        at: values of fields that a later step chooses.
+        split: the classes of the tasks.
+        tasks: number of tasks.
+        grids: the values of each field; all combinations are tried.
+        at: fixed values of fields that a later step chooses.
     """
 
     split: Tunable
@@ -56,29 +56,30 @@ class Step:
 
 
 def default_grids(protocol: str, strategy: Choice) -> dict[str, Grid]:
-    """What a protocol tries for a strategy, by field; empty where it has nothing for it.
+    """The values that a protocol tries for a strategy, by field; empty if the protocol does not list the strategy.
 
     Raises:
-        InputError: an unknown protocol, or a file that is none; names the file and the place in it.
+        InputError: the protocol is unknown or invalid; the message names the file and the place in it.
     """
     return {field: grid for step in _read(protocol, strategy)[0] for field, grid in step.grids.items()}
 
 
 def steps_of(protocol: str, strategy: Choice) -> tuple[Step, ...]:
-    """The steps that choose the fields of a strategy that hold a `Grid`, from those very values."""
-    grids, found = strategy.grids, []
+    """The steps that choose those fields of a strategy that hold a `Grid`, from the values of the grids."""
+    grids = strategy.grids
+    steps: list[Step] = []
     written, tasks = _read(protocol, strategy)
     for i, step in enumerate(written):
         own = {field: grids[field] for field in step.grids if field in grids}
         later = {field for other in written[i + 1 :] for field in other.grids if field in grids}
         at = {field: value for field, value in step.at.items() if field in later}
         if own:
-            found.append(Step(step.split, step.tasks, own, at))
-    rest = {field: grid for field, grid in grids.items() if not any(field in step.grids for step in found)}
+            steps.append(Step(step.split, step.tasks, own, at))
+    rest = {field: grid for field, grid in grids.items() if not any(field in step.grids for step in steps)}
     if rest:
-        last = found.pop() if found else Step("validation", tasks, {}, {})
-        found.append(Step(last.split, last.tasks, {**last.grids, **rest}, last.at))
-    return tuple(found)
+        last = steps.pop() if steps else Step("validation", tasks, {}, {})
+        steps.append(Step(last.split, last.tasks, {**last.grids, **rest}, last.at))
+    return tuple(steps)
 
 
 def _path(protocol: str) -> pathlib.Path:
@@ -91,7 +92,7 @@ def _path(protocol: str) -> pathlib.Path:
 
 
 def _read(protocol: str, strategy: Choice) -> tuple[tuple[Step, ...], int]:
-    """The steps of a protocol for a strategy, by the name of its preset or of itself; and how many tasks a step has."""
+    """The steps of a protocol for a strategy, by the name of its preset or its own; and the default number of tasks."""
     path = _path(protocol)
     content = groups.read(path)
     tasks = _count(path, content.pop("tasks", TASKS))
@@ -109,13 +110,13 @@ def _read(protocol: str, strategy: Choice) -> tuple[tuple[Step, ...], int]:
     fields = [field for step in steps for field in step.grids]
     for field in fields:
         if fields.count(field) > 1:
-            raise InputError(f"{path}: {name}: {field} is chosen by two steps; leave it to one")
+            raise InputError(f"{path}: {name}: {field} is chosen by two steps; delete it from one")
     for i, step in enumerate(steps, 1):
         for field in step.at:
             if not any(field in later.grids for later in steps[i:]):
                 raise InputError(
-                    f"{path}: {name}, step {i}: at holds {field}, which no later step chooses; leave it out, and give "
-                    f"its value with the command, {field}=VALUE"
+                    f"{path}: {name}, step {i}: at fixes {field}, but no later step chooses it; delete it, and give "
+                    f"its value on the command line, {field}=VALUE"
                 )
     return tuple(steps), tasks
 
@@ -135,7 +136,7 @@ def _step(path: pathlib.Path, where: str, written: Any, options: Mapping[str, An
         raise InputError(f"{path}: {where}: split must be one of {', '.join(TUNABLE)}, not {split!r}")
     at = written.get("at") or {}
     if not isinstance(at, dict):
-        raise InputError(f"{path}: {where}: at must be fields and their values, such as {{weight: 1.0}}, not {at!r}")
+        raise InputError(f"{path}: {where}: at must map fields to values, such as {{weight: 1.0}}, not {at!r}")
     for field in [*written["grid"], *at]:
         if field not in options:
             raise InputError(f"{path}: {where}: {unknown('field', str(field), options)}")
@@ -147,16 +148,16 @@ def _step(path: pathlib.Path, where: str, written: Any, options: Mapping[str, An
 
 
 def grid_of(where: str, values: Any, default: Any) -> Grid:
-    """Values of a field as its kind, numbers in rising order, each once.
+    """The distinct values of a field, converted to its type, with numbers in ascending order.
 
     Raises:
-        InputError: names the place; fewer than two values, or a value of another kind.
+        InputError: there are fewer than two values, or one has another type; the message starts with `where`.
     """
     if not isinstance(values, (list, tuple)):
         raise InputError(f"{where}: must be a list of values, such as [0.1, 1.0], not {values!r}")
     kept = list(dict.fromkeys(_coerced(where, value, default) for value in values))
     if len(kept) < 2:
-        raise InputError(f"{where}: a choice needs two values or more, not {overrides.write(kept)}")
+        raise InputError(f"{where}: at least two values are required, not {overrides.write(kept)}")
     return Grid(sorted(kept) if all(overrides.is_number(value) for value in kept) else kept)
 
 

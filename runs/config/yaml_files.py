@@ -1,4 +1,4 @@
-"""YAML as plain data: nothing is filled in, nothing is made but lists, texts and numbers, nothing grows without end."""
+"""Safe YAML: plain data only (lists, mappings, strings and numbers), of limited size and depth."""
 
 import re
 from collections.abc import Hashable
@@ -6,13 +6,13 @@ from typing import Any
 
 import yaml
 
-DEEPEST = 30  # lists and mappings inside each other
+DEEPEST = 30  # nested lists and mappings
 LARGEST = 1_000_000  # values in a file
 BASE: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _Loader(BASE):  # type: ignore[misc]
-    """As YAML 1.2 has it, 1e-3 is a number and a date is text; a key that is there twice is an error."""
+    """Loader with the rules of YAML 1.2: 1e-3 is a number, a date is a string, and duplicate keys are errors."""
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
         seen = set()
@@ -35,11 +35,11 @@ _Loader.add_implicit_resolver("tag:yaml.org,2002:float", re.compile(f"^(?:{_NUMB
 
 
 def parse_yaml(text: str) -> Any:
-    """The content of a YAML file.
+    """Parse the text of a YAML file.
 
     Raises:
-        ValueError: it is none, has tags or merge keys, or is nested too deep or holds too much once its aliases are
-            written out.
+        ValueError: the text is not valid YAML, has tags or merge keys, or is too large or too deeply nested after
+            expanding its aliases.
     """
     try:
         _check_events(text)
@@ -50,15 +50,15 @@ def parse_yaml(text: str) -> Any:
     if depth > DEEPEST:
         raise ValueError(_TOO_DEEP)
     if size > LARGEST:
-        raise ValueError(f"more than {LARGEST:,} values once its aliases are written out")
+        raise ValueError(f"more than {LARGEST:,} values after expanding aliases")
     return content
 
 
-_TOO_DEEP = f"more than {DEEPEST} lists or mappings inside each other"
+_TOO_DEEP = f"more than {DEEPEST} nested lists or mappings"
 
 
 def _check_events(text: str) -> None:
-    """Refuse what would be costly, or no plain data, before anything is made of it."""
+    """Reject tags, merge keys and deep nesting before any object is constructed."""
     depth = 0
     event: Any
     for event in yaml.parse(text, BASE):
@@ -67,20 +67,19 @@ def _check_events(text: str) -> None:
             raise ValueError(_TOO_DEEP)
         refused = ""
         if getattr(event, "tag", None) is not None:
-            refused = f"the tag {event.tag}; leave it out"
+            refused = f"the tag {event.tag} is not supported; delete it"
         elif getattr(event, "value", None) == "<<" and event.implicit[0]:
-            refused = "the merge key <<; write its lines out"
+            refused = "the merge key << is not supported; write its lines out"
         if refused:
             raise ValueError(f"line {event.start_mark.line + 1}: {refused}")
 
 
 def _measure(value: Any, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
-    """How many values there are, and how many lists or mappings inside each other; what stands in several places is
-    counted in each."""
+    """The number of values and the depth of nesting; aliased values are counted at each place."""
     if not isinstance(value, (dict, list)):
         return 1, 0
     if id(value) not in known:
-        known[id(value)] = LARGEST, DEEPEST  # of what holds itself
+        known[id(value)] = LARGEST, DEEPEST  # a value that contains itself
         items = [_measure(item, known) for item in (value.values() if isinstance(value, dict) else value)]
         known[id(value)] = 1 + sum(size for size, _ in items), 1 + max((depth for _, depth in items), default=0)
     return known[id(value)]

@@ -1,4 +1,4 @@
-"""What a person sees: results on standard output, progress and messages on standard error.
+"""Terminal output: results on standard output, progress and messages on standard error.
 
-Verbs lie in `runs.cli`.
+The verbs lie in `runs.cli`.
 """

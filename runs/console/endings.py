@@ -1,4 +1,4 @@
-"""What is said about an error that ends a command or a job, and the exit code that it stands for."""
+"""Messages and exit codes for errors that end a command or a job."""
 
 import errno
 import sqlite3
@@ -9,16 +9,16 @@ from runs.record.passwords import without_passwords
 
 FAILED, MISTAKE = 1, 2
 PLACES = (errno.EACCES, errno.EPERM, errno.EROFS, errno.ELOOP, errno.ENAMETOOLONG, errno.EISDIR, errno.ENOTDIR)
-"""Errors about a path that a person has named, wherever it is met."""
+"""Errors about a path; they are attributed to the user's input."""
 EXTRAS = (
     *("PIL", "filelock", "jinja2", "lightning_fabric", "markupsafe", "matplotlib", "mlflow", "pyarrow"),
     *("pytorch_lightning", "requests", "rich", "sqlalchemy", "timm", "torchvision", "yaml"),
 )
-"""Modules that `pip install transduce` alone does not bring."""
+"""Packages that `pip install transduce` does not install; `pip install 'transduce[all]'` does."""
 
 
 def explain(error: BaseException) -> tuple[str, int]:
-    """One line or more on an error, and the exit code: 2 for a mistake that the user can mend, else 1."""
+    """The message for an error, and the exit code: 2 if the user can correct the cause, else 1."""
     text, code = _explained(error)
     return without_passwords(text), code
 
@@ -29,27 +29,27 @@ def _explained(error: BaseException) -> tuple[str, int]:
     for cause in _causes(error):
         if isinstance(cause, MemoryError):
             needed = f" ({cause})" if str(cause) else ""
-            return f"not enough memory{needed}; ask for fewer points, tasks or samples", MISTAKE
+            return f"not enough memory{needed}; reduce the number of points, tasks or samples", MISTAKE
         full = isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         if full or "disk is full" in str(cause).lower() or "no space left" in str(cause).lower():
             where = getattr(cause, "filename", None)
             place = f" at {where}" if where else ""
             return (
-                f"the disk is full{place}. What was finished before is untouched. Make room and give the same "
-                "command again, which goes on from there, or choose another folder with results=FOLDER",
+                f"the disk is full{place}. Finished results are intact. Free some space and rerun the same command to "
+                "continue, or choose another folder with results=FOLDER",
                 MISTAKE,
             )
         if isinstance(cause, sqlite3.DatabaseError):
             remedy = (
-                "another process keeps writing to it: give the same command again"
+                "another process is writing to it; rerun the same command later"
                 if getattr(cause, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-                else "move it away, or give another results folder with results=FOLDER"
+                else "move it elsewhere, or choose another folder with results=FOLDER"
             )
             return f"the database of runs cannot be used ({cause}); {remedy}", MISTAKE
     if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] in EXTRAS:
-        return f"{error.name} is not installed, and commands need it; pip install 'transduce[all]'", MISTAKE
+        return f"this command requires {error.name}, which is not installed; pip install 'transduce[all]'", MISTAKE
     if isinstance(error, OSError) and error.errno in PLACES and error.filename is not None:
-        return f"{error.filename}: {error.strerror}; give another path, or mend that one", MISTAKE
+        return f"{error.filename}: {error.strerror}; correct the path, or give another one", MISTAKE
     if isinstance(error, RuntimeError) and str(error).startswith(("Symlink loop", "Could not determine home")):
         return f"{error}; give another path", MISTAKE
     first = next(iter(str(error).strip().splitlines()), "")

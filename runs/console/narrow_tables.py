@@ -1,4 +1,4 @@
-"""Results on a screen that is too narrow for them: tables below each other, or rows as blocks of lines."""
+"""Tables on narrow screens: split into several tables, or printed as one block of lines per row."""
 
 import textwrap
 from collections.abc import Mapping, Sequence
@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.text import Text
 
-READABLE = 20  # columns of the screen that a longer text gets at least
+READABLE = 20  # minimum width of a column with long text, in characters
 
 
 def tables(
     rows: "Sequence[Mapping[str, str | Text]]", columns: Sequence[str], width: int
 ) -> "list[tuple[list[Mapping[str, str | Text]], list[str]]]":
-    """Rows and columns of tables below each other, each of which begins with the columns that tell its rows apart.
+    """Split a table into tables of at most `width` characters. Each begins with the columns that identify its rows.
 
     Returns:
-        One table where all columns fit; none where a text of more than half a screen is among them, or a column that
-        does not fit beside the names of the rows.
+        The rows and columns of each table: one table if all columns fit, none if a cell is longer than half the width
+        or a column does not fit beside the identifying columns.
     """
     if _needed(rows, columns) <= width:
         return [(list(rows), list(columns))]
@@ -40,7 +40,7 @@ def _has(row: "Mapping[str, str | Text]", columns: Sequence[str]) -> bool:
 
 
 def _names(rows: "Sequence[Mapping[str, str | Text]]", columns: Sequence[str]) -> list[str]:
-    """The first columns that tell all rows apart: one, as a rule. A name that is left out is that of the row above."""
+    """The first columns that identify all rows, usually one. An empty cell repeats the one above."""
     filled: list[str] = []
     for row in rows:
         filled.append(str(row.get(columns[0], "")) or (filled[-1] if filled else ""))
@@ -52,7 +52,7 @@ def _names(rows: "Sequence[Mapping[str, str | Text]]", columns: Sequence[str]) -
 
 
 def _under_one_heading(columns: Sequence[str]) -> list[list[str]]:
-    """Columns in groups: one whose heading is empty, or begins with an empty line, goes with that on its left."""
+    """Group columns: a column whose heading is empty or begins with an empty line joins the column to its left."""
     groups: list[list[str]] = []
     for name in columns:
         if groups and (not name or name.startswith("\n")):
@@ -63,12 +63,12 @@ def _under_one_heading(columns: Sequence[str]) -> list[list[str]]:
 
 
 def _needed(rows: "Sequence[Mapping[str, str | Text]]", columns: Sequence[str]) -> int:
-    """Columns of the screen below which a table would cut words, or squeeze a text into a few letters."""
+    """The minimum width of a table that neither splits words nor makes text columns narrower than READABLE."""
     needed = 1
     for name in columns:
         cells = [str(row.get(name, "")) for row in rows]
         widest = max(map(len, [*name.split("\n"), *cells]))
-        if name != columns[0]:  # which is not wrapped
+        if name != columns[0]:  # the first column is not wrapped
             words = [len(word) for text in (name, *cells) for word in text.split()]
             widest = min(widest, max([*words, READABLE]))
         needed += widest + 3
@@ -76,7 +76,7 @@ def _needed(rows: "Sequence[Mapping[str, str | Text]]", columns: Sequence[str]) 
 
 
 def as_blocks(rows: "Sequence[Mapping[str, str | Text]]", columns: Sequence[str], width: int) -> str:
-    """Rows below each other, for a narrow screen: the first column, then a line for each of the others."""
+    """Print each row as a block: the first column, then one line for each other column."""
     first, *others = columns
     lines: list[str] = []
     for row in rows:

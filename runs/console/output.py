@@ -1,4 +1,4 @@
-"""What the user sees: results on standard output, progress and messages on standard error."""
+"""The console: results on standard output, progress and messages on standard error."""
 
 import functools
 import io
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
     from fsl.progress import Advance
 
-PATIENCE = 20  # seconds without a word, where no bar moves; then twice as many, and so on
-WIDE = 160  # columns of a table that goes to a file or a pipe, which no window cuts
+PATIENCE = 20  # seconds until the first progress line without a terminal; the interval then doubles
+WIDE = 160  # width of tables written to a file or a pipe, in characters
 
 
 class Console:
-    """The terminal, or whatever stands in its place. Fills `fsl.progress.Progress`.
+    """Output to a terminal, a pipe or a file. Implements `fsl.progress.Progress`.
 
-    Bars move only on a terminal; elsewhere, as in a file, what takes long says now and then how far it is. The
-    outermost leaves one line when it is done. NO_COLOR is honoured.
+    A terminal shows progress bars; otherwise long tasks print progress lines at growing intervals. The outermost task
+    prints one line when it is done. NO_COLOR is respected.
 
     Args:
-        quiet: no bars and no messages; results and errors only.
-        as_json: results are JSON.
+        quiet: print only results and errors.
+        as_json: print results as JSON.
     """
 
     def __init__(self, *, quiet: bool = False, as_json: bool = False) -> None:
@@ -43,14 +43,13 @@ class Console:
         self._depth = 0
 
     def lane(self) -> "Console":
-        """A console on the same screen, for work that goes on at the same time: its bars stand beside the others, and
-        its outermost leaves a line of its own."""
-        beside = Console(quiet=self.quiet, as_json=self.as_json)
-        beside._bars = self._bars
-        return beside
+        """A console for concurrent work on the same screen, with its own nesting of tasks."""
+        lane = Console(quiet=self.quiet, as_json=self.as_json)
+        lane._bars = self._bars
+        return lane
 
     def agree(self, question: str) -> bool:
-        """Ask on the terminal for a yes, which Return alone is, too; the end of input is a no."""
+        """Ask for confirmation on the terminal. An empty line means yes; the end of input means no."""
         sys.stderr.write(f"{question} [Y/n] ")
         sys.stderr.flush()
         answer = sys.stdin.readline()
@@ -59,31 +58,31 @@ class Console:
         return answer.strip().lower() in ("y", "yes") or answer == "\n"
 
     def note(self, text: str) -> None:
-        """A message about what happens, such as what is reused."""
+        """Print a message, unless the console is quiet."""
         if not self.quiet:
             self._write(text)
 
     def error(self, text: str) -> None:
-        """A message that no flag silences."""
+        """Print a message, even if the console is quiet."""
         self._write(text)
 
     def _write(self, text: str) -> None:
         self._bars.write(without_passwords(text))
 
     def write(self, text: str) -> None:
-        """Text that is the result itself."""
+        """Print text that is a result."""
         sys.stdout.write(text if text.endswith("\n") else f"{text}\n")
         sys.stdout.flush()
 
     def json(self, value: Any) -> None:
-        """A result for scripts."""
+        """Print a result as JSON."""
         text = json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False)
-        # a byte of a file's name that is no UTF-8 is a surrogate, and spelt out it is one in JSON, too
+        # Bytes of file names that are not UTF-8 are surrogates in Python; JSON writes them as escapes.
         self.write(text.encode("utf-8", "backslashreplace").decode())
 
     @property
     def width(self) -> int:
-        """Columns that a table may fill."""
+        """The width available for tables, in characters."""
         if not sys.stdout.isatty():
             asked = os.environ.get("COLUMNS", "")
             return int(asked) if asked.isdigit() and int(asked) > 0 else WIDE
@@ -92,7 +91,7 @@ class Console:
         return RichConsole(file=sys.stdout).width
 
     def table(self, rows: "Sequence[Mapping[str, str | Text]]", *, title: str = "", right: Sequence[str] = ()) -> None:
-        """A result as a table; the columns are the keys of the rows, those in `right` set flush right."""
+        """Print a result as a table. Its columns are the keys of the rows; those in `right` are right-aligned."""
         columns = list(dict.fromkeys(name for row in rows for name in row))
         if title:
             self.write(title)
@@ -109,7 +108,7 @@ class Console:
         from rich.text import Text
 
         table = Table(box=box.SIMPLE_HEAD)
-        # A heading of several lines ends above its column; a text of several begins beside the row's name.
+        # Align headings of several lines at the bottom, but cells of several lines at the top.
         vertical: Literal["bottom", "top"] = "bottom" if any("\n" in name for name in columns) else "top"
         for name in columns:
             first = name == columns[0]
@@ -128,7 +127,7 @@ class Console:
 
     @contextmanager
     def track(self, description: str, total: int) -> Iterator["Advance"]:
-        """A bar of `total` units with the rate, the time left and the latest numbers."""
+        """Show the progress of `total` units, with rate, remaining time and the latest numbers."""
         if self.quiet:
             yield _ignore
             return
@@ -151,7 +150,7 @@ class Console:
 
     @contextmanager
     def _bar(self, description: str, total: int) -> Iterator[Callable[[int, float, str], None]]:
-        """What shows units done, seconds and numbers: on a terminal a bar, elsewhere now and then a line."""
+        """A function that shows the units done, seconds and numbers: as a bar on a terminal, otherwise as lines."""
         if not sys.stderr.isatty():
             with self._lines(description, total) as show:
                 yield show
@@ -161,10 +160,10 @@ class Console:
 
     @contextmanager
     def _lines(self, description: str, total: int) -> Iterator[Callable[[int, float, str], None]]:
-        """Lines about how far it is, ever more seldom, so that a log of hours stays short; also while nothing comes."""
+        """Print progress lines at doubling intervals, so that long logs stay short; also if no unit is completed."""
         start, latest, ended = time.monotonic(), (0, ""), threading.Event()
 
-        def say() -> None:
+        def print_lines() -> None:
             gap = PATIENCE
             while not ended.wait(gap):
                 done, numbers = latest
@@ -177,24 +176,24 @@ class Console:
             nonlocal latest
             latest = done, numbers
 
-        speaker = threading.Thread(target=say, name=description, daemon=True)
-        speaker.start()
+        printer = threading.Thread(target=print_lines, name=description, daemon=True)
+        printer.start()
         try:
             yield show
         finally:
             ended.set()
-            speaker.join()
+            printer.join()
 
 
 class _Bars:
-    """The bars that are on the screen, and the lines above them. Threads may share it."""
+    """The progress bars on the screen and the lines above them. Thread-safe."""
 
     def __init__(self) -> None:
         self._progress: RichProgress | None = None
         self._lock = threading.RLock()
 
     def write(self, text: str) -> None:
-        """A line on standard error, above the bars."""
+        """Print a line on standard error, above the bars."""
         with self._lock:
             if self._progress is not None:
                 self._progress.console.print(text, markup=False, highlight=False, soft_wrap=True)
@@ -204,7 +203,7 @@ class _Bars:
 
     @contextmanager
     def one(self, description: str, total: int) -> Iterator[Callable[..., None]]:
-        """A bar more; gives what changes its numbers."""
+        """Add a bar, and yield the function that updates it."""
         with self._lock:
             bars = self._progress = self._progress or _start()
             task = bars.add_task(description, total=total, numbers="", rate="")
@@ -246,7 +245,7 @@ def _rate(done: float, seconds: float) -> str:
 
 
 def _after(done: int, total: int, seconds: float) -> str:
-    """Seconds, and the time left at the speed so far."""
+    """The elapsed seconds, and the estimated remaining time."""
     left = f", about {duration(seconds * (total - done) / done)} left" if 0 < done < total else ""
     return f"{seconds:.0f} s{left}"
 

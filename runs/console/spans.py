@@ -1,8 +1,8 @@
-"""Spans of time as a person reads them."""
+"""Durations as text."""
 
 
 def duration(seconds: float) -> str:
-    """A time for a person, such as "3 min" and "2 h 10 min"."""
+    """A duration as text, such as "3 min" and "2 h 10 min"."""
     if seconds < 90:
         return f"{max(1, round(seconds))} s"
     minutes = round(seconds / 60)

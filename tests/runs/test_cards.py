@@ -169,7 +169,7 @@ def test_a_text_of_the_users_is_not_written_over(tmp_path, monkeypatch, capsys):
     (tmp_path / "output.plk").write_bytes(pickle.dumps({0: list(np.eye(2)), 1: list(np.eye(2))}))
     (tmp_path / "output.md").write_text("my notes")
     assert main(["import", "features", "output.plk"]) == 2
-    assert "output.md is no model card" in capsys.readouterr().err
+    assert "output.md exists, and is not a model card" in capsys.readouterr().err
     assert (tmp_path / "output.md").read_text() == "my notes"
     assert not (tmp_path / "output.safetensors").exists()
 

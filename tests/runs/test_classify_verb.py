@@ -144,10 +144,10 @@ def test_how_many_a_folder_has_stands_beside_how_many_were_put_into_its_class(cl
         (here / "query" / "red" / f"{i}, query.png").rename(here / "query" / "blue" / f"is red {i}.png")
     code, seen = classify(*GIVEN, "--output", "found.csv")
     assert code == 0, seen.err
-    assert re.search(r"class +labelled +put here +of them right +in its folder", seen.out)
+    assert re.search(r"class +labelled +predicted +correct +in its folder", seen.out)
     assert re.search(r"blue +3 +2 +2 +4", seen.out)
     assert re.search(r"red +2 +6 +4 +4", seen.out)
-    assert "put here of them right in its folder blue 2 2 4 red 6 4 4" in text((here / "found.html").read_text())
+    assert "predicted correct in its folder blue 2 2 4 red 6 4 4" in text((here / "found.html").read_text())
 
 
 def test_saved_and_applied_to_later_pictures(classify, here):
@@ -170,7 +170,7 @@ def test_saved_and_applied_to_later_pictures(classify, here):
     assert "not the network" in seen.err
     code, seen = classify("--classifier", "mine.safetensors", "--query", "query", "weight=0.2")
     assert code == 2
-    assert "name the strategy" in seen.err
+    assert "give strategy= too" in seen.err
     code, seen = classify("--classifier", "mine.safetensors", "--query", "query", "--strategy", "simpleshot", "--json")
     assert json.loads(seen.out)["config"]["strategy"] == "simpleshot"
 
@@ -224,12 +224,12 @@ def test_weights_of_timm_may_be_asked_for_by_the_word_that_evaluate_takes():
         ("--support /no/such --query /no/such2", "/no/such: no such folder"),
         ("--support support --query /no/such2", "/no/such2: no such folder"),
         ("--support support", "--query FOLDER"),
-        ("--support support --query kept.txt", "kept.txt: is no folder"),
+        ("--support support --query kept.txt", "kept.txt: not a folder"),
         ("--support support --query query", "--backbone timm:NAME"),
         ("--support support --query query --backbone nothing.safetensors", "nothing.safetensors"),
         ("--support support --query query --backbone net.safetensors --strategy laplaceshot", "laplacianshot"),
         ("--support support --query query --backbone net.safetensors weigth=1", "weight"),
-        ("--support support --query query --backbone net.safetensors pretrained=true", "is for networks of timm"),
+        ("--support support --query query --backbone net.safetensors pretrained=true", "networks of timm only"),
         ("--support support --query query --backbone timm:resnet18 pretrained=false", "give a FILE"),
         ("--support support --query query --backbone net.safetensors weight=1,2", "one value"),
         ("--support support --query query --backbone net.safetensors broken=drop", "skip"),
@@ -330,7 +330,7 @@ def test_classes_called_like_columns_of_the_comparison():
     tables = []
     _compare(results, SimpleNamespace(table=lambda rows, **_: tables.append(rows)))
     ((row, _),) = tables
-    assert (row["strategy"], row["right"], row["confidence"]) == ("simpleshot", "50.0 %", "0.33")
+    assert (row["strategy"], row["correct"], row["confidence"]) == ("simpleshot", "50.0 %", "0.33")
     assert [row[f"in {name}"] for name in classes] == ["0", "2", "1"]
 
 

@@ -256,7 +256,7 @@ def test_failures_end_with_1_and_point_to_debug(monkeypatch, capsys):
     shown = capsys.readouterr().err
     assert shown.splitlines() == [
         "transduce: ZeroDivisionError: division by zero",
-        "Run it again with --debug to see where this happened.",
+        "Run the command again with --debug to see the traceback.",
     ]
     assert main(["evaluate", "--debug"]) == 1
     assert "Traceback" in capsys.readouterr().err
@@ -293,14 +293,14 @@ def test_interruption_says_what_is_kept(monkeypatch, capsys):
         (["train", "network=small_cnn"], False),
     ],
 )
-def test_of_a_network_that_is_trained_nothing_begins_anew(monkeypatch, capsys, given, anew):
+def test_a_training_resumes_where_other_runs_start_again(monkeypatch, capsys, given, anew):
     def stopped(flags, console):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(importlib.import_module(cli.VERBS[given[0]][0]), "run", stopped)
     assert main(given) == 130
     shown = capsys.readouterr().err
-    assert ("begins anew" in shown) == anew
+    assert ("starts again" in shown) == anew
     assert ("last finished epoch" in shown) == (not anew)
 
 

@@ -240,10 +240,10 @@ def test_known_labels_and_orders_tell_the_cells_of_a_claim_apart():
 @pytest.mark.slow
 def test_what_is_missing_is_run_and_shown(store, codes, capsys):
     typed = ["table", "slk_fewshot/IV", codes, f"results={store.root}", "starts=1", "selection=null"]
-    assert main([*typed, "--run-missing"]) == 2, "nobody to ask"
+    assert main([*typed, "--run-missing"]) == 2, "no terminal for the confirmation"
     capsys.readouterr()
     assert main([*typed, "--run-missing", "-y", "--executor", "dask://here:8786"]) == 2
-    assert "leave --executor out" in capsys.readouterr().err
+    assert "omit --executor" in capsys.readouterr().err
     assert main([*typed, "--run-missing", "-y"]) == 0
     told = capsys.readouterr().err
     assert "slk_means reuters_code s0" in told

@@ -186,7 +186,7 @@ def test_several_methods_stand_side_by_side(store, selection, capsys):
     assert shown.count("slk_mean_shift") == 2
     assert shown.count("Halves") == 1
     assert "n_init" in shown
-    assert "labels that a user of clustering would not have" in shown
+    assert "by labels that are unknown in unsupervised use" in shown
     assert main([*typed, "--dry-run"]) == 0
     assert "cached" in capsys.readouterr().out
 

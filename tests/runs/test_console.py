@@ -86,8 +86,8 @@ def test_lanes_leave_a_line_each(capsys):
 )
 def test_a_question_is_answered(monkeypatch, capsys, typed, meant):
     monkeypatch.setattr(sys, "stdin", io.StringIO(typed))
-    assert console.Console(quiet=True).agree("go on?") is meant
-    assert "go on? [Y/n]" in capsys.readouterr().err
+    assert console.Console(quiet=True).agree("continue?") is meant
+    assert "continue? [Y/n]" in capsys.readouterr().err
 
 
 def test_the_time_left_needs_no_record():

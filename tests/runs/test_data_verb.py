@@ -184,7 +184,7 @@ class TestVerb:
         assert main(arguments) == 2
         said = capsys.readouterr()
         assert f"novel: missing (1)\n  class {name}" in said.out
-        assert "not as it should be" in said.err
+        assert "not complete and correct" in said.err
 
     def test_a_picture_in_two_splits_is_said_to_be_no_error(self, folder, capsys):
         base, novel = NAMES["base"][0], NAMES["novel"][0]
@@ -192,7 +192,7 @@ class TestVerb:
         assert main(["data", "check", "benchmark=cub", f"root={folder}"]) == 0
         said = capsys.readouterr().out
         assert "the same picture in two splits (1)" in said
-        assert said.splitlines()[-1] == "pictures that are there twice are no error"
+        assert said.splitlines()[-1] == "duplicate pictures are no error"
 
     def test_json(self, folder, capsys):
         assert main(["data", "check", "benchmark=cub", f"root={folder}", "--json", "-q"]) == 0
@@ -211,7 +211,7 @@ class TestVerb:
 
     def test_where_it_needs_no_files(self, capsys):
         assert main(["data", "where", "glyphs", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out)["from"] == "it needs no files"
+        assert json.loads(capsys.readouterr().out)["from"] == "this benchmark needs no files"
 
 
 @pytest.mark.slow

@@ -234,7 +234,7 @@ def test_without_a_terminal_it_wants_a_yes(typed, capsys, monkeypatch):
     assert main(typed) == 0
     assert "nothing was run" in capsys.readouterr().err
     assert main([*typed, "-y", "--limit-minutes=1e-9"]) == 0
-    assert "not begun within" in capsys.readouterr().err
+    assert "not started within" in capsys.readouterr().err
 
 
 # The processes.

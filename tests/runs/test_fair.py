@@ -286,8 +286,8 @@ def test_cuts_of_graphs_that_differ_are_not_compared(one, asked):
         (["fairness_weight=-1"], "-1"),
         (["fairness_weight=much"], "'much'"),
         (["fairness_weight=inf"], "inf"),
-        (["fairness_weight=[]"], "a weight"),
-        (["fairness_weight=0,,1"], "empty value"),
+        (["fairness_weight=[]"], "one weight"),
+        (["fairness_weight=0,,1"], "value is empty"),
         (["n_clusters=0"], "n_clusters"),
         (["n_clusters=201"], "n_clusters=201"),
         (["n_clusters=401"], "n_samples=400"),
@@ -348,7 +348,7 @@ def test_what_was_interrupted_is_redone(asked, one, store, tracker, monkeypatch,
     with monkeypatch.context() as patch:
         patch.setattr("runs.stages.fair.results.np.savez_compressed", interrupt)
         assert main(["fair", *SMALL[1:], few, f"results={store.root}"]) == 130
-    assert "all weights of a path are one run" in capsys.readouterr().err
+    assert "All weights of a path are one run" in capsys.readouterr().err
     (result,) = one(asked(few))
     assert not result.reused
     assert sorted(run.info.status for run in runs_of(tracker, "fair/ThreeGroups")) == ["FINISHED", "KILLED"]
@@ -360,7 +360,7 @@ def test_what_was_killed_is_redone(asked, one, store, tracker, child_environment
     assert code == -signal.SIGKILL
     code, said = interrupted(["-c", CHILD, *SMALL, f"results={store.root}"], child_environment, signal.SIGINT)
     assert code == 130
-    assert "all weights of a path are one run" in said
+    assert "All weights of a path are one run" in said
     (result,) = one(asked())
     assert not result.reused
     assert sorted(run.info.status for run in runs_of(tracker, "fair/synthetic")) == ["FINISHED", "KILLED", "KILLED"]

@@ -323,7 +323,7 @@ def test_recipes_that_make_no_sense(tmp_path, monkeypatch, text, words):
 @pytest.mark.slow
 def test_what_is_missing_is_run_and_shown(store, capsys):
     typed = ["table", "thesis/3.2", f"results={store.root}", "fairness_weight=0,60", "max_iter=3", "n_init=1"]
-    assert main([*typed, "--run-missing"]) == 2, "nobody to ask"
+    assert main([*typed, "--run-missing"]) == 2, "no terminal for the confirmation"
     assert main([*typed, "--run-missing", "-y"]) == 0
     told = capsys.readouterr().err
     assert "fair_kmedian synthetic s0" in told

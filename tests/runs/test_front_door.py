@@ -53,7 +53,7 @@ LINES = {
     "evaluate features=x.plk crop_pct=0.875": (2, "crop_pct= is for images"),
     "evaluate features=x.plk target=omniglot": (2, "leave one of the two out"),
     "evaluate features=[]": (2, "names no file"),
-    "train features=x.plk": (2, "transduce evaluate and tune"),
+    "train features=x.plk": (2, "transduce evaluate or transduce tune"),
     "report result=x": (2, "results"),
     "report results=a,b": (2, "one value"),
     "report --opne": (2, "--open"),

@@ -258,7 +258,7 @@ def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
         (["labels=90"], "labels"),
         (["labels=100%"], "labels=100%: "),
         (["labels=1.0"], "labels="),
-        (["labels=all"], "labels=all: "),
+        (["labels=all"], "labels=all "),
         (["labels=none.csv"], "labels=none.csv: "),
         (["labels=15", "n_clusters=2"], "n_clusters .*3"),
         (["prior=[1, 2]"], "prior .*3 numbers"),

@@ -99,8 +99,8 @@ def test_only_the_seeds_that_are_asked_for_count(trained, tracker, experiment, c
     [
         (["tasks"], "FILE"),
         (["tasks", "a", "b"], "FILE"),
-        (["tasks", "."], "is no file"),
-        (["tasks", "mine.txt"], "older task list"),
+        (["tasks", "."], "is not a file"),
+        (["tasks", "mine.txt"], "only task lists are overwritten"),
         (["tasks", "no/such/folder/t.safetensors"], "no/such/folder"),
         (["tasks", "t.safetensors", "shot=1,5"], "one value"),
         (["table"], "table"),
@@ -123,6 +123,6 @@ def test_the_plan_of_a_papers_table_says_which_folders_lack(tmp_path, capsys):
     assert "mini.root=FOLDER tiered.root=FOLDER --dry-run" in capsys.readouterr().err
     assert main(["table", "thesis/3.2", *given]) == 0  # some of its data are drawn
     out, err = capsys.readouterr()
-    assert "left out of the plan: transduce table thesis/3.2" in err
+    assert "data are not given: transduce table thesis/3.2" in err
     assert "adult" in err
     assert "synthetic" in out

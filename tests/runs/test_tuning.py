@@ -373,7 +373,7 @@ def test_the_verb(trained, shortest, typed, capsys):
     (record,) = json.loads(capsys.readouterr().out)
     assert record["reused"]
     assert record["steps"][0]["at_the_end"]
-    assert shown.err.count("is at the end of what was tried") == sum(step["at_the_end"] for step in record["steps"])
+    assert shown.err.count("at the boundary of the tried") == sum(step["at_the_end"] for step in record["steps"])
     assert record["chosen"] == {k: v for step in record["steps"] for k, v in step["chosen"].items()}
     assert main(["evaluate", *typed(f"results={trained.root}", "tasks=5"), "--json", "--quiet"]) == 0
     (row,) = json.loads(capsys.readouterr().out)

@@ -16,10 +16,10 @@ from runs.config.yaml_files import DEEPEST, parse_yaml
         ("a: !mine {x: 1}", "!mine"),
         ("a: ! 1", "tag"),
         ("a: 1\nb: 2\na: 3", "duplicate key a"),
-        ("k0: &k0 [1]\n" + "".join(f"k{i}: &k{i} [*k{i - 1}]\n" for i in range(1, 1300)), f"{DEEPEST} lists"),
-        ("a: &a [*a]", "inside each other"),
-        ("[" * 40 + "]" * 40, "inside each other"),
-        ("a0: &a0 [1]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 25)), "values once"),
+        ("k0: &k0 [1]\n" + "".join(f"k{i}: &k{i} [*k{i - 1}]\n" for i in range(1, 1300)), f"{DEEPEST} nested lists"),
+        ("a: &a [*a]", "nested lists"),
+        ("[" * 40 + "]" * 40, "nested lists"),
+        ("a0: &a0 [1]\n" + "".join(f"a{i}: &a{i} [*a{i - 1}, *a{i - 1}]\n" for i in range(1, 25)), "values after"),
     ],
 )
 def test_what_is_refused(text, words):

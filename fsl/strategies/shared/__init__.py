@@ -1,4 +1,4 @@
-"""What several strategies are made of.
+"""Parts shared by several strategies.
 
-No strategy lies here: each is one file in `fsl.strategies`.
+The strategies themselves lie in `fsl.strategies`, one per file.
 """

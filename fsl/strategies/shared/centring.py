@@ -1,6 +1,5 @@
-"""Task-level preparation of points (PT-MAP, Hu et al. 2021; iLPC, Lazarou et al. 2021; protoLP, Zhu and Koniusz 2023):
-centring, which takes away the shift between tasks, and fewer dimensions, both by the points' inner products where
-they are at hand."""
+"""Preprocessing of a task's points: centring, which removes the shift between tasks, and dimension reduction (PT-MAP,
+Hu et al. 2021; iLPC, Lazarou et al. 2021; protoLP, Zhu and Koniusz 2023). Both use inner products if available."""
 
 from typing import Literal
 
@@ -11,16 +10,16 @@ from clustering.optimiser.points import Features, Gram, Points
 from fsl.episodes import Episodes
 
 Centring = Literal["apart", "together"] | None
-"""What is taken off before points get unit length: from support and query each its own mean, from both the mean of
-all, or nothing."""
+"""Mean to subtract before scaling to unit length: the means of support and queries separately ("apart"), their common
+mean ("together"), or none."""
 
 
 def centred(episodes: Episodes, points: Points, centring: Centring) -> Points:
-    """The points less their means, of unit length. Zero vectors stay zero, and padded rows become zero.
+    """Subtract the means and scale to unit length. Zero vectors stay zero; padded rows become zero.
 
     Args:
-        episodes: whose points they are; padded ones have no part in the means.
-        points: (B, S + Q), not moved.
+        episodes: the tasks of the points; padded points are excluded from the means.
+        points: (B, S + Q) points, not shifted.
         centring: see `Centring`.
     """
     valid = episodes.valid.to(episodes.dtype)[..., None]
@@ -37,7 +36,7 @@ def centred(episodes: Episodes, points: Points, centring: Centring) -> Points:
         return Features(values * _unit(values.square().sum(2), before, valid[..., 0])[..., None])
     products = points.pairwise()
     if centring is not None:
-        # (I - U H) G (I - U H)^T for groups U and means H: G less V U^T and its transpose, with this V.
+        # (I - U H) G (I - U H)^T for groups U and means H equals G - V U^T - U V^T, with V = `along`.
         along = torch.bmm(products, means.mT)
         along = along - 0.5 * torch.bmm(groups, torch.bmm(means, along))
         products = torch.baddbmm(products, torch.cat([along, groups], 2), torch.cat([groups, along], 2).mT, alpha=-1)
@@ -46,9 +45,9 @@ def centred(episodes: Episodes, points: Points, centring: Centring) -> Points:
 
 
 def leading(points: Points, dimensions: int) -> Points:
-    """The points' projections onto the leading right singular vectors of their (uncentred) matrix.
+    """Project the points on the leading right singular vectors of their (uncentred) matrix.
 
-    Tasks of no more points than `dimensions` stay as they are, but for rotation.
+    Tasks with at most `dimensions` points do not change, except for a rotation.
     """
     if isinstance(points, Features):
         if min(points.values.shape[1:]) <= dimensions:
@@ -64,6 +63,6 @@ def leading(points: Points, dimensions: int) -> Points:
 
 
 def _unit(squared: Tensor, before: Tensor, valid: Tensor) -> Tensor:
-    """1 / norm; 0 in padded rows, and where nothing but rounding is left of what there was before."""
+    """1 / norm; 0 for padded rows, and for points whose norm after centring is only rounding error."""
     lowest = 32 * torch.finfo(squared.dtype).eps * before
     return torch.where(squared > lowest, squared.clamp_min(1e-24).rsqrt(), 0.0) * valid

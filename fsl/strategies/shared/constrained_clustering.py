@@ -1,5 +1,5 @@
-"""Few-shot inference as clustering of support and queries, the support's classes being known (journal section 2.1 and
-Algorithm 1): what K-means, K-modes, SLK-Means, SLK-MS and SLK-BO have in common."""
+"""Few-shot inference as clustering of support and queries with known support labels (journal section 2.1 and
+Algorithm 1): the parts shared by K-means, K-modes, SLK-Means, SLK-MS and SLK-BO."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,15 +19,16 @@ from clustering.optimiser.terms import Laplacian
 from fsl.episodes import Episodes, Predictions
 
 SupportClamp = Literal["always", "start"]
-"""Support points keep their class, or (public code) only begin in it."""
+"""Whether the class of support points is fixed always, or only at the start (public code)."""
 
 First = Literal["assignments", "prototypes"]
-"""What is updated first. With the assignments first, the first prototypes are the support means; with the prototypes
-first (public code), they are those of the support and the queries nearest to each support mean."""
+"""Which variables are updated first. With "assignments", the initial prototypes are the support means. With
+"prototypes" (public code), they are computed from the support and the queries, each in the class of its nearest support
+mean."""
 
 SigmaRule = Literal["mean", "published"]
 """sigma^2 is the mean squared distance to the neighbours (journal eq. 29), or their sum divided by 5 times the number
-of points (public code; 0.4 times the mean for its 2 real neighbours)."""
+of points (public code; 0.4 times the mean for its 2 neighbours other than the point itself)."""
 
 
 class Settings(Protocol):
@@ -56,21 +57,21 @@ class Settings(Protocol):
 
 
 def check(settings: Settings) -> None:
-    """Refuse settings that contradict each other.
+    """Reject contradictory settings.
 
     Raises:
-        InputError: a monotone step on a directed graph.
+        InputError: a monotone step is combined with a directed graph.
     """
     if settings.weight > 0 and settings.graph == "directed" and settings.step == "monotone":
         raise InputError(
-            f"{type(settings).__name__}: a directed graph has no objective that a monotone step could lower; "
-            "set graph=average, or step=published"
+            f"{type(settings).__name__}: the monotone step minimises an objective, which a directed graph does not "
+            "have; set graph=average, or step=published"
         )
 
 
 def points_of(episodes: Episodes, *, shift: bool) -> Points:
-    """Support and queries, moved by the cross-class shift where asked for. Displaced inner products are written out
-    once, which is cheaper than to correct every product with prototypes."""
+    """Support and queries, optionally shifted. The inner products of shifted points are computed once, which is cheaper
+    than correcting each product with prototypes."""
     points = episodes.shifted_points if shift else episodes.points
     return Gram(points.pairwise()) if isinstance(points, Gram) else points
 
@@ -80,8 +81,8 @@ class Neighbours:
     """The k nearest neighbours of support and queries among themselves.
 
     Attributes:
-        arcs: from each point to its neighbours.
-        count: (B,) points, padding left out.
+        arcs: arcs from each point to its neighbours.
+        count: (B,) number of points without padding.
         smallest: (B,) variance below which all points are equal up to rounding.
     """
 
@@ -91,7 +92,7 @@ class Neighbours:
 
     @classmethod
     def of(cls, episodes: Episodes, points: Points, k: int, *, include_self: bool) -> "Neighbours":
-        """`include_self` counts the point among its own k, as published: k - 1 real ones."""
+        """Find the neighbours. `include_self` counts the point among its own k, as published, which leaves k - 1."""
         valid = None if episodes.support_mask is None and episodes.query_mask is None else episodes.valid
         arcs = nearest_arcs(points, k, include_self=include_self, valid=valid)
         size = points.squared_norms.amax(dim=1)
@@ -100,13 +101,13 @@ class Neighbours:
         )
 
     def variance(self, rule: SigmaRule) -> Tensor:
-        """(B, 1, 1) sigma^2; infinite, so that all kernel values are 1, where all points are equal."""
+        """(B, 1, 1) sigma^2; infinite if all points are equal, so that all kernel values are 1."""
         per_point = 5.0 if rule == "published" else self.arcs.number / self.count
         variance = self.arcs.squared_lengths / (self.count * per_point).clamp_min(1.0)
         return torch.where(variance > self.smallest, variance, torch.inf)[:, None, None]
 
     def terms(self, settings: Settings) -> list[Laplacian]:
-        """The Laplacian term on their graph, if it has a weight."""
+        """The Laplacian term on the kNN graph; empty if its weight is 0."""
         if settings.weight == 0:
             return []
         dtype = torch.float64 if _double(settings) else self.count.dtype
@@ -116,7 +117,7 @@ class Neighbours:
 def cluster(
     settings: Settings, episodes: Episodes, prototypes: Prototypes, terms: Sequence[Laplacian], members: Members
 ) -> Predictions:
-    """Class probabilities of the queries; iterations are the outer ones, and the trace R after each of them."""
+    """Class probabilities of the queries; the iterations are outer steps, the trace holds R after each of them."""
     support = torch.zeros_like(episodes.valid)
     support[:, : episodes.support_size] = True
     labels = torch.cat(
@@ -132,7 +133,7 @@ def cluster(
     padded = episodes.support_mask is not None or episodes.query_mask is not None
     always = settings.clamp == "always"
     clamped = support | ~episodes.valid if always else ~episodes.valid
-    found = alternate(
+    result = alternate(
         prototypes,
         start,
         terms,
@@ -150,9 +151,9 @@ def cluster(
         max_iterations=settings.max_iterations,
         tolerance=settings.tolerance,
     )
-    return Predictions(found.assignments[:, episodes.support_size :], found.iterations, found.trace)
+    return Predictions(result.assignments[:, episodes.support_size :], result.iterations, result.trace)
 
 
 def _double(settings: Settings) -> bool:
-    """Whether the sweeps are to end by a change that single precision does not resolve."""
+    """Whether the sweeps need double precision, because their tolerance is below the resolution of float32."""
     return settings.weight > 0 and settings.sweep_tolerance < 1e-6

@@ -1,5 +1,5 @@
-"""How hard labels are to learn: losses of a linear classifier while it is trained on them (O2U-Net, Huang et al. 2019;
-taken up by iLPC, Lazarou et al. 2021, section 3.4)."""
+"""Difficulty of labels: losses of a linear classifier during its training on them (O2U-Net, Huang et al. 2019; used by
+iLPC, Lazarou et al. 2021, section 3.4)."""
 
 import torch
 from torch import Tensor
@@ -19,21 +19,21 @@ def mean_losses(
     weight_decay: float = 5e-4,
     momentum: float = 0.9,
 ) -> Tensor:
-    """(B, M) cross-entropy of every point's label, averaged over the steps of training.
+    """(B, M) cross-entropy of each point's label, averaged over the training steps.
 
-    The classifier starts with the normalised class means of `given` and a bias of 0, and takes full-batch steps of
-    gradient descent with momentum and weight decay. Its weights stay sums of the points, so that its scores are all
-    that is kept of it.
+    The classifier starts from the normalised class means of `given` and a bias of 0, and is trained by full-batch
+    gradient descent with momentum and weight decay. Its weights are linear combinations of the points, so only its
+    scores are stored.
 
     Args:
-        points: (B, M), not moved.
-        given: (B, K, M) one-hot labels of the points that the classifier starts with, 0 elsewhere.
+        points: (B, M) points, not shifted.
+        given: (B, K, M) one-hot labels of the points that initialise the classifier, 0 for the others.
         labels: (B, K, M) one-hot labels of all points.
-        valid: (B, M) bool, False for padded points, which weigh nothing.
-        steps: of training.
-        learning_rate: of the training.
-        weight_decay: of the weights and the bias.
-        momentum: of the steps.
+        valid: (B, M) bool, False for padded points, which have weight 0.
+        steps: number of training steps.
+        learning_rate: step size.
+        weight_decay: weight decay of weights and bias.
+        momentum: momentum of the steps.
     """
     means = given / given.sum(dim=2, keepdim=True).clamp_min(1)
     scores = points.inner(means)
@@ -53,7 +53,7 @@ def mean_losses(
 
 
 def _with_bias(points: Points) -> Points:
-    """The points with one more feature, which is 1 for all of them: its weight is the classifier's bias."""
+    """Append a constant feature of 1 to the points; its weight is the classifier's bias."""
     return (
         Features(pad(points.values, (0, 1), value=1.0)) if isinstance(points, Features) else Gram(points.pairwise() + 1)
     )

@@ -1,10 +1,10 @@
-"""Transductive information maximisation (Boudiaf et al. 2020): prototypes fitted to a task by gradient.
+"""Transductive information maximisation (Boudiaf et al. 2020): prototypes fitted to a task by gradient descent.
 
 With p_ik = softmax_k(-(temperature / 2) ||x_i - w_k||^2) and pbar the mean of p over the queries,
 
     loss(w) = cross_entropy mean_s(-log p_s,y_s) - marginal H(pbar) + conditional mean_q H(p_q),
 
-H Shannon's entropy, or for alpha-TIM (Veilleux et al. 2021) Tsallis' of order alpha.
+where H is Shannon's entropy, or Tsallis' entropy of order alpha for alpha-TIM (Veilleux et al. 2021).
 """
 
 from dataclasses import dataclass, replace
@@ -20,29 +20,29 @@ from clustering.optimiser.points import Gram
 from fsl.episodes import Episodes, Predictions
 
 Moments = Literal["prototypes", "coordinates"]
-"""What has a second moment of its own in Adam: each prototype, its mean over the coordinates, so that the fit is a
-function of inner products; or each coordinate (public code), which costs many times as much."""
+"""Granularity of Adam's second moments: one per prototype, the mean over its coordinates, so that the fit depends on
+inner products only; or one per coordinate (public code), at many times the cost."""
 
 _CACHED = 1 << 19
-"""Numbers of features that are worked on at once: 2 MiB, a core's own cache. Every step reads them twice."""
+"""Feature values processed at once: 2 MiB, the size of a core's cache. Each step reads them twice."""
 
 _CACHED_PRODUCTS = 1 << 19
-"""Of inner products, which every step reads once."""
+"""Inner products processed at once. Each step reads them once."""
 
 
 @dataclass(frozen=True)
 class InformationLoss:
-    """The loss of B tasks by the log-probabilities of their points. The tasks do not see each other.
+    """The loss of B independent tasks as a function of the log-probabilities of their points.
 
     Attributes:
         targets: (B, K, S) one-hot support labels, 0 in padded rows.
         support_weights: (B, 1, S) 1 / number of support points, 0 in padded rows.
-        query_weights: (B, 1, Q) likewise.
-        temperature: > 0.
+        query_weights: (B, 1, Q) 1 / number of queries, 0 in padded rows.
+        temperature: factor of the logits, > 0.
         cross_entropy: weight of the support's cross-entropy.
         marginal: weight of the entropy of the mean query, which is maximised.
         conditional: weight of the mean entropy of a query, which is minimised.
-        alpha: order of both entropies, or (B, 1, 1) of them; 1.0 is Shannon's.
+        alpha: order of both entropies, a number or (B, 1, 1); 1.0 is Shannon's.
     """
 
     targets: Tensor
@@ -55,14 +55,15 @@ class InformationLoss:
     alpha: float | Tensor = 1.0
 
     def log_probabilities(self, products: Tensor, norms: Tensor) -> Tensor:
-        """(B, K, S + Q) log p of every point, from its inner products with the prototypes and their squared norms
-        (B, K, 1). ||x_i||^2 is left out, which no class sees."""
+        """(B, K, S + Q) log p of every point, from its inner products with the prototypes and their (B, K, 1) squared
+        norms. ||x_i||^2 is omitted, because it is the same for all classes."""
         return torch.log_softmax(torch.sub(products, norms, alpha=0.5).mul_(self.temperature), dim=1)
 
     def value_and_derivative(self, log_p: Tensor, out: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """(B,) the loss and (B, K, S + Q) its derivative by the logits, into `out` if given.
+        """(B,) loss and (B, K, S + Q) derivative with respect to the logits, written to `out` if given.
 
-        With g the derivative by p it is p_ik (g_ik - <p_i, g_i>): of support points cross_entropy (p_sk - t_sk) / S.
+        For g the derivative with respect to p, the derivative with respect to the logits is p_ik (g_ik - <p_i, g_i>);
+        for support points it is cross_entropy (p_sk - t_sk) / S.
         """
         first = self.targets.shape[2]
         p = log_p.exp()
@@ -70,12 +71,12 @@ class InformationLoss:
         mean = (p_q * self.query_weights).sum(2, keepdim=True)
         log_mean = deformed_log(mean.clamp_min_(1e-12).log_(), self.alpha)
 
-        # H = -<p, ln p>, and its derivative by p is -alpha ln p: one tensor serves both.
+        # H = -<p, ln p>, and its derivative with respect to p is -alpha ln p: both use the same tensor.
         g = torch.sub(self.marginal * log_mean, log_q, alpha=self.conditional)
         out = torch.empty_like(p) if out is None else out
         torch.mul(self.targets, -self.cross_entropy, out=out[:, :, :first])
         torch.mul(p_q, g, out=out[:, :, first:])
-        along = out.sum(1, keepdim=True)  # (B, 1, S + Q): of queries marginal and conditional parts alike
+        along = out.sum(1, keepdim=True)  # (B, 1, S + Q): for queries, marginal and conditional parts together
         entropies = (along[:, :, first:] * self.query_weights).sum((1, 2))
         cross = (self._given * log_p[:, :, :first]).sum((1, 2))
         out.addcmul_(p, along, value=-1).mul_(self.point_weights)
@@ -83,12 +84,12 @@ class InformationLoss:
 
     @cached_property
     def _given(self) -> Tensor:
-        """(B, K, S) weights of the support's log-probabilities in their mean."""
+        """(B, K, S) weights of the support's log-probabilities in the cross-entropy."""
         return self.targets * self.support_weights
 
     @cached_property
     def point_weights(self) -> Tensor:
-        """(B, 1, S + Q) of the points in the derivative."""
+        """(B, 1, S + Q) weights of the points in the derivative."""
         return torch.cat([self.support_weights, self.alpha * self.query_weights], dim=2)
 
     def select(self, tasks: slice) -> "InformationLoss":
@@ -104,7 +105,7 @@ class InformationLoss:
 
 @dataclass(frozen=True)
 class Prototypes:
-    """Prototypes (B, K, D) and what the loss says of them, by the features (B, S + Q, D), support first."""
+    """The loss as a function of the prototypes (B, K, D), for features (B, S + Q, D), support first."""
 
     loss: InformationLoss
     features: Tensor
@@ -121,14 +122,14 @@ class Prototypes:
         return self.loss.log_probabilities(torch.bmm(prototypes, self.features.mT), norms)
 
     def value_and_gradient(self, prototypes: Tensor) -> tuple[Tensor, Tensor]:
-        """(B,) the loss and (B, K, D) its gradient. Of the logits z, dz_ik / dw_k = temperature (x_i - w_k)."""
+        """(B,) loss and its (B, K, D) gradient. For logits z, dz_ik / dw_k = temperature (x_i - w_k)."""
         value, derivative = self.loss.value_and_derivative(self.log_probabilities(prototypes))
         pull = torch.bmm(derivative, self.features)
         gradient = pull.addcmul_(derivative.sum(2, keepdim=True), prototypes, value=-1)
         return value, gradient.mul_(self.loss.temperature)
 
     def fit(self, rate: float, iterations: int, moments: Moments) -> tuple[Tensor, Tensor]:
-        """(B, K, S + Q) probabilities at the end, and (iterations, B) the losses before each step."""
+        """(B, K, S + Q) final probabilities, and (iterations, B) losses before each step."""
         prototypes = self.start
         adam = Adam(prototypes, rate, together=moments == "prototypes")
         values = prototypes.new_zeros(iterations, len(prototypes), dtype=torch.float64)
@@ -141,20 +142,20 @@ class Prototypes:
 def fit_products(
     loss: InformationLoss, products: Tensor, start: Tensor, dimension: int, rate: float, iterations: int
 ) -> tuple[Tensor, Tensor]:
-    """What `Prototypes.fit` gives with one moment a prototype, by inner products alone.
+    """The result of `Prototypes.fit` with one moment per prototype, from inner products only.
 
-    A prototype is a sum of points; it, Adam's mean gradient and the gradient are kept as their coefficients and, beside
-    them, as their inner products with all points, which costs one product of a step's derivative with the points'.
+    Prototypes are linear combinations of the points. The prototypes, the gradient and Adam's mean gradient are stored
+    as coefficients and as inner products with all points; a step costs one product with the matrix of inner products.
 
     Args:
-        loss: of the tasks.
+        loss: the loss of the tasks.
         products: (B, M, M) inner products of the points, support first.
         start: (B, K, M) coefficients of the support means.
-        dimension: D of the features.
+        dimension: dimension D of the features.
         rate: Adam's step size.
-        iterations: its steps.
+        iterations: Adam's steps.
     """
-    first, second, epsilon = 0.9, 0.999, 1e-8 / loss.temperature  # the gradient is kept without its temperature
+    first, second, epsilon = 0.9, 0.999, 1e-8 / loss.temperature  # the gradient is stored without the temperature
     rates = rate * _are_apart(products, loss.point_weights)[:, None, None]
     now = torch.stack([start, torch.bmm(start, products)])  # (2, B, K, M)
     mean, gradient = torch.zeros_like(now), torch.empty_like(now)
@@ -176,8 +177,8 @@ def fit_products(
 
 
 def _are_apart(products: Tensor, weights: Tensor) -> Tensor:
-    """(B,) whether a task's points differ by more than rounding. Else each gradient is nothing but rounding, which Adam
-    would make steps of."""
+    """(B,) whether a task's points differ by more than rounding. Otherwise the gradients are rounding errors, which
+    Adam would scale up to full steps."""
     norms = products.diagonal(dim1=1, dim2=2)
     squared = torch.sub(norms + norms[:, :1], products[:, 0], alpha=2) * (weights[:, 0] > 0)
     return squared.amax(1) > 64 * torch.finfo(norms.dtype).eps * norms.amax(1)
@@ -195,14 +196,14 @@ def maximise_information(
     iterations: int,
     moments: Moments,
 ) -> Predictions:
-    """Fit the prototypes of every task by Adam, from the support means on, and classify the queries by them.
+    """Fit the prototypes of each task by Adam, starting from the support means, and classify the queries.
 
-    The tasks of a batch are summed in the loss, so each is fitted as it would be alone. With a moment for each
-    prototype a step costs (S + Q)^2 K multiply-adds a task, by inner products; with one for each coordinate, where a
-    rotation of the features changes the result slightly, and where there are more than 2 D points, 2 (S + Q) K D.
+    The tasks of a batch are independent. With one moment per prototype, a step works on inner products and costs
+    (S + Q)^2 K multiply-adds per task. With one moment per coordinate, or with more than 2 D points, it costs
+    2 (S + Q) K D. With one moment per coordinate, a rotation of the features changes the result slightly.
 
     Returns:
-        Predictions with the loss as their trace; Adam does not promise that it falls in every step.
+        Predictions with the loss as their trace; the loss may increase in single steps of Adam.
     """
     support, query = episodes.valid.to(episodes.dtype)[:, None].tensor_split([episodes.support_size], dim=2)
     loss = InformationLoss(

@@ -1,10 +1,10 @@
-"""Linear heads trained on the support of many tasks at once, by their coefficients.
+"""Linear heads trained on the support of many tasks at once, represented by coefficients.
 
-Stochastic gradients of a linear head are sums of support examples, so its weights stay
+Stochastic gradients of a linear head are linear combinations of support examples, so its weights have the form
 
-    w_k = a_k w0_k + sum_s c_ks x_s,   w0_k the random vector it began with,
+    w_k = a_k w0_k + sum_s c_ks x_s,   with the random initial vector w0_k,
 
-and training needs the inner products of the support alone: a step costs K S^2 instead of K S D.
+and training only needs the inner products of the support: a step costs K S^2 instead of K S D.
 """
 
 from collections.abc import Callable
@@ -19,12 +19,13 @@ from clustering.foundation.streams import stream
 from fsl.episodes import Episodes
 
 LARGEST_SUPPORT = 4096
-"""Support examples of a task: 64 MiB of inner products in float32, and 100,000 steps of the default schedule."""
+"""Maximum number of support examples of a task: 64 MiB of inner products in float32, and 100,000 steps of the default
+schedule."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Mini-batches in random order, for so many epochs, by gradient descent with momentum."""
+    """Settings of stochastic gradient descent with momentum, on mini-batches in random order."""
 
     learning_rate: float
     momentum: float
@@ -36,17 +37,17 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Draw:
-    """The random part of training, which neither the batch of tasks nor the names of their classes change.
+    """The random numbers of training. They depend neither on the batch of tasks nor on the order of their classes.
 
-    The classes of a task take their initial vectors in the order of their support means along one random direction,
-    and its examples their places in the mini-batches likewise: as random as if they took them as they come, but a
-    task with its classes or examples in another order gets the same head.
+    The initial vectors are assigned to the classes in the order of their support means along a random direction, and
+    the examples are assigned to mini-batches in the same way. A task with its classes or examples in another order
+    therefore gets the same head.
 
     Attributes:
         weights: (K, D) initial vectors, uniform in +-1 / sqrt(D).
-        bias: (K,) initial biases, likewise.
-        slots: (B, K) which of them each class takes.
-        positions: (B, epochs, S) place of each example in the order of each epoch; padded ones come last.
+        bias: (K,) initial biases, with the same distribution.
+        slots: (B, K) index of the initial vector of each class.
+        positions: (B, epochs, S) position of each example in each epoch; padded ones come last.
     """
 
     weights: Tensor
@@ -56,16 +57,16 @@ class Draw:
 
     @classmethod
     def of(cls, episodes: Episodes, seed: int, epochs: int) -> "Draw":
-        """Of the tasks.
+        """Draw the random numbers for the tasks.
 
         Raises:
-            InputError: too large a support.
+            InputError: the support is too large.
         """
         support, one_hot = episodes.support, episodes.support_one_hot
         if (size := support.shape[1]) > LARGEST_SUPPORT:
             raise InputError(
-                f"the head is trained on all pairs of support examples, up to {LARGEST_SUPPORT:,} of them a task, not "
-                f"{size:,}; give fewer shots, or let other strategies take this task"
+                f"the head needs the inner products of all support examples, of which a task may have at most "
+                f"{LARGEST_SUPPORT:,}, not {size:,}; use fewer shots, or another strategy"
             )
         dimension, bound = support.shape[2], support.shape[2] ** -0.5
         weights, bias, direction = (
@@ -78,7 +79,7 @@ class Draw:
         )
         along = support @ direction
         means = (one_hot * along[..., None]).sum(1) / one_hot.sum(1)
-        # A row of keys for each rank, so that the order of n examples does not depend on how many are padded.
+        # One row of keys per rank, so that the order of n examples does not depend on the padding.
         keys = stream(seed, "linear head", "order").random((support.shape[1], epochs)).T[None]
         places = torch.from_numpy(np.ascontiguousarray(keys)).to(support.device)
         if episodes.support_mask is not None:
@@ -102,21 +103,21 @@ def train(
     schedule: Schedule,
     support_mask: Tensor | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Descend from a state by stochastic gradients, with momentum and weight decay as `torch.optim.SGD` has them.
+    """Stochastic gradient descent with momentum and weight decay, as in `torch.optim.SGD`.
 
     Args:
-        state: (B, K, C) coefficients to begin with.
-        gradient: of the summed loss of a mini-batch with respect to the state, from the state and the (B, 1, S)
-            weight of each example: one over the number of examples in the batch, 0 outside.
-        draw: gives the mini-batches.
-        schedule: see there.
-        support_mask: (B, S) bool, or None.
+        state: (B, K, C) initial coefficients.
+        gradient: function of the state and the (B, 1, S) weights of the examples (1 / batch size in the batch, 0
+            outside), which returns the gradient of the mini-batch's loss with respect to the state.
+        draw: random numbers that define the mini-batches.
+        schedule: settings of the descent.
+        support_mask: (B, S) bool, False for padded examples; None without padding.
 
     Returns:
-        The trained state, and the (B,) int64 steps taken: a task with few examples takes fewer steps per epoch.
+        The trained state, and the (B,) int64 number of steps: tasks with fewer examples take fewer steps per epoch.
 
     Raises:
-        InputError: the state grew without bound.
+        InputError: the training diverges.
     """
     places = torch.arange(-(-draw.positions.shape[2] // schedule.batch), device=state.device)[:, None, None, None]
     fraction = 1 - schedule.dampening if schedule.momentum > 0 else 1.0
@@ -132,19 +133,19 @@ def train(
         for share, active in zip(shares, counts > 0, strict=True):
             change = gradient(state, share).add_(state, alpha=schedule.weight_decay)
             fresh = change if velocity is None else (schedule.momentum * velocity).add_(change, alpha=fraction)
-            if support_mask is not None and velocity is not None:  # a batch of padding is no step
+            if support_mask is not None and velocity is not None:  # skip batches that contain only padding
                 fresh = torch.where(active, fresh, velocity)
             velocity = fresh
             moved = torch.add(state, velocity, alpha=-schedule.learning_rate)
             state = moved if support_mask is None else torch.where(active, moved, state)
     if not bool(state.isfinite().all()):
         raise InputError(
-            f"training left the range of numbers with learning_rate={schedule.learning_rate:g} and "
-            f"weight_decay={schedule.weight_decay:g}; give smaller ones"
+            f"training diverged with learning_rate={schedule.learning_rate:g} and "
+            f"weight_decay={schedule.weight_decay:g}; give smaller values"
         )
     return state, steps
 
 
 def _ranks(values: Tensor) -> Tensor:
-    """Rank of each value along the last dimension, ties to the lowest index first."""
+    """Rank of each value along the last dimension; ties are ranked by index."""
     return values.argsort(dim=-1, stable=True).argsort(dim=-1)

@@ -1,5 +1,5 @@
-"""Rectified prototypes: support means drawn towards the queries that look like their class (Liu, Song and Qin 2020,
-taken up by LaplacianShot, thesis section 4.3.4)."""
+"""Rectified prototypes: class means of the support and of the queries most similar to the class (Liu, Song and Qin
+2020; used by LaplacianShot, thesis section 4.3.4)."""
 
 from typing import Literal
 
@@ -12,7 +12,7 @@ from fsl.episodes import Episodes
 Normalisation = Literal["weights", "count", "unit"]
 
 SupportLabels = Literal["given", "predicted"]
-"""Support points join their own class, or (public code) the one that they look like, as any query."""
+"""Support points join their given class, or, like queries, the most similar one ("predicted", public code)."""
 
 
 def rectified_means(
@@ -32,10 +32,10 @@ def rectified_means(
         episodes: the tasks.
         points: their points, shifted or not.
         temperature: factor of the cosine: 10 in the public code, 1 as printed in the thesis.
-        normalisation: divide a class's weighted sum by its "weights", by the "count" of its members (published; it
-            shortens the prototypes of uncertain classes), or make the prototype a "unit" vector.
-        support_labels: support points join their "given" class, or the "predicted" one like any query (public
-            code). A class that then has no member keeps its support mean.
+        normalisation: divide a class's weighted sum by its "weights", or by the "count" of its members (published; this
+            shortens the prototypes of uncertain classes), or scale the prototype to a "unit" vector.
+        support_labels: support points join their "given" class, or the "predicted" one like queries (public code). A
+            class left without members keeps its support mean.
     """
     cosine = cosines(points, episodes.class_means)
     members = likeliest(episodes, cosine, support_labels)
@@ -47,18 +47,18 @@ def rectified_means(
     else:
         scale = (points.inner(weights) * weights).sum(dim=2, keepdim=True).clamp_min(0).sqrt()
     weights /= scale.clamp_min(1e-12)
-    if support_labels == "given":  # then no class is without a member
+    if support_labels == "given":  # each class has its support points as members
         return weights
     alone = members.sum(dim=2, keepdim=True) == 0
     return torch.where(alone, episodes.class_means, weights)
 
 
 def likeliest(episodes: Episodes, likeness: Tensor, support_labels: SupportLabels = "given") -> Tensor:
-    """(B, K, S + Q) 1 where a point joins the class that it is most like, ties to the lowest; 0 in padded rows.
+    """(B, K, S + Q) one-hot most similar class of each point; ties go to the lowest class; 0 in padded rows.
 
     Args:
         episodes: the tasks.
-        likeness: (B, K, S + Q) of the points to the classes.
+        likeness: (B, K, S + Q) similarities of the points to the classes.
         support_labels: see `SupportLabels`.
     """
     members = torch.eq(likeness, likeness.amax(dim=1, keepdim=True), out=torch.empty_like(likeness))

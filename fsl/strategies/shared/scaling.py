@@ -1,4 +1,4 @@
-"""Scaling of a task's features, channel by channel."""
+"""Scaling of the channels of a task's features."""
 
 import torch
 from torch import Tensor
@@ -7,19 +7,19 @@ from clustering.optimiser.points import Features, Gram, Points
 from fsl.episodes import LARGEST_GRAM, Episodes
 
 _CACHED = 1 << 18
-"""Numbers scaled at once: 1 MiB, so that they are still in the processor's cache when their products are taken."""
+"""Values scaled at once: 1 MiB, so that they are still in the processor's cache when their products are computed."""
 
 _NO_RANGE = 1e-15
-"""Of the widest channel's range: what is smaller counts as none, since squares of quotients by it might overflow."""
+"""Ranges below this fraction of the widest channel's range count as 0, because the squared quotients might overflow."""
 
 
 def min_max_points(episodes: Episodes) -> Points:
-    """Support and query with every channel mapped affinely so that the task's queries have range 1 (PADDLE).
+    """Support and queries with each channel divided by the range of the task's queries (PADDLE).
 
-    As in the public code, a channel in which all queries agree is divided by 1, and any other by its range, so that
-    mere noise is made as wide as the rest. The origin is the mean of the queries, where products are rounded least; the
-    public code computes x / (max - min) - min, which is a translation of it, so that all distances agree. It is no
-    function of inner products: the features are read.
+    As in the public code, constant channels are not divided; noise in a channel is scaled to the same range as the
+    others. The origin is the mean of the queries, which minimises rounding errors of inner products. The public code
+    computes x / (max - min) - min, which differs by a translation and has the same distances. The scaling needs the
+    features; inner products are not sufficient.
     """
     features = episodes.features
     tasks, size, dimension = features.shape
@@ -38,7 +38,7 @@ def min_max_points(episodes: Episodes) -> Points:
 
 
 def _min_max(features: Tensor, support_size: int, valid: Tensor | None) -> Tensor:
-    """(b, S + Q, D) of them scaled."""
+    """(b, S + Q, D) scaled features."""
     query = features[:, support_size:]
     if valid is None:
         low, high, centre = query.amin(1, keepdim=True), query.amax(1, keepdim=True), query.mean(1, keepdim=True)

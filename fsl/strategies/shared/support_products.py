@@ -1,4 +1,4 @@
-"""Inner products of the queries with the support, for heads that compare a query with every support example."""
+"""Inner products of queries and support, for heads that compare each query with all support examples."""
 
 from collections.abc import Callable
 
@@ -9,16 +9,16 @@ from clustering.optimiser.points import Gram
 from fsl.episodes import LARGEST_GRAM, Episodes
 
 _AT_ONCE = 1 << 25
-"""Inner products at a time where there are many points: 128 MiB in float32."""
+"""Inner products computed at once for tasks with many points: 128 MiB in float32."""
 
 
 def by_query(episodes: Episodes, head: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-    """A head's (B, K, Q) results from the inner products of the support with the queries.
+    """(B, K, Q) results of a head, from the inner products of support and queries.
 
     Args:
         episodes: the tasks.
-        head: from (B, S, q) inner products and the (B, q) squared norms of the queries to (B, K, q), each query by
-            itself. Where there are many points it is given some queries at a time.
+        head: function of (B, S, q) inner products and (B, q) squared norms of the queries, which returns (B, K, q). It
+            must treat each query independently, because tasks with many points are processed in parts.
     """
     support = episodes.support_size
     if support + episodes.query_size <= LARGEST_GRAM and isinstance(points := episodes.points, Gram):
