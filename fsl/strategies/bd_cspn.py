@@ -59,7 +59,7 @@ class BDCSPN:
 
     @classmethod
     def as_published(cls, **changes: Any) -> "BDCSPN":
-        """The settings of the alpha-TIM benchmark's public code (Veilleux et al. 2021), for comparison with its tables."""
+        """The settings of the alpha-TIM benchmark's public code (Veilleux et al. 2021), used in its tables."""
         published = {
             "support_labels": "predicted",
             "metric": "euclidean",

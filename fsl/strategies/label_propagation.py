@@ -90,7 +90,7 @@ class LabelPropagation:
         return torch.cholesky_solve(known, torch.linalg.cholesky(system))
 
     def _kernel(self, squared: Tensor, farthest: Tensor, points: Points, valid: Tensor | None) -> Tensor:
-        """exp(-squared / (2 (width r)^2)), with r from the (B, S + Q) squared distances to each point's last neighbour."""
+        """exp(-squared / (2 (width r)^2)), with r from the (B, S + Q) squared distances to the last neighbours."""
         norms = points.squared_norms
         if valid is None:
             radius, typical = farthest.median(dim=1).values, norms.mean(dim=1)

@@ -176,7 +176,7 @@ class _Task:
         return self.pictures.normalised(changed[order.argsort()])
 
     def _pieces(self) -> list[slice]:
-        """Parts of the task that fit in memory, over which gradients are accumulated; one part for batch_norm="task"."""
+        """Parts of the task that fit in memory; gradients are accumulated over them. One part for batch_norm="task"."""
         count, needed = len(self.plain), _activations(self.network, self.plain[:1])
         at_once = max(1, _ACTIVATIONS.get(self.plain.device.type, _ACTIVATIONS["cuda"]) // needed)
         if self.settings.batch_norm == "task":

@@ -298,4 +298,4 @@ def test_tokens_of_killed_commands_are_removed_and_those_of_others_kept(tmp_path
 def test_a_package_of_an_extra_that_is_not_installed_is_named_with_the_remedy() -> None:
     text, code = explain(ModuleNotFoundError("No module named 'mlflow'", name="mlflow"))
     assert code == 2
-    assert text == "mlflow is not installed, and commands need it; pip install 'transduce[all]'"
+    assert text == "this command requires mlflow, which is not installed; pip install 'transduce[all]'"

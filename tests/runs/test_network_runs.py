@@ -256,7 +256,7 @@ def test_rows_have_a_network_of_their_own(store, tracker, tmp_path):
         (["epochs=0"], "epochs .*1"),
         (["inner=9"], "8 x 8 .*inner"),
         (["labels=90"], "labels"),
-        (["labels=100%"], "labels=100%: "),
+        (["labels=100%"], "labels=100% "),
         (["labels=1.0"], "labels="),
         (["labels=all"], "labels=all "),
         (["labels=none.csv"], "labels=none.csv: "),
