@@ -13,8 +13,8 @@ from torch import Tensor
 
 from clustering.foundation.errors import InputError
 from clustering.graphs.sparse_rows import SparseTable
+from clustering.lengths import ABOVE_TINY, unit_rows
 from clustering.optimiser.alternation import Clamp
-from clustering.optimiser.lengths import ABOVE_TINY, unit_rows
 
 Device = Literal["cpu", "cuda", "auto"]
 """Where to compute; "auto" is cuda where there is one."""

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.optimiser.lengths import vanishing
+from clustering.lengths import vanishing
 from clustering.optimiser.points import Features, Gram, Points
 from fsl.transforms import Transform, transform_features
 

@@ -15,7 +15,7 @@ from typing import Literal
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
-from clustering.optimiser.lengths import unit_rows
+from clustering.lengths import unit_rows
 
 Transform = Literal["UN", "L2N", "CL2N", "PT"]
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from clustering.blocks.cluster import Kept
 from clustering.blocks.graph import BlockGraph, HaloGraph
 from clustering.optimiser.alternation import Sweeps
-from clustering.optimiser.descent import KAPPA_MAX, Status, accepted, far_from_stationary, next_kappa, unchanged
+from clustering.optimiser.guard import Guard, Status
 from clustering.optimiser.objective import Objective, State, allowance, inner
 from clustering.optimiser.terms import CURVATURE
 
@@ -91,35 +91,25 @@ def descend_blocks(
         sweeps: how.
     """
     step = _Steps(opened, graph, slope)
-    guarded, limit = sweeps.step == "monotone", sweeps.max_iterations if slope else 0
-    kappa, verdict = None, None
+    limit = sweeps.max_iterations if slope else 0
     now, (R, size, predicted) = step.advance(opened, None)
+    active, guarded = torch.ones_like(R, dtype=torch.bool), sweeps.step == "monotone"
+    guard = Guard(active, sweeps.tolerance, sweeps.gap_tolerance, guarded=guarded)
     for iteration in range(limit + 1):
         rounding, last = allowance(size, dtype), iteration == limit
-        if verdict == Status.CONVERGED and guarded:
-            gap = -predicted if kappa is None else step.gap(now)
-            if far_from_stationary(gap, R, rounding, sweeps.gap_tolerance):
-                verdict = None  # R changed little, but it is far from stationary
-        if last or verdict is not None:
+        if guarded and guard.status == Status.CONVERGED:
+            guard.spare(-predicted if guard.kappa is None else step.gap(now), R, rounding)
+        if last or guard.ended:
             break
-        hoped: Tensor | None = None if kappa is None else next_kappa(kappa, _no(R), ~_no(R))
+        hoped = guard.hoped()
         new, (R_new, size_new, predicted_new) = step.advance(now, hoped)
-        rejected = ~accepted(R, R_new, predicted, rounding) if guarded else _no(R)
-        if guarded and (kappa is not None or rejected):
-            kappa = next_kappa(torch.zeros_like(R) if kappa is None else kappa, rejected, R_new <= R + predicted)
-        if rejected:
-            if -predicted <= rounding:
-                verdict = Status.ROUNDING
-            elif kappa is not None and kappa > KAPPA_MAX:
-                verdict = Status.STEP_FAILED
-            else:
-                now, (_, _, predicted) = step.again(now, kappa)
+        if guard.judge(R, R_new, predicted, rounding) is not None:
+            if not guard.ended:
+                now, (_, _, predicted) = step.again(now, guard.kappa)
             continue
-        if iteration >= 2 and unchanged(R, R_new, rounding, sweeps.tolerance):
-            verdict = Status.CONVERGED
         now, R, size, predicted = new, R_new, size_new, predicted_new
-        if kappa != hoped:
-            now, (_, _, predicted) = step.again(now, kappa)
+        if guard.kappa != hoped:
+            now, (_, _, predicted) = step.again(now, guard.kappa)
     return Found(now, R)
 
 
@@ -147,10 +137,6 @@ class _Steps:
 
 def _summed(moved: list["Future"], reports: list[Tensor]) -> tuple[list["Future"], Tensor]:
     return moved, torch.stack(reports).sum(dim=0)
-
-
-def _no(like: Tensor) -> Tensor:
-    return torch.zeros_like(like, dtype=torch.bool)
 
 
 def opened(cost: Tensor, slope: float, begun: Tensor | None, temperature: float) -> Opened:

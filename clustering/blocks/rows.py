@@ -11,8 +11,8 @@ from torch import Tensor
 from clustering.blocks.cluster import Cluster, Kept
 from clustering.estimator_input import check_no_dates, check_not_vanishing, check_values, first_not_finite
 from clustering.foundation.errors import InputError
+from clustering.lengths import unit_rows
 from clustering.optimiser.centres import Rows
-from clustering.optimiser.lengths import unit_rows
 
 if TYPE_CHECKING:
     from distributed import Future

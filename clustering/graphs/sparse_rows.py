@@ -9,8 +9,8 @@ from scipy import sparse
 from torch import Tensor
 from torch.nn.functional import embedding_bag
 
+from clustering.lengths import vanishing
 from clustering.optimiser.centres import Rows
-from clustering.optimiser.lengths import vanishing
 
 
 @dataclass(frozen=True)

@@ -16,56 +16,16 @@ the surrogate promised, and shrinks again when it can (relative smoothness: Baus
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
 
 from clustering.foundation.errors import InputError
+from clustering.optimiser.guard import Guard, Status
 from clustering.optimiser.objective import Objective, State, Term
 
 Step = Literal["monotone", "published"]
-
-SUFFICIENT_DECREASE = 0.1
-"""Share of the predicted decrease that an accepted step reaches. Asking only for R+ <= R would accept 2-cycles."""
-
-KAPPA_MAX = 2.0**40
-"""Proximal weight, in units of the terms' curvature, above which a step has failed."""
-
-_KAPPA_MIN = 2.0**-6
-
-
-def accepted(before: Tensor, after: Tensor, predicted: Tensor, rounding: Tensor) -> Tensor:
-    """Whether R fell by enough of what the surrogate promised; of every problem, as in the three rules below."""
-    return after <= before + SUFFICIENT_DECREASE * predicted + rounding
-
-
-def next_kappa(kappa: Tensor, rejected: Tensor, well: Tensor) -> Tensor:
-    """kappa doubles after a rejected step, and halves, not below 2^-6, where R fell as much as predicted."""
-    lower = torch.where(kappa > 0, (kappa / 2).clamp_min(_KAPPA_MIN), kappa)
-    higher = torch.where(kappa > 0, 2 * kappa, 1.0)
-    return torch.where(rejected, higher, torch.where(well, lower, kappa))
-
-
-def unchanged(before: Tensor, after: Tensor, rounding: Tensor, tolerance: float) -> Tensor:
-    """Whether R changed no more than tolerance |R|, or than rounding might."""
-    return (after - before).abs() <= torch.maximum(tolerance * after.abs(), rounding / 8)
-
-
-def far_from_stationary(gap: Tensor, objective: Tensor, rounding: Tensor, gap_tolerance: float) -> Tensor:
-    """Whether the gap is above gap_tolerance |R|, and above rounding."""
-    return gap > torch.maximum(gap_tolerance * objective.abs(), rounding / 8)
-
-
-class Status(IntEnum):
-    """Why a problem stopped."""
-
-    MAX_ITERATIONS = 0
-    CONVERGED = 1
-    ROUNDING = 2
-    """No step lowers R by more than rounding: converged as far as the precision goes."""
-    STEP_FAILED = 3
 
 
 class Descent(NamedTuple):
@@ -145,33 +105,33 @@ def descend(
         mask, labels = (part.expand(shape[:-1]).reshape(-1, 1, shape[-2]) for part in clamp)
         clamp = mask, labels
     problem = Objective.of(cost.reshape(-1, *shape[-2:]), terms, clamp, temperature)
-    work = _Work.begin(problem, start)
-    result = _Result.empty(work.now)
-    guarded, objectives = step == "monotone", [work.now.R]
+    now = problem.at(problem.start(start))
+    places, guarded = torch.arange(len(now.R), device=now.R.device), step == "monotone"
+    kappa = torch.full_like(now.R, 2.0) if guarded and temperature == 0 else None
+    guard = Guard(places >= 0, tolerance, gap_tolerance, kappa, guarded)
+    work = _Work(problem, now, places, len(places), guard)
+    result, objectives = _Result.empty(now), [now.R]
 
     for iteration in range(max_iterations + 1):
-        problem, now, last = work.problem, work.now, iteration == max_iterations
-        rho = problem.rho(now, work.kappa) if guarded and work.kappa is not None else proximal or None
+        problem, guard, now, last = work.problem, work.guard, work.now, iteration == max_iterations
+        rho = problem.rho(now, guard.kappa) if guard.kappa is not None else proximal or None
         L = problem.step(now, rho)
         predicted, rounding = problem.predicted(now, L, rho), problem.rounding(now)
-        if last or work.verdict is not None:
+        if last or guard.ended:
             # Of a pure step, the predicted decrease is the gap.
             gap = -predicted if rho is None and temperature > 0 else problem.gap(now)
-            if guarded:
-                work.spare(far_from_stationary(gap, now.R, rounding, gap_tolerance))
+            guard.spare(gap, now.R, rounding)
             result.take(work, gap, iteration, everything=last)
             if work.left == 0:
                 break
-            if 2 * work.left <= len(work.active):
-                kept = work.active.nonzero()[:, 0]
+            if 2 * work.left <= len(guard.active):
+                kept = guard.active.nonzero()[:, 0]
                 work = work.select(kept)
                 now, L, predicted, rounding = work.now, L[kept], predicted[kept], rounding[kept]
-        new = work.now = work.problem.at(L)
-        work.verdict = None
-        if tolerance is not None and iteration >= 2:
-            work.stop(unchanged(now.R, new.R, rounding, tolerance), Status.CONVERGED)
-        if guarded:
-            work.guard(now, predicted, rounding)
+        work.now = work.problem.at(L)
+        rejected = work.guard.judge(now.R, work.now.R, predicted, rounding)
+        if rejected is not None:
+            work.take_back(now, rejected)
         if trace:
             objectives.append(result.spread(work))
 
@@ -185,9 +145,6 @@ def descend(
     )
 
 
-_NONE = -1  # no reason to stop
-
-
 @dataclass
 class _Work:
     """The problems that are being worked on. One that has stopped goes on with the others until it is left behind, but
@@ -196,51 +153,24 @@ class _Work:
     problem: Objective
     now: State
     places: Tensor  # (b,) where they stand in the whole batch
-    active: Tensor
     left: int  # active ones
-    kappa: Tensor | None  # float64, proximal weight in units of the terms' curvature; None where all are 0
-    verdict: Tensor | None = None  # why they are to stop, or `_NONE`; None where none is
+    guard: Guard
 
-    @classmethod
-    def begin(cls, problem: Objective, start: Tensor | None) -> "_Work":
-        now = problem.at(problem.start(start))
-        places = torch.arange(len(now.R), device=now.R.device)
-        kappa = torch.full_like(now.R, 2.0) if problem.temperature == 0 else None
-        return cls(problem, now, places, places >= 0, len(places), kappa)
-
-    def stop(self, which: Tensor, why: int) -> None:
-        which = which & self.active
-        if which.any():
-            self.verdict = torch.where(which, int(why), _NONE if self.verdict is None else self.verdict)
-
-    def spare(self, which: Tensor) -> None:
-        """Problems whose objective changed little, but which are far from stationary, go on."""
-        if self.verdict is not None:
-            self.stop(which & (self.verdict == Status.CONVERGED), _NONE)
-
-    def guard(self, before: State, predicted: Tensor, rounding: Tensor) -> None:
-        """Take a step back where R did not fall enough."""
-        rejected = self.active & ~accepted(before.R, self.now.R, predicted, rounding)
-        if self.kappa is None and not rejected.any():
-            return
-        kappa = torch.zeros_like(before.R) if self.kappa is None else self.kappa
-        self.kappa = next_kappa(kappa, rejected, self.now.R <= before.R + predicted) * self.active
+    def take_back(self, before: State, rejected: Tensor) -> None:
+        """Return to the state before the step, where it is rejected."""
         if rejected.all():
             self.now = before
-        elif rejected.any():
+        else:
             self.now = State(
                 *(
                     torch.where(rejected.view(-1, *[1] * (old.dim() - 1)), old, new)
                     for old, new in zip(before, self.now, strict=True)
                 )
             )
-        self.stop(rejected, _NONE)
-        self.stop(rejected & (-predicted <= rounding), Status.ROUNDING)
-        self.stop(rejected & (self.kappa > KAPPA_MAX), Status.STEP_FAILED)
 
     def select(self, problems: Tensor) -> "_Work":
-        now, kappa = State(*(part[problems] for part in self.now)), None if self.kappa is None else self.kappa[problems]
-        return _Work(self.problem.select(problems), now, self.places[problems], self.active[problems], self.left, kappa)
+        now = State(*(part[problems] for part in self.now))
+        return _Work(self.problem.select(problems), now, self.places[problems], self.left, self.guard.select(problems))
 
 
 @dataclass
@@ -260,8 +190,8 @@ class _Result:
 
     def take(self, work: _Work, gap: Tensor, iterations: int, *, everything: bool) -> None:
         """Take the problems that are to stop, or everything that is left."""
-        verdict = torch.full_like(work.places, _NONE) if work.verdict is None else work.verdict
-        stopped = (work.active if everything else verdict >= 0).nonzero()[:, 0]
+        guard = work.guard
+        stopped = (guard.active if everything else guard.status).nonzero()[:, 0]
         places = work.places[stopped]
         if len(stopped) == len(self.S):
             self.S = work.now.S  # as it is: one large problem has no room for another copy
@@ -270,13 +200,13 @@ class _Result:
         self.R[places] = work.now.R[stopped]
         self.gap[places] = gap[stopped].to(self.gap.dtype)
         self.iterations[places] = iterations
-        self.status[places] = verdict[stopped].clamp_min(int(Status.MAX_ITERATIONS))
-        work.active[stopped] = False
+        self.status[places] = guard.status[stopped]
+        guard.active[stopped] = False
         work.left -= len(stopped)
 
     def spread(self, work: _Work) -> Tensor:
         """The objectives of the active problems at their places in the whole batch, NaN elsewhere."""
-        objectives = torch.where(work.active, work.now.R, torch.nan)
+        objectives = torch.where(work.guard.active, work.now.R, torch.nan)
         if len(objectives) == len(self.R):
             return objectives
         return torch.full_like(self.R, torch.nan).index_copy_(0, work.places, objectives)

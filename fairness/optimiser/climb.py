@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from clustering.foundation.timing import Stopwatch
-from clustering.optimiser.descent import Status
+from clustering.optimiser.guard import Status
 from fairness.optimiser.compressed import Settled, settle
 from fairness.optimiser.exchange import Exchange, Proposal
 from fairness.optimiser.penalty import Penalty

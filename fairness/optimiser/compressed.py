@@ -16,7 +16,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from clustering.optimiser.descent import KAPPA_MAX, Status, accepted, far_from_stationary, next_kappa, unchanged
+from clustering.optimiser.guard import Guard, Status
 from clustering.optimiser.objective import allowance
 from fairness.optimiser.penalty import Penalty, Reading
 
@@ -111,39 +111,32 @@ def settle(
     totals = sweep(scale, shift, None)
     reading = penalty.at(totals.counts)
     objective = totals.cost + reading.value
-    factor, trace, rejected, status = torch.tensor(kappa, dtype=torch.float64), [float(objective)], 0, None
-    gap, sweeps = torch.tensor(torch.inf, dtype=torch.float64), 1
+    guard = Guard(torch.tensor(True), tolerance, gap_tolerance, torch.tensor(kappa, dtype=torch.float64))
+    trace, rejected, sweeps, gap = [float(objective)], 0, 1, torch.tensor(torch.inf, dtype=torch.float64)
     for iteration in range(max_iterations + 1):
         last = iteration == max_iterations
         rounding = allowance(totals.cost.abs() + reading.size, dtype)
+        assert guard.kappa is not None
+        factor: Tensor = guard.kappa
         weights = (factor * reading.units).clamp_min(least_weight)
         new_scale, new_shift = scale + 1 / weights, shift + reading.prices / weights[:, None]
-        needs_gap = last or status is not None
+        needs_gap = last or guard.ended
         new = sweep(new_scale, new_shift, reading.prices if needs_gap else None)
         sweeps += 1
         if needs_gap:
             linear = totals.cost + (reading.prices * totals.counts).sum()
             gap = (linear - new.least.sum()).clamp_min(0)
-            if status == Status.CONVERGED and far_from_stationary(gap, objective, rounding, gap_tolerance):
-                status = None
-            if last or status is not None:
+            guard.spare(gap, objective, rounding)
+            if last or guard.ended:
                 break
         # -sum_p tau KL(s_p || s_p+), computed from the sums
         change = totals.excess / weights + (reading.prices * totals.counts).sum(dim=1) / weights
         predicted = -(weights * (change + new.log_norms - totals.log_norms)).sum().clamp_min(0)
         new_reading = penalty.at(new.counts)
         new_objective = new.cost + new_reading.value
-        taken = bool(torch.isfinite(new_objective)) and bool(accepted(objective, new_objective, predicted, rounding))
-        factor = next_kappa(factor, torch.tensor(not taken), new_objective <= objective + predicted)
-        if not taken:
+        if guard.judge(objective, new_objective, predicted, rounding) is not None:
             rejected += 1
-            if -predicted <= rounding:
-                status = Status.ROUNDING
-            elif factor > KAPPA_MAX:
-                status = Status.STEP_FAILED
             continue
-        if iteration >= 2 and unchanged(objective, new_objective, rounding, tolerance):
-            status = Status.CONVERGED
         scale, shift, totals, reading, objective = new_scale, new_shift, new, new_reading, new_objective
         trace.append(float(objective))
     return Settled(
@@ -156,6 +149,6 @@ def settle(
         float(factor),
         sweeps,
         rejected,
-        Status.MAX_ITERATIONS if status is None else status,
+        Status(int(guard.status)),
         tuple(trace),
     )

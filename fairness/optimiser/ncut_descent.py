@@ -12,7 +12,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from clustering.optimiser.descent import Status, descend
+from clustering.optimiser.descent import descend
+from clustering.optimiser.guard import Status
 from clustering.optimiser.objective import Term
 
 _TOGETHER = 50

@@ -11,7 +11,8 @@ from torch import Tensor
 import clustering.optimiser.objective as objective_module
 from clustering.foundation.errors import InputError
 from clustering.graphs.dense_graph import DenseGraph
-from clustering.optimiser.descent import Descent, Status, descend
+from clustering.optimiser.descent import Descent, descend
+from clustering.optimiser.guard import Status
 from clustering.optimiser.points import Features
 from clustering.optimiser.terms import Laplacian
 from fairness.optimiser.terms import GroupProportions

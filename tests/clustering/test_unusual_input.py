@@ -12,8 +12,8 @@ from scipy import sparse
 from clustering.estimator_input import check_no_dates
 from clustering.foundation.errors import InputError
 from clustering.graphs.sparse_rows import SparseTable
+from clustering.lengths import unit_rows
 from clustering.methods import METHODS
-from clustering.optimiser.lengths import unit_rows
 from fairness.methods import METHODS as FAIR
 
 DAYS = np.datetime64("2020-01-01") + np.arange(60).reshape(20, 3).astype("timedelta64[D]")

@@ -8,7 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from clustering.optimiser.descent import Status, descend
+from clustering.optimiser.descent import descend
+from clustering.optimiser.guard import Status
 from fairness.groups import groups_of
 from fairness.optimiser.compressed import Settled, settle
 from fairness.optimiser.penalty import Penalty

@@ -10,7 +10,7 @@ from sklearn.preprocessing import normalize as unit_sparse_rows
 from sklearn.utils.validation import has_fit_parameter
 
 from clustering.graphs.neighbours import NeighbourGraph, neighbours
-from clustering.optimiser.lengths import unit_rows
+from clustering.lengths import unit_rows
 from fsl.progress import Progress
 from fsl.training.machine import resolve_device
 

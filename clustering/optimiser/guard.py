@@ -1,0 +1,115 @@
+"""Which steps of a descent are accepted, the proximal weight of the next one, and when the descent ends.
+
+A step is accepted if the objective R falls by a fixed share of the decrease that the surrogate predicts. With a
+proximal weight that is large enough, every step is (relative smoothness: Bauschke, Bolte and Teboulle 2017).
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+
+import torch
+from torch import Tensor
+
+_SUFFICIENT_DECREASE = 0.1
+"""Share of the predicted decrease that an accepted step reaches. Asking only for R+ <= R would accept 2-cycles."""
+
+_KAPPA_MIN, _KAPPA_MAX = 2.0**-6, 2.0**40
+
+
+class Status(IntEnum):
+    """Why a problem stopped."""
+
+    MAX_ITERATIONS = 0
+    CONVERGED = 1
+    ROUNDING = 2
+    """No step lowers R by more than rounding: converged as far as the precision goes."""
+    STEP_FAILED = 3
+
+
+@dataclass
+class Guard:
+    """Judges the steps of b problems, each by itself. All tensors are (b,), or () for one problem.
+
+    Attributes:
+        active: bool, the problems that have not stopped.
+        tolerance: a problem converges when R changes by no more than tolerance |R|, or than rounding might, from the
+            third step on, and
+        gap_tolerance: its gap is no larger than gap_tolerance |R|, or than rounding might make it. With tolerance None
+            no change is small enough.
+        kappa: float64, the proximal weight of the next step in units of the terms' curvature; None where all are 0.
+        guarded: if False, no step is rejected, and a problem converges whatever its gap.
+        steps: how many were judged.
+        status: int64, the `Status` of problems that are to stop, 0 for the others.
+        ended: whether a problem is to stop.
+    """
+
+    active: Tensor
+    tolerance: float | None
+    gap_tolerance: float
+    kappa: Tensor | None = None
+    guarded: bool = True
+    steps: int = 0
+    status: Tensor = field(init=False)
+    ended: bool = field(init=False, default=False)
+
+    def __post_init__(self) -> None:
+        self.status = torch.zeros_like(self.active, dtype=torch.int64)
+
+    def judge(self, before: Tensor, after: Tensor, predicted: Tensor, rounding: Tensor) -> Tensor | None:
+        """Accept or reject a step, set kappa for the next one, and see which problems are to stop.
+
+        Args:
+            before, after: R.
+            predicted: change of the surrogate, <= 0.
+            rounding: how much rounding can move R.
+
+        Returns:
+            Whether the step of each problem is rejected; None where none is.
+        """
+        self.steps += 1
+        if self.ended:
+            self.status, self.ended = torch.zeros_like(self.status), False
+        rejected = self._rejected(before, after, predicted, rounding) if self.guarded else None
+        if self.tolerance is not None and self.steps > 2:
+            small = (after - before).abs() <= torch.maximum(self.tolerance * after.abs(), rounding / 8)
+            self._stop(small if rejected is None else small & ~rejected, Status.CONVERGED)
+        if rejected is not None and self.kappa is not None:
+            self._stop(rejected & (self.kappa > _KAPPA_MAX), Status.STEP_FAILED)
+            self._stop(rejected & (-predicted <= rounding), Status.ROUNDING)
+        return rejected
+
+    def hoped(self) -> Tensor | None:
+        """kappa after a step in which R falls as much as predicted: half, and not below 2^-6."""
+        return None if self.kappa is None else _halved(self.kappa)
+
+    def spare(self, gap: Tensor, objective: Tensor, rounding: Tensor) -> None:
+        """Let problems go on whose R changed little, but whose gap is large."""
+        if self.guarded and self.ended:
+            far = gap > torch.maximum(self.gap_tolerance * objective.abs(), rounding / 8)
+            self.status = self.status.masked_fill(far & (self.status == Status.CONVERGED), 0)
+            self.ended = bool(self.status.any())
+
+    def select(self, problems: Tensor) -> "Guard":
+        """Of some of the problems, given by their indices, none of which is to stop."""
+        kappa = None if self.kappa is None else self.kappa[problems]
+        return replace(self, active=self.active[problems], kappa=kappa)
+
+    def _rejected(self, before: Tensor, after: Tensor, predicted: Tensor, rounding: Tensor) -> Tensor | None:
+        rejected = self.active & ~(after <= before + _SUFFICIENT_DECREASE * predicted + rounding)
+        some = bool(rejected.any())
+        if self.kappa is None and some:
+            self.kappa = rejected.double()
+        elif self.kappa is not None:
+            kappa = torch.where(after <= before + predicted, _halved(self.kappa), self.kappa)
+            higher = torch.where(self.kappa > 0, 2 * self.kappa, 1.0)
+            self.kappa = torch.where(rejected, higher, kappa) * self.active
+        return rejected if some else None
+
+    def _stop(self, which: Tensor, why: Status) -> None:
+        which = which & self.active
+        if which.any():
+            self.status, self.ended = self.status.masked_fill(which, int(why)), True
+
+
+def _halved(kappa: Tensor) -> Tensor:
+    return torch.where(kappa > 0, (kappa / 2).clamp_min(_KAPPA_MIN), kappa)
