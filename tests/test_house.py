@@ -68,7 +68,7 @@ def circle(imports: Mapping[str, Collection[str]]) -> list[str]:
     return []
 
 
-@pytest.mark.parametrize("room", ["clustering", "fairness", "fsl"])
+@pytest.mark.parametrize("room", MAY_IMPORT)
 def test_no_circle_of_imports(room: str) -> None:
     modules = modules_of(room)
     assert modules
