@@ -9,7 +9,7 @@ export GIT_PYTHON_REFRESH = quiet
 BIN = .venv/bin
 BENCHMARKS ?= strategies shared_products laplacianshot against_easyfsl gpu training_overhead record
 
-.PHONY: quickstart test test-slow test-all lint types bench bench-slow ui environment clean
+.PHONY: quickstart test test-slow test-all docs lint types bench bench-slow ui environment clean
 quickstart: environment
 	$(BIN)/transduce quickstart
 
@@ -23,6 +23,11 @@ test-slow: environment
 	$(PYTEST) -m slow $(TESTS)
 
 test-all: test test-slow
+
+# A broken link or reference is a warning, and every warning is an error.
+docs: environment
+	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -b html docs build/docs
+	@echo "the site: build/docs/index.html"
 
 lint: environment
 	$(BIN)/ruff check . && $(BIN)/ruff format --check .

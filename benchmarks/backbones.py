@@ -2,7 +2,7 @@
 
     python benchmarks/backbones.py [--size 84] [network ...]
 
-A table in Markdown, as in docs/base-training.md; any network of timm may be named.
+A table in Markdown, as in docs/how_to/base-training.md; any network of timm may be named.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
 Every measurement has worker processes of its own, which say at the end how much memory they ever took; what a worker
 takes before there is data (Python, torch, Dask) is subtracted and shown apart. The labels are held against those of a
-fit in memory on the same graph. The rows are ordered along their clusters, as docs/many-machines.md advises, or with
---shuffle at random, which makes nearly every neighbour one of another block.
+fit in memory on the same graph. The rows are ordered along their clusters, as docs/how_to/many-machines.md advises, or
+with --shuffle at random, which makes nearly every neighbour one of another block.
 
     python benchmarks/dask_blocks.py [--points 200000] [--blocks 2 4 8] [--workers 2] [--shuffle]
 """

@@ -95,7 +95,7 @@ class GaussianKModes(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     @shared_if_large
     def fit(self, X: ArrayLike, y: Any = None, *, graph: Any = None) -> "GaussianKModes":
         """Cluster the rows of X, (N, D) finite, dense or scipy sparse; `y` is ignored, as in scikit-learn. Of a dask
-        array labels_ is one, see docs/many-machines.md.
+        array labels_ is one, see docs/how_to/many-machines.md.
 
         Args:
             graph: from which sigma is estimated, see `clustering.graphs.row_graph.given_graph`; built where None.

@@ -52,7 +52,8 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     neighbours among these themselves, by which it does better than their nearest prototype, are not used then.
     A strategy that is not transductive does the same either way.
 
-    Memory: the features, Q x K, and what the strategy needs, which for most is no Q x Q matrix (docs/own-pictures.md).
+    Memory: the features, Q x K, and what the strategy needs, which for most is no Q x Q matrix; see
+    docs/how_to/own-pictures.md.
 
     Parameters
     ----------

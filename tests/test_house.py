@@ -153,7 +153,7 @@ def test_no_path_of_one_machine_and_no_unfinished_mark() -> None:
 
 
 def test_a_shell_leaves_the_lists_in_documented_commands_whole() -> None:
-    for path in (PROJECT / "README.md", *sorted((PROJECT / "docs").glob("*.md"))):
+    for path in (PROJECT / "README.md", *sorted((PROJECT / "docs").rglob("*.md"))):
         for line in path.read_text().replace("\\\n", "").splitlines():
             if line.startswith("    transduce "):
                 lists = [word for word in shlex.split(line, comments=True) if "=[" in word]

@@ -57,7 +57,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
     for S, each of which is a sparse product and a softmax (`clustering.optimiser.descent`), and new prototypes. Within
     the steps for S, R never rises; with soft mode weights and a warm start it does not from one update of the
     prototypes to the next either, unless an empty cluster begins again elsewhere. Which start is best decides more than
-    the weight does; docs/clustering.md has the measurements behind the defaults.
+    the weight does; docs/methods/clustering.md has the measurements behind the defaults.
 
     Memory: besides X, the graph and about a dozen N x K arrays, for each of `n_init` starts if they do not race.
 
@@ -181,7 +181,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: (N, D) float32 or float64, other numbers become float32. Finite. Scipy sparse except for medoids. Of a
                 dask array the chunks of rows stay on the workers of the present `distributed.Client`, and labels_ and
-                assignments_ are dask arrays; see docs/many-machines.md.
+                assignments_ are dask arrays; see docs/how_to/many-machines.md.
             y: ignored, with a warning unless `partial_labels` are given.
             partial_labels: (N,) int, known clusters 0..K-1 of some points, which keep them, and -1.
             graph: W, see `clustering.graphs.row_graph.given_graph`; built from X where None.

@@ -57,5 +57,5 @@ class MiniImageNet(ListedBenchmark):
         "the terms of ImageNet hold",
         wanted="train.csv, val.csv and test.csv beside images/, a folder of pictures for each of the 100 classes, a "
         "pickle cache (mini-imagenet-cache-train.pkl ...), or the shards base-0.npz ..., val.npz and novel.npz of "
-        "docs/benchmarks.md",
+        "docs/how_to/benchmarks.md",
     )

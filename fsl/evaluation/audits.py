@@ -1,7 +1,8 @@
 """Audits: known ways to measure too much, kept apart from accuracy so that they are never taken for it.
 
-Each is measured beside the accuracy, by name, for any strategies on the same tasks; `docs/audits.md` shows how much
-each inflates. Two of them use the true labels of the queries, which no strategy ever sees: that is what is audited.
+Each is measured beside the accuracy, by name, for any strategies on the same tasks; `docs/methods/audits.md` shows how
+much each inflates. Two of them use the true labels of the queries, which no strategy ever sees: that is what is
+audited.
 """
 
 import dataclasses

@@ -44,7 +44,8 @@ class SoftSLK:
     affected.
 
     The defaults were chosen on validation classes of mini-ImageNet (Conv-4, Conv-6) and of glyphs. On novel classes the
-    method is never below SimpleShot, for 1 and 5 shots, balanced and Dirichlet; see docs/strategies.md.
+    method is never below SimpleShot, for 1 and 5 shots, balanced and Dirichlet; see
+    docs/methods/strategies.md.
 
     Attributes:
         transform: per-feature transform.

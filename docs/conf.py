@@ -1,0 +1,67 @@
+"""Settings of the documentation site, which `make docs` builds into build/docs."""
+
+import logging
+import sys
+import tomllib
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+PROJECT = DOCS.parent
+sys.path[:0] = [str(PROJECT), str(DOCS)]
+
+_metadata = tomllib.loads((PROJECT / "pyproject.toml").read_text())["project"]
+project = _metadata["name"]
+author = "the authors of transduce"
+version = release = _metadata["version"]
+
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.mathjax",
+    "myst_nb",
+    "sphinx_design",
+    "extensions.docstrings",
+    "extensions.api_pages",
+    "extensions.listings",
+    "extensions.drawings",
+]
+exclude_patterns = ["build", "extensions", "**.ipynb_checkpoints"]
+root_doc = "index"
+language = "en"
+default_role = "literal"
+highlight_language = "none"
+
+myst_enable_extensions = ["colon_fence", "html_image"]
+myst_heading_anchors = 3
+nb_execution_mode = "cache"
+nb_execution_timeout = 120
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_inherit_docstrings = False
+python_maximum_signature_line_length = 88
+python_use_unqualified_type_names = True
+
+html_theme = "pydata_sphinx_theme"
+html_title = "transduce"
+html_theme_options = {
+    "show_toc_level": 2,
+    "navigation_with_keys": False,
+    "collapse_navigation": True,
+    "navbar_end": ["theme-switcher"],
+    "header_links_before_dropdown": 7,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "secondary_sidebar_items": ["page-toc"],
+    "logo": {"text": "transduce"},
+}
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_sidebars = {page: [] for page in ("index", "architecture", "security", "performance")}
+html_show_sourcelink = False
+html_copy_source = False
+copyright = "MIT licence"
+
+logging.getLogger("matplotlib").setLevel(logging.ERROR)

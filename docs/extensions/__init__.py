@@ -1,0 +1,1 @@
+"""Parts of the documentation site that are made from the code while it is built."""
