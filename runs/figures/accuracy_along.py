@@ -168,10 +168,10 @@ def differences(panels: Panels, leader: str = "") -> str:
 
 def paired(lines: Lines, better: str, than: str) -> dict[float, list[float]]:
     """Differences of two lines, seed by seed, at each value that both have."""
-    found = {}
+    by_value = {}
     for value, seeds in sorted(lines.get(better, {}).items()):
         others = lines.get(than, {}).get(value, {})
         pairs = [seeds[seed] - others[seed] for seed in seeds if seed in others]
         if pairs:
-            found[value] = pairs
-    return found
+            by_value[value] = pairs
+    return by_value

@@ -58,13 +58,13 @@ class Drawn:
 
 def drawn(config: ClusterConfig, tracker: "Tracker", say: Say) -> Drawn | None:
     """What the record has of a config; None where it is not whole."""
-    found = recorded_clustering(config, tracker, say)
-    return None if found is None else Drawn(found, points_of(config))
+    recorded = recorded_clustering(config, tracker, say)
+    return None if recorded is None else Drawn(recorded, points_of(config))
 
 
-def run_ids(found: Drawn) -> list[str]:
+def run_ids(result: Drawn) -> list[str]:
     """Of the run that it is from."""
-    return [found.clustered.run_id]
+    return [result.clustered.run_id]
 
 
 def on_dataset(name: str) -> dict[str, str]:
@@ -86,7 +86,7 @@ def of_one_dataset(configs: Sequence[ClusterConfig]) -> None:
 def method_titles(configs: Sequence[ClusterConfig | FairConfig], leave_out: Sequence[str] = ()) -> list[str]:
     """What tells clusterings apart: the method, and its parameters that differ between those of one name."""
     names = [_title(short(config.method)) for config in configs]
-    found = []
+    titles = []
     for name, config in zip(names, configs, strict=True):
         namesakes = [other.method.options for other, title in zip(configs, names, strict=True) if title == name]
         parts = [name]
@@ -97,8 +97,8 @@ def method_titles(configs: Sequence[ClusterConfig | FairConfig], leave_out: Sequ
                 parts.append(f"{field}={write(value)}")
             elif value is not None:
                 parts.append("path of weights")
-        found.append(", ".join(parts))
-    return found
+        titles.append(", ".join(parts))
+    return titles
 
 
 def datasets(configs: Iterable[ClusterConfig]) -> str:

@@ -90,7 +90,7 @@ class Drawing(Generic[C, F]):
         given = [self._key(setting) for setting in typed]
         given_there = self.elsewhere(variant) if variant else self.networks
         networks = [given_there] if isinstance(given_there, Mapping) else given_there
-        found: list[C] = []
+        wanted: list[C] = []
         problems: dict[str, InputError] = {}
         for network in networks:
             try:
@@ -98,13 +98,13 @@ class Drawing(Generic[C, F]):
             except InputError as error:
                 problems.setdefault(str(error), error)
                 continue
-            found += [config for config in configs if config not in found]
-        if not found:
+            wanted += [config for config in configs if config not in wanted]
+        if not wanted:
             raise next(iter(problems.values()))
-        self.check(found)
+        self.check(wanted)
         for problem in problems:
             say(f"left out: {problem}")
-        return found
+        return wanted
 
     def _key(self, setting: str) -> str:
         key, equals, value = setting.partition("=")

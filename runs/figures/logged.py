@@ -55,7 +55,7 @@ def file_stem(name: str) -> str:
 def logged_figure(
     name: str,
     drawing: AnyDrawing,
-    found: Sequence[Any],
+    results: Sequence[Any],
     store: "Store",
     tracker: "Tracker",
     *,
@@ -73,11 +73,11 @@ def logged_figure(
     Raises:
         InputError: what was read makes no such figure.
     """
-    sources = tuple(run_id for one in found for run_id in drawing.run_ids(one))
+    sources = tuple(run_id for one in results for run_id in drawing.run_ids(one))
     code = code_fingerprint(drawing.draw.__module__, "runs.figures.drawing", "runs.figures.style", follow=False)
     key = identity("figure", name=files_as or name, sources=sources, code=code)
     experiment = f"figure/{name.partition('@')[0]}"
-    caption, stem = drawing.caption(found), file_stem(files_as or name)
+    caption, stem = drawing.caption(results), file_stem(files_as or name)
     with store.lock("figure", key, f"the figure {name}", say), store.watched():
         tracker.bury(experiment, key)
         run = None if force else tracker.find(experiment, key)
@@ -85,15 +85,15 @@ def logged_figure(
             return LoggedFigure(name, files, caption, run.info.run_id, True, sources)
         if run:
             say(f"the files of run {run.info.run_id} ({name}) are no longer whole: drawing it again")
-        figure = drawing.draw(found)
-        configs = [one.config for one in found]
+        figure = drawing.draw(results)
+        configs = [one.config for one in results]
         started = tracker.start(
             experiment,
             name,
             stage="figure",
             identity=key,
             params=_params(configs),
-            config=_described(drawing, found),
+            config=_described(drawing, results),
             tags={NOTE: caption, "source_runs": " ".join(sources)},
         )
         with started.guarded():
@@ -130,9 +130,9 @@ def _params(configs: Sequence[RunConfig]) -> dict[str, str]:
     return {key: ", ".join(dict.fromkeys(texts)) for key, texts in values.items()}
 
 
-def _described(drawing: AnyDrawing, found: Sequence[Any]) -> str:
+def _described(drawing: AnyDrawing, results: Sequence[Any]) -> str:
     """Every config, with the runs that were read for it."""
-    parts = [f"# runs: {' '.join(drawing.run_ids(one))}\n{one.config.to_yaml()}" for one in found]
+    parts = [f"# runs: {' '.join(drawing.run_ids(one))}\n{one.config.to_yaml()}" for one in results]
     return "---\n".join(parts)
 
 

@@ -28,25 +28,25 @@ _BESIDE = 3
 
 
 @styled
-def trade_off_figure(found: Sequence[Series]) -> "Figure":
+def trade_off_figure(all_series: Sequence[Series]) -> "Figure":
     """A plot for each objective: a line along the weights of each method, a mark for one without a weight, the chosen
     weights encircled, and the Pareto front behind."""
-    keys = list(dict.fromkeys(one.comparable for one in found))
-    titles = method_titles([one.first.config for one in found])
-    on_front = fronts(found)
+    keys = list(dict.fromkeys(one.comparable for one in all_series))
+    titles = method_titles([one.first.config for one in all_series])
+    on_front = fronts(all_series)
     columns = min(_BESIDE, len(keys))
     height = math.ceil(len(keys) / columns)
     figure, plots = new_grid(height, columns, PAGE, 2.9 * height)
     for axes, key in zip(chain.from_iterable(plots), keys, strict=False):
-        own = [position for position, one in enumerate(found) if one.comparable == key]
-        _front(axes, [(found[position], on_front[position]) for position in own])
+        own = [position for position, one in enumerate(all_series) if one.comparable == key]
+        _front(axes, [(all_series[position], on_front[position]) for position in own])
         for position in own:
-            _line(axes, found[position], titles[position], position)
-        first = found[own[0]].first
+            _line(axes, all_series[position], titles[position], position)
+        first = all_series[own[0]].first
         axes.set_yscale("symlog", linthresh=LINEAR)
         axes.set_ylim(bottom=-LINEAR / 4)
         axes.set_xlabel(f"{OBJECTIVES.get(first.kind, first.kind)}, K = {first.n_clusters}")
-        axes.set_title(_rows(first, found))
+        axes.set_title(_rows(first, all_series))
         axes.grid(axis="y", alpha=0.3)
         axes.legend(loc="best")
     for axes in list(chain.from_iterable(plots))[len(keys) :]:
@@ -56,9 +56,9 @@ def trade_off_figure(found: Sequence[Series]) -> "Figure":
     return figure
 
 
-def _rows(one: FairResult, found: Sequence[Series]) -> str:
+def _rows(one: FairResult, all_series: Sequence[Series]) -> str:
     """What tells the points of a plot from those of the others."""
-    others = [other.first.config.dataset.options for other in found]
+    others = [other.first.config.dataset.options for other in all_series]
     options = one.config.dataset.options
     return spell({name: value for name, value in options.items() if any(other.get(name) != value for other in others)})
 
@@ -92,13 +92,13 @@ def draw(results: Sequence[FairResult]) -> "Figure":
 
 def caption(results: Sequence[FairResult]) -> str:
     """What is drawn, of how many seeds, and which method is at the fair end of each front."""
-    found = series_of(results)
-    on_front = fronts(found)
+    all_series = series_of(results)
+    on_front = fronts(all_series)
     ends = []
-    for key in dict.fromkeys(one.comparable for one in found):
+    for key in dict.fromkeys(one.comparable for one in all_series):
         end = [
             (one.mean("fairness_error")[step], one.mean("objective")[step], one.first)
-            for position, one in enumerate(found)
+            for position, one in enumerate(all_series)
             for step in on_front[position]
             if one.comparable == key
         ]
@@ -106,7 +106,7 @@ def caption(results: Sequence[FairResult]) -> str:
             error, objective, first = min(end, key=lambda point: point[:2])
             name = OBJECTIVES.get(first.kind, first.kind)
             ends.append(f"{name} of the fairest, {short(first.config.method)}: {objective:.6g} with error {error:.4g}")
-    seeds = max(len(one.results) for one in found)
+    seeds = max(len(one.results) for one in all_series)
     over = f", mean over {seeds} seeds" if seeds > 1 else ""
     return (
         f"Objective and fairness error (sum over clusters of KL(target || proportions)) of fair clusterings of "

@@ -1,4 +1,4 @@
-"""Which tracked clusterings fill which cells: of the same config, points, selection and code, whatever the seed."""
+"""Fill cells with tracked clusterings of the same config, points, selection and code, for any seed."""
 
 import math
 import sys
@@ -10,18 +10,18 @@ from runs.record.query import RunRow
 from runs.tables.table import SeedResult
 
 STAGES = {"clustering": "cluster/", "fair": "fair/"}
-"""The stages of clusterings, and how their experiments begin."""
+"""Stages of clusterings, with the prefixes of their experiments."""
 
 
 class Clusterings:
-    """Finished clusterings of the record, fair ones among them. To be given newest first."""
+    """Finished clusterings of the record, fair ones included. Add the newest first."""
 
     def __init__(self) -> None:
         self._by_dataset: dict[tuple[str, str], list[RunRow]] = {}
         self._recipes: dict[tuple[str, str], str] = {}
 
     def add(self, run: RunRow) -> None:
-        """One more, older than those before."""
+        """Add a run that is older than those before."""
         self._by_dataset.setdefault((run.tags.get("stage", ""), run.tags.get("dataset", "")), []).append(run)
 
     def results(
@@ -32,13 +32,13 @@ class Clusterings:
         where: str,
         notes: list[str],
     ) -> tuple[SeedResult, ...]:
-        """One result a seed, of the newest run.
+        """One result for each seed, from its newest run.
 
         Args:
-            values: what a run has of what stands in the cell, and of what the print is of, where that is another.
-            seeds: that are asked for; all where there are none.
+            values: gives the metric of the cell and the metric that the paper printed, from a run.
+            seeds: seeds asked for; empty for all.
             where: the cell, in words.
-            notes: takes what is left aside, and why.
+            notes: list to which the runs left out are added, with the reason.
         """
         chosen: dict[int, SeedResult] = {}
         points = ""
@@ -58,17 +58,17 @@ class Clusterings:
             if not abs(value) < sys.float_info.max:
                 continue
             if data != points:
-                notes.append(f"{where}: run {run.run_id} left aside, on other points than the newest run")
+                notes.append(f"{where}: run {run.run_id} left out, on other points than the newest run")
                 continue
             result = SeedResult(int(seed), value, math.nan, 0, run.run_id, run.artifact_uri, as_printed=printed)
             chosen[result.seed] = result
         if stale and not chosen:
             why = "the code or the selection has changed since; cluster again"
-            notes.append(f"{where}: run {stale[0]} left aside, {why}")
+            notes.append(f"{where}: run {stale[0]} left out, {why}")
         return tuple(chosen[seed] for seed in sorted(chosen))
 
     def _recipe(self, config: ClusterConfig | FairConfig, data: str) -> str:
-        """What runs of a config on these points have in common; nothing fits one that cannot be built here."""
+        """Recipe of the runs of a config on these points; "?", which no run has, if it cannot be built here."""
         from runs.stages.clustering.job import Job
         from runs.stages.fair import stage as fairness_stage
 
@@ -85,7 +85,7 @@ class Clusterings:
 
 
 def _same_keys(config: ClusterConfig | FairConfig, run: RunRow) -> bool:
-    """Whether a run is of that config, whatever computed it."""
+    """Whether a run has this config, with any version of the code."""
     counting = config.result_keys()
     keys = {name: str(value) for name, value in config.flat().items() if name in counting and name != "seed"}
     return all(run.params.get(name) == text for name, text in keys.items())

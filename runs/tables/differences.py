@@ -1,4 +1,7 @@
-"""Comparisons as text: for the terminal, Markdown, CSV, JSON. Fractions become points, but for CSV and JSON."""
+"""Comparisons of strategies as text: for the terminal, Markdown, CSV and JSON.
+
+Fractions become percentage points, except in CSV and JSON.
+"""
 
 import csv
 import io
@@ -19,7 +22,7 @@ RIGHT = ("accuracy", "per class", "difference")
 
 
 def title(comparison: Comparison) -> str:
-    """What the strategies share, and what they are held against."""
+    """What the strategies have in common, and the reference."""
     results = [result for of_strategy in comparison.results for result in of_strategy]
     seeds = f", {len(comparison.setting.seeds)} seeds" if len(comparison.setting.seeds) > 1 else ""
     reference = comparison.setting.strategies[comparison.setting.reference]
@@ -27,33 +30,33 @@ def title(comparison: Comparison) -> str:
 
 
 def rows(comparison: Comparison) -> list[dict[str, str]]:
-    """One dictionary a strategy, the reference with its accuracy alone."""
-    found = []
+    """A row for each strategy; the reference has only its accuracy."""
+    records = []
     differences = dict(comparison.against_reference())
     for i, name in enumerate(comparison.setting.strategies):
         row = {"strategy": name, "accuracy": f"{100 * comparison.accuracy(i):.2f} %"}
         if comparison.units == "queries":
             row["per class"] = f"{100 * comparison.per_class(i):.2f} %"
-        found.append(
+        records.append(
             row
             | {"difference": "reference"}
             | (_spell(differences[name], comparison.units) if name in differences else {})
         )
-    return found
+    return records
 
 
 def _spell(difference: Difference, units: str) -> dict[str, str]:
-    found = {
+    texts = {
         "difference": f"{100 * difference.mean:+.2f}",
         f"95 % over {units}": f"{100 * difference.low:+.2f} to {100 * difference.high:+.2f}",
     }
     if len(difference.seed_means) > 1:
         low, high = difference.mean - difference.seeds_half_width, difference.mean + difference.seeds_half_width
-        found["95 % over seeds"] = f"{100 * low:+.2f} to {100 * high:+.2f}"
-        found["by seed"] = ", ".join(f"{100 * mean:+.2f}" for mean in difference.seed_means)
+        texts["95 % over seeds"] = f"{100 * low:+.2f} to {100 * high:+.2f}"
+        texts["by seed"] = ", ".join(f"{100 * mean:+.2f}" for mean in difference.seed_means)
     shares = (difference.better, difference.equal, difference.worse)
-    found["better / equal / worse"] = " / ".join(f"{100 * share:.1f}" for share in shares) + " %"
-    return found | {"": verdict(difference)}
+    texts["better / equal / worse"] = " / ".join(f"{100 * share:.1f}" for share in shares) + " %"
+    return texts | {"": verdict(difference)}
 
 
 def verdict(difference: Difference) -> str:
@@ -66,7 +69,7 @@ def verdict(difference: Difference) -> str:
 
 
 def markdown(comparisons: Sequence[Comparison]) -> str:
-    """A table against the reference for each setting, and of three strategies or more one of all pairs."""
+    """A table of differences to the reference for each setting; of three or more strategies, also one of all pairs."""
     parts = []
     for comparison in comparisons:
         table = rows(comparison)
@@ -78,7 +81,7 @@ def markdown(comparisons: Sequence[Comparison]) -> str:
                 for i, name in enumerate(names)
             ]
             parts += [
-                "Row less column, in points; bold where every interval excludes 0.",
+                "Row minus column, in points; bold where every interval excludes 0.",
                 "\n".join(markdown_table(pairs, right=names)),
             ]
     return "\n\n".join(parts) + "\n"
@@ -93,7 +96,7 @@ def _cell(comparison: Comparison, i: int, j: int) -> str:
 
 
 def as_json(comparison: Comparison) -> dict[str, Any]:
-    """Fractions. `differences` are to the reference, `pairs[a][b]` of a less b."""
+    """Fractions. `differences` are to the reference, `pairs[a][b]` is a minus b."""
     names = comparison.setting.strategies
     pairs = {
         first: {second: _record(comparison.difference(i, j)) for j, second in enumerate(names) if j != i}
@@ -121,7 +124,7 @@ def as_json(comparison: Comparison) -> dict[str, Any]:
 
 
 def _record(difference: Difference) -> dict[str, Any]:
-    found = {
+    record = {
         "difference": difference.mean,
         "low": difference.low,
         "high": difference.high,
@@ -132,9 +135,9 @@ def _record(difference: Difference) -> dict[str, Any]:
         "verdict": verdict(difference),
     }
     if not math.isnan(difference.seeds_half_width):
-        found["seed_differences"] = list(difference.seed_means)
-        found["seeds_half_width"] = difference.seeds_half_width
-    return found
+        record["seed_differences"] = list(difference.seed_means)
+        record["seeds_half_width"] = difference.seeds_half_width
+    return record
 
 
 FIELDS = (
@@ -144,8 +147,8 @@ FIELDS = (
 
 
 def as_csv(comparisons: Sequence[Comparison]) -> str:
-    """One line for every ordered pair of strategies, so that it pivots into a matrix; numbers are fractions, run ids
-    are separated by blanks."""
+    """One line for every ordered pair of strategies, to be pivoted into a matrix. Numbers are fractions; run ids are
+    separated by spaces."""
     text = io.StringIO()
     writer = csv.DictWriter(text, FIELDS, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
@@ -162,17 +165,16 @@ def as_csv(comparisons: Sequence[Comparison]) -> str:
 
 
 def class_records(comparison: Comparison) -> list[dict[str, Any]]:
-    """Every class of which queries were asked, for every strategy but the reference; its largest gains first, its
-    largest losses last."""
+    """Every class that has queries, for every strategy but the reference, from its largest gain to its largest loss."""
     reference = comparison.setting.reference
     asked, base = comparison.asked, comparison.by_class(reference)
-    found = []
+    records = []
     for i, name in enumerate(comparison.setting.strategies):
         if i == reference:
             continue
         differences = comparison.by_class(i) - base
         order = sorted(np.flatnonzero(asked), key=lambda k: (-differences[k], k))
-        found += [
+        records += [
             {
                 "setting": comparison.setting.name,
                 "strategy": name,
@@ -185,11 +187,11 @@ def class_records(comparison: Comparison) -> list[dict[str, Any]]:
             }
             for k in order
         ]
-    return found
+    return records
 
 
 def class_rows(comparison: Comparison) -> list[dict[str, str]]:
-    """The classes in which each strategy gains most and least, for the console."""
+    """The classes in which each strategy gains most and loses most, for the console."""
     by_strategy: dict[str, list[dict[str, Any]]] = {}
     for record in class_records(comparison):
         by_strategy.setdefault(record["strategy"], []).append(record)
@@ -208,7 +210,8 @@ def class_rows(comparison: Comparison) -> list[dict[str, str]]:
 
 
 def classes_as_csv(comparisons: Sequence[Comparison]) -> str:
-    """One line a class and strategy; numbers are fractions. No class is a formula to a spreadsheet: see `as_text`."""
+    """One line for each class and strategy. Numbers are fractions. `as_text` keeps spreadsheets from reading names of
+    classes as formulas."""
     records = [record for comparison in comparisons for record in class_records(comparison)]
     records = [{**record, "class": as_text(str(record["class"]))} for record in records]
     text = io.StringIO()

@@ -1,4 +1,4 @@
-"""What the record says of a table: the runs of its cells, verdicts, the best of each column, claims."""
+"""Fill a table from the record: the runs of its cells, verdicts, the best cell of each column, and claims."""
 
 from typing import TYPE_CHECKING
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 def look_up(
     table: Table, tracker: "Tracker", record: Record | None = None, read: PerTask | None = None
 ) -> tuple[Table, list[Finding]]:
-    """The table with what the record has for it, and the claims checked on that.
+    """The table with its runs in the record, and the claims checked on them.
 
     Args:
-        record: the runs, where they were read before.
-        read: what reads them task by task, where other tables share them.
+        record: the runs, if they were read before.
+        read: reads runs task by task; give one to share what it has read between tables.
     """
     record = record or Record.of(table, tracker)
     table = record.filled(table)

@@ -1,7 +1,7 @@
-"""Which runs fill which cells.
+"""Fill the cells of a table with runs of the record.
 
-A run fills a cell only if every key that can change its result agrees with the cell's config, whatever the seed where
-none is asked for, and only if this code would compute the same again; tags only pre-filter. Of several such runs of a
+A run fills a cell if every key that can change its result agrees with the config of the cell, and if this code would
+compute the same again. The seed may be any where none is asked for. Tags only pre-filter. Of several such runs of one
 seed the newest counts.
 """
 
@@ -25,24 +25,24 @@ from runs.tables.table import Cell, Column, Near, Row, SeedResult, Table
 if TYPE_CHECKING:
     from runs.record.tracking import Tracker
 
-NEAR = 3  # keys in which a run may differ to be called near
-NAMED = 3  # runs of a cell that are left aside for one reason and named, the newest ones
+NEAR = 3  # keys in which a run may differ and still be near
+NAMED = 3  # runs named of those that a cell leaves out for one reason, the newest ones
 
 
 def filled(table: Table, tracker: "Tracker") -> Table:
-    """The table with the finished runs of the record in its cells; one pass over those of its benchmarks."""
+    """The table with the finished runs of the record in its cells. Reads the runs of its benchmarks once."""
     return Record.of(table, tracker).filled(table)
 
 
 class Record:
-    """Finished evaluations, by what they are of.
+    """Finished runs of the record, indexed by their configs.
 
     Args:
         runs: newest first.
         tracker: their record.
 
     Attributes:
-        paths: of the fair clusterings, each read once.
+        paths: paths of the fair clusterings, each read once.
     """
 
     def __init__(self, runs: Iterable[RunRow], tracker: "Tracker") -> None:
@@ -74,19 +74,19 @@ class Record:
         return cls(runs, tracker)
 
     def filled(self, table: Table) -> Table:
-        """The table with these runs in its cells, and with notes of those left aside."""
+        """The table with these runs in its cells, and with notes on the runs left out."""
         notes: list[str] = list(table.notes)
         keys = {place: _of_config(cell.few_shot) for place, cell in table.cells.items() if cell.few_shot}
-        runs = {place: self._by_keys.get(_signature(found), []) for place, found in keys.items()}
+        runs = {place: self._by_keys.get(_signature(of_cell), []) for place, of_cell in keys.items()}
         images = _newest_images(keys, runs)
         cells = dict(table.cells)
         asked = [str(seed) for seed in table.seeds]
-        for place, found in keys.items():
+        for place, of_cell in keys.items():
             row, column = place
             known = [run for run in runs[place] if not asked or run.params.get("seed") in asked]
-            on = images[_data(found)]
+            on = images[_data(of_cell)]
             results = _one_by_seed(cells[place], known, on, column.metric, f"{row}, {column}", notes.append)
-            near = None if results else self._near(found, column.metric)
+            near = None if results else self._near(of_cell, column.metric)
             cells[place] = dataclasses.replace(cells[place], results=results, near=near)
         for place, cell in table.cells.items():
             clustered = cell.clustering or cell.fair
@@ -99,25 +99,25 @@ class Record:
         return dataclasses.replace(table, cells=cells, notes=tuple(dict.fromkeys(notes)))
 
     def _values(self, cell: Cell, metric: str, run: RunRow) -> tuple[float, float]:
-        """What a clustering has for a cell, and by what the print is of."""
+        """The metric of a clustering for a cell, and the metric that the paper printed."""
         if cell.fair:
             return self.paths.values(run, metric, cell.on_path)
         return run.metrics.get(metric, math.nan), run.metrics.get(cell.scored, math.nan)
 
     def _near(self, keys: Mapping[str, str], metric: str) -> Near | None:
-        """The run of the same method, data and network that differs in the fewest keys; of equals the newest."""
+        """The run of the same method, data and network that differs in the fewest keys; the newest of several."""
         best: tuple[int, Near] | None = None
-        for found, run in self._alike.get(_kind(keys), []):
-            differs = differences(found, keys)
+        for of_run, run in self._alike.get(_kind(keys), []):
+            differs = differences(of_run, keys)
             if 0 < len(differs) <= NEAR and metric in _numbers(run) and (best is None or len(differs) < best[0]):
                 best = len(differs), Near(differs, run.metrics[metric], run.run_id)
         return best[1] if best else None
 
 
-def differences(found: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[str, ...]:
+def differences(other: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[str, ...]:
     """Where two configs differ, as in "tasks=1000, not 10000". Of a group that differs only the name is given, and of
     weights that were given in the place of a training only their fingerprint."""
-    keys = sorted(key for key in found.keys() | wanted.keys() if found.get(key) != wanted.get(key))
+    keys = sorted(key for key in other.keys() | wanted.keys() if other.get(key) != wanted.get(key))
     whole = {key.removesuffix(".name") for key in keys if "." not in key or key.endswith(".name")}
     whole |= {"training"} if "checkpoint" in keys else set()
     spelt = []
@@ -125,7 +125,7 @@ def differences(found: Mapping[str, str], wanted: Mapping[str, str]) -> tuple[st
         name = key.removesuffix(".name")
         if name == key and key.partition(".")[0] in whole and "." in key:
             continue
-        spelt.append(f"{name}={found.get(key, 'null')}, not {wanted.get(key, 'null')}")
+        spelt.append(f"{name}={other.get(key, 'null')}, not {wanted.get(key, 'null')}")
     return tuple(dict.fromkeys(spelt))
 
 
@@ -174,7 +174,7 @@ def _one_by_seed(
                 say(f"{where}: {values}, tuned by {config.tuning} (seed {seed}, run {tags.get('tuning_run')})")
     for reason, ids in aside.items():
         more = f" and {len(ids) - NAMED:,} more" if len(ids) > NAMED else ""
-        say(f"{where}: run{'s' if ids[1:] else ''} {' '.join(ids[:NAMED])}{more} left aside, {reason}")
+        say(f"{where}: run{'s' if ids[1:] else ''} {' '.join(ids[:NAMED])}{more} left out, {reason}")
     return tuple(chosen[seed] for seed in sorted(chosen))
 
 
@@ -186,22 +186,22 @@ def _numbers(run: RunRow) -> dict[str, float]:
 def _newest_images(
     keys: Mapping[tuple[Row, Column], Mapping[str, str]], runs: Mapping[tuple[Row, Column], Sequence[RunRow]]
 ) -> dict[tuple[str, ...], tuple[str, str]]:
-    """The images that all cells of one benchmark and target are to stand on, so that they can be compared: those of the
+    """Fingerprints of the images for all cells of one benchmark and target, so that they can be compared: those of the
     newest run."""
     newest: dict[tuple[str, ...], RunRow] = {}
-    for place, found in keys.items():
+    for place, of_cell in keys.items():
         for run in [run for run in runs[place] if "data" in run.tags][:1]:
-            known = newest.get(_data(found))
+            known = newest.get(_data(of_cell))
             if known is None or run.start > known.start:
-                newest[_data(found)] = run
+                newest[_data(of_cell)] = run
     return {
-        _data(found): _images(newest[_data(found)].tags) if _data(found) in newest else ("", "")
-        for found in keys.values()
+        _data(of_cell): _images(newest[_data(of_cell)].tags) if _data(of_cell) in newest else ("", "")
+        for of_cell in keys.values()
     }
 
 
 def _data(kept: Mapping[str, str]) -> tuple[str, ...]:
-    """Which images a config is about."""
+    """Keys that decide which images a config uses."""
     return tuple(
         sorted(f"{key}={text}" for key, text in kept.items() if key.partition(".")[0] in ("benchmark", "target"))
     )
@@ -220,27 +220,30 @@ def _of_config(config: EvaluateConfig) -> dict[str, str]:
 
 
 def _in_series(keys: dict[str, str], seed: str) -> list[dict[str, str]]:
-    """The keys of a run; where its tasks are those of its seed, both as a run of a series in which each seed has tasks
-    of its own, and as one of the series of this `task_seed`."""
+    """The keys of a run, for each series of seeds that it belongs to.
+
+    A run whose tasks are drawn from its own seed belongs to two: one in which each seed has its own tasks, and one with
+    this `task_seed`.
+    """
     if keys.get("task_seed", seed) != seed:
         return [keys]
     return [{name: value for name, value in keys.items() if name != "task_seed"}, keys | {"task_seed": seed}]
 
 
-_BY_CONTENT = {"checkpoint": None, "pretrained": None}  # which weights, wherever their file lies
+_BY_CONTENT = {"checkpoint": None, "pretrained": None}  # weights count by content, not by file
 
 
 @functools.cache
 def _ignored() -> frozenset[str]:
     execution = {field.name for field in top_level(EvaluateConfig) if field.metadata["execution"]}
-    return frozenset({"seed", "training", "audit", *execution})  # an audit measures something beside the result
+    return frozenset({"seed", "training", "audit", *execution})  # an audit does not change the result
 
 
 _PRESETS = ("strategy", "sampler", "target")
 
 
 def _kept(keys: Mapping[str, Any]) -> dict[str, str]:
-    """What flat keys, of a config or of a run's parameters, say about the result."""
+    """The flat keys, of a config or of the parameters of a run, that can change the result."""
     here = keys.get("target", SAME) == SAME
     ignored = _ignored()
     kept: dict[str, str] = {}
@@ -251,7 +254,7 @@ def _kept(keys: Mapping[str, Any]) -> dict[str, str]:
         if here and group in CROSSING:
             continue
         kept[name] = str(value)
-    # A run holds the chosen value, and beside it what tuning chose from; a config holds the latter alone.
+    # A run records the chosen value and the values tuning chose from; a config has only the latter.
     for name in [name for name in kept if name.startswith("tuning.")]:
         kept[f"strategy.{name.removeprefix('tuning.')}"] = kept.pop(name)
     for group in _PRESETS:
@@ -266,11 +269,11 @@ def _signature(kept: Mapping[str, str]) -> str:
 
 
 def _kind(kept: Mapping[str, str]) -> tuple[str, ...]:
-    """What two runs have in common that are of the same method, data, network and kind of tasks."""
+    """Keys that are equal for two runs of the same method, data, network and kind of tasks."""
     names = ("strategy.name", "benchmark", "target.name", "backbone", "sampler.name", "sampler.shot", "split")
     return tuple(kept.get(name, "") for name in names)
 
 
 def _images(tags: Mapping[str, str]) -> tuple[str, str]:
-    """Fingerprints of the images that a run stands on: of its benchmark, and of its target or nothing."""
+    """Fingerprints of the images of a run: of its benchmark, and of its target if it has one."""
     return tags.get("data", ""), tags.get("target_data", "")

@@ -9,21 +9,21 @@ from runs.tables.table import Cell, Column, Row, Table
 
 
 def table_of(name: str, configs: Sequence[EvaluateConfig]) -> Table:
-    """The table of an experiment's configs, empty.
+    """The table for the configs of an experiment, without results.
 
-    Columns are what the samplers draw. Rows are strategies, with the other keys besides the seed that differ between
-    the configs.
+    Columns are the kinds of tasks. Rows are strategies, with the other keys that differ between the configs, except the
+    seed.
     """
     cells: dict[tuple[Row, Column], Cell] = {}
     for config, row, column in zip(configs, row_names(configs), column_names(configs), strict=True):
-        # Those of equal place differ by seed only.
+        # Configs at the same place differ only in their seed.
         cells.setdefault((Row(row, kind=kind_of(config)), Column(column)), Cell(config))
     rows, columns = (tuple(dict.fromkeys(place[i] for place in cells)) for i in (0, 1))
     return Table(name, _about(configs), rows, columns, cells, tuple(configs))  # type: ignore[arg-type]
 
 
 def kind_of(config: EvaluateConfig) -> str:
-    """What the strategy declares of itself."""
+    """Whether the strategy is inductive or transductive, and whether it assumes balanced classes."""
     strategy = config.strategy.kind
     if not strategy.transductive:
         return "inductive"
@@ -31,8 +31,10 @@ def kind_of(config: EvaluateConfig) -> str:
 
 
 def row_names(configs: Sequence[EvaluateConfig], apart: Sequence[str] = ("seed", "sampler")) -> list[str]:
-    """What each config's row is called: the strategy, and what else differs from other configs of that strategy, keys
-    and groups in `apart` left out."""
+    """Name of the row of each config: the strategy, and the keys that differ between configs of that strategy.
+
+    Keys and groups in `apart` are left out.
+    """
     flats = [config.shown() for config in configs]
     names = []
     for flat in flats:
@@ -49,7 +51,7 @@ def row_names(configs: Sequence[EvaluateConfig], apart: Sequence[str] = ("seed",
 
 
 def column_names(configs: Sequence[EvaluateConfig]) -> list[str]:
-    """What each config's column is called: its shots, its sampler where there are several, and what else differs
+    """Name of the column of each config: its shots, its sampler where there are several, and the options that differ
     between configs of that sampler."""
     samplers = [config.sampler for config in configs]
     names = []
@@ -68,7 +70,7 @@ def column_names(configs: Sequence[EvaluateConfig]) -> list[str]:
 
 
 def _about(configs: Sequence[EvaluateConfig]) -> str:
-    """What the cells have in common; what differs between them stands in the rows."""
+    """What the cells have in common. Keys that differ are in the names of rows."""
     flats = [config.flat() for config in configs]
     same = {key: value for key, value in flats[0].items() if all(flat.get(key) == value for flat in flats)}
     uneven = " on average" if any(config.sampler.plugin == "dirichlet" for config in configs) else ""

@@ -1,12 +1,11 @@
-"""The one rule by which a cell is judged: what was found here against what the paper prints.
+"""The rule for verdicts: it compares the result of runs here with the printed number.
 
-A number is reproduced where the two 95 % intervals overlap, or where the two differ by no more than the printed digits
-could show, or than the tolerance that is given with the table. A mean over tasks that is printed without an interval
-gets the one that its number of tasks implies: the spread between tasks is that of the run it is compared with, since
-both are of the same kind of tasks.
-Where the print is known to be wrong, and what is right is known, the right number is the target, a mean over the tasks
-of the table that prints it. Where only what was done is known (LaplacianShot of 2020 was scored by the best permutation
-of labels), the print is held against what the run gives when it is scored in that way.
+A number is reproduced if the two 95 % intervals overlap, or if the difference is within the precision of the printed
+digits or within the tolerance given with the table. A mean over tasks that is printed without an interval gets the
+interval implied by its number of tasks, with the spread between tasks of the run it is compared with.
+Where the print is known to be wrong and the right number is known, the right number is the target. Where only the
+scoring of the paper is known (LaplacianShot of 2020 was scored by the best permutation of labels), the printed number
+is compared with the run scored in that way.
 """
 
 import math
@@ -19,26 +18,26 @@ Z = 1.96  # of a 95 % interval
 
 
 def judge(cell: Cell, column: Column, table: PublishedTable, tolerance: Tolerance) -> Verdict:
-    """The verdict of a cell of a paper's table."""
+    """The verdict on a cell of a paper's table."""
     printed = cell.published
     if not cell.results:
         return _not_found(cell)
     if printed is None:
         return Verdict("not printed")
     as_printed = printed.corrected is None and cell.scored != ""
-    found = column.scale * (cell.as_printed if as_printed else cell.value)
+    value = column.scale * (cell.as_printed if as_printed else cell.value)
     width = column.scale * _own_half_width(cell, as_printed)
     target = printed.value if printed.corrected is None else printed.corrected
-    difference = found - target
+    difference = value - target
     if cell.differs:
         return Verdict("other protocol", "; ".join(cell.differs), difference)
     if not printed.target:
         return Verdict("no target", printed.note, difference)
-    if math.isnan(found):
+    if math.isnan(value):
         return Verdict("not run", f"the run has no {cell.scored}")
     theirs, source = _half_width(cell, column, table)
     by = (
-        f"scored as printed ({cell.scored.removeprefix('audit_').replace('_', ' ')} {found:.2f}); "
+        f"scored as printed ({cell.scored.removeprefix('audit_').replace('_', ' ')} {value:.2f}); "
         if as_printed
         else ""
     )
@@ -46,8 +45,8 @@ def judge(cell: Cell, column: Column, table: PublishedTable, tolerance: Toleranc
     if abs(difference) <= reach:
         return Verdict("reproduced", f"{by}the intervals overlap ({source})", difference)
     if printed.corrected is None and abs(difference) <= printed.resolution * (1 + 1e-9):
-        return Verdict("reproduced", f"{by}no difference that the printed digits could show", difference)
-    if tolerance.holds(found, target):
+        return Verdict("reproduced", f"{by}the difference is below the precision of the print", difference)
+    if tolerance.holds(value, target):
         return Verdict("reproduced", f"{by}within the tolerance of this table", difference)
     status: Status = "above" if difference > 0 else "below"
     return Verdict(status, f"{by}the intervals do not overlap ({source})", difference)
@@ -62,8 +61,10 @@ def _not_found(cell: Cell) -> Verdict:
 
 
 def _own_half_width(cell: Cell, as_printed: bool) -> float:
-    """Half of the 95 % interval of what is compared, in the unit of the runs: over tasks, and over seeds where there
-    are several, the normal one. (Student's, which the cell shows, is so wide for two seeds that all would be within.)
+    """Half the 95 % interval of the result, in the unit of the runs: over tasks or, if wider, over seeds.
+
+    The interval over seeds is the normal one. Student's, which the cell shows, is so wide for two seeds that every
+    number would be reproduced.
     """
     widths = [result.half_width for result in cell.results]
     count = len(widths)
@@ -78,14 +79,14 @@ def _own_half_width(cell: Cell, as_printed: bool) -> float:
 
 
 def _half_width(cell: Cell, column: Column, table: PublishedTable) -> tuple[float, str]:
-    """Half of the 95 % interval of the target, in the printed unit, and where it is from."""
+    """Half the 95 % interval of the target, in the printed unit, and its origin."""
     printed = cell.published
     assert printed is not None
     width = printed.half_width if printed.corrected is None else printed.corrected_half_width
     if width is not None and table.interval == "ci95":
-        return width, "theirs is printed"
+        return width, "the paper prints its interval"
     if width is not None and table.interval == "std" and table.runs:
-        return Z * width / math.sqrt(table.runs), f"theirs from the deviation of {table.runs} runs"
+        return Z * width / math.sqrt(table.runs), f"its interval from the deviation of {table.runs} runs"
     tasks = table.tasks
     if printed.corrected is not None and printed.corrected_source:
         tasks = published_table(printed.corrected_source).tasks
@@ -93,5 +94,5 @@ def _half_width(cell: Cell, column: Column, table: PublishedTable) -> tuple[floa
         spread = [r.half_width * math.sqrt(r.tasks) for r in cell.results if not math.isnan(r.half_width)]
         if spread:
             implied = column.scale * sum(spread) / len(spread) / math.sqrt(tasks)
-            return implied, f"theirs implied by {tasks:,} tasks"
-    return 0.0, "none is printed"
+            return implied, f"its interval implied by {tasks:,} tasks"
+    return 0.0, "the paper prints no interval"

@@ -1,5 +1,4 @@
-"""What recorded fair clusterings have for a cell: where they are fairest, and at the weight that a print is held
-against."""
+"""Metrics of recorded fair clusterings for a cell: at the chosen weight, and at the weight that was printed."""
 
 import math
 from typing import TYPE_CHECKING
@@ -13,14 +12,14 @@ if TYPE_CHECKING:
 
 
 class Paths:
-    """Reads each run's path once; of one that is no longer whole it says so."""
+    """Reads the path of each run once, with a message if it is damaged."""
 
     def __init__(self, tracker: "Tracker") -> None:
         self._tracker = tracker
         self._known: dict[str, TradeOff | None] = {}
 
     def of(self, run_id: str, artifacts: str) -> "TradeOff | None":
-        """The trade-off of a run; None where it is not whole."""
+        """The trade-off of a run; None if it is damaged."""
         from runs.stages.fair.results import PATH, recorded_trade_off
 
         if run_id not in self._known:
@@ -32,23 +31,23 @@ class Paths:
         return self._known[run_id]
 
     def of_result(self, result: SeedResult) -> "TradeOff | None":
-        """Of the run that a cell's result is of."""
+        """The trade-off of the run of a result."""
         return self.of(result.run_id, result.artifacts)
 
     def values(self, run: "RunRow", metric: str, on_path: OnPath | None) -> tuple[float, float]:
-        """A metric at the smallest weight that reaches the least error, and what the print is of; NaN of what the path
-        lacks."""
-        found = self.of(run.run_id, run.artifact_uri)
-        if found is None:
+        """A metric at the smallest weight that reaches the least error, and the printed metric at its weight; NaN where
+        the path has none."""
+        path = self.of(run.run_id, run.artifact_uri)
+        if path is None:
             return math.nan, math.nan
-        value = found.metrics(found.chosen).get(metric, math.nan)
+        value = path.metrics(path.chosen).get(metric, math.nan)
         if on_path is None:
             return value, math.nan
-        step = found.chosen if on_path.weight is None else step_at(found, on_path.weight)
-        return value, math.nan if step is None else found.metrics(step).get(on_path.metric, math.nan)
+        step = path.chosen if on_path.weight is None else step_at(path, on_path.weight)
+        return value, math.nan if step is None else path.metrics(step).get(on_path.metric, math.nan)
 
 
-def step_at(found: "TradeOff", weight: float) -> int | None:
-    """Which of the weights of a path one is; None where it is none of them."""
-    there = (step for step, other in enumerate(found.weights) if math.isclose(other, weight))
+def step_at(path: "TradeOff", weight: float) -> int | None:
+    """Index of a weight on a path; None if it is not on the path."""
+    there = (step for step, other in enumerate(path.weights) if math.isclose(other, weight))
     return next(there, None)

@@ -1,7 +1,7 @@
-"""A table: cells by row and column, each with what was printed, what was found here, and what to make of the two.
+"""A table: cells by row and column, each with the printed number, the result of runs here, and the verdict.
 
-An experiment's grid and a paper's table are the same object; cells of the former have nothing printed. Values are in
-the unit of the runs (fractions, seconds); `Column.scale` takes them to the unit that is shown.
+The grid of an experiment and the table of a paper are the same object; cells of the former have no printed number.
+Values are in the unit of the runs (fractions, seconds); `Column.scale` converts them to the unit that is shown.
 """
 
 import math
@@ -15,7 +15,7 @@ from runs.tables.papers.published import Erratum, Value
 from runs.tables.verdicts import Verdict
 
 Config = EvaluateConfig | ClusterConfig | FairConfig
-"""What fills a cell: few-shot tasks, a clustering, or a fair one along weights."""
+"""Config of a cell: few-shot tasks, a clustering, or a fair clustering along a path of weights."""
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Row:
 
     Attributes:
         name: such as a strategy.
-        group: what the print groups rows by, such as a network; empty where there are no groups.
-        kind: what the method declares of itself ("inductive", "transductive, balanced"), or where the paper has the
-            row from ("own", "rerun", "quoted").
+        group: heading of several rows in the print, such as a network; empty without groups.
+        kind: what the method declares ("inductive", "transductive, balanced"), or the origin of the row in the paper
+            ("own", "rerun", "quoted").
         note: a remark of the print.
     """
 
@@ -45,10 +45,10 @@ class Column:
 
     Attributes:
         name: such as "1-shot".
-        group: what the print groups columns by, such as a benchmark.
-        metric: the runs' name of what stands in it.
+        group: heading of several columns in the print, such as a benchmark.
+        metric: name of the metric in the runs.
         unit: as shown: "%", "s" or nothing.
-        better: which of two values is the better one; None where neither is.
+        better: whether higher or lower values are better; None for neither.
     """
 
     name: str
@@ -62,22 +62,22 @@ class Column:
 
     @property
     def scale(self) -> float:
-        """What a run's value is multiplied with to be shown."""
+        """Factor from the unit of the runs to the unit shown."""
         return 100.0 if self.unit == "%" else 1.0
 
 
 @dataclass(frozen=True)
 class SeedResult:
-    """What one tracked run says, in the unit of runs.
+    """The result of one tracked run, in the unit of runs.
 
     Attributes:
-        seed: of everything drawn in it.
+        seed: seed of the run.
         value: the metric of the cell.
-        half_width: of its 95 % interval over tasks, or the queries of the only one; NaN where it has none.
-        tasks: how many it is the mean of.
-        run_id: of MLflow.
+        half_width: half the 95 % interval over tasks, or over the queries of a single task; NaN without an interval.
+        tasks: number of tasks averaged.
+        run_id: MLflow's id of the run.
         artifacts: URI of its files.
-        as_printed: the metric as the paper scored it, where that is another one; else NaN.
+        as_printed: the metric by which the paper scored, where it is another one; else NaN.
     """
 
     seed: int
@@ -91,11 +91,11 @@ class SeedResult:
 
 @dataclass(frozen=True)
 class OnPath:
-    """What of a fair clustering along weights a print is held against.
+    """The point on a path of weights that a printed number of fair clustering is compared with.
 
     Attributes:
-        weight: of the path; None of a method without one.
-        metric: the runs' name of what is printed.
+        weight: the weight on the path; None for a method without weights.
+        metric: name of the printed metric in the runs.
     """
 
     weight: float | None
@@ -104,12 +104,12 @@ class OnPath:
 
 @dataclass(frozen=True)
 class Near:
-    """The newest run that is like a cell's, but for a few keys.
+    """The newest run whose config differs from that of a cell in a few keys only.
 
     Attributes:
-        differs: those keys, with its values: "tasks=1000, not 10000".
+        differs: those keys, with the values of the run: "tasks=1000, not 10000".
         value: its metric.
-        run_id: of MLflow.
+        run_id: MLflow's id of the run.
     """
 
     differs: tuple[str, ...]
@@ -122,17 +122,17 @@ class Cell:
     """One cell.
 
     Attributes:
-        config: what fills it (with some seed); None where nothing here does.
+        config: config of its runs, for one of the seeds; None where no method here makes it.
         obstacle: why `config` is None, or what is missing before it can be run.
-        results: the runs that fill it, one for each seed; none where it was not run.
-        published: what the paper prints, in the printed unit; None where it prints nothing.
-        scored: the runs' name of what the paper printed, where that is not the metric of the column; of a fair
-            clustering, `on_path` in words.
-        on_path: of a fair clustering, where on its path of weights the print is, if that is known.
+        results: the runs that fill it, one for each seed; empty where it was not run.
+        published: the printed number, in the printed unit; None where nothing is printed.
+        scored: name in the runs of the metric that the paper printed, where it is not the metric of the column; for a
+            fair clustering, `on_path` in words.
+        on_path: for a fair clustering, the point on its path of weights that was printed, if known.
         differs: keys in which `config` is not the paper's protocol, as in "tasks=1000, not 10000".
-        near: a run that does not fill it, but nearly does.
-        verdict: of what was found against what was printed; None where nothing is printed.
-        best: significantly better, task by task, than every other filled cell of its column.
+        near: a run that differs in a few keys and therefore does not fill the cell.
+        verdict: the result compared with the printed number; None where nothing is printed.
+        best: whether it is significantly better, task by task, than every other filled cell of its column.
     """
 
     config: Config | None
@@ -148,28 +148,28 @@ class Cell:
 
     @property
     def few_shot(self) -> EvaluateConfig | None:
-        """The config, where it is of few-shot tasks."""
+        """The config, if it is one of few-shot tasks."""
         return self.config if isinstance(self.config, EvaluateConfig) else None
 
     @property
     def clustering(self) -> ClusterConfig | None:
-        """The config, where it is of a clustering."""
+        """The config, if it is one of a clustering."""
         return self.config if isinstance(self.config, ClusterConfig) else None
 
     @property
     def fair(self) -> FairConfig | None:
-        """The config, where it is of a fair clustering."""
+        """The config, if it is one of a fair clustering."""
         return self.config if isinstance(self.config, FairConfig) else None
 
     @property
     def value(self) -> float:
-        """Mean over seeds; NaN where there is no run."""
+        """Mean over seeds; NaN without runs."""
         return sum(r.value for r in self.results) / len(self.results) if self.results else math.nan
 
     @property
     def half_width(self) -> float:
-        """Of the 95 % interval: over seeds (Student's t) where there are several, else over tasks, or the queries of
-        the only one."""
+        """Half the 95 % interval: over seeds (Student's t) where there are several, else over tasks, or over the
+        queries of a single task."""
         if not self.results:
             return math.nan
         if len(self.results) == 1:
@@ -180,12 +180,12 @@ class Cell:
 
     @property
     def as_printed(self) -> float:
-        """Mean over seeds of what the paper scored by; NaN where that is the metric of the column."""
+        """Mean over seeds of the metric by which the paper scored; NaN where that is the metric of the column."""
         return sum(r.as_printed for r in self.results) / len(self.results) if self.results else math.nan
 
     @property
     def tasks(self) -> int:
-        """Tasks over all seeds."""
+        """Number of tasks over all seeds."""
         return sum(r.tasks for r in self.results)
 
 
@@ -195,14 +195,14 @@ class Table:
 
     Attributes:
         name: "quickstart", "thesis/4.1", "thesis/4.4@omniglot".
-        about: what all cells have in common, as words.
+        about: what all cells have in common, in words.
         rows: in the order shown.
         columns: in the order shown.
-        cells: by (row, column); where the print leaves a place out, there is none.
-        configs: everything to be run for it, each seed by itself.
-        seeds: those whose runs count; all of the record where none is named.
-        notes: what the reader should know: runs left aside and why.
-        errata: what is known to be wrong in the print, by the ids that values cite.
+        cells: by (row, column); places that the print leaves out are missing.
+        configs: every config to be run for it, one for each seed.
+        seeds: seeds whose runs count; empty for all seeds of the record.
+        notes: remarks for the reader: which runs are left out and why.
+        errata: known errors of the print, by the ids that values cite.
     """
 
     name: str
@@ -217,17 +217,17 @@ class Table:
 
     @property
     def file_name(self) -> str:
-        """The name as files have it: thesis-4.4-omniglot."""
+        """The name for files: thesis-4.4-omniglot."""
         return self.name.replace("/", "-").replace("@", "-")
 
     @property
     def from_paper(self) -> bool:
-        """Whether it is held against a print."""
+        """Whether it is compared with printed numbers."""
         return any(cell.published for cell in self.cells.values())
 
     @property
     def missing(self) -> list[Cell]:
-        """Cells that could be run and were not."""
+        """Cells that can be run here but were not."""
         return [cell for cell in self.cells.values() if cell.config and not cell.results]
 
     def at(self, row: str, column: str) -> Cell:
@@ -236,12 +236,12 @@ class Table:
 
     @cached_property
     def title(self) -> str:
-        """What the cells have in common, with the tasks and seeds behind what was found."""
-        found = [cell for cell in self.cells.values() if cell.results]
+        """What the cells have in common, with the numbers of tasks and seeds of the runs."""
+        filled = [cell for cell in self.cells.values() if cell.results]
         configs = [cell.few_shot for cell in self.cells.values()]
         asked = [] if self.from_paper else [config.tasks for config in configs if config and config.tasks]
-        counts = sorted({result.tasks for cell in found for result in cell.results if result.tasks} or set(asked))
-        seeds = sorted({len(cell.results) for cell in found} or {1})
+        counts = sorted({result.tasks for cell in filled for result in cell.results if result.tasks} or set(asked))
+        seeds = sorted({len(cell.results) for cell in filled} or {1})
         parts = [self.about]
         if counts:
             parts.append(f"{_range(counts)} task{'' if counts[-1] == 1 else 's'} a seed")

@@ -1,4 +1,4 @@
-"""The table of fair clusterings: what each weight costs, and how fair it is."""
+"""The table of fair clusterings: objective and fairness at each weight."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,14 +14,14 @@ Varying = Callable[..., Mapping[str, str]]
 KINDS = {"kmeans": "K-means", "kmedian": "K-median", "ncut": "normalised cut"}
 GROUPS_SHOWN = 6
 _ROUNDING = 1e-12
-"""Of a mean, a deviation that is none."""
+"""Deviations below this share of the mean are rounding."""
 
 
 def rows(results: Sequence[FairResult], varying: Varying) -> list[dict[str, str]]:
-    """A row for each weight of each method, mean and deviation where there are several seeds.
+    """A row for each weight of each method, with mean and deviation where there are several seeds.
 
     Args:
-        varying: which settings of a config differ from the others', but those left out.
+        varying: gives the settings of a config that differ from the others, except those left out.
     """
     series = series_of(results)
     several = any(len(one.results) > 1 for one in series)
@@ -29,7 +29,7 @@ def rows(results: Sequence[FairResult], varying: Varying) -> list[dict[str, str]
     on_front = fronts(series)
     held = len({one.comparable for one in series}) < len(series)
     left_out = ("method", "dataset", "fairness_weight", *(["seed"] if several else []))
-    found = []
+    table_rows = []
     for position, one in enumerate(series):
         names = {"method": short(one.first.config.method), **varying(one.first.config, leave_out=left_out)}
         if len(kinds) > 1:
@@ -44,22 +44,22 @@ def rows(results: Sequence[FairResult], varying: Varying) -> list[dict[str, str]
                 "weight\n": f"{_number(one.weights[step], '.4g')} {mark:1}" if mark or one.weights[step] >= 0 else ""
             }
             row |= {name: texts[step] for name, texts in columns.items()}
-            found.append((names if step == 0 else dict.fromkeys(names, "")) | row)
-    empty = [name for name in LOST if all(not row[name] for row in found)]
-    for row in found:
+            table_rows.append((names if step == 0 else dict.fromkeys(names, "")) | row)
+    empty = [name for name in LOST if all(not row[name] for row in table_rows)]
+    for row in table_rows:
         for name in empty:
             del row[name]
-    return found
+    return table_rows
 
 
 LOST = ("clusters\nlost", "groups\nabsent", "not\nconverged")
-"""Columns that are there only where they say something."""
+"""Columns that are shown only if they are not empty."""
 
 
 def title(results: Sequence[FairResult]) -> str:
-    """The data set, its groups, and what the star means."""
-    first, found = results[0], results[0].found
-    sizes = [f"{name} {count:,}" for name, count in zip(found.group_names, found.group_sizes, strict=True)]
+    """The data set and its groups."""
+    first, path = results[0], results[0].found
+    sizes = [f"{name} {count:,}" for name, count in zip(path.group_names, path.group_sizes, strict=True)]
     if len(sizes) > GROUPS_SHOWN:
         sizes = [*sizes[: GROUPS_SHOWN - 1], f"and {len(sizes) - GROUPS_SHOWN + 1} more"]
     clusters = ", ".join(str(number) for number in dict.fromkeys(result.n_clusters for result in results))
@@ -68,25 +68,25 @@ def title(results: Sequence[FairResult]) -> str:
     over = f"; mean (and standard deviation) over {' or '.join(map(str, seeds))} seeds" if seeds else ""
     return (
         f"{first.config.dataset.name}: {points:,} points of {dimensions} values, {clusters} clusters; groups: "
-        f"{', '.join(sizes)}; balance of the data {found.data_balance:.3f}{over}"
+        f"{', '.join(sizes)}; balance of the data {path.data_balance:.3f}{over}"
     )
 
 
 def footnote(results: Sequence[FairResult]) -> str:
-    """What the marks mean, and what is fair for want of clusters; empty where there is nothing to say."""
+    """What the marks mean, and which methods put all points in one cluster; may be empty."""
     lines = []
     if any(len(one.weights) > 1 and one.chosen is not None for one in series_of(results)):
-        lines.append("* the smallest weight that reaches the least fairness error, up to 1 % of it or 1e-4")
+        lines.append("* the smallest weight that reaches the least fairness error, within 1 % of it or 1e-4")
     if not all(result.found.converged.all() for result in results):
         lines.append(
-            "not converged: ended by the most iterations that are allowed, not by the tolerance (of several seeds, so "
-            "many); a larger max_iter lets it go on"
+            "not converged: stopped by max_iter before the tolerance was reached (with several seeds, in how many); "
+            "raise max_iter to continue"
         )
-    found = [result for result in results if result.config.n_clusters != 1 and (result.found.clusters == 1).any()]
-    if whole := [short(result.config.method) for result in found]:
+    single = [result for result in results if result.config.n_clusters != 1 and (result.found.clusters == 1).any()]
+    if whole := [short(result.config.method) for result in single]:
         lines.append(
-            f"{', '.join(dict.fromkeys(whole))}: all points in one cluster, which is as fair as the data whatever the "
-            "method does"
+            f"{', '.join(dict.fromkeys(whole))}: all points in one cluster, which is as fair as the data whatever "
+            "the method does"
         )
     return "\n".join(lines)
 

@@ -1,4 +1,4 @@
-"""What may be said of a cell that is held against a print: `runs.tables.judging` says it."""
+"""Verdicts on a cell that is compared with a printed number. `runs.tables.judging` decides them."""
 
 import math
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ STATUSES: tuple[Status, ...] = (
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a cell, in the printed unit.
+    """The verdict on a cell, in the printed unit.
 
     Attributes:
-        status: reproduced, above or below (as numbers, whichever is better); other protocol: what was found is of
-            another setting; not run; cannot run here; no target: the printed number is not one to be compared with;
-            not printed: the paper leaves the cell empty.
-        why: the keys that differ, what is missing, or by which interval it was judged.
-        difference: found less target; NaN where nothing was found or there is no target.
+        status: reproduced, above or below (as numbers, whichever is better); other protocol: the result has another
+            setting; not run; cannot run here; no target: the printed number cannot be compared with; not printed: the
+            paper leaves the cell empty.
+        why: the keys that differ, what is missing, or the interval that decided.
+        difference: result minus target; NaN without a result or a target.
     """
 
     status: Status
@@ -38,14 +38,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far off still counts as reproduced: an absolute difference in the printed unit, or a factor."""
+    """Largest deviation that still counts as reproduced: an absolute difference in the printed unit, or a factor."""
 
     absolute: float = 0.0
     factor: float = 1.0
 
-    def holds(self, found: float, target: float) -> bool:
-        """Whether the two are that near to each other."""
-        if abs(found - target) <= self.absolute:
+    def holds(self, value: float, target: float) -> bool:
+        """Whether the two differ by no more than the tolerance."""
+        if abs(value - target) <= self.absolute:
             return True
-        low, high = sorted((found, target))
+        low, high = sorted((value, target))
         return self.factor > 1 and low > 0 and high <= self.factor * low

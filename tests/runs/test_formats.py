@@ -44,7 +44,7 @@ def facts(table):
         yield row.name
         yield numbers.as_printed(cell.published)
         if cell.results:
-            yield numbers.found(table, cell, column)
+            yield numbers.measured(table, cell, column)
             yield numbers.difference(cell, column)
         if cell.published and cell.published.corrected is not None:
             yield numbers.corrected(cell.published)

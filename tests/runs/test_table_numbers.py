@@ -20,7 +20,7 @@ def test_what_was_found_has_the_digits_of_the_print(value, decimals):
     cell = Cell(
         config(), results=(SeedResult(0, value, math.nan, 1, "r"),), published=Value(value, printed, None, "own")
     )
-    found = numbers.found(hostile(["a"], ["b"]), cell, Column("x", unit=""))
+    found = numbers.measured(hostile(["a"], ["b"]), cell, Column("x", unit=""))
     assert float(found) == float(printed)
     assert len(found.partition(".")[2]) == decimals
 
@@ -33,7 +33,7 @@ def test_a_cell_without_a_print_has_the_digits_of_its_column():
     )
     cells = {(Row("K-means"), column): printed, (Row("LK"), column): free}
     table = Table("slk/2", "", (Row("LK"), Row("K-means")), (column,), cells)
-    assert numbers.found(table, free, column) == numbers.found(table, printed, column)
+    assert numbers.measured(table, free, column) == numbers.measured(table, printed, column)
 
 
 @given(st.floats(-1e6, 1e6).filter(lambda value: abs(value) > 1e-3))
@@ -41,7 +41,7 @@ def test_powers_of_ten_are_written_as_in_print(value):
     cell = Cell(
         config(), results=(SeedResult(0, value, math.nan, 1, "r"),), published=Value(1, "-1.80777e3", None, "own")
     )
-    found = numbers.found(hostile(["a"], ["b"]), cell, Column("x", unit=""))
+    found = numbers.measured(hostile(["a"], ["b"]), cell, Column("x", unit=""))
     assert re.fullmatch(r"-?\d\.\d{5}e-?\d", found)
     assert float(found) == pytest.approx(value, rel=1e-5)
 
@@ -49,9 +49,9 @@ def test_powers_of_ten_are_written_as_in_print(value):
 def test_numbers_are_in_the_unit_of_their_column():
     cell = Cell(config(), results=(SeedResult(0, 0.7149, 0.0123, 100, "r"),))
     table = hostile(["a"], ["b"])
-    assert numbers.found(table, cell, Column("x", unit="%")) == "71.49 ± 1.23"
-    assert numbers.found(table, cell, Column("x", unit="s")) == "0.7149 ± 0.0123"
-    assert numbers.found(table, Cell(None), Column("x")) == "not run"
+    assert numbers.measured(table, cell, Column("x", unit="%")) == "71.49 ± 1.23"
+    assert numbers.measured(table, cell, Column("x", unit="s")) == "0.7149 ± 0.0123"
+    assert numbers.measured(table, Cell(None), Column("x")) == "not run"
 
 
 @given(st.floats(-1, 1).filter(lambda value: abs(value) > 1e-9), st.integers(0, 3))

@@ -73,7 +73,7 @@ def test_of_many_runs_left_aside_the_newest_are_named_and_the_others_counted(tra
         for i in range(100)
     ]
     (note,) = Record(runs, tracker).filled(table_of("tiny", [config])).notes
-    assert note.startswith("simpleshot, 1-shot: runs run0 run1 run2 and 97 more left aside, the code has changed")
+    assert note.startswith("simpleshot, 1-shot: runs run0 run1 run2 and 97 more left out, the code has changed")
 
 
 def test_a_run_whose_tasks_are_of_its_seed_belongs_to_both_series(tracker):
@@ -123,7 +123,7 @@ def test_a_run_of_other_code_is_left_aside_by_name(recorded, tracker, grid):
 
 
 def test_all_cells_of_a_benchmark_stand_on_the_same_images(recorded, tracker, grid):
-    """Those of the newest run: what was on others is left aside in every cell, not in its own alone."""
+    """Those of the newest run: what was on others is left out in every cell, not in its own alone."""
     newest = max(recorded, key=lambda place: tracker.get(recorded[place].run_id).info.start_time)
     tracker.client.set_tag(recorded[newest].run_id, "data", "fedcba9876543210")
     table = read_table("tiny", grid(), tracker)

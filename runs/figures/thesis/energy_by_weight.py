@@ -83,15 +83,15 @@ def check(configs: Sequence[ClusterConfig]) -> None:
 
 def _curves(results: Sequence[Drawn], score: str) -> dict[str, dict[str, dict[float, NDArray[np.floating]]]]:
     """What every start reached, by data set, method and weight."""
-    found: dict[str, dict[str, dict[float, NDArray[np.floating]]]] = {}
+    panels: dict[str, dict[str, dict[float, NDArray[np.floating]]]] = {}
     titles = method_titles([result.config for result in results], leave_out=["weight"])
     for result, title in zip(results, titles, strict=True):
         trials = result.clustered.trials
         values = trials.objective if score == "objective" else trials.scores.get(score)
         if values is not None:
-            curves = found.setdefault(short(result.config.dataset), {}).setdefault(title, {})
+            curves = panels.setdefault(short(result.config.dataset), {}).setdefault(title, {})
             curves[float(result.config.method.options["weight"])] = values[trials.given]
-    return found
+    return panels
 
 
 DRAWING = Drawing(

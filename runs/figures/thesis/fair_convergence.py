@@ -48,12 +48,12 @@ def trace(result: FairResult) -> NDArray[np.float64]:
     Raises:
         InputError: the record has none.
     """
-    found = result.found
-    last = len(found.weights) - 1
-    at = (found.history_step == last) & (found.history_weight == found.weights[last])
+    path = result.found
+    last = len(path.weights) - 1
+    at = (path.history_step == last) & (path.history_weight == path.weights[last])
     if not at.any():
         raise InputError(f"run {result.run_id}: {method_title(result.config)} does not tell what it lowered")
-    E: NDArray[np.float64] = found.history_objective[at]
+    E: NDArray[np.float64] = path.history_objective[at]
     return E
 
 

@@ -29,9 +29,9 @@ def drawn(config: FairConfig, tracker: "Tracker", say: Say) -> FairResult | None
     return recorded_fair(config, tracker, say)
 
 
-def run_ids(found: FairResult) -> list[str]:
+def run_ids(result: FairResult) -> list[str]:
     """Of the run that it is from."""
-    return [found.run_id]
+    return [result.run_id]
 
 
 def method_title(config: FairConfig) -> str:

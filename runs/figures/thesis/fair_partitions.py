@@ -53,13 +53,13 @@ class Drawn:
 
 def drawn(config: FairConfig, tracker: "Tracker", say: Say) -> Drawn | None:
     """What the record has of a config; None where it is not whole."""
-    found = recorded(config, tracker, say)
-    if found is None:
+    result = recorded(config, tracker, say)
+    if result is None:
         return None
     data = points_of(_unscaled(config))
     names, groups = np.unique(next(iter(data.sensitive.values())), return_inverse=True)
     plane = data.values if data.values.shape[1] == 2 else principal_plane(data.values)[0]
-    return Drawn(found, np.asarray(plane), groups.astype(np.int64), tuple(map(str, names)))
+    return Drawn(result, np.asarray(plane), groups.astype(np.int64), tuple(map(str, names)))
 
 
 def _unscaled(config: FairConfig) -> FairConfig:
@@ -77,14 +77,14 @@ def partitions_figure(results: Sequence[Drawn]) -> "Figure":
     across = 1 + max(len(some) for some in steps)
     figure, grid = new_grid(len(results), across, PAGE, 1.75 * len(results) + 0.2)
     for row, one, some in zip(grid, results, steps, strict=True):
-        found, first = one.result.found, None
+        path, first = one.result.found, None
         _scatter(row[0], one, one.groups + 2)
         row[0].set_title(f"{data_title(one.config)}:\n{len(one.names)} groups")
         for axes, step in zip(row[1:], some, strict=False):
-            labels = found.labels[step].astype(np.int64)
+            labels = path.labels[step].astype(np.int64)
             first = labels if first is None else first
             _scatter(axes, one, matched(labels, first))
-            axes.set_title(f"λ = {found.weights[step]:g}\nerror {found.fairness_error[step]:.2g}")
+            axes.set_title(f"λ = {path.weights[step]:g}\nerror {path.fairness_error[step]:.2g}")
         for axes in row[: 1 + len(some)]:
             axes.set_xticks([])
             axes.set_yticks([])
@@ -115,17 +115,17 @@ def _scatter(axes: Any, one: Drawn, colours: NDArray[np.integer]) -> None:
 
 def caption(results: Sequence[Drawn]) -> str:
     """What is drawn, and how fair the clusters are."""
-    told = []
+    balances = []
     for one in results:
-        found = one.result.found
-        least = ", ".join(f"{found.balance_min[step]:.2f}" for step in _shown(len(found.weights)))
-        told.append(f"{data_title(one.config)} {least}")
+        path = one.result.found
+        least = ", ".join(f"{path.balance_min[step]:.2f}" for step in _shown(len(path.weights)))
+        balances.append(f"{data_title(one.config)} {least}")
     methods = ", ".join(dict.fromkeys(method_title(one.config) for one in results))
     paths = of_paths([one.result for one in results])
     return (
         f"Left, the groups; then the clusters of {methods} as the weight λ of fairness grows, with the fairness error, "
         f"the sum over clusters of KL(U || P) ({paths}). Shapes are groups, colours clusters. The method sees rows "
-        f"divided by their length, that is, angles. Least balance: {'; '.join(told)}."
+        f"divided by their length, that is, angles. Least balance: {'; '.join(balances)}."
     )
 
 

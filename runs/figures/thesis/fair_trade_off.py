@@ -54,8 +54,8 @@ def trade_off_figure(results: Sequence[FairResult]) -> "Figure":
 
 def _draw(axes: "Axes", result: FairResult, which: int) -> "Line2D":
     """The objective (0) or the error (1) of a path."""
-    found, i = result.found, (0, ERROR)[which]
-    values = (found.objective, found.fairness_error)[which]
+    path, i = result.found, (0, ERROR)[which]
+    values = (path.objective, path.fairness_error)[which]
     look: dict[str, Any] = {
         "color": COLOURS[i],
         "marker": MARKERS[i],
@@ -63,8 +63,8 @@ def _draw(axes: "Axes", result: FairResult, which: int) -> "Line2D":
         "markersize": 3,
         "clip_on": False,
     }
-    (line,) = axes.plot(found.weights, values, **look)
-    positive = found.weights[found.weights > 0]
+    (line,) = axes.plot(path.weights, values, **look)
+    positive = path.weights[path.weights > 0]
     if len(positive):
         axes.set_xscale("symlog", linthresh=positive.min(), linscale=0.7)  # 0 has a place, too
         axes.set_xlim(left=0)

@@ -71,12 +71,12 @@ def _titles(results: Sequence[Drawn]) -> list[str]:
 
 
 def _movements(result: Drawn) -> NDArray[np.floating]:
-    found = result.clustered.trials.mode_movements
-    if found is None:
+    movements = result.clustered.trials.mode_movements
+    if movements is None:
         raise InputError(
             f"{short(result.config.method)} does not say how its modes move; give method=slk_byproduct,slk_mean_shift"
         )
-    return found
+    return movements
 
 
 DRAWING = Drawing(

@@ -88,7 +88,7 @@ def places(configs: Sequence[TuneConfig]) -> list[tuple[str, str]]:
     Raises:
         InputError: two configs for one plot, or one that does not vary the weight alone.
     """
-    found: list[tuple[str, str]] = []
+    known: list[tuple[str, str]] = []
     for config, column in zip(configs, plot_names(configs), strict=True):
         varied = tuple(steps_of(config.tuning, config.strategy)[-1].grids) if config.strategy.grids else ()
         if varied != (FIELD,):
@@ -99,10 +99,10 @@ def places(configs: Sequence[TuneConfig]) -> list[tuple[str, str]]:
             )
         options = config.sampler.options
         place = (f"{options['shot']}-shot" if "shot" in options else short(config.sampler), column)
-        if place in found:
+        if place in known:
             raise InputError(f"two curves for the plot of {', '.join(place)}; give one value where there are several")
-        found.append(place)
-    return found
+        known.append(place)
+    return known
 
 
 def _plots(tunings: Sequence[RecordedTuning]) -> dict[tuple[str, str], RecordedTuning]:

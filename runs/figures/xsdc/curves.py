@@ -41,15 +41,15 @@ def stage(config: ClusterConfig) -> str:
 
 def stages(settings: Mapping[str, str], each: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Settings of the three stages of the paper at each number of labels."""
-    found = []
+    variants = []
     for line in each:
         at = {**settings, **line}
-        found += [
+        variants += [
             at,
             at | {"steps": "0"},
             at | {"steps": "0", "supervised_steps": "0"},
         ]
-    return found
+    return variants
 
 
 def _known(config: ClusterConfig) -> float:

@@ -108,7 +108,7 @@ def check_claims(
     """
     findings = []
     for claim in claims:
-        seen = [Finding(claim.text, claim.source, *found) for found in check(claim)]
+        seen = [Finding(claim.text, claim.source, *result) for result in check(claim)]
         if not seen and is_asked(claim):
             seen = [Finding(claim.text, claim.source, "", "not run", "")]
         findings += seen

@@ -1,4 +1,4 @@
-"""The footnotes of a paper's table: what is wrong in the print, and remarks of its rows."""
+"""The footnotes of a paper's table: errors of the print, and remarks on its rows."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,8 +11,7 @@ LETTERS = "abcdefghijklmnoprstuvwxyz"  # Unicode has no raised q
 
 @dataclass(frozen=True)
 class Footnote:
-    """What is said below the table: its mark, "" where it is about the table as a whole, the id of the erratum if it
-    is one, and the text."""
+    """A footnote: its mark ("" if it is about the whole table), the id of the erratum (or ""), and the text."""
 
     mark: str
     id: str
@@ -20,7 +19,8 @@ class Footnote:
 
 
 def footnotes(table: Table) -> list[Footnote]:
-    """Errata and remarks of rows, marked in the order of the table; those without a mark last. None without a print."""
+    """Errata and remarks of rows, marked in the order of the table, those without a mark last; empty without a print to
+    compare with."""
     if not wording.compares(table):
         return []
     texts: dict[str, str] = {erratum.id: erratum.text for erratum in table.errata}

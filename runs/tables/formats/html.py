@@ -10,8 +10,8 @@ from runs.tables.papers.paper import is_paper
 from runs.tables.table import Cell, Column, Row, Table
 
 Href = Callable[[str], str | None]
-"""Run id -> where its entry is, or None where it has none."""
-NEAR = "near: what a run of another protocol has, which is not compared"
+"""Run id -> address of its entry, or None without one."""
+NEAR = "near: the result of a run with another protocol, which is not compared"
 STYLE = """\
 body { margin: 1rem auto; max-width: 76rem; padding: 0 1rem; font: 1rem/1.5 system-ui, sans-serif; }
 table { border-collapse: collapse; font-size: .92rem; font-variant-numeric: tabular-nums; }
@@ -27,20 +27,20 @@ th[scope=rowgroup] { padding-top: 1rem; }
 
 
 def table(table: Table, href: Href = lambda run_id: None, findings: Sequence[Finding] = ()) -> str:
-    """The table with its caption, and what there is to say of it below.
+    """The table with its caption, and legend, footnotes, verdicts and claims below.
 
     Classes: `scroll` around it, `caption`; `number` of cells, with `printed`, `target`, `found`, `scored`, `verdict`
     and `near` inside; a verdict has its own, too, as in "verdict other-protocol"; `best`; `legend` and `footnotes`.
 
     Args:
-        href: where the entry of a run is.
-        findings: what became of the papers' claims, a table of their own.
+        href: gives the address of the entry of a run.
+        findings: claims of the papers, shown in a table of their own.
     """
     return "\n".join(_Fragment(table, href).lines(findings)) + "\n"
 
 
 def page(table_: Table, findings: Sequence[Finding] = ()) -> str:
-    """A page that needs nothing else."""
+    """A page of its own, without other files."""
     title = escape(table_.name)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -105,8 +105,8 @@ class _Fragment:
         for row in rows:
             kind = f"<td>{escape(row.kind)}</td>" if self.kinds else ""
             name = escape(row.name) + self._marks(footnotes.marks(self.notes, row))
-            if told := self._told(row):
-                name += f' <span class="verdict {told.replace(" ", "-")}">{told}</span>'
+            if verdict := self._shared_verdict(row):
+                name += f' <span class="verdict {verdict.replace(" ", "-")}">{verdict}</span>'
             yield f'<tr><th scope="row">{name}</th>{kind}{"".join(self._cells(row, columns))}</tr>'
         yield "</tbody>"
 
@@ -118,30 +118,30 @@ class _Fragment:
 
     def _content(self, row: Row, column: Column, cell: Cell) -> Iterator[str]:
         if not self.compares:
-            yield self._found(column, cell)
+            yield self._measured(column, cell)
             return
         marks = self._marks(footnotes.marks(self.notes, row, cell))
         yield f'<span class="printed">{escape(numbers.as_printed(cell.published))}{marks}</span>'
         if target := numbers.corrected(cell.published):
             yield f'<span class="target">target {escape(target)}</span>'
         if cell.results:
-            yield f'<span class="found">here {self._found(column, cell)}</span>'
+            yield f'<span class="found">here {self._measured(column, cell)}</span>'
         if scored := numbers.scored(cell, column):
             yield f'<span class="scored">scored as printed {escape(scored)}</span>'
-        if cell.verdict and self._told(row) is None:
-            told = f"{numbers.difference(cell, column)} {cell.verdict.status}".strip()
+        if cell.verdict and self._shared_verdict(row) is None:
+            verdict = f"{numbers.difference(cell, column)} {cell.verdict.status}".strip()
             name = cell.verdict.status.replace(" ", "-")
-            yield f'<span class="verdict {name}" title="{escape(cell.verdict.why)}">{told}</span>'
+            yield f'<span class="verdict {name}" title="{escape(cell.verdict.why)}">{verdict}</span>'
         if cell.near and (near := numbers.near(cell, column)):
             differs = escape("; ".join(cell.near.differs))
             yield f'<span class="near" title="{differs}">near: {self._link(cell.near.run_id, escape(near))}</span>'
 
-    def _told(self, row: Row) -> str | None:
-        return wording.told_once(self.table, row) if self.compares else None
+    def _shared_verdict(self, row: Row) -> str | None:
+        return wording.shared_verdict(self.table, row) if self.compares else None
 
-    def _found(self, column: Column, cell: Cell) -> str:
-        """The number, as a link to its run; of several runs each is a link of its own."""
-        text = escape(numbers.found(self.table, cell, column))
+    def _measured(self, column: Column, cell: Cell) -> str:
+        """The result as a link to its run; with several runs, a link for each."""
+        text = escape(numbers.measured(self.table, cell, column))
         if len(cell.results) == 1:
             text = self._link(cell.results[0].run_id, text)
         text = f'<strong class="best">{text}</strong>' if cell.best else text
@@ -157,7 +157,7 @@ class _Fragment:
         return f"<sup>{''.join(links)}</sup>" if marks else ""
 
     def _below(self) -> Iterator[str]:
-        """What is said below a paper's table; of an experiment's only what was left aside."""
+        """Legend, footnotes, verdicts and runs below a paper's table; below an experiment's, only its notes."""
         if self.paper:
             near = self.compares and any(numbers.near(cell, c) for (_, c), cell in self.table.cells.items())
             yield from _list("legend", map(escape, [*wording.legend(self.table), *([NEAR] if near else [])]))
@@ -175,9 +175,9 @@ class _Fragment:
 
 
 def _list(name: str, items: Iterable[str]) -> Iterator[str]:
-    found = "".join(f"<li>{item}</li>\n" for item in items)
-    if found:
-        yield f'<ul class="{name}">\n{found}</ul>'
+    listed = "".join(f"<li>{item}</li>\n" for item in items)
+    if listed:
+        yield f'<ul class="{name}">\n{listed}</ul>'
 
 
 def _details(summary: str, texts: Sequence[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A table as LaTeX, to be \\input: needs the packages booktabs and longtable alone, and breaks over pages."""
+"""A table as LaTeX, to be \\input. Needs only the packages booktabs and longtable, and breaks across pages."""
 
 import re
 import textwrap
@@ -17,7 +17,7 @@ GAP = 6.0  # points between two columns
 
 
 def latex(table: Table, findings: Sequence[Finding] = ()) -> str:
-    """The table, and in lists below it what there is to say of it and of the claims."""
+    """The table, with lists of its legend, notes, verdicts, runs and claims below."""
     layout = Layout(table)
     if len(layout.parts(ROOM)) > 1:
         layout = Layout(table, narrow=True)
@@ -40,7 +40,7 @@ def document(tables: Sequence[str]) -> str:
 
 
 def points(text: str) -> float:
-    """About how wide a text is in Computer Modern at 7 points."""
+    """Approximate width of a text in Computer Modern at 7 points."""
     return sum(map(_width, text))
 
 
@@ -76,7 +76,7 @@ def _part(layout: Layout, part: Part, *, first: bool) -> Iterator[str]:
 
 
 def _heading(layout: Layout, part: Part) -> Iterator[str]:
-    """The groups of columns over their columns, then the names of these."""
+    """A line of the groups of columns, then one of the names of columns."""
     at = 1 + layout.kinds
     spans, rules = [""] * at, []
     for group, some in groupby(part.columns, lambda column: column.group):
@@ -98,7 +98,7 @@ def _stack(lines: Sequence[str]) -> str:
 
 
 def _line(layout: Layout, part: Part, line: Line, *, ends: bool) -> Iterator[str]:
-    """A line of the table, which stays on a page with the next one unless it `ends` the row; a long name is several."""
+    """A line of the table, kept on one page with the next unless it `ends` the row. A long name takes several lines."""
     names = line.label.split("\n")
     indent = r"\quad " * (line.role != "row")
     yield from (rf"{indent}{escape(text)}\\*" for text in names[:-1])
@@ -133,7 +133,7 @@ def _below(layout: Layout, findings: Sequence[Finding]) -> Iterator[str]:
 
 
 def _list(heading: str, items: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """Items with their labels, below a heading; nothing without items."""
+    """A list of items with their labels, below a heading; empty without items."""
     if not items:
         return
     yield rf"\par\smallskip\noindent {escape(heading)}" if heading else r"\par\smallskip"

@@ -1,10 +1,10 @@
-"""Any text as LaTeX, set with the fonts that every installation has."""
+"""Escape any text for LaTeX, using only fonts that every installation has."""
 
 import re
 import unicodedata
 
-APART = "\N{ZERO WIDTH SPACE}"  # between hyphens that shall not become a dash
-# A sign, and what LaTeX is told instead.
+APART = "\N{ZERO WIDTH SPACE}"  # keeps LaTeX from joining hyphens into a dash
+# A character, and its LaTeX code.
 SIGNS = dict(
     line.split(" ", 1)
     for line in r"""
@@ -69,13 +69,13 @@ ACCENTS = {
 
 
 def escape(text: str) -> str:
-    """Text that LaTeX shows as it is, on one line; -> is an arrow, and a sign without a font its code point."""
+    """Text escaped for LaTeX, on one line. -> becomes an arrow, and a character without a font its code point."""
     joined = re.sub("-(?=-)", f"-{APART}", " ".join(text.split()).replace("->", "→"))
-    told = "".join(map(_told, unicodedata.normalize("NFC", joined)))
-    return re.sub(r"(?<![\w.])([+-])(?=\d)", r"$\1$", told)
+    written = "".join(map(_latex, unicodedata.normalize("NFC", joined)))
+    return re.sub(r"(?<![\w.])([+-])(?=\d)", r"$\1$", written)
 
 
-def _told(sign: str) -> str:
+def _latex(sign: str) -> str:
     if sign in SIGNS:
         return SIGNS[sign]
     if sign in GREEK:

@@ -1,7 +1,7 @@
-"""A table as lines of text side by side, which the terminal, Markdown and LaTeX set each in their way.
+"""Layout of a table in lines and columns, shared by the terminal, Markdown and LaTeX.
 
-A row of a paper's table is what is printed, and below it, where there is something to say, the corrected target, what
-was found here, the difference and the verdict, each a line of its own. A row of an experiment is one line.
+A row of a paper's table has a line for the printed numbers and, below it, lines for the corrected target, the result
+here, the difference and the verdict, as far as there are any. A row of an experiment is one line.
 """
 
 import math
@@ -17,22 +17,22 @@ from runs.tables.table import Cell, Column, Row, Table
 from runs.tables.verdicts import Status
 
 Role = Literal["row", "corrected target", "here", "scored as printed", "difference", "verdict"]
-"""What a line says of its row; also its label, but for "row", which has the row's name."""
-HEADING = 12  # characters that the heading of a column may always have in a line
+"""What a line shows; also its label, except for "row", whose label is the name of the row."""
+HEADING = 12  # characters that a line of a heading may always have
 SHORT: Mapping[Status, str] = {"cannot run here": "cannot run"}
 INDENT = "  "
-NARROW = 22  # characters of a row's name where there is little room
+NARROW = 22  # characters in a line of a row's name in a narrow layout
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What a line has in a column.
+    """The content of a line in one column.
 
     Attributes:
         text: a number with its interval, or a verdict.
-        marks: of the footnotes to it, such as "ab".
-        best: whether it stands out.
-        status: the verdict, where the text is one.
+        marks: marks of its footnotes, such as "ab".
+        best: whether it is emphasised.
+        status: the verdict, if the text is one.
     """
 
     text: str
@@ -43,7 +43,7 @@ class Piece:
 
 @dataclass(frozen=True)
 class Line:
-    """One line: of which row, what it says of it, its label with footnotes, and its pieces by column."""
+    """One line of a row: what it shows, its label with marks of footnotes, and its pieces by column."""
 
     row: Row
     role: Role
@@ -55,7 +55,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Part:
-    """Columns that fit beside each other; the lines that have anything there, by group of rows."""
+    """Columns that fit side by side, and the lines that have pieces in them, by group of rows."""
 
     columns: tuple[Column, ...]
     groups: tuple[tuple[str, tuple[Line, ...]], ...]
@@ -63,14 +63,14 @@ class Part:
 
 @dataclass(frozen=True)
 class Room:
-    """What there is room for, in characters or another unit.
+    """The available space, in characters or another unit.
 
     Attributes:
-        width: of all columns together.
-        gap: between two columns.
-        text: how wide a text is.
-        marks: how wide the marks of footnotes are.
-        spanned: whether the name of a group of columns stands once above them all, not above each.
+        width: width of all columns together.
+        gap: space between two columns.
+        text: gives the width of a text.
+        marks: gives the width of marks of footnotes.
+        spanned: whether the name of a group of columns is set once across them, not above each.
     """
 
     width: float = math.inf
@@ -84,15 +84,15 @@ class Layout:
     """The lines of a table.
 
     Args:
-        table: of a paper or an experiment.
-        narrow: differences stand above their verdicts, not before them; what is long is broken or shortened.
+        table: table of a paper or an experiment.
+        narrow: set differences above their verdicts, not before them, and break or shorten long texts.
 
     Attributes:
-        paper: whether it is a paper's.
-        corner: what stands above the names of its rows.
-        notes: what is said below it, with marks.
+        paper: whether it is the table of a paper.
+        corner: heading of the names of rows.
+        notes: footnotes below the table.
         lines: from top to bottom, rows of a group together.
-        kinds: whether there is a column of kinds, which there is unless all are the paper's own.
+        kinds: whether there is a column of kinds.
     """
 
     def __init__(self, table: Table, *, narrow: bool = False) -> None:
@@ -107,8 +107,8 @@ class Layout:
     def _of(self, row: Row) -> Iterator[Line]:
         cells = {c: self.table.cells[row, c] for c in self.table.columns if (row, c) in self.table.cells}
         if not wording.compares(self.table):
-            found = {c: Piece(numbers.found(self.table, cell, c), best=cell.best) for c, cell in cells.items()}
-            yield Line(row, "row", row.name, kind="" if self.paper else row.kind, pieces=found)
+            pieces = {c: Piece(numbers.measured(self.table, cell, c), best=cell.best) for c, cell in cells.items()}
+            yield Line(row, "row", row.name, kind="" if self.paper else row.kind, pieces=pieces)
             return
         printed = {
             column: Piece(numbers.as_printed(cell.published), footnotes.marks(self.notes, row, cell))
@@ -119,21 +119,21 @@ class Layout:
         targets = {c: Piece(text) for c, cell in cells.items() if (text := numbers.corrected(cell.published))}
         if targets:
             yield Line(row, "corrected target", "corrected target", pieces=targets)
-        yield from self._found(row, cells)
+        yield from self._measured(row, cells)
 
-    def _found(self, row: Row, cells: Mapping[Column, Cell]) -> Iterator[Line]:
-        told = wording.told_once(self.table, row)
-        if told is not None:
-            if told:
-                yield Line(row, "verdict", told)
+    def _measured(self, row: Row, cells: Mapping[Column, Cell]) -> Iterator[Line]:
+        shared = wording.shared_verdict(self.table, row)
+        if shared is not None:
+            if shared:
+                yield Line(row, "verdict", shared)
             return
-        found = {
-            column: Piece(numbers.found(self.table, cell, column), best=cell.best)
+        pieces = {
+            column: Piece(numbers.measured(self.table, cell, column), best=cell.best)
             for column, cell in cells.items()
             if cell.results
         }
-        if found:
-            yield Line(row, "here", "here", pieces=found)
+        if pieces:
+            yield Line(row, "here", "here", pieces=pieces)
         scored = {column: Piece(text) for column, cell in cells.items() if (text := numbers.scored(cell, column))}
         if scored:
             yield Line(row, "scored as printed", "scored as printed", pieces=scored)
@@ -151,20 +151,20 @@ class Layout:
             yield Line(row, "verdict", "verdict", pieces=judged)
 
     def heading(self, column: Column, *, group: bool = True) -> list[str]:
-        """What stands above a column, the name of its group first, in lines about as wide as what stands below."""
+        """The heading of a column, its group first, in lines about as wide as the column."""
         width = max(int(self._below(column, Room())), HEADING)
         texts = [column.group if group else "", wording.heading(self.table, column)]
         return [line for text in texts for line in textwrap.wrap(text, width)]
 
     def parts(self, room: Room) -> list[Part]:
-        """The columns side by side as far as there is room; a group of them is torn only where it alone is too wide."""
+        """The columns in parts that fit the room; a group of columns is split only if it is too wide by itself."""
         free = room.width - self._label_width(room) - room.gap
         if self.kinds:
             free -= max(room.text(kind) for kind in ("kind", *(line.kind for line in self.lines))) + room.gap
         widths = {column: self.width(column, room) + room.gap for column in self.table.columns}
         parts: list[list[Column]] = []
         for block in wording.blocks(self.table):
-            left = 0.0  # a part of its own
+            left = 0.0  # a block starts a new part
             for _, group in groupby(block, lambda column: column.group):
                 columns = list(group)
                 if sum(widths[column] for column in columns) > left:
@@ -187,13 +187,13 @@ class Layout:
         return max(widths)
 
     def width(self, column: Column, room: Room) -> float:
-        """Of a column with its heading."""
+        """Width of a column with its heading."""
         heading = self.heading(column, group=not room.spanned)
         return max(self._below(column, room), *map(room.text, heading))
 
     def _below(self, column: Column, room: Room) -> float:
-        """The width of the widest piece of a column, or word of its heading, which an experiment's is broken into only
-        where there is little room."""
+        """Width of the widest piece of a column, or word of its heading. The headings of an experiment are broken into
+        words only in a narrow layout."""
         pieces = [line.pieces[column] for line in self.lines if column in line.pieces]
         heading = f"{'' if room.spanned else column.group} {wording.heading(self.table, column)}"
         words = heading.split() if self.paper or self.narrow else [heading.strip()]
@@ -207,4 +207,4 @@ class Layout:
             if line.row in kept and (not line.pieces or any(column in line.pieces for column in columns))
         ]
         groups = groupby(lines, lambda line: line.row.group if self.paper else "")
-        return Part(columns, tuple((group, tuple(found)) for group, found in groups))
+        return Part(columns, tuple((group, tuple(of_group)) for group, of_group in groups))

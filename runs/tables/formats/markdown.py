@@ -15,7 +15,7 @@ LEADING = re.compile(r"^(\d*)([#>+\-=.)])")
 
 
 def markdown(table: Table, findings: Sequence[Finding] = ()) -> str:
-    """A Markdown table with its title and what there is to say of it, and a second one of the claims."""
+    """A Markdown table with its title, legend and notes, and a second table of the claims."""
     layout = Layout(table)
     blocks = [f"{paragraph(table.title)}."]
     blocks += ["\n".join(_part(layout, part)) for part in layout.parts(Room(WIDE))]
@@ -29,8 +29,8 @@ def markdown(table: Table, findings: Sequence[Finding] = ()) -> str:
 
 
 def markdown_table(rows: Sequence[Mapping[str, str]], right: Sequence[str] = ()) -> list[str]:
-    """The lines of a Markdown table of cells that are Markdown; its columns are the keys of the rows, those in `right`
-    set flush right."""
+    """The lines of a Markdown table whose cells are Markdown. The keys of the rows are its columns; those in `right`
+    are aligned right."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     return list(_lines([(name, name in right) for name in names], ([row.get(n, "") for n in names] for row in rows)))
 
@@ -81,7 +81,7 @@ def _raised(marks: str) -> str:
 
 
 def _below(layout: Layout) -> Iterator[tuple[str, list[str]]]:
-    """What is said below a paper's table: headings, and the items of a list below each."""
+    """Headings and list items below a paper's table."""
     if not layout.paper:
         return
     yield "", [paragraph(text) for text in wording.legend(layout.table)]

@@ -1,4 +1,4 @@
-"""The numbers of a cell as text: in the unit of its column, with as many digits as are printed."""
+"""The numbers of a cell as text: in the unit of its column, with as many digits as the print has."""
 
 import math
 import re
@@ -9,7 +9,7 @@ from runs.tables.table import Cell, Column, Table
 
 NOT_RUN = "not run"
 NOT_PRINTED = "-"
-PERCENT = "0.00"  # the digits of what is not printed
+PERCENT = "0.00"  # digits where nothing is printed
 
 
 def as_printed(value: Value | None) -> str:
@@ -24,41 +24,45 @@ def corrected(value: Value | None) -> str:
     return _spell(value.corrected, value.corrected_half_width, value.printed)
 
 
-def found(table: Table, cell: Cell, column: Column) -> str:
-    """Mean and interval in the column's unit, with the digits of the print, or of the column's where the cell has none,
-    and the number of seeds: of a paper's table only where it differs between cells, since the title has it. Without
-    runs, why there are none."""
+def measured(table: Table, cell: Cell, column: Column) -> str:
+    """Mean and interval of the runs in the unit of the column, and the number of seeds; without runs, the verdict.
+
+    Digits are those of the print, or of the first printed number of the column. In a paper's table the number of seeds
+    is left out where all cells have the same, since the title says it.
+    """
     if not cell.results:
         return cell.verdict.status if cell.verdict else NOT_RUN
-    told = is_paper(table.name) and len({len(other.results) for other in table.cells.values() if other.results}) == 1
-    seeds = f" (n={len(cell.results)})" if len(cell.results) > 1 and not told else ""
+    in_title = (
+        is_paper(table.name) and len({len(other.results) for other in table.cells.values() if other.results}) == 1
+    )
+    seeds = f" (n={len(cell.results)})" if len(cell.results) > 1 and not in_title else ""
     like = _like(cell, column) or _of_column(table, column)
     return _spell(column.scale * cell.value, column.scale * cell.half_width, like) + seeds
 
 
 def scored(cell: Cell, column: Column) -> str:
-    """What the runs give when they are scored as the paper scored; empty where that is the metric of the column, or
-    where the corrected target is of that metric."""
+    """The result scored as in the paper; empty where that is the metric of the column, or where there is a corrected
+    target."""
     if not cell.scored or math.isnan(cell.as_printed) or (cell.published and cell.published.corrected is not None):
         return ""
     return _number(column.scale * cell.as_printed, _like(cell, column))
 
 
 def scoring(cell: Cell) -> str:
-    """What `scored` is, in words."""
+    """Name of the metric of `scored`, in words."""
     return cell.scored.removeprefix("audit_").replace("_", " ")
 
 
 def near(cell: Cell, column: Column) -> str:
-    """What the run has that nearly fills the cell; empty where there is none, or another fills it."""
+    """The result of the run that nearly fills the cell; empty without one, or where another run fills it."""
     if cell.near is None or cell.results:
         return ""
     return _number(column.scale * cell.near.value, _like(cell, column))
 
 
 def difference(cell: Cell, column: Column) -> str:
-    """What was found less the target, in the column's unit; empty where there is none. One that the digits of the print
-    would hide has two of its own."""
+    """Result minus target, in the unit of the column; empty without one. It has two significant digits where the digits
+    of the print would round it to 0."""
     if cell.verdict is None or math.isnan(cell.verdict.difference):
         return ""
     text = _number(cell.verdict.difference, _like(cell, column), "+")
@@ -67,14 +71,14 @@ def difference(cell: Cell, column: Column) -> str:
 
 
 def _like(cell: Cell, column: Column) -> str:
-    """A number with as many digits as those of the cell shall have."""
+    """A number with as many digits as the numbers of the cell get."""
     if cell.published:
         return cell.published.printed
     return PERCENT if column.unit == "%" else ""
 
 
 def _of_column(table: Table, column: Column) -> str:
-    """What the first cell of the column that is printed has; empty where none is."""
+    """The first printed number of the column; empty without any."""
     cells = (table.cells.get((row, column)) for row in table.rows)
     return next((cell.published.printed for cell in cells if cell and cell.published), "")
 

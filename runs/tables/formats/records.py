@@ -1,4 +1,4 @@
-"""A table as records, one a cell, for CSV and JSON. Numbers are in the unit that the record names, as in the table."""
+"""A table as records, one for each cell, for CSV and JSON. Numbers are in the unit that the record names."""
 
 import csv
 import dataclasses
@@ -17,17 +17,16 @@ from runs.tables.table import Cell, Column, Row, Table
 
 @dataclass(frozen=True)
 class Record:
-    """A cell: where it stands, what is printed, what was found, and what to make of the two; None and "" where there
-    is nothing.
+    """A cell: its place, the printed number, the result of runs here, and the verdict; None or "" where missing.
 
     Attributes:
-        kind: whose the printed number is; of an experiment, what the strategy declares of itself.
-        corrected: what is compared with instead of `published`.
-        reproduced, half_width: the mean over seeds, and half of its 95 % interval.
-        scored, scored_as_printed: how the paper scored, where that is not `metric`, and what the runs have by that.
-        tasks: over all seeds.
-        near, near_run: a run of another protocol, which does not fill the cell.
-        config: the same for cells that the same runs would fill.
+        kind: origin of the printed number; in an experiment, what the strategy declares.
+        corrected: number compared with in place of `published`.
+        reproduced, half_width: mean over seeds, and half its 95 % interval.
+        scored, scored_as_printed: metric by which the paper scored, where it is not `metric`, and the result by it.
+        tasks: number of tasks over all seeds.
+        near, near_run: result and id of a run of another protocol, which does not fill the cell.
+        config: identity of the config; equal for cells that the same runs fill.
     """
 
     table: str
@@ -66,7 +65,7 @@ FIELDS = tuple(field.name for field in dataclasses.fields(Record))
 
 
 def records(table: Table) -> list[Record]:
-    """One record a cell, in the order of the table."""
+    """One record for each cell, in the order of the table."""
     return [_record(table, row, column, cell) for (row, column), cell in table.cells.items()]
 
 
@@ -124,7 +123,7 @@ def as_json(table: Table, findings: Sequence[Finding] = ()) -> dict[str, Any]:
 
 
 def as_csv(table: Table) -> str:
-    """One line a cell; what is several, such as runs, is separated by blanks."""
+    """One line for each cell; lists, such as runs, are separated by spaces."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(FIELDS)

@@ -24,13 +24,13 @@ COLOURS: dict[Status, str] = {
     "no target": "yellow",
 }
 CLAIMS = "what the papers claim"
-EVIDENCE = 40  # columns that the evidence of a claim has at least
+EVIDENCE = 40  # least number of columns for the evidence of a claim
 GAP = 3  # between the columns of a table
 RAISED = str.maketrans(footnotes.LETTERS, "ᵃᵇᶜᵈᵉᶠᵍʰⁱʲᵏˡᵐⁿᵒᵖʳˢᵗᵘᵛʷˣʸᶻ")
 
 
 def show(table: Table, findings: Sequence[Finding], console: "Console") -> None:
-    """Print a table and what is to be said below it."""
+    """Print a table with its legend, notes, verdicts, runs and claims."""
     layout = Layout(table)
     room = Room(console.width - 1, GAP, cell_len)
     if len(layout.parts(room)) > 1:
@@ -58,7 +58,7 @@ def _list(heading: str, paragraphs: Sequence[str], console: "Console") -> None:
 
 
 def _claims(findings: Sequence[Finding], console: "Console") -> None:
-    """A table, or a list where no room would be left for the evidence."""
+    """Print claims as a table, or as a list where a table leaves no room for the evidence."""
     if not findings:
         return
     rows = [wording.claim(finding) for finding in findings]
@@ -93,7 +93,7 @@ def _piece(line: Line, column: Column) -> Text:
 
 
 def _below(layout: Layout) -> Iterator[tuple[str, list[str]]]:
-    """What is said below a paper's table: headings, and paragraphs below each."""
+    """Headings and paragraphs below a paper's table."""
     if not layout.paper:
         return
     notes = [f"{note.mark.translate(RAISED)} {note.id}{': ' if note.id else ''}{note.text}" for note in layout.notes]

@@ -1,4 +1,4 @@
-"""What all formats say of a table in the same words: headings, why cells have their verdicts, which runs, a legend."""
+"""Texts that all formats share: headings, the reasons for verdicts, the runs of cells, and the legend."""
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
@@ -18,26 +18,27 @@ ABBREVIATIONS = {
 METRICS = {"acc_hungarian": "ACC", "nmi": "NMI", "ari": "ARI"}
 KINDS = {
     "rerun": "a rival run by the authors of the paper",
-    "quoted": "copied by the paper from elsewhere; cannot be run here unless there is a verdict",
-    "unclear": "the paper does not tell whose number it is",
+    "quoted": "copied by the paper from elsewhere; cannot be run here unless it has a verdict",
+    "unclear": "the paper does not say whose number it is",
 }
 INTERVALS = {"ci95": "± of the paper: 95 % intervals", "std": "in brackets: standard deviations"}
-DIGITS = 8  # of the id of a run, which are enough to find it
+DIGITS = 8  # digits of the id of a run, which are enough to find it
 JUDGED: tuple[Status, ...] = ("reproduced", "above", "below")
 
 
 def compares(table: Table) -> bool:
-    """Whether a table is held against a print: a paper's, but not one on another benchmark."""
+    """Whether a table is compared with printed numbers: a paper's table, but not on another benchmark."""
     return is_paper(table.name) and "@" not in table.name
 
 
 def kinds(table: Table) -> bool:
-    """Whether there is a column of kinds: not where all rows are the paper's own, or nothing is held against it."""
+    """Whether there is a column of kinds. There is none where all rows are the paper's own, or where the table is not
+    compared with the print."""
     return (compares(table) or not is_paper(table.name)) and bool({row.kind for row in table.rows} - {"", "own"})
 
 
 def heading(table: Table, column: Column) -> str:
-    """The name of a column, with its metric and its unit where the table needs them."""
+    """The name of a column, with its metric and unit where the table has several."""
     name = _name(table, column)
     if column.unit and len({c.unit for c in table.columns}) > 1:
         name += f" ({column.unit})"
@@ -53,42 +54,47 @@ def _name(table: Table, column: Column) -> str:
 
 
 def _kind(table: Table, column: Column) -> str:
-    """Whose numbers a column's are, where columns and not rows are methods."""
+    """The kind of the numbers of a column, where the columns are methods."""
     kinds = {cell.published.kind for (_, c), cell in table.cells.items() if c == column and cell.published}
     return kinds.pop() if len(kinds) == 1 else ""
 
 
 def tally(table: Table) -> str:
-    """How many cells have which verdict: "3 reproduced, 1 below, 12 not run"."""
-    found = [cell.verdict.status for cell in table.cells.values() if cell.verdict]
-    return ", ".join(f"{found.count(status)} {status}" for status in STATUSES if status in found)
+    """Number of cells with each verdict: "3 reproduced, 1 below, 12 not run"."""
+    statuses = [cell.verdict.status for cell in table.cells.values() if cell.verdict]
+    return ", ".join(f"{statuses.count(status)} {status}" for status in STATUSES if status in statuses)
 
 
-def told_once(table: Table, row: Row) -> str | None:
-    """The verdict of a row, where nothing was found for it and its cells share one: empty where the verdicts below the
-    table, or its kind, tell it already. None where each cell has to tell its own."""
+def shared_verdict(table: Table, row: Row) -> str | None:
+    """The verdict that all cells of a row without runs share; None where each cell shows its own.
+
+    Empty where the verdicts below the table, or the kind of the row, already say it.
+    """
     cells = [cell for (r, _), cell in table.cells.items() if r == row]
-    found = {cell.verdict.status for cell in cells if cell.verdict}
-    if len(found) != 1 or any(cell.results or cell.near for cell in cells):
+    statuses = {cell.verdict.status for cell in cells if cell.verdict}
+    if len(statuses) != 1 or any(cell.results or cell.near for cell in cells):
         return None
     everywhere = {cell.verdict.status for cell in table.cells.values() if cell.verdict}
-    quoted = row.kind == "quoted" and found == {"cannot run here"}
-    return "" if len(everywhere) == 1 or quoted else found.pop()
+    quoted = row.kind == "quoted" and statuses == {"cannot run here"}
+    return "" if len(everywhere) == 1 or quoted else statuses.pop()
 
 
 def reasons(table: Table, *, judged: bool = False) -> list[str]:
-    """Why cells have their verdicts, a sentence for each reason with the cells that it holds for; of cells that were
-    judged by their numbers only where asked for."""
+    """Reasons for verdicts, each with its cells.
+
+    Args:
+        judged: include cells whose verdict follows from comparing numbers.
+    """
     places: dict[tuple[Status, str], list[tuple[Row, Column]]] = {}
     for place, cell in table.cells.items():
         if cell.verdict and cell.verdict.why and (judged or cell.verdict.status not in JUDGED):
             places.setdefault((cell.verdict.status, cell.verdict.why), []).append(place)
-    said = sorted(places, key=lambda reason: STATUSES.index(reason[0]))
-    return [f"{status}, {why}: {_where(table, places[status, why])}" for status, why in said]
+    ordered = sorted(places, key=lambda reason: STATUSES.index(reason[0]))
+    return [f"{status}, {why}: {_where(table, places[status, why])}" for status, why in ordered]
 
 
 def _where(table: Table, places: Sequence[tuple[Row, Column]]) -> str:
-    """Cells by group and row, with the columns where not all of a row's are meant."""
+    """Cells by group and row, with their columns unless all columns of the row are meant."""
     if len(places) == len(table.cells):
         return "all"
     rows_of: dict[tuple[Column, ...], list[Row]] = {}
@@ -102,52 +108,53 @@ def _where(table: Table, places: Sequence[tuple[Row, Column]]) -> str:
 
 
 def _rows(rows: Iterable[Row]) -> str:
-    """Names of rows, each group's once."""
+    """Names of rows, with the name of each group once."""
     named = groupby(by_group(rows), lambda row: row.group)
     return "; ".join(f"{group} {', '.join(row.name for row in some)}".strip() for group, some in named)
 
 
 def _columns(table: Table, columns: Iterable[Column]) -> str:
-    """Names of columns, each group's once."""
+    """Names of columns, with the name of each group once."""
     named = groupby(columns, lambda column: column.group)
     return "; ".join(f"{group} {', '.join(_name(table, c) for c in some)}".strip() for group, some in named)
 
 
 def by_group(rows: Iterable[Row]) -> list[Row]:
-    """The rows of a group together, groups in the order in which they first appear."""
+    """The rows sorted by group, in the order in which groups first appear."""
     rows = list(rows)
     groups = list(dict.fromkeys(row.group for row in rows))
     return sorted(rows, key=lambda row: groups.index(row.group))
 
 
 def blocks(table: Table) -> list[tuple[Column, ...]]:
-    """Columns that stand side by side: a group of them that has no row in common with those before it begins anew."""
-    found: list[tuple[Column, ...]] = []
+    """Columns to be set side by side. A group of columns without a row in common with those before it starts a new
+    block."""
+    side_by_side: list[tuple[Column, ...]] = []
     known: set[Row] = set()
     for _, group in groupby(table.columns, lambda column: column.group):
         columns = tuple(group)
         rows = {row for row, column in table.cells if column in columns}
-        if found and known & rows:
-            found[-1] += columns
+        if side_by_side and known & rows:
+            side_by_side[-1] += columns
             known |= rows
         else:
-            found.append(columns)
+            side_by_side.append(columns)
             known = rows
-    return found
+    return side_by_side
 
 
 def runs(table: Table, digits: int | None = None) -> list[str]:
-    """A sentence for each row that has runs: their ids, shortened to so many digits, with their columns."""
+    """A sentence for each row that has runs: their ids, cut to `digits` characters, with their columns."""
     by_row: dict[Row, list[str]] = {}
     for (row, column), cell in table.cells.items():
         if cell.results:
             ids = " ".join(result.run_id[:digits] for result in cell.results)
             by_row.setdefault(row, []).append(f"{column.group} {_name(table, column)} {ids}".strip())
-    return [f"{row}: {', '.join(found)}" for row, found in by_row.items()]
+    return [f"{row}: {', '.join(ids_by_column)}" for row, ids_by_column in by_row.items()]
 
 
 def claim(finding: Finding) -> dict[str, str]:
-    """What became of a claim, by headings."""
+    """A finding, by the headings of the table of claims."""
     return {
         "claim": finding.claim,
         "source": finding.source,
@@ -158,44 +165,45 @@ def claim(finding: Finding) -> dict[str, str]:
 
 
 def sentence(finding: Finding) -> str:
-    """A claim, where it is made and was checked, and the numbers; without what became of it."""
+    """A claim with its source, its setting and the evidence, without its status."""
     where = ", ".join(filter(None, (finding.source, finding.setting)))
     return f"{finding.claim} ({where}){': ' if finding.evidence else ''}{finding.evidence}"
 
 
 def legend(table: Table) -> list[str]:
-    """What the words and signs of a paper's table mean, those alone that occur in it."""
+    """Meaning of the words and signs that occur in a paper's table."""
     if not compares(table):
         return []
     cells = table.cells.values()
     printed = [cell.published for cell in cells if cell.published]
-    found = any(cell.results for cell in cells)
-    said = []
+    has_runs = any(cell.results for cell in cells)
+    lines = []
     of_paper = published_table(table.name.partition("@")[0])
     if of_paper.interval in INTERVALS and printed:
         count = of_paper.tasks if of_paper.over == "tasks" else of_paper.runs
         over = f" over {f'{count:,} ' if count else ''}{of_paper.over}" if of_paper.over else ""
-        said.append(f"{INTERVALS[of_paper.interval]}{over}")
-    elif printed and found:
+        lines.append(f"{INTERVALS[of_paper.interval]}{over}")
+    elif printed and has_runs:
         tasks = f"; its numbers are means over {of_paper.tasks:,} tasks" if of_paper.tasks else ""
-        said.append(f"the paper prints no intervals{tasks}")
+        lines.append(f"the paper prints no intervals{tasks}")
     kinds = {value.kind for value in printed}
-    said += [f"{kind}: {text}" for kind, text in KINDS.items() if kind in kinds]
+    lines += [f"{kind}: {text}" for kind, text in KINDS.items() if kind in kinds]
     sources = {value.corrected_source for value in printed if value.corrected is not None}
-    said += [f"corrected target: what is compared with instead, of {' and '.join(sorted(sources))}"] if sources else []
-    if found:
-        said.append("here: what the runs of this record give; difference: here less the target")
+    if sources:
+        lines.append(f"corrected target: replaces the printed number; from {' and '.join(sorted(sources))}")
+    if has_runs:
+        lines.append("here: the result of the runs in this record; difference: here minus the target")
     other = {place: cell for place, cell in table.cells.items() if numbers.scored(cell, place[1])}
     scorings = {numbers.scoring(cell) for cell in other.values() if cell.on_path is None}
     if scorings:
-        said.append(f"scored as printed: as the paper scored, by {' and '.join(sorted(scorings))}; that is compared")
+        lines.append(f"scored as printed: as in the paper, by {' and '.join(sorted(scorings))}; this is compared")
     on_paths: dict[str, list[Row]] = {}
     for (row, _), cell in other.items():
         if cell.on_path is not None:
             on_paths.setdefault(numbers.scoring(cell), []).append(row)
     if on_paths:
         places = "; ".join(f"{scoring} ({_rows(dict.fromkeys(rows))})" for scoring, rows in on_paths.items())
-        said.append(f"scored as printed: what of a path the print, which does not tell, is held against: {places}")
+        lines.append(f"scored as printed: the point of a path that is compared, for the paper names none: {places}")
     if any(cell.best for cell in cells):
-        said.append("bold: better than every other of its column, task by task, and not by chance")
-    return said
+        lines.append("bold: significantly better, task by task, than every other cell of its column")
+    return lines

@@ -70,7 +70,7 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
     refused = [place.refusal for place in places.values() if place.refusal]
     if refused and not any(place.configs for place in places.values()):
         raise refused[0]
-    shown = {place: found for place, found in places.items() if found.configs or (found.value and not variant)}
+    shown = {place: made for place, made in places.items() if made.configs or (made.value and not variant)}
     rows, columns = _headings(shown, recipe, variant)
     cells: dict[tuple[Row, Column], Cell] = {}
     for (row, column), place in shown.items():

@@ -75,15 +75,15 @@ def table_from(name: str, content: Any, errata: Mapping[str, Erratum], tables: S
             missing[r, c] = "-" if text is None else text
             continue
         number, half_width, about = _number(text, interval, where)
-        found = [erratum for erratum, place in places if not place.whole_table and place.holds(row, column)]
+        of_cell = [erratum for erratum, place in places if not place.whole_table and place.holds(row, column)]
         values[r, c] = Value(
             number,
             text,
             half_width,
             _kind(row, column, where),
             "printed as approximate" if about else "",
-            tuple(erratum.id for erratum in found),
-            target=all(erratum.target for erratum in found),
+            tuple(erratum.id for erratum in of_cell),
+            target=all(erratum.target for erratum in of_cell),
         )
     for (r, c), changed in _corrected(content.get("corrected", ()), rows, values, errata, tables, interval, file):
         values[r, c] = changed
@@ -107,7 +107,7 @@ def _rows(
 ) -> tuple[tuple[PublishedRow, ...], dict[tuple[int, int], Any]]:
     """The rows; and (row, column) -> what is written there."""
     rows: list[PublishedRow] = []
-    found: dict[tuple[int, int], Any] = {}
+    numbers_at: dict[tuple[int, int], Any] = {}
     for r, content in enumerate(written):
         where = f"{file}, row {r + 1}"
         _check_keys(content, [*(field.name for field in dataclasses.fields(PublishedRow)), "values"], where)
@@ -120,10 +120,10 @@ def _rows(
         numbers = content.get("values", ())
         if len(numbers) != len(own):
             raise InputError(f"{where} ({row.name}): {len(numbers)} values for {len(own)} columns; null is a dash")
-        found |= {(r, c): number for c, number in zip(own, numbers, strict=True)}
+        numbers_at |= {(r, c): number for c, number in zip(own, numbers, strict=True)}
         rows.append(row)
     _check_twice([(row.group, row.name) for row in rows], f"{file}: row")
-    return tuple(rows), found
+    return tuple(rows), numbers_at
 
 
 def _corrected(

@@ -97,7 +97,7 @@ def _mapping(where: str, value: Any) -> Mapping[str, Any]:
     return value
 
 
-def _check(where: str, what: str, found: Collection[str], right: Collection[str]) -> None:
-    for word in found:
+def _check(where: str, what: str, words: Collection[str], right: Collection[str]) -> None:
+    for word in words:
         if word not in right:
             raise InputError(f"{where}: {unknown(what, word, right)}")
