@@ -69,54 +69,54 @@ def _cluster_missing(
 ) -> int:
     """Run clusterings one by one in this process: each uses all cores, and those on one data set share its graph."""
     from runs.scheduling.jobs import Failure
-    from runs.stages.clustering import stage as clusterings
-    from runs.stages.clustering.job import Job
-    from runs.stages.fair import stage as fairness_stage
+    from runs.stages.clustering.fitting import ClusteringStage
+    from runs.stages.clustering.stage import clustering, stage_of
+    from runs.stages.fair.stage import FairStage, fair_clustering
 
     if flags.executor != "local":
         raise InputError("clusterings run one after the other, each on all cores; omit --executor")
-    waiting: dict[str, Job | fairness_stage.Job] = {}
+    waiting: dict[str, ClusteringStage | FairStage] = {}
     blocked: dict[str, list[str]] = {}
     finished: set[str] = set()
     for config in configs:
-        job: Job | fairness_stage.Job
+        stage: ClusteringStage | FairStage
         try:
-            job = fairness_stage.Job.of(config) if isinstance(config, FairConfig) else Job.of(config)
+            stage = FairStage.on(config) if isinstance(config, FairConfig) else stage_of(config)
         except InputError as error:
             blocked.setdefault(str(error), []).append(f"{config.method.name} on {config.dataset.name}")
             continue
-        if tracker.find(job.experiment, job.identity):
-            finished.add(job.identity)
+        if tracker.find(stage.experiment, stage.identity):
+            finished.add(stage.identity)
         else:
-            waiting[job.identity] = job
+            waiting[stage.identity] = stage
     for why, what in blocked.items():
         console.note(f"cannot be run: {', '.join(what)}: {why}")
     if not waiting:
         return 0
-    for job in list(waiting.values())[:SHOWN]:
-        console.note(f"  {job.name}")
+    for stage in list(waiting.values())[:SHOWN]:
+        console.note(f"  {stage.name}")
     console.note(f"{_count(len(waiting), 'clustering')}, each with all its trials or weights")
     if not agreed(console, flags):
         return 0
     console.note(f"reused {len(finished)}, running {len(waiting)}")
     since, code, left = time.monotonic(), 0, list(waiting.values())
     while left and not (flags.limit_minutes and time.monotonic() - since > 60 * flags.limit_minutes):
-        job = left.pop(0)
+        stage = left.pop(0)
         try:
-            if isinstance(job, fairness_stage.Job):
-                _, failed = fairness_stage.fair_clustering([job.config], store, tracker, progress=console)
+            if isinstance(stage, FairStage):
+                _, failed = fair_clustering([stage.config], store, tracker, progress=console)
                 if failed:
                     raise failed[0]
             else:
-                clusterings.clustering([job.config], store, tracker, progress=console)
+                clustering([stage.config], store, tracker, progress=console)
         except Exception as error:  # the others still run
-            failure = Failure.of(job.name, error)
+            failure = Failure.of(stage.name, error)
             console.error(f"failed: {failure}")
             code = code or failure.code
             if failure.ends_all:
                 break
     if left:
-        names = ", ".join(job.name for job in left[:SHOWN])
+        names = ", ".join(stage.name for stage in left[:SHOWN])
         console.note(f"not started{_within(flags.limit_minutes)}: {names}; rerun the same command")
     return code
 
@@ -144,11 +144,11 @@ def _show_plan(missing: "Missing", console: Console) -> None:
         console.note(f"cannot be run: {failure}")
     if not missing.jobs:
         return
-    for job in missing.jobs[:SHOWN]:
-        console.note(f"  {job.name}{f', about {duration(job.seconds)}' if job.seconds >= 1 else ''}")
+    for stage in missing.jobs[:SHOWN]:
+        console.note(f"  {stage.name}{f', about {duration(stage.seconds)}' if stage.seconds >= 1 else ''}")
     if len(missing.jobs) > SHOWN:
         console.note(f"  and {len(missing.jobs) - SHOWN} more")
-    what = f"{_count(missing.count, 'evaluation')} in {_count(len(missing.jobs), 'job')}"
+    what = f"{_count(missing.count, 'evaluation')} in {_count(len(missing.jobs), 'stage')}"
     console.note(f"{what}: {missing.plan.summary}")
 
 
@@ -156,7 +156,7 @@ def _show_outcome(outcome: "Outcome", console: Console, limit: float | None) -> 
     for failure in outcome.failures:
         console.error(f"failed: {failure}")
     if outcome.not_started:
-        names = ", ".join(job.name for job in outcome.not_started[:SHOWN])
+        names = ", ".join(stage.name for stage in outcome.not_started[:SHOWN])
         rest = len(outcome.not_started) - SHOWN
         more = f" and {rest} more" if rest > 0 else ""
         console.note(f"not started{_within(limit)}: {names}{more}; rerun the same command")

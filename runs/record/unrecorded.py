@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from runs.storage.store import COMPLETE, Store
 
-R = TypeVar("R")
+M = TypeVar("M")
 
 
 class Runs(Protocol):
@@ -19,10 +19,10 @@ class Runs(Protocol):
         """MLflow's `Run` of that id; None where there is none."""
 
 
-class Kept(NamedTuple, Generic[R]):
-    """A result, and what was noted about it."""
+class Made(NamedTuple, Generic[M]):
+    """The content of a result, and what is noted about it."""
 
-    result: R
+    content: M
     facts: Mapping[str, Any]
 
 
@@ -66,7 +66,7 @@ class Unrecorded:
                 self.drop()
         return False
 
-    def find(self, name: str, load: Callable[[Path], R], record: Runs, *, force: bool) -> Kept[R] | None:
+    def find(self, name: str, load: Callable[[Path], M], record: Runs, *, force: bool) -> Made[M] | None:
         """The result that waits for its record; None where there is none. Only for the owner of the lock.
 
         Args:
@@ -75,7 +75,8 @@ class Unrecorded:
         entry = self.store.peek("unrecorded", self._key) if self.pending(record, held=True) else None
         if entry is None or (force and not entry.facts.get("forced")):
             return None
-        return Kept(load(entry.path / name), entry.facts)
+        facts = {key: value for key, value in entry.facts.items() if key != "run"}
+        return Made(load(entry.path / name), facts)
 
     def drop(self) -> None:
         """Away with it: its run is finished."""

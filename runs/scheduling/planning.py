@@ -151,8 +151,8 @@ class Planner:
 
     def _result(self, result: "_Result", lineage: Lineage) -> Step:
         """A stage that is in the record, on the very checkpoint that is in the store, or will make so many runs."""
-        trained, run = self._peek("checkpoints", lineage.checkpoint), self._recorded.get(result.identity)
-        if run and (trained is None or run.tags.get("checkpoint") == trained.fingerprint):
+        run = self._recorded.get(result.identity)
+        if run and lineage.is_of_checkpoint(run.tags, self._peek):
             return Step(result.stage, result.name, result.identity, "cached", 0)
         seconds = self._durations.evaluation(result.config, result.tasks)
         size = result.runs * RUN_BYTES

@@ -29,18 +29,22 @@ def features(
     tracker: Tracker,
     *,
     progress: Progress = quiet,
+    lineage: Lineage | None = None,
 ) -> "FeatureBank":
     """Features of a split with the base mean, extracted where they are not there; trains first where it must. Where
     features were given, these.
 
     A bank made from another checkpoint (after a training by force) is not used.
 
+    Args:
+        lineage: of the config, where it is known.
+
     Raises:
         InputError: novel classes of another benchmark that the network was trained on, or as `given_bank`.
     """
     if config.features is not None:
         return given_bank(config.features, split)
-    lineage = Lineage.of(config)
+    lineage = lineage or Lineage.of(config)
     bank = _bank(config, lineage, lineage.part(split), store, tracker, progress)
     if split == "novel" and lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
         mean = _bank(config, lineage, lineage.target_base, store, tracker, progress).base_mean
@@ -48,15 +52,22 @@ def features(
     return bank
 
 
-def pictures(config: EvaluateConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet) -> "Pictures":
+def pictures(
+    config: EvaluateConfig,
+    store: Store,
+    tracker: Tracker,
+    *,
+    progress: Progress = quiet,
+    lineage: Lineage | None = None,
+) -> "Pictures":
     """The images that the features of a config's split are made from, and their network, which is trained where there
     is none."""
     from fsl.features.pictures import Pictures
     from fsl.weights.checkpoints import load_backbone
 
-    lineage = Lineage.of(config)
+    lineage = lineage or Lineage.of(config)
     look, part = lineage.look, lineage.part(config.split)
-    made = checkpoint(config, store, tracker, progress=progress)
+    made = checkpoint(config, store, tracker, progress=progress, lineage=lineage)
     return Pictures(
         images_of(part.benchmark, part.split, store, progress).images,
         load_backbone(made.path),
@@ -78,7 +89,7 @@ def _bank(
     trained = store.peek("checkpoints", lineage.checkpoint)
     with store.lock("features", key, f"the features of {train_name(config)} {part.split}", progress.note):
         entry = store.find("features", key, progress.note)
-        if entry and (trained is None or entry.facts.get("checkpoint") == trained.fingerprint):
+        if entry and lineage.is_of_checkpoint(entry.facts, store.peek):
             try:
                 return FeatureBank.load(entry.path / BANK)
             except InputError as error:
@@ -86,7 +97,7 @@ def _bank(
                 store.put_aside(entry.path, progress.note)
         if trained is None and not config.given:
             progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
-        made = checkpoint(config, store, tracker, progress=progress)
+        made = checkpoint(config, store, tracker, progress=progress, lineage=lineage)
         bank, speed = _extract(config, lineage, part, made, store, tracker, progress)
         partial = store.partial("features", key, fresh=True)
         with store.watched():

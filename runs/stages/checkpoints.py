@@ -44,7 +44,13 @@ class Checkpoint:
 
 
 def checkpoint(
-    config: TrainConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet, force: bool = False
+    config: TrainConfig,
+    store: Store,
+    tracker: Tracker,
+    *,
+    progress: Progress = quiet,
+    force: bool = False,
+    lineage: Lineage | None = None,
 ) -> Checkpoint:
     """The backbone of a config: trained where there is none; an interrupted training goes on.
 
@@ -52,11 +58,12 @@ def checkpoint(
 
     Args:
         force: train (or read the weights) again, even though it is there.
+        lineage: of the config, where it is known.
 
     Raises:
         InputError: see `fsl.training.base.train`, `fsl.weights.foreign`, `Store`, `Tracker`.
     """
-    lineage = Lineage.of(config)
+    lineage = lineage or Lineage.of(config)
     name, key = train_name(config), lineage.checkpoint
     if not config.given:
         tracker.bury()  # also where nothing is to be trained: a forced training may have been killed

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import pathlib
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
@@ -12,7 +13,7 @@ from fsl.progress import Progress
 from runs.config.configs import Choice, ClusterConfig, EvaluateConfig, FairConfig, TrainConfig, TuneConfig, identity
 from runs.config.tuning_protocol import RULE, steps_of
 from runs.stages.given_features import given_fingerprint
-from runs.storage.store import Store
+from runs.storage.store import Entry, Kind, Store
 
 if TYPE_CHECKING:
     from fsl.benchmarks.benchmark import Benchmark, Decoded, Split
@@ -148,6 +149,16 @@ class Lineage:
     def target_base(self) -> Part | None:
         """The images of the target's base classes, if there is a target."""
         return Part(self.target[0], "base", self.target[1]) if self.target else None
+
+    def is_of_checkpoint(self, noted: Mapping[str, Any], peek: Callable[[Kind, str], Entry | None]) -> bool:
+        """Whether what says this of itself was made with the checkpoint that is in the store: a training by force makes
+        another one of the same identity.
+
+        Args:
+            noted: tags of a run, or facts of a folder. peek: looks into the store.
+        """
+        trained = peek("checkpoints", self.checkpoint)
+        return trained is None or noted.get("checkpoint") == trained.fingerprint
 
     def bank(self, split: str) -> str:
         """Identity of the features of a split."""

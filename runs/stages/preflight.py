@@ -39,7 +39,7 @@ def preflight(
             tasks_of(config, given_bank(config.features, config.split))
             continue
         if config.given:
-            checkpoint(config, store, tracker, progress=progress)  # before images are read
+            checkpoint(config, store, tracker, progress=progress, lineage=lineage)  # before images are read
         part = lineage.part(config.split)
         place = (part.source, part.split)
         if place not in splits:

@@ -121,8 +121,7 @@ class _Tuner:
         run = self.tracker.find(self.experiment, self.identity)
         if run is None:
             return None
-        trained = self.store.peek("checkpoints", self.lineage.checkpoint)
-        if trained and run.data.tags.get("checkpoint") != trained.fingerprint:
+        if not self.lineage.is_of_checkpoint(run.data.tags, self.store.peek):
             return None
         values = chosen_values(self.config, run.data.tags)
         return None if values is None else Tuned(self.identity, run.info.run_id, values)

@@ -69,16 +69,16 @@ class Clusterings:
 
     def _recipe(self, config: ClusterConfig | FairConfig, data: str) -> str:
         """Recipe of the runs of a config on these points; "?", which no run has, if it cannot be built here."""
-        from runs.stages.clustering.job import Job
-        from runs.stages.fair import stage as fairness_stage
+        from runs.stages.clustering.fitting import ClusteringStage
+        from runs.stages.fair.stage import FairStage
 
         key = (config.to_yaml(), data)
         if key not in self._recipes:
             try:
                 if isinstance(config, FairConfig):
-                    self._recipes[key] = fairness_stage.Job.on(config, data).recipe
+                    self._recipes[key] = FairStage.on(config, data).recipe
                 else:
-                    self._recipes[key] = Job.on(config, data).recipe
+                    self._recipes[key] = ClusteringStage.on(config, data).recipe
             except InputError:
                 self._recipes[key] = "?"
         return self._recipes[key]

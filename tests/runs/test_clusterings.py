@@ -9,9 +9,8 @@ import pytest
 from clustering.foundation.errors import InputError
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
-from runs.stages.clustering.job import Job
 from runs.stages.clustering.results import TRIALS, Trials
-from runs.stages.clustering.stage import clustering, plan
+from runs.stages.clustering.stage import clustering, plan, stage_of
 from tests.runs.children import interrupted
 from tests.runs.records import copy_results, runs_of
 from tests.runs.stopping import interrupt
@@ -118,7 +117,7 @@ def test_what_is_finished_is_used_again(clustered, asked, store, tracker, notes)
 
 def test_identity_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_path):
     def of(*more):
-        return Job.of(asked(*more)[0]).identity
+        return stage_of(asked(*more)[0]).identity
 
     assert of() == of(f"results={tmp_path}") == of("device=cpu") == of("weight=0.65")
     other = [of(text) for text in ("seed=1", "starts=4", "n_clusters=2", "weight=0.7", "noise=0.2", "selection=null")]

@@ -21,7 +21,7 @@ from runs.config.configs import FairConfig, parse
 from runs.figures.trade_off import draw, trade_off_figure
 from runs.stages.fair.results import PATH, TradeOff
 from runs.stages.fair.series import fronts, series_of
-from runs.stages.fair.stage import Job, estimator, fair_clustering, plan
+from runs.stages.fair.stage import FairStage, estimator, fair_clustering, plan
 from runs.tables.trade_off import footnote, rows, title
 from tests.runs.children import interrupted
 from tests.runs.records import copy_results, runs_of
@@ -111,7 +111,7 @@ def test_what_is_finished_is_used_again(asked, one, tracker, notes):
 
 def test_identity_heeds_what_can_change_the_result_and_nothing_else(asked, tmp_path):
     def of(*more):
-        return Job.of(asked(*more)[0]).identity
+        return FairStage.on(asked(*more)[0]).identity
 
     assert of() == of(f"results={tmp_path}") == of("device=cpu") == of("n_clusters=2")
     other = [of(text) for text in ("seed=1", "n_clusters=3", "fairness_weight=0,60", "n_init=2", "preprocess=null")]

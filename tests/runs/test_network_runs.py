@@ -13,9 +13,8 @@ from clustering.foundation.errors import InputError
 from clustering.foundation.streams import stream
 from runs.cli import main
 from runs.config.configs import ClusterConfig, parse
-from runs.stages.clustering.job import Job
 from runs.stages.clustering.network_runs import _say_doubts
-from runs.stages.clustering.stage import clustering, points_of, say_balanced
+from runs.stages.clustering.stage import clustering, points_of, say_balanced, stage_of
 from runs.stages.clustering.trials import known_labels, told
 from tests.runs.records import runs_of
 from tests.runs.stopping import Stopping
@@ -81,10 +80,10 @@ def test_the_identity_has_the_code_of_all_that_makes_the_result(asked, monkeypat
         named.append(modules)
         return code_fingerprint(*modules)
 
-    monkeypatch.setattr("runs.stages.clustering.job.code_fingerprint", kept)
+    monkeypatch.setattr("runs.stages.clustering.fitting.code_fingerprint", kept)
     linked_points = parse(ClusterConfig, ["dataset=spirals", "arms=3", "method=xsdc", "links=9"])
     for config in (*asked(), *asked("labels=9"), *linked_points):
-        assert Job.of(config).identity
+        assert stage_of(config).identity
     plain, labelled, linked = map(set, named)
     assert {
         "runs.stages.clustering.network_inputs",
@@ -138,9 +137,9 @@ def test_a_result_that_is_far_from_sure_or_from_the_prior_is_warned_of(asked, st
     sure[:, 0] = 0.0
     even = torch.where(torch.arange(90)[:, None] % 3 == torch.arange(3), 0.0, -20.0)
     notes.notes.clear()
-    _say_doubts(Job.of(config[0]), even, None, notes)
+    _say_doubts(stage_of(config[0]), even, None, notes)
     assert not notes.notes
-    _say_doubts(Job.of(config[0]), sure, None, notes)
+    _say_doubts(stage_of(config[0]), sure, None, notes)
     (said,) = notes.notes
     assert "a cluster has 100% of the points where 33% are expected" in said
     assert "far from sure" not in said
@@ -161,7 +160,7 @@ def test_known_labels_name_the_clusters_and_the_others_are_judged(asked, store, 
     assert some.trials.scores["accuracy"][0] > 0.6
     (none,) = clustering(asked("epochs=1", "labels=0"), store, tracker)
     assert "accuracy" not in none.trials.scores
-    assert none.identity == Job.of(asked("epochs=1")[0]).identity, "no labels are none"
+    assert none.identity == stage_of(asked("epochs=1")[0]).identity, "no labels are none"
     path = tmp_path / "labels.csv"
     path.write_text("file,label\nacross/0.png,across\ndown/3.png,down\n")
     (found,) = clustering(asked(f"labels={path}", "classes=null"), store, tracker)
@@ -200,7 +199,7 @@ def test_that_clusters_are_taken_to_be_alike_is_said_where_it_is_so(method, give
 def test_wrong_labels_are_told_to_what_smooths_labels_and_not_to_the_judge(asked, store, tracker):
     given = ["method=labelled_reverse", "epochs=4", "labels=60", "views=0"]
     right, wrong = clustering(asked(*given, "wrong=0,0.5"), store, tracker)
-    assert right.identity == Job.of(asked(*given)[0]).identity, "none are wrong where nothing is said"
+    assert right.identity == stage_of(asked(*given)[0]).identity, "none are wrong where nothing is said"
     assert right.identity != wrong.identity
     known = known_labels(wrong.config, points_of(wrong.config)).known
     truth = points_of(wrong.config).labels

@@ -1,4 +1,4 @@
-"""A run of the record that learns features: begun, or taken up where it was interrupted, until all of it is kept."""
+"""A clustering that learns features: a training that goes on where it was interrupted, and keeps what it learned."""
 
 import contextlib
 import tempfile
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch
@@ -15,13 +15,14 @@ from torch import Tensor
 
 from clustering.evaluation.protocol import scores
 from fsl.features.bank import FeatureBank
-from fsl.progress import Progress
 from runs.record.noted_runs import noted_run
 from runs.record.tracked_run import TrackedRun
-from runs.record.tracking import Tracker
-from runs.stages.clustering.job import Job
+from runs.record.unrecorded import Made
+from runs.stages.clustering.fitting import ClusteringStage, Problem
 from runs.stages.clustering.results import TRIALS, Trials
-from runs.storage.store import Store, write_text
+from runs.stages.points import Points
+from runs.stages.stage import Begun, Workspace
+from runs.storage.store import write_text
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
@@ -33,61 +34,51 @@ WATCHED = ("acc_hungarian", "nmi")
 """Scores along a training, in the record as `watched_...`: for people to look at. Nothing selects by them."""
 
 
+class Learned(NamedTuple):
+    """What a training made of the points.
+
+    Attributes:
+        features: (N, D).
+        labels: (N,) clusters 0..K-1.
+        told: (N,) points whose class was known; what clusters the features is not judged by them.
+        about: facts of the weights.
+    """
+
+    features: Tensor
+    labels: NDArray[Any]
+    told: NDArray[np.bool_] | None
+    about: Mapping[str, Any]
+
+
 @dataclass(frozen=True, eq=False)
 class LearningRun:
     """Weights are in the store's checkpoints, what they make of the points in its features, by the run's identity.
 
     Attributes:
-        job: what it is of.
-        data: its points.
-        clusters: K.
         run: of the record.
+        problem: what the method is told.
         folder: of the weights, unfinished or finished.
         finished: the weights are; what interrupted the run came after them.
         since: when it was begun or taken up.
         before: seconds of earlier parts, which an interruption ended.
     """
 
-    job: Job
-    data: "Dataset"
-    clusters: int
-    store: Store
-    progress: Progress
     run: TrackedRun
+    problem: Problem
     folder: Path
     finished: bool
     since: float
     before: float
 
-    @classmethod
-    def begun(
-        cls,
-        job: Job,
-        data: "Dataset",
-        clusters: int,
-        store: Store,
-        tracker: Tracker,
-        progress: Progress,
-        *,
-        force: bool,
-    ) -> "LearningRun":
-        """The run that an interrupted training left, or a new one.
+    @property
+    def known(self) -> "KnownLabels | None":
+        """Labels that the method is given."""
+        return self.problem.known
 
-        Args:
-            force: begin anew, whatever is there.
-        """
-        key = job.identity
-        forced = store.cache("checkpoints") / f"{key}.partial" / FORCED  # so that one that was interrupted goes on, too
-        if force and not forced.exists():
-            store.partial("checkpoints", key, fresh=True)
-            forced.touch()
-        finished = None if forced.exists() else store.find("checkpoints", key, progress.note)
-        folder = store.partial("checkpoints", key) if finished is None else finished.path
-        said = f"{', '.join(WATCHED)} along the training: nothing selects by them"
-        shape = data.values.shape[0], data.values.shape[1]
-        run = noted_run(folder / NOTE, job.name, tracker, lambda: job.start(shape, clusters, tracker, watched=said))
-        before = _spent(folder / SPENT)
-        return cls(job, data, clusters, store, progress, run, folder, finished is not None, time.perf_counter(), before)
+    @property
+    def clusters(self) -> int:
+        """K."""
+        return self.problem.clusters
 
     @property
     def seconds(self) -> float:
@@ -99,70 +90,93 @@ class LearningRun:
         self.run.metrics(values, step)
         write_text(self.folder / SPENT, f"{self.seconds:.3f}")
 
-    def keep(
-        self,
-        trials: Trials,
-        features: Tensor,
-        labels: NDArray[Any],
-        told: NDArray[np.bool_] | None,
-        facts: Mapping[str, Any],
-        *,
-        remedy: str,
-    ) -> None:
-        """Put all that was learned into store and record, and mark the run finished.
 
-        Args:
-            features: (N, D). labels: (N,) clusters 0..K-1.
-            told: (N,) points whose class was known; what clusters the features is not judged by them.
-            facts: of the weights.
-            remedy: of clusters without points.
-        """
-        key, name = self.job.identity, self.job.name
-        self._keep_bank(features, labels, told)
-        with self.store.watched(), tempfile.TemporaryDirectory() as folder:
-            trials.save(Path(folder) / TRIALS)
-            self.run.artifact(Path(folder) / TRIALS)
-        bank = self.store.cache("features") / key / BANK
-        sizes = np.bincount(labels, minlength=self.clusters)
-        lost = int((sizes == 0).sum())
-        self.run.log(
-            metrics=trials.metrics() | {"seconds": self.seconds, "trials": 1, "empty_clusters": lost},
-            tags={"features": str(bank), "sizes": " ".join(map(str, sizes))},
-        )
-        if not self.finished:
-            self.store.publish("checkpoints", key, [NETWORK], {"run": self.run.run_id, **facts})
-        self.run.finish()
+@dataclass(frozen=True)
+class LearningStage(ClusteringStage):
+    """One config whose method learns features.
+
+    Attributes:
+        remedy: of clusters without points.
+    """
+
+    remedy: ClassVar[str]
+
+    def begin(self, prepared: Points, work: Workspace) -> Begun:
+        """The run that an interrupted training left, or a new one."""
+        store, key, problem = work.store, self.identity, self.problem(prepared.data, work)
+        forced = store.cache("checkpoints") / f"{key}.partial" / FORCED  # so that one that was interrupted goes on, too
+        if work.force and not forced.exists():
+            store.partial("checkpoints", key, fresh=True)
+            forced.touch()
+        finished = None if forced.exists() else store.find("checkpoints", key, work.progress.note)
+        folder = store.partial("checkpoints", key) if finished is None else finished.path
+        said = f"{', '.join(WATCHED)} along the training: nothing selects by them"
+
+        def start() -> TrackedRun:
+            return self.start(prepared.shape, problem.clusters, work.tracker, watched=said)
+
+        run = noted_run(folder / NOTE, self.name, work.tracker, start)
+        before = _spent(folder / SPENT)
+        return Begun(run, LearningRun(run, problem, folder, finished is not None, time.perf_counter(), before))
+
+    def keep(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
+        learned, learning = made.facts["learned"], begun.state
+        self._keep_bank(learned, learning.clusters, made.facts["data"], work)
+        if not learning.finished:
+            about = {"run": begun.run.run_id, **learned.about}
+            work.store.publish("checkpoints", self.identity, [NETWORK], about)
+
+    def record(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
+        with work.store.watched(), tempfile.TemporaryDirectory() as folder:
+            made.content.save(Path(folder) / TRIALS)
+            begun.run.artifact(Path(folder) / TRIALS)
+        sizes = self._sizes(made, begun)
+        numbers = {"seconds": begun.state.seconds, "trials": 1, "empty_clusters": int((sizes == 0).sum())}
+        tags = {"features": str(self._bank(work)), "sizes": " ".join(map(str, sizes))}
+        begun.run.log(metrics=made.content.metrics() | numbers, tags=tags)
+
+    def close(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
         for rest in ("last.ckpt", FORCED, SPENT):
-            (self.store.cache("checkpoints") / key / rest).unlink(missing_ok=True)
-        if lost:
-            self.progress.note(f"{name}: {lost} of {self.clusters} clusters have no points; {remedy} may mend it")
-        self.progress.note(f"learned features: {bank} (transduce cluster dataset=features path={bank} method=kmeans)")
+            (work.store.cache("checkpoints") / self.identity / rest).unlink(missing_ok=True)
+        sizes, bank = self._sizes(made, begun), self._bank(work)
+        if lost := int((sizes == 0).sum()):
+            work.progress.note(
+                f"{self.name}: {lost} of {len(sizes)} clusters have no points; {self.remedy} may mend it"
+            )
+        work.progress.note(f"learned features: {bank} (transduce cluster dataset=features path={bank} method=kmeans)")
 
-    def _keep_bank(self, features: Tensor, labels: NDArray[Any], told: NDArray[np.bool_] | None) -> None:
+    def _sizes(self, made: Made[Trials], begun: Begun) -> NDArray[np.int64]:
+        """(K,) of the clusters."""
+        return np.bincount(made.facts["learned"].labels, minlength=begun.state.clusters)
+
+    def _bank(self, work: Workspace) -> Path:
+        return work.store.cache("features") / self.identity / BANK
+
+    def _keep_bank(self, learned: Learned, clusters: int, data: "Dataset", work: Workspace) -> None:
         """As a feature bank, whose labels are the clusters where there are no classes."""
-        job, store, classes = self.job, self.store, self.data.labels
-        with store.lock("features", job.identity, f"the features of {job.name}", self.progress.note):
+        store, config, classes, told = work.store, self.config, data.labels, learned.told
+        with store.lock("features", self.identity, f"the features of {self.name}", work.progress.note):
             bank = FeatureBank(
-                features,
-                torch.from_numpy(np.asarray(labels if classes is None else classes, dtype=np.int64)),
-                tuple(f"cluster {k}" for k in range(self.clusters)) if classes is None else self.data.class_names,
-                features.double().mean(0).float(),
+                learned.features,
+                torch.from_numpy(np.asarray(learned.labels if classes is None else classes, dtype=np.int64)),
+                tuple(f"cluster {k}" for k in range(clusters)) if classes is None else data.class_names,
+                learned.features.double().mean(0).float(),
                 {
-                    "dataset": job.config.dataset.name,
-                    "network": job.config.network.name,
-                    "method": job.config.method.name,
-                    "seed": str(job.config.seed),
-                    "run": job.identity,
+                    "dataset": config.dataset.name,
+                    "network": config.network.name,
+                    "method": config.method.name,
+                    "seed": str(config.seed),
+                    "run": self.identity,
                     "labels": "clusters found" if classes is None else "classes",
                     "told": "0" if told is None else str(int(told.sum())),
-                    "links": str(job.config.links or 0),
+                    "links": str(config.links or 0),
                 },
                 None if told is None else torch.from_numpy(told),
             )
-            partial = store.partial("features", job.identity, fresh=True)
+            partial = store.partial("features", self.identity, fresh=True)
             with store.watched():
                 bank.save(partial / BANK)
-            store.publish("features", job.identity, [BANK], {"run": job.identity, "points": len(features)})
+            store.publish("features", self.identity, [BANK], {"run": self.identity, "points": len(bank.features)})
 
 
 def _spent(note: Path) -> float:

@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,16 +16,18 @@ from clustering.deep.networks import Classifier, features, predictions
 from clustering.deep.training import checked_prior, train
 from clustering.evaluation.protocol import random_state
 from clustering.files.tensors import read_tensors, write_tensors
+from clustering.foundation.errors import InputError
 from fsl.progress import Progress
 from fsl.training.machine import resolve_device
+from runs.config.cluster import ClusterConfig
 from runs.config.network import DeepNetwork
-from runs.record.tracking import Tracker
-from runs.stages.clustering.job import Job
-from runs.stages.clustering.learning_run import NETWORK, LearningRun, watched_scores
+from runs.record.unrecorded import Made
+from runs.stages.clustering.learning_run import NETWORK, Learned, LearningRun, LearningStage, watched_scores
 from runs.stages.clustering.network_inputs import Inputs, check_fits, inputs_of
 from runs.stages.clustering.results import Trials
 from runs.stages.clustering.trials import judged, told, told_points
-from runs.storage.store import Store
+from runs.stages.points import Points
+from runs.stages.stage import Begun, Workspace
 
 if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
@@ -38,89 +41,113 @@ ASTRAY = 0.25  # share of the points that would have to change clusters for the 
 ENOUGH = 300  # steps, with which small pictures have mostly come to an end
 
 
-def learn(
-    job: Job,
-    data: "Dataset",
-    known: "KnownLabels | None",
-    clusters: int,
-    store: Store,
-    tracker: Tracker,
-    progress: Progress,
-    *,
-    force: bool,
-) -> tuple[str, Trials]:
-    """Train the network of a config, or go on with a training that was interrupted; its run, and what it came to."""
-    network: DeepNetwork = job.config.network.build()
-    inputs, device = inputs_of(network, data), resolve_device(job.config.device)
-    check_fits(network, inputs)
-    learning = LearningRun.begun(job, data, clusters, store, tracker, progress, force=force)
-    with learning.run.guarded():
+def check_learner(config: ClusterConfig, method: Any) -> None:
+    """That the method can train a network.
+
+    Raises:
+        InputError: it cannot; says how its features are clustered.
+    """
+    if not hasattr(method, "network_objective"):
+        raise InputError(
+            f"method={config.method.name} trains no network; methods that do: entropy, migd, imsat, iic, sela, "
+            "miadm_batch, labelled, labelled_reverse, labelled_absolute. Leave network out, or let one of these learn "
+            "features first, and cluster them with dataset=features path=FILE, which their run names"
+        )
+    for given, name, what in ((config.links, "links", "known pairs"), (config.coarse, "coarse", "coarse labels")):
+        if given is not None:
+            raise InputError(f"{name}=: with network= there are no {what}; leave {name} out, or take method=xsdc")
+    if getattr(method, "pseudo_labels", "batch") == "epoch":
+        raise InputError(
+            f"method={config.method.name}: a network gets pseudo-labels for each batch, not once an epoch; set "
+            "pseudo_labels=batch, or choose method=miadm_batch"
+        )
+
+
+@dataclass(frozen=True)
+class NetworkStage(LearningStage):
+    """One training of a network by a clustering method."""
+
+    remedy = "another seed, fewer clusters, known labels or another prior"
+
+    def begin(self, prepared: Points, work: Workspace) -> Begun:
+        resolve_device(self.config.device)
+        network: DeepNetwork = self.config.network.build()
+        check_fits(network, inputs_of(network, prepared.data))
+        return super().begin(prepared, work)
+
+    def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[Trials]:
+        """Train the network, or go on with a training that was interrupted."""
+        learning: LearningRun = begun.state
+        data, known, network = prepared.data, learning.known, self.config.network.build()
+        inputs, device = inputs_of(network, data), resolve_device(self.config.device)
         if learning.finished:  # stopped between the training and the mark in the record
-            model = _loaded(learning.folder / NETWORK, network, inputs, clusters)
+            model = _loaded(learning.folder / NETWORK, network, inputs, learning.clusters)
         else:
-            model = _trained(learning, network, inputs, known, device)
+            model = self._trained(learning, network, inputs, data, device, work)
         log_p = predictions(model, inputs.points, inputs.prepare, device)
         labels = log_p.argmax(1).numpy() if known is None else np.where(known.known, known.labels, log_p.argmax(1))
-        trials = _trials(job, model, log_p, labels, data, known, learning.seconds)
-        learning.keep(
-            trials,
-            features(model, inputs.points, inputs.prepare, device),
-            labels,
-            told_points(known),
-            {"epochs": network.epochs},
-            remedy="another seed, fewer clusters, known labels or another prior",
-        )
-        _say_doubts(job, log_p, known, progress)
-    return learning.run.run_id, trials
+        trials = _trials(self.config, model, log_p, labels, data, known, learning.seconds)
+        made_of = features(model, inputs.points, inputs.prepare, device)
+        learned = Learned(made_of, labels, told_points(known), {"epochs": network.epochs})
+        return Made(trials, {"learned": learned, "data": data, "log_p": log_p})
+
+    def close(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
+        super().close(made, begun, work)
+        _say_doubts(self, made.facts["log_p"], begun.state.known, work.progress)
+
+    def _trained(
+        self,
+        learning: LearningRun,
+        network: DeepNetwork,
+        inputs: Inputs,
+        data: "Dataset",
+        device: torch.device,
+        work: Workspace,
+    ) -> Classifier:
+        from sklearn.exceptions import ConvergenceWarning
+
+        known, progress = learning.known, work.progress
+        method = told(self.config)
+        objective = method.network_objective()
+        if hasattr(objective, "agreement"):
+            objective = dataclasses.replace(objective, agreement=network.agreement)
+        training = network.training(method.margin_weight)
+        batch = min(training.batch_size, len(inputs.points))
+        total = training.epochs * (len(inputs.points) // batch) * batch
+        caught = warnings.catch_warnings(record=True)
+        with work.store.watched(), progress.track(f"training {self.name}", total) as advance, caught as warned:
+            warnings.simplefilter("default", ConvergenceWarning)
+            found = train(
+                network.backbone(inputs.channels, inputs.size),
+                inputs.points,
+                learning.clusters,
+                objective,
+                training,
+                prior=getattr(method, "prior", BALANCED),
+                seed=self.config.seed,
+                partial_labels=None if known is None else known.labels,
+                augment=inputs.augment,
+                prepare=inputs.prepare,
+                folder=learning.folder,
+                device=device,
+                log=learning,
+                observe=watched_scores(data, known),
+                advance=advance,
+                say=progress.note,
+            )
+            header = {"format": FORMAT, "architecture": network.architecture, "channels": str(inputs.channels)}
+            header |= {"size": str(inputs.size), "clusters": str(learning.clusters)}
+            write_tensors(learning.folder / NETWORK, found.model.state_dict(), header)
+        for text in dict.fromkeys(str(one.message) for one in warned or () if LOST not in str(one.message)):
+            progress.note(f"{self.name}: {text}")
+        if found.resumed_at:
+            progress.note(f"{self.name}: went on after epoch {found.resumed_at}")
+        return found.model
 
 
-def _trained(
-    learning: LearningRun, network: DeepNetwork, inputs: Inputs, known: "KnownLabels | None", device: torch.device
-) -> Classifier:
-    from sklearn.exceptions import ConvergenceWarning
-
-    job, progress = learning.job, learning.progress
-    method = told(job.config)
-    objective = method.network_objective()
-    if hasattr(objective, "agreement"):
-        objective = dataclasses.replace(objective, agreement=network.agreement)
-    training = network.training(method.margin_weight)
-    batch = min(training.batch_size, len(inputs.points))
-    total = training.epochs * (len(inputs.points) // batch) * batch
-    caught = warnings.catch_warnings(record=True)
-    with learning.store.watched(), progress.track(f"training {job.name}", total) as advance, caught as warned:
-        warnings.simplefilter("default", ConvergenceWarning)
-        found = train(
-            network.backbone(inputs.channels, inputs.size),
-            inputs.points,
-            learning.clusters,
-            objective,
-            training,
-            prior=getattr(method, "prior", BALANCED),
-            seed=job.config.seed,
-            partial_labels=None if known is None else known.labels,
-            augment=inputs.augment,
-            prepare=inputs.prepare,
-            folder=learning.folder,
-            device=device,
-            log=learning,
-            observe=watched_scores(learning.data, known),
-            advance=advance,
-            say=progress.note,
-        )
-        header = {"format": FORMAT, "architecture": network.architecture, "channels": str(inputs.channels)}
-        header |= {"size": str(inputs.size), "clusters": str(learning.clusters)}
-        write_tensors(learning.folder / NETWORK, found.model.state_dict(), header)
-    for text in dict.fromkeys(str(one.message) for one in warned or () if LOST not in str(one.message)):
-        progress.note(f"{job.name}: {text}")
-    if found.resumed_at:
-        progress.note(f"{job.name}: went on after epoch {found.resumed_at}")
-    return found.model
-
-
-def _say_doubts(job: Job, log_p: Tensor, known: "KnownLabels | None", progress: Progress) -> None:
+def _say_doubts(stage: LearningStage, log_p: Tensor, known: "KnownLabels | None", progress: Progress) -> None:
     """That a training ended far from sure, or with sizes far from those that it was held to; and what may mend it."""
-    (points, clusters), method, network = log_p.shape, job.config.method.build(), job.config.network.build()
+    (points, clusters), method, network = log_p.shape, stage.config.method.build(), stage.config.network.build()
     if clusters == 1:
         return
     open_points = slice(None) if known is None else torch.from_numpy(~known.known)
@@ -141,7 +168,7 @@ def _say_doubts(job: Job, log_p: Tensor, known: "KnownLabels | None", progress: 
     if steps < ENOUGH:
         taken = "1 step" if steps == 1 else f"{steps} steps"
         remedy = f"it took {taken}, and most need some hundred: give more, as epochs={-(-ENOUGH // each)}"
-    progress.note(f"{job.name}: do not rely on this result: {' and '.join(doubts)}; {remedy}")
+    progress.note(f"{stage.name}: do not rely on this result: {' and '.join(doubts)}; {remedy}")
 
 
 def _loaded(path: Path, network: DeepNetwork, inputs: Inputs, clusters: int) -> Classifier:
@@ -155,7 +182,7 @@ def _loaded(path: Path, network: DeepNetwork, inputs: Inputs, clusters: int) -> 
 
 
 def _trials(
-    job: Job,
+    config: ClusterConfig,
     model: Classifier,
     log_p: Tensor,
     labels: NDArray[Any],
@@ -164,17 +191,17 @@ def _trials(
     seconds: float,
 ) -> Trials:
     """One trial, valued by the objective of equation 14 whatever it was trained by."""
-    method = job.config.method.build()
+    method = config.method.build()
     prior = checked_prior(getattr(method, "prior", BALANCED), log_p.shape[1]).to(log_p)
     spread = losses.tolerant_fairness(log_p.exp().mean(0), prior)
     norm = method.margin_weight * float(losses.margin_norm(model.head.weight.detach()))
     value = np.array([float(losses.mean_entropy(log_p) + spread) + norm])
-    epochs = job.config.network.options["epochs"]
+    epochs = config.network.options["epochs"]
     return Trials(
         settings=({},),
         setting=np.zeros(1, dtype=np.int64),
         start=np.zeros(1, dtype=np.int64),
-        seeds=np.array([random_state(job.config.seed, 0)]),
+        seeds=np.array([random_state(config.seed, 0)]),
         given=np.ones(1, dtype=bool),
         tried=np.zeros(1, dtype=bool),
         labels=labels[None].astype(np.min_scalar_type(log_p.shape[1])),

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from clustering.evaluation.protocol import ACCURACY, SCORES, lowest
 from clustering.files.arrays import read_arrays
 from runs.config.cluster import ClusterConfig
-from runs.stages.clustering.jobs import ClusteringResult
+from runs.stages.points import ClusteringResult
 
 if TYPE_CHECKING:
     from clustering.evaluation.known_labels import KnownLabels

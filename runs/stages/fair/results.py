@@ -13,7 +13,7 @@ from clustering.files.arrays import read_arrays
 from fairness.metrics import absent_groups, cluster_balances, occupied, price_of_fairness
 from fairness.trade_off import smallest_best
 from runs.config.fair import FairConfig
-from runs.stages.clustering.jobs import ClusteringResult
+from runs.stages.points import ClusteringResult
 
 if TYPE_CHECKING:
     from runs.record.tracking import Tracker

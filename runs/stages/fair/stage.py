@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clustering.evaluation.protocol import random_state
@@ -21,13 +22,13 @@ from fsl.progress import Progress, quiet
 from runs.config.base import identity
 from runs.config.fair import FairConfig
 from runs.record.tracking import Tracker
-from runs.record.unrecorded import Unrecorded
+from runs.record.unrecorded import Made
 from runs.scheduling.planning import Plan
-from runs.stages.clustering.jobs import ClusteringJob
 from runs.stages.fair.report import trade_off_of
 from runs.stages.fair.results import PATH, FairResult, TradeOff
 from runs.stages.lineage import short
-from runs.stages.stage_jobs import JobStage, plan_jobs, run_jobs
+from runs.stages.points import Points, PointsStage
+from runs.stages.stage import Begun, Workspace, execute, plan_of
 from runs.storage.locks import Say, silent
 from runs.storage.store import Store
 
@@ -36,47 +37,40 @@ if TYPE_CHECKING:
     from fairness.datasets.dataset import FairDataset, FairSource
     from runs.stages.clustering.shared_graphs import SharedGraphs
 
-STAGE = "fair"
-
 
 @dataclass(frozen=True)
-class Job(ClusteringJob[FairConfig]):
-    """One config, and what it stands on.
+class FairStage(PointsStage[FairConfig, TradeOff, FairResult]):
+    """One config whose method is fitted to points with groups, along its weights.
 
     Attributes:
-        source: the built data set.
         clusters: K.
         method: the built estimator, with the config's parameters.
     """
 
-    stage = verb = STAGE
+    kind = verb = "fair"
+    noun, file = "the fair clustering", PATH
 
-    source: "FairSource"
     clusters: int
     method: Any
 
     @classmethod
-    def of(cls, config: FairConfig) -> "Job":
-        """Builds data set and method, which checks their values, and looks at the files.
+    def on(cls, config: FairConfig, data: str | None = None) -> "FairStage":
+        """The stage on points of that identity, which need not be here; on those of the config where none is given.
+
+        Builds data set and method, which checks their values.
 
         Raises:
             InputError: a wrong value, or files that are not there.
         """
         method, source = estimator(config), cast("FairSource", config.dataset.build())
-        return cls(config, source.source(), source, _clusters(config, source), method)
-
-    @classmethod
-    def on(cls, config: FairConfig, data: str) -> "Job":
-        """The job on points of that identity, which need not be here."""
-        method, source = estimator(config), cast("FairSource", config.dataset.build())
-        return cls(config, data, source, _clusters(config, source), method)
+        return cls(config, source.source() if data is None else data, source, _clusters(config, source), method)
 
     @property
     def identity(self) -> str:
         keys = self.config.result_keys() | {"n_clusters": self.clusters}
         if not self.weighted:
             del keys["fairness_weight"]
-        return identity(STAGE, config=keys, data=self.data, code=self._code)
+        return identity(self.kind, config=keys, data=self.data, code=self._code)
 
     @property
     def weighted(self) -> bool:
@@ -88,6 +82,40 @@ class Job(ClusteringJob[FairConfig]):
         """Fingerprint of what computes the labels, and of what makes the points."""
         modules = {type(self.method).__module__, type(self.source).__module__}
         return code_fingerprint("fairness.trade_off", "fairness.methods", *sorted(modules))
+
+    def prepare(self, work: Workspace) -> Points:
+        from runs.stages.clustering.shared_graphs import SharedGraphs
+
+        data = self.source.read()
+        return Points(data, SharedGraphs(data.values, work.store.graphs, work.progress))
+
+    def begin(self, prepared: Points, work: Workspace) -> Begun:
+        sensitive = ", ".join(prepared.data.sensitive)
+        return Begun(self.start(prepared.shape, self.clusters, work.tracker, sensitive=sensitive), self)
+
+    def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[TradeOff]:
+        since = time.perf_counter()
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = _trade_off(self, prepared.data, prepared.graphs, work.progress)
+        _pass_on(said, self, work.progress)
+        return Made(found, {"seconds": time.perf_counter() - since})
+
+    @staticmethod
+    def load(path: Path) -> TradeOff:
+        return TradeOff.load(path)
+
+    def record(self, made: Made[TradeOff], begun: Begun, work: Workspace) -> None:
+        found = made.content
+        for step in range(len(found.weights)):
+            begun.run.metrics(found.metrics(step), step)
+        begun.run.log(metrics=found.best() | {"seconds": float(made.facts["seconds"])})
+
+    def found(
+        self, content: TradeOff, run_id: str, shape: tuple[int, int], n_clusters: int, *, reused: bool
+    ) -> FairResult:
+        clusters = content.group_counts.shape[2]
+        return FairResult(self.config, self.identity, run_id, reused, shape, clusters, kind_of(self.method), content)
 
 
 def _clusters(config: FairConfig, source: "FairSource") -> int:
@@ -117,25 +145,11 @@ def fair_clustering(
     Raises:
         InputError: before anything is clustered, wrong values and missing files.
     """
-    jobs = [Job.of(config) for config in configs]
-
-    def read(job: Job) -> "tuple[FairDataset, SharedGraphs]":
-        from runs.stages.clustering.shared_graphs import SharedGraphs
-
-        data = job.source.read()
-        return data, SharedGraphs(data.values, store.graphs, progress)
-
-    stage = JobStage(
-        STAGE,
-        "the fair clustering",
-        lambda job, say: _finished(job, tracker, say),
-        lambda job: (job.config.dataset, job.data),
-        read,
-        lambda job, shared: _run(job, *shared, store, tracker, progress, force),
-    )
-    found, failed = run_jobs(jobs, stage, store, tracker, progress, force=force)
-    there = {job.identity: job for job in jobs if job.identity in found}
-    return [dataclasses.replace(found[name], config=job.config) for name, job in there.items()], failed
+    stages = [FairStage.on(config) for config in configs]
+    results, failures = execute(stages, Workspace(store, tracker, progress, force))
+    made = {stage.identity: stage for stage in stages if stage.identity in results}
+    found = [dataclasses.replace(results[identity], config=stage.config) for identity, stage in made.items()]
+    return found, [error for _, error in failures]
 
 
 def recorded_fair(config: FairConfig, tracker: Tracker, say: Say = silent) -> FairResult | None:
@@ -144,12 +158,13 @@ def recorded_fair(config: FairConfig, tracker: Tracker, say: Say = silent) -> Fa
     Args:
         say: told of a run that is no longer whole.
     """
-    return _finished(Job.of(config), tracker, say)
+    return FairStage.on(config).recorded(tracker, say)
 
 
 def points_of(config: FairConfig) -> "FairDataset":
     """The points of a config's data set, in their order."""
-    return Job.of(config).source.read()
+    data: FairDataset = FairStage.on(config).source.read()
+    return data
 
 
 def plan(configs: Sequence[FairConfig], tracker: Tracker) -> Plan:
@@ -158,7 +173,7 @@ def plan(configs: Sequence[FairConfig], tracker: Tracker) -> Plan:
     Raises:
         InputError: as `fair_clustering`, as far as it can be known without reading a point.
     """
-    return plan_jobs([Job.of(config) for config in configs], STAGE, tracker)
+    return plan_of([FairStage.on(config) for config in configs], tracker)
 
 
 def estimator(config: FairConfig) -> Any:
@@ -188,57 +203,22 @@ def _shares(target: Any) -> Any:
     return named
 
 
-def _run(
-    job: Job,
-    data: "FairDataset",
-    graphs: "SharedGraphs",
-    store: Store,
-    tracker: Tracker,
-    progress: Progress,
-    force: bool,
-) -> FairResult:
-    points, dimensions = data.values.shape
-    shape, sensitive = (points, dimensions), ", ".join(data.sensitive)
-    unrecorded = Unrecorded(store, STAGE, job.identity)
-    kept = unrecorded.find(PATH, TradeOff.load, tracker, force=force)
-    with job.start(shape, job.clusters, tracker, sensitive=sensitive).guarded() as run:
-        since = time.perf_counter()
-        if kept is None:
-            with warnings.catch_warnings(record=True) as said:
-                warnings.simplefilter("always")
-                found = _trade_off(job, data, graphs, progress)
-            _pass_on(said, job, progress)
-            seconds = time.perf_counter() - since
-        else:
-            progress.note(f"{job.name} was clustered before and not recorded: recording it")
-            found, seconds, force = kept.result, float(kept.facts["seconds"]), bool(kept.facts["forced"])
-        kind, clusters = kind_of(job.method), found.group_counts.shape[2]
-        result = FairResult(job.config, job.identity, run.run_id, False, shape, clusters, kind, found)
-        run.artifact(unrecorded.keep(PATH, found.save, run.run_id, seconds=seconds, forced=force))
-        for step in range(len(found.weights)):
-            run.metrics(found.metrics(step), step)
-        run.log(metrics=found.best() | {"seconds": seconds})
-        run.finish()
-    unrecorded.drop()
-    return result
-
-
 def knows_groups(kind: Any) -> bool:
     """Whether a method is told of the groups; else it is seen how fair one is that is not."""
     return "sensitive_features" in inspect.signature(kind.fit).parameters
 
 
-def _trade_off(job: Job, data: "FairDataset", graphs: "SharedGraphs", progress: Progress) -> TradeOff:
+def _trade_off(stage: FairStage, data: "FairDataset", graphs: "SharedGraphs", progress: Progress) -> TradeOff:
     """The method along its weights, and the objective of the unfair one from the same seeds."""
     groups: Mapping[str, Any] = data.sensitive
-    method = _prepared(copy.copy(job.method), job)
-    graph = graphs.of(method, job.config.device)
+    method = _prepared(copy.copy(stage.method), stage)
+    graph = graphs.of(method, stage.config.device)
     own: dict[str, Any] = {} if graph is None else {"graph": graph}
     if knows_groups(type(method)):
         own["sensitive_features"] = groups
-    weights = job.config.fairness_weight
-    with _bar(job, progress) as done:
-        if job.weighted:
+    weights = stage.config.fairness_weight
+    with _bar(stage, progress) as done:
+        if stage.weighted:
             # The unfair solution is where a path begins, whatever weights are asked for.
             asked = None if weights is None else sorted({0.0, *weights})
             if "done" in inspect.signature(method.path).parameters:
@@ -250,16 +230,16 @@ def _trade_off(job: Job, data: "FairDataset", graphs: "SharedGraphs", progress: 
             since = time.perf_counter()
             kept = [method.fit(data.values, **own)]
             method.seconds_ = getattr(method, "seconds_", (time.perf_counter() - since,))
-            unfair = _unfair(method, job, data, graphs, graph)
+            unfair = _unfair(method, stage, data, graphs, graph)
         done(1, 1)
     return trade_off_of(kept, unfair, groups)
 
 
 @contextmanager
-def _bar(job: Job, progress: Progress) -> Iterator[Callable[[int, int], None]]:
+def _bar(stage: FairStage, progress: Progress) -> Iterator[Callable[[int, int], None]]:
     """A bar of the weights that a result has; moved by how much of all work is done."""
-    total, shown = len(path_weights(job.config.fairness_weight)) if job.weighted else 1, 0
-    with progress.track(job.name, total) as advance:
+    total, shown = len(path_weights(stage.config.fairness_weight)) if stage.weighted else 1, 0
+    with progress.track(stage.name, total) as advance:
 
         def done(finished: int, of: int) -> None:
             nonlocal shown
@@ -269,14 +249,14 @@ def _bar(job: Job, progress: Progress) -> Iterator[Callable[[int, int], None]]:
         yield done
 
 
-def _prepared(method: Any, job: Job) -> Any:
-    device = job.config.device.partition(":")[0]
-    seed = random_state(job.config.seed, 0)
-    return with_known(method, n_clusters=job.clusters, device=device, random_state=seed)
+def _prepared(method: Any, stage: FairStage) -> Any:
+    device = stage.config.device.partition(":")[0]
+    seed = random_state(stage.config.seed, 0)
+    return with_known(method, n_clusters=stage.clusters, device=device, random_state=seed)
 
 
 def _unfair(
-    method: Any, job: Job, data: "FairDataset", graphs: "SharedGraphs", graph: "NeighbourGraph | None"
+    method: Any, stage: FairStage, data: "FairDataset", graphs: "SharedGraphs", graph: "NeighbourGraph | None"
 ) -> float:
     """The objective of the unfair method from the same seeds, on the graph of the method where that has one; NaN of an
     objective that only this method knows."""
@@ -285,24 +265,16 @@ def _unfair(
         return math.nan
     shared = ("n_init", "init", "normalize", "n_neighbors")
     same = {name: value for name, value in method.get_params().items() if name in shared}
-    base = with_known(_prepared(METHODS.load(UNFAIR[kind])(), job), **same, fairness_weight=0.0)
-    graph = graph if graph is not None else graphs.of(base, job.config.device)
+    base = with_known(_prepared(METHODS.load(UNFAIR[kind])(), stage), **same, fairness_weight=0.0)
+    graph = graph if graph is not None else graphs.of(base, stage.config.device)
     return float(base.fit(data.values, **({} if graph is None else {"graph": graph})).objective_)
 
 
-def _pass_on(said: Sequence[warnings.WarningMessage], job: Job, progress: Progress) -> None:
+def _pass_on(said: Sequence[warnings.WarningMessage], stage: FairStage, progress: Progress) -> None:
     """Warnings, each once; how far from fair or from settled labels are is in the result."""
     from sklearn.exceptions import ConvergenceWarning
 
     texts = [str(one.message) for one in said if issubclass(one.category, UserWarning)]
     settled = {str(one.message) for one in said if issubclass(one.category, ConvergenceWarning)}
     for text in dict.fromkeys(text for text in texts if text not in settled):
-        progress.note(f"{job.name}: {text}")
-
-
-def _finished(job: Job, tracker: Tracker, say: Say) -> FairResult | None:
-    there = job.recorded(tracker, PATH, TradeOff.load, say)
-    if there is None:
-        return None
-    kind, clusters = kind_of(job.method), there.found.group_counts.shape[2]
-    return FairResult(job.config, job.identity, there.run_id, True, there.shape, clusters, kind, there.found)
+        progress.note(f"{stage.name}: {text}")

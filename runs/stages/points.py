@@ -1,15 +1,15 @@
-"""What `transduce cluster` and `transduce fair` have in common: a config on points, its run, and the result."""
+"""What `transduce cluster` and `transduce fair` have in common: a stage on points, and the result."""
 
 import dataclasses
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, Protocol, TypeVar
 
 from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
+from runs.record.unrecorded import Made
 from runs.stages.lineage import cluster_name, short
+from runs.stages.stage import Begun, RecordedStage, Saved
 from runs.storage.locks import Say
 
 if TYPE_CHECKING:
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
     from runs.record.tracked_run import TrackedRun
     from runs.record.tracking import Tracker
+    from runs.stages.clustering.shared_graphs import SharedGraphs
 
 C = TypeVar("C", ClusterConfig, FairConfig)
 
 
-class Labelled(Protocol):
+class Labelled(Saved, Protocol):
     """What is found of points."""
 
     @property
@@ -30,36 +31,42 @@ class Labelled(Protocol):
 
 
 F = TypeVar("F", bound=Labelled)
+R = TypeVar("R")
 
 
-class Recorded(NamedTuple, Generic[F]):
-    """What the record has of a job: the run, (N, D) and K of what it was fitted on, and the content of its file."""
+class Points(NamedTuple):
+    """A data set that was read, and its neighbour graphs."""
 
-    run_id: str
-    shape: tuple[int, int]
-    clusters: int
-    found: F
+    data: Any
+    graphs: "SharedGraphs"
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(N, D)."""
+        count, dimensions = self.data.values.shape
+        return count, dimensions
 
 
 @dataclass(frozen=True)
-class ClusteringJob(ABC, Generic[C]):
+class PointsStage(RecordedStage[Points, F, R], Generic[C, F, R]):
     """A config on points.
 
     Attributes:
+        verb: how the names of its experiments begin.
         config: what is asked for.
         data: identity of the points.
+        source: the built data set.
     """
 
-    stage: ClassVar[str]  # tag of its run
-    verb: ClassVar[str]  # how the names of its experiments begin
+    verb: ClassVar[str]
 
     config: C
     data: str
+    source: Any
 
     @property
-    @abstractmethod
-    def identity(self) -> str:
-        """Of its result."""
+    def shared(self) -> object:
+        return self.config.dataset, self.data
 
     @property
     def recipe(self) -> str:
@@ -68,12 +75,10 @@ class ClusteringJob(ABC, Generic[C]):
 
     @property
     def experiment(self) -> str:
-        """That its run belongs to."""
         return f"{self.verb}/{short(self.config.dataset)}"
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
         return cluster_name(self.config)
 
     def start(self, shape: tuple[int, int], clusters: int, tracker: "Tracker", **tags: str) -> "TrackedRun":
@@ -88,7 +93,7 @@ class ClusteringJob(ABC, Generic[C]):
         return tracker.start(
             self.experiment,
             self.name,
-            stage=self.stage,
+            stage=self.kind,
             identity=self.identity,
             params=config.flat(),
             config=config.to_yaml(),
@@ -105,24 +110,30 @@ class ClusteringJob(ABC, Generic[C]):
             },
         )
 
-    def recorded(self, tracker: "Tracker", file: str, load: Callable[[Path], F], say: Say) -> Recorded[F] | None:
-        """What the record has of it; None where that is missing, or not whole, which is said.
+    @abstractmethod
+    def found(self, content: F, run_id: str, shape: tuple[int, int], n_clusters: int, *, reused: bool) -> R:
+        """The result with that content.
 
         Args:
-            file: of the run that holds the result. load: reads it.
+            shape: (N, D). n_clusters: K.
         """
+
+    def result(self, made: Made[F], begun: Begun, prepared: Points) -> R:
+        return self.found(made.content, begun.run.run_id, prepared.shape, begun.state.clusters, reused=False)
+
+    def recorded(self, tracker: "Tracker", say: Say) -> R | None:
         run = tracker.find(self.experiment, self.identity) if tracker.exists() else None
         if run is None:
             return None
         tags, run_id = run.data.tags, run.info.run_id
         try:
-            found = tracker.read(run_id, file, load, run.info.artifact_uri)
+            content = tracker.read(run_id, self.file, self.load, run.info.artifact_uri)
             shape = int(tags["points"]), int(tags["dimensions"])
-            if found.labels.shape[1] != shape[0]:
-                raise ValueError(f"it is of {found.labels.shape[1]} points, not {shape[0]}")
-            return Recorded(run_id, shape, int(tags["clusters"]), found)
+            if content.labels.shape[1] != shape[0]:
+                raise ValueError(f"it is of {content.labels.shape[1]} points, not {shape[0]}")
+            return self.found(content, run_id, shape, int(tags["clusters"]), reused=True)
         except (ValueError, KeyError) as error:
-            say(f"{self.name}: {file} of run {run_id} is no longer whole ({error}): done again")
+            say(f"{self.name}: {self.file} of run {run_id} is no longer whole ({error}): done again")
             return None
 
 

@@ -1,0 +1,189 @@
+"""A clustering as a stage: every trial of a method on the points of a config, as one run of the record."""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from clustering.evaluation.protocol import Selection
+from clustering.foundation.code import code_fingerprint
+from clustering.foundation.errors import InputError
+from runs.config.base import identity
+from runs.config.cluster import ClusterConfig
+from runs.config.overrides import write
+from runs.config.selections import selection_of
+from runs.record.unrecorded import Made
+from runs.stages.clustering.results import TRIALS, Clustered, Trials
+from runs.stages.clustering.trials import fit_all, known_to_method
+from runs.stages.lineage import short
+from runs.stages.points import Points, PointsStage
+from runs.stages.stage import Begun, Workspace
+
+if TYPE_CHECKING:
+    from clustering.datasets.dataset import Dataset
+    from clustering.evaluation.known_labels import KnownLabels
+
+LOST = "another seed, more starts, fewer clusters, or other parameters of the method"
+BALANCED = "balanced"  # a prior that takes all clusters to be alike
+
+
+class Problem(NamedTuple):
+    """What a method is told of the points: labels, and how many clusters there are."""
+
+    known: "KnownLabels | None"
+    clusters: int
+
+
+@dataclass(frozen=True)
+class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
+    """One config whose method is fitted to points.
+
+    Attributes:
+        selection: what labels choose from.
+    """
+
+    kind, noun, verb, file = "clustering", "the clustering", "cluster", TRIALS
+
+    selection: Selection | None
+
+    @classmethod
+    def on(cls, config: ClusterConfig, data: str | None = None) -> Self:
+        """The stage on points of that identity, which need not be here; on those of the config where none is given.
+
+        Raises:
+            InputError: a wrong value, or files that are not there.
+        """
+        source: Any = config.dataset.build()
+        return cls(config, source.source() if data is None else data, source, _selection(config))
+
+    @property
+    def identity(self) -> str:
+        return identity(
+            self.kind, config=self.config.result_keys(), data=self.data, selection=self._chosen_from, code=self._code
+        )
+
+    @property
+    def _chosen_from(self) -> list[Any] | None:
+        if self.selection is None:
+            return None
+        return [self.selection.trials, self.selection.share, *map(dict, self.selection.settings)]
+
+    @property
+    def _code(self) -> str:
+        """Fingerprint of what computes the labels, of the points, and what is known of them."""
+        kinds = (self.config.method.kind, type(self.source))
+        modules = {kind.__module__ for kind in kinds}
+        if self.config.learns:
+            modules |= {"clustering.deep.self_labelling", "runs.stages.clustering.network_inputs"}
+        if self.config.asked_labels() is not None:
+            modules.add("clustering.evaluation.known_labels")
+        if self.config.links is not None:
+            modules.add("clustering.evaluation.known_links")
+        return code_fingerprint("clustering.evaluation.protocol", "clustering.sweeps", *sorted(modules))
+
+    def read(self) -> "Dataset":
+        """The points, in their order."""
+        from clustering.datasets.dataset import check
+
+        return check(short(self.config.dataset), self.source.read())
+
+    def prepare(self, work: Workspace) -> Points:
+        from runs.stages.clustering.shared_graphs import SharedGraphs
+
+        if getattr(self.source, "root", None):  # of files, which may take a while
+            work.progress.note(f"reading {short(self.config.dataset)}")
+        data = self.read()
+        return Points(data, SharedGraphs(data.values, work.store.graphs, work.progress))
+
+    def problem(self, data: "Dataset", work: Workspace) -> Problem:
+        """What the method is told.
+
+        Raises:
+            InputError: it takes no such thing, or that makes no sense with these points.
+        """
+        known = known_to_method(self.config, data)
+        clusters = _clusters(self.config, data, known)
+        _check(self.config, clusters)
+        if known is not None and data.labels is not None and not known.names_all:
+            work.progress.note(
+                f"{self.name}: labels are known of {known.classes} of {len(known.class_names)} classes, and clusters "
+                "of the others have no name: there is no accuracy by name, but that of the best match (ACC)"
+            )
+        if data.told is not None and data.labels is not None:
+            work.progress.note(
+                f"{self.name}: {int(data.told.sum()):,} points whose class the features were learned with are not "
+                "judged"
+            )
+        return Problem(known, clusters)
+
+    def begin(self, prepared: Points, work: Workspace) -> Begun:
+        problem = self.problem(prepared.data, work)
+        tried = "" if self.selection is None else write(tuple(map(str, map(dict, self.selection.settings))))
+        return Begun(self.start(prepared.shape, problem.clusters, work.tracker, selected_from=tried), problem)
+
+    def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[Trials]:
+        (known, clusters), (data, graphs), since = begun.state, prepared, time.perf_counter()
+        trials = fit_all(self.config, self.selection, data, known, graphs, clusters, work.progress, self.name)
+        return Made(trials, {"seconds": time.perf_counter() - since})
+
+    @staticmethod
+    def load(path: Path) -> Trials:
+        return Trials.load(path)
+
+    def record(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
+        trials = made.content
+        begun.run.log(metrics=trials.metrics() | {"seconds": made.facts["seconds"], "trials": len(trials.setting)})
+
+    def found(
+        self, content: Trials, run_id: str, shape: tuple[int, int], n_clusters: int, *, reused: bool
+    ) -> Clustered:
+        return Clustered(self.config, self.identity, run_id, reused, shape, n_clusters, content)
+
+    def close(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
+        super().close(made, begun, work)
+        trials, clusters = made.content, begun.state.clusters
+        lost = clusters - int(trials.clusters[trials.chosen])
+        if lost > 0 and "n_clusters" in self.config.method.build().get_params():
+            work.progress.note(f"{self.name}: {lost} of {clusters} clusters have no points; {LOST} may mend it")
+
+
+def _clusters(config: ClusterConfig, data: "Dataset", known: "KnownLabels | None") -> int:
+    """How many to find."""
+    names = data.class_names if known is None else known.class_names
+    clusters = config.n_clusters or len(names)
+    if not clusters:
+        where = f"dataset {short(config.dataset)}"
+        raise InputError(f"{where} has no classes that say how many clusters to find; add n_clusters=3, say")
+    if known is not None and known.labels.max() >= clusters:
+        raise InputError(
+            f"n_clusters={clusters}: labels are known of {len(names)} classes, as {names[int(known.labels.max())]!r}; "
+            f"set n_clusters to {len(names)} or more"
+        )
+    return clusters
+
+
+def _check(config: ClusterConfig, clusters: int) -> None:
+    """What is known to be wrong before there is a run.
+
+    Raises:
+        InputError: a prior of other clusters; labels or pairs for a method that takes none.
+    """
+    from clustering.sweeps import check_takes
+
+    method = config.method.build()
+    if config.asked_labels() is not None:
+        check_takes(method, "partial_labels")
+    if config.links is not None:
+        check_takes(method, "must_link")
+    if hasattr(method, "network_objective"):
+        from clustering.deep.training import checked_prior
+
+        checked_prior(getattr(method, "prior", BALANCED), clusters)
+    if hasattr(method, "check_prior"):
+        method.check_prior()
+
+
+def _selection(config: ClusterConfig) -> Selection | None:
+    """What labels choose from; nothing where labels or pairs are given to the method, or a network is trained."""
+    informed = config.asked_labels() is not None or config.links is not None or config.coarse is not None
+    return None if config.learns or informed else selection_of(config)

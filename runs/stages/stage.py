@@ -1,0 +1,307 @@
+"""One way to run every stage: `execute`.
+
+A stage is one config on its way to one result, with an identity that everything counts for which can change the result.
+`execute` does what must be right each time: it marks the runs of dead processes, takes finished results from the
+record, holds the lock of what it makes and looks once more, begins a run, keeps a result on disk before any of it goes
+into the record, and marks the run FINISHED last. A stage says what is particular to it.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+
+from fsl.progress import Progress, quiet
+from runs.console.endings import explain
+from runs.record.patient_client import RecordUnreachable
+from runs.record.tracked_run import TrackedRun
+from runs.record.tracking import Tracker
+from runs.record.unrecorded import Made, Unrecorded
+from runs.scheduling.planning import Plan, State, Step
+from runs.storage.locks import Say
+from runs.storage.store import Store
+
+
+class Saved(Protocol):
+    """The content of a result, with its file format; a class method `load` reads it back."""
+
+    def save(self, path: Path) -> None:
+        """Write it to a file."""
+
+
+P = TypeVar("P")  # what stages that are worked on together share, such as features
+M = TypeVar("M")  # the content that is made
+F = TypeVar("F", bound=Saved)
+R = TypeVar("R")  # the result: the content with its run
+
+
+class Workspace(NamedTuple):
+    """Where results go, and who is told about them.
+
+    Attributes:
+        force: make results again, even those that are there.
+    """
+
+    store: Store
+    tracker: Tracker
+    progress: Progress = quiet
+    force: bool = False
+
+
+class Begun(NamedTuple):
+    """A run that was begun.
+
+    Attributes:
+        state: what the stage needs of the beginning later on.
+    """
+
+    run: TrackedRun
+    state: Any = None
+
+
+class Stage(ABC, Generic[P, M, R]):
+    """One config on its way to one result.
+
+    Attributes:
+        kind: of stage; the tag `stage` of its runs.
+        noun: for messages, such as "the evaluation".
+    """
+
+    kind: ClassVar[str]
+    noun: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def identity(self) -> str:
+        """Of its result."""
+
+    @property
+    @abstractmethod
+    def experiment(self) -> str:
+        """That its run belongs to."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """What a person calls it."""
+
+    @property
+    def together(self) -> Hashable:
+        """Stages of equal value are run at once."""
+        return self.identity
+
+    @property
+    def shared(self) -> object:
+        """Stages of equal value that follow each other share what `prepare` gives."""
+        return self.together
+
+    @abstractmethod
+    def find(self, work: Workspace, *, locked: bool = False) -> R | None:
+        """The finished result; None where there is none that is whole and fits the config.
+
+        Args:
+            locked: the caller holds the lock of this result.
+        """
+
+    def prepare(self, work: Workspace) -> P:
+        """What the stage stands on: made or read once for all that share it. An error ends the command."""
+        raise NotImplementedError
+
+    def kept(self, prepared: P, work: Workspace) -> Made[M] | None:
+        """What was made before and could not be recorded."""
+        return None
+
+    @abstractmethod
+    def begin(self, prepared: P, work: Workspace) -> Begun:
+        """Its run, new or taken up again. An error counts as one of `run`."""
+
+    def run(self, begun: Begun, prepared: P, work: Workspace) -> Made[M]:
+        """Make the content, and note about it what JSON can hold."""
+        raise NotImplementedError
+
+    @classmethod
+    def run_together(
+        cls, batch: Sequence[tuple[Self, Begun]], prepared: P, work: Workspace
+    ) -> Iterable[Made[M] | Exception]:
+        """Make the contents of stages with equal `together`, in order; in the place of one that fails its error."""
+        for stage, begun in batch:
+            try:
+                made: Made[M] | Exception = stage.run(begun, prepared, work)
+            except RecordUnreachable:
+                raise  # nor could any other be recorded
+            except Exception as error:
+                made = error
+            yield made
+
+    def keep(self, made: Made[M], begun: Begun, work: Workspace) -> Path | None:
+        """Write what was made to disk, before any of it goes into the record; the file that its run is to have."""
+        return None
+
+    @abstractmethod
+    def record(self, made: Made[M], begun: Begun, work: Workspace) -> None:
+        """Put metrics and tags into the run."""
+
+    @abstractmethod
+    def result(self, made: Made[M], begun: Begun, prepared: P) -> R:
+        """The content with its run."""
+
+    def close(self, made: Made[M], begun: Begun, work: Workspace) -> None:
+        """When the run is finished: remove what only an interrupted one needs, and say what the user should know."""
+
+
+class RecordedStage(Stage[P, F, R], Generic[P, F, R]):
+    """A stage whose result is one file of its run.
+
+    Attributes:
+        file: its name.
+    """
+
+    file: ClassVar[str]
+
+    @staticmethod
+    @abstractmethod
+    def load(path: Path) -> F:
+        """Read the file."""
+
+    @abstractmethod
+    def recorded(self, tracker: Tracker, say: Say) -> R | None:
+        """The result as the record has it; None where it is missing, not whole or does not fit.
+
+        Args:
+            say: told of a run that is no longer whole, or does not fit.
+        """
+
+    def find(self, work: Workspace, *, locked: bool = False) -> R | None:
+        if not locked and self._unrecorded(work).pending(work.tracker):
+            return None
+        return self.recorded(work.tracker, work.progress.note)
+
+    def kept(self, prepared: P, work: Workspace) -> Made[F] | None:
+        return self._unrecorded(work).find(self.file, self.load, work.tracker, force=work.force)
+
+    def keep(self, made: Made[F], begun: Begun, work: Workspace) -> Path | None:
+        facts = {"forced": work.force, **made.facts}
+        return self._unrecorded(work).keep(self.file, made.content.save, begun.run.run_id, **facts)
+
+    def close(self, made: Made[F], begun: Begun, work: Workspace) -> None:
+        self._unrecorded(work).drop()
+
+    def _unrecorded(self, work: Workspace) -> Unrecorded:
+        return Unrecorded(work.store, self.kind, self.identity)
+
+
+S = TypeVar("S", bound=Stage[Any, Any, Any])
+Failures = list[tuple[str, Exception]]
+
+
+def execute(
+    stages: Sequence[S], work: Workspace, *, check: Callable[[Sequence[Sequence[S]]], object] | None = None
+) -> tuple[dict[str, Any], Failures]:
+    """The results of stages by identity, and where some fail their errors by name: the others are made and recorded.
+
+    Args:
+        check: is shown the batches that are to be run, before any of them is; what it raises ends the command.
+    """
+    tracker, progress = work.tracker, work.progress
+    tracker.bury()  # also where all is reused: what was killed may have been forced
+    waiting = {stage.identity: stage for stage in stages}
+    results: dict[str, Any] = {}
+    for identity, stage in waiting.items() if not work.force else ():
+        if (result := stage.find(work)) is not None:
+            results[identity] = result
+    failures: Failures = []
+    several = len(waiting) > 1
+    batches: dict[Hashable, list[S]] = {}
+    for identity, stage in waiting.items():
+        if identity not in results:
+            batches.setdefault(stage.together, []).append(stage)
+    if results:
+        progress.note(f"reused {len(results)}, running {len(waiting) - len(results)}")
+    if check is not None:
+        check(list(batches.values()))
+    prepared: Any = None
+    shared: object = None
+    for batch in batches.values():
+        if prepared is None or batch[0].shared != shared:
+            prepared = None  # makes room first
+            prepared, shared = batch[0].prepare(work), batch[0].shared
+        results |= _execute(batch, prepared, work, failures, several=several)
+    return results, failures
+
+
+def _execute(batch: list[S], prepared: Any, work: Workspace, failures: Failures, *, several: bool) -> dict[str, Any]:
+    """Hold the locks of a batch, look again what is there, and make the rest."""
+    results: dict[str, Any] = {}
+    with ExitStack() as locks:
+        # In the order of identities: two processes with overlapping batches cannot wait for each other.
+        for stage in sorted(batch, key=lambda stage: stage.identity):
+            what = f"{stage.noun} of {stage.name}"
+            locks.enter_context(work.store.lock(stage.kind, stage.identity, what, work.progress.note))
+        rest = []
+        for stage in batch:
+            work.tracker.bury(stage.experiment, stage.identity)
+            if (kept := stage.kept(prepared, work)) is not None:
+                work.progress.note(f"{stage.noun} of {stage.name} was made before and not recorded: recording it")
+                results |= _make([stage], prepared, work, failures, several=several, kept=kept)
+            elif not work.force and (result := stage.find(work, locked=True)) is not None:
+                results[stage.identity] = result  # another process was at it
+            else:
+                rest.append(stage)
+        return results | _make(rest, prepared, work, failures, several=several)
+
+
+def _make(
+    batch: list[S], prepared: Any, work: Workspace, failures: Failures, *, several: bool, kept: Made[Any] | None = None
+) -> dict[str, Any]:
+    """Begin runs, make what goes into them, keep it, record it, and mark them FINISHED.
+
+    Args:
+        kept: what the only stage of the batch made before.
+    """
+
+    def fail(stage: S, error: Exception) -> None:
+        failures.append((stage.name, error))
+        if several:
+            work.progress.note(f"failed: {stage.name}: {explain(error)[0]}; the others are kept")
+
+    results: dict[str, Any] = {}
+    with ExitStack() as runs:
+        begun: list[tuple[S, Begun]] = []
+        for stage in batch:
+            try:
+                begun.append((stage, stage.begin(prepared, work)))
+            except RecordUnreachable:
+                raise
+            except Exception as error:
+                fail(stage, error)
+                continue
+            runs.enter_context(begun[-1][1].run.guarded())
+        contents = [kept] if kept is not None else batch[0].run_together(begun, prepared, work) if begun else []
+        done = []
+        for (stage, at), made in zip(begun, contents, strict=True):
+            if isinstance(made, Exception):
+                at.run.stop("FAILED", f"{type(made).__name__}: {made}")
+                fail(stage, made)
+            else:
+                done.append((stage, at, made, stage.keep(made, at, work)))
+        for stage, at, made, file in done:  # when all of them are kept: the record may be out of reach
+            if file is not None:
+                at.run.artifact(file)
+            stage.record(made, at, work)
+            at.run.finish()
+            stage.close(made, at, work)
+            results[stage.identity] = stage.result(made, at, prepared)
+    return results
+
+
+def plan_of(stages: Sequence[Stage[Any, Any, Any]], tracker: Tracker) -> Plan:
+    """What these stages would do."""
+    steps: Mapping[str, Step] = {stage.identity: _step(stage, tracker) for stage in stages}
+    return Plan(tuple(steps.values()))
+
+
+def _step(stage: Stage[Any, Any, Any], tracker: Tracker) -> Step:
+    known = tracker.find(stage.experiment, stage.identity) if tracker.exists() else None
+    state: State = "cached" if known else "to do"
+    return Step(stage.kind, stage.name, stage.identity, state, 0 if known else None, 0 if known else 1)
