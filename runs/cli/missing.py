@@ -144,11 +144,11 @@ def _show_plan(missing: "Missing", console: Console) -> None:
         console.note(f"cannot be run: {failure}")
     if not missing.jobs:
         return
-    for stage in missing.jobs[:SHOWN]:
-        console.note(f"  {stage.name}{f', about {duration(stage.seconds)}' if stage.seconds >= 1 else ''}")
+    for job in missing.jobs[:SHOWN]:
+        console.note(f"  {job.name}{f', about {duration(job.seconds)}' if job.seconds >= 1 else ''}")
     if len(missing.jobs) > SHOWN:
         console.note(f"  and {len(missing.jobs) - SHOWN} more")
-    what = f"{_count(missing.count, 'evaluation')} in {_count(len(missing.jobs), 'stage')}"
+    what = f"{_count(missing.count, 'evaluation')} in {_count(len(missing.jobs), 'job')}"
     console.note(f"{what}: {missing.plan.summary}")
 
 
@@ -156,7 +156,7 @@ def _show_outcome(outcome: "Outcome", console: Console, limit: float | None) -> 
     for failure in outcome.failures:
         console.error(f"failed: {failure}")
     if outcome.not_started:
-        names = ", ".join(stage.name for stage in outcome.not_started[:SHOWN])
+        names = ", ".join(job.name for job in outcome.not_started[:SHOWN])
         rest = len(outcome.not_started) - SHOWN
         more = f" and {rest} more" if rest > 0 else ""
         console.note(f"not started{_within(limit)}: {names}{more}; rerun the same command")

@@ -18,7 +18,7 @@ from runs.stages.given_features import check_transform
 from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, recipe, short
 from runs.stages.preflight import preflight, tasks_of
 from runs.stages.results import PER_TASK, Result, Scores, Tuned, recorded_scores
-from runs.stages.stage import Begun, RecordedStage, Workspace, execute
+from runs.stages.stage import Begun, Stage, Workspace, execute
 from runs.storage.locks import Say
 from runs.storage.store import Store
 
@@ -69,7 +69,7 @@ class TasksOf(NamedTuple):
 
 
 @dataclass(frozen=True)
-class EvaluationStage(RecordedStage[TasksOf, Scores, Result]):
+class EvaluationStage(Stage[TasksOf, Scores, Result]):
     """One config whose strategy is evaluated.
 
     Attributes:

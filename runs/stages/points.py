@@ -9,7 +9,7 @@ from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
 from runs.record.unrecorded import Made
 from runs.stages.lineage import cluster_name, short
-from runs.stages.stage import Begun, RecordedStage, Saved
+from runs.stages.stage import Begun, Stage
 from runs.storage.locks import Say
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 C = TypeVar("C", ClusterConfig, FairConfig)
 
 
-class Labelled(Saved, Protocol):
+class Labelled(Protocol):
     """What is found of points."""
 
     @property
@@ -48,7 +48,7 @@ class Points(NamedTuple):
 
 
 @dataclass(frozen=True)
-class PointsStage(RecordedStage[Points, F, R], Generic[C, F, R]):
+class PointsStage(Stage[Points, F, R], Generic[C, F, R]):
     """A config on points.
 
     Attributes:

@@ -7,10 +7,10 @@ into the record, and marks the run FINISHED last. A stage says what is particula
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 from fsl.progress import Progress, quiet
 from runs.console.endings import explain
@@ -19,20 +19,11 @@ from runs.record.tracked_run import TrackedRun
 from runs.record.tracking import Tracker
 from runs.record.unrecorded import Made, Unrecorded
 from runs.scheduling.planning import Plan, State, Step
-from runs.storage.locks import Say
+from runs.storage.locks import Say, silent
 from runs.storage.store import Store
-
-
-class Saved(Protocol):
-    """The content of a result, with its file format; a class method `load` reads it back."""
-
-    def save(self, path: Path) -> None:
-        """Write it to a file."""
-
 
 P = TypeVar("P")  # what stages that are worked on together share, such as features
 M = TypeVar("M")  # the content that is made
-F = TypeVar("F", bound=Saved)
 R = TypeVar("R")  # the result: the content with its run
 
 
@@ -66,10 +57,14 @@ class Stage(ABC, Generic[P, M, R]):
     Attributes:
         kind: of stage; the tag `stage` of its runs.
         noun: for messages, such as "the evaluation".
+        file: name of the file of its run that holds the content; empty for contents that are kept in another way.
+        counted: it is said how many are reused.
     """
 
     kind: ClassVar[str]
     noun: ClassVar[str]
+    file: ClassVar[str] = ""
+    counted: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -97,19 +92,15 @@ class Stage(ABC, Generic[P, M, R]):
         return self.together
 
     @abstractmethod
-    def find(self, work: Workspace, *, locked: bool = False) -> R | None:
+    def recorded(self, tracker: Tracker, say: Say) -> R | None:
         """The finished result; None where there is none that is whole and fits the config.
 
         Args:
-            locked: the caller holds the lock of this result.
+            say: told of a run that is no longer whole, or does not fit.
         """
 
-    def prepare(self, work: Workspace) -> P:
+    def prepare(self, work: Workspace) -> P | None:
         """What the stage stands on: made or read once for all that share it. An error ends the command."""
-        raise NotImplementedError
-
-    def kept(self, prepared: P, work: Workspace) -> Made[M] | None:
-        """What was made before and could not be recorded."""
         return None
 
     @abstractmethod
@@ -117,7 +108,7 @@ class Stage(ABC, Generic[P, M, R]):
         """Its run, new or taken up again. An error counts as one of `run`."""
 
     def run(self, begun: Begun, prepared: P, work: Workspace) -> Made[M]:
-        """Make the content, and note about it what JSON can hold."""
+        """Make the content; what is noted about it goes into JSON where there is a `file`."""
         raise NotImplementedError
 
     @classmethod
@@ -134,9 +125,22 @@ class Stage(ABC, Generic[P, M, R]):
                 made = error
             yield made
 
-    def keep(self, made: Made[M], begun: Begun, work: Workspace) -> Path | None:
-        """Write what was made to disk, before any of it goes into the record; the file that its run is to have."""
-        return None
+    @staticmethod
+    def load(path: Path) -> M:
+        """The content of the `file`, which the content's own `save` has written."""
+        raise NotImplementedError
+
+    def kept(self, prepared: P, work: Workspace) -> Made[M] | None:
+        """What was made before and could not be recorded."""
+        unrecorded = self.unrecorded(work)
+        return unrecorded.find(self.file, self.load, work.tracker, force=work.force) if self.file else None
+
+    def keep(self, made: Made[Any], begun: Begun, work: Workspace) -> Path | None:
+        """Write the content to disk, before any of it goes into the record; the file that its run is to have."""
+        if not self.file:
+            return None
+        facts = {"forced": work.force, **made.facts}
+        return self.unrecorded(work).keep(self.file, made.content.save, begun.run.run_id, **facts)
 
     @abstractmethod
     def record(self, made: Made[M], begun: Begun, work: Workspace) -> None:
@@ -148,46 +152,10 @@ class Stage(ABC, Generic[P, M, R]):
 
     def close(self, made: Made[M], begun: Begun, work: Workspace) -> None:
         """When the run is finished: remove what only an interrupted one needs, and say what the user should know."""
+        self.unrecorded(work).drop()
 
-
-class RecordedStage(Stage[P, F, R], Generic[P, F, R]):
-    """A stage whose result is one file of its run.
-
-    Attributes:
-        file: its name.
-    """
-
-    file: ClassVar[str]
-
-    @staticmethod
-    @abstractmethod
-    def load(path: Path) -> F:
-        """Read the file."""
-
-    @abstractmethod
-    def recorded(self, tracker: Tracker, say: Say) -> R | None:
-        """The result as the record has it; None where it is missing, not whole or does not fit.
-
-        Args:
-            say: told of a run that is no longer whole, or does not fit.
-        """
-
-    def find(self, work: Workspace, *, locked: bool = False) -> R | None:
-        if not locked and self._unrecorded(work).pending(work.tracker):
-            return None
-        return self.recorded(work.tracker, work.progress.note)
-
-    def kept(self, prepared: P, work: Workspace) -> Made[F] | None:
-        return self._unrecorded(work).find(self.file, self.load, work.tracker, force=work.force)
-
-    def keep(self, made: Made[F], begun: Begun, work: Workspace) -> Path | None:
-        facts = {"forced": work.force, **made.facts}
-        return self._unrecorded(work).keep(self.file, made.content.save, begun.run.run_id, **facts)
-
-    def close(self, made: Made[F], begun: Begun, work: Workspace) -> None:
-        self._unrecorded(work).drop()
-
-    def _unrecorded(self, work: Workspace) -> Unrecorded:
+    def unrecorded(self, work: Workspace) -> Unrecorded:
+        """The place of the content between `keep` and `close`."""
         return Unrecorded(work.store, self.kind, self.identity)
 
 
@@ -208,7 +176,8 @@ def execute(
     waiting = {stage.identity: stage for stage in stages}
     results: dict[str, Any] = {}
     for identity, stage in waiting.items() if not work.force else ():
-        if (result := stage.find(work)) is not None:
+        pending = stage.unrecorded(work).pending(tracker)
+        if not pending and (result := stage.recorded(tracker, progress.note)) is not None:
             results[identity] = result
     failures: Failures = []
     several = len(waiting) > 1
@@ -216,7 +185,7 @@ def execute(
     for identity, stage in waiting.items():
         if identity not in results:
             batches.setdefault(stage.together, []).append(stage)
-    if results:
+    if results and stages[0].counted:
         progress.note(f"reused {len(results)}, running {len(waiting) - len(results)}")
     if check is not None:
         check(list(batches.values()))
@@ -244,7 +213,7 @@ def _execute(batch: list[S], prepared: Any, work: Workspace, failures: Failures,
             if (kept := stage.kept(prepared, work)) is not None:
                 work.progress.note(f"{stage.noun} of {stage.name} was made before and not recorded: recording it")
                 results |= _make([stage], prepared, work, failures, several=several, kept=kept)
-            elif not work.force and (result := stage.find(work, locked=True)) is not None:
+            elif not work.force and (result := stage.recorded(work.tracker, silent)) is not None:
                 results[stage.identity] = result  # another process was at it
             else:
                 rest.append(stage)
@@ -297,11 +266,9 @@ def _make(
 
 def plan_of(stages: Sequence[Stage[Any, Any, Any]], tracker: Tracker) -> Plan:
     """What these stages would do."""
-    steps: Mapping[str, Step] = {stage.identity: _step(stage, tracker) for stage in stages}
-    return Plan(tuple(steps.values()))
-
-
-def _step(stage: Stage[Any, Any, Any], tracker: Tracker) -> Step:
-    known = tracker.find(stage.experiment, stage.identity) if tracker.exists() else None
-    state: State = "cached" if known else "to do"
-    return Step(stage.kind, stage.name, stage.identity, state, 0 if known else None, 0 if known else 1)
+    steps = []
+    for stage in {stage.identity: stage for stage in stages}.values():
+        known = tracker.exists() and tracker.find(stage.experiment, stage.identity)
+        state: State = "cached" if known else "to do"
+        steps.append(Step(stage.kind, stage.name, stage.identity, state, 0 if known else None, 0 if known else 1))
+    return Plan(tuple(steps))

@@ -3,7 +3,7 @@
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,12 +16,14 @@ from runs.config.configs import TuneConfig
 from runs.config.groups import REQUIRED, freeze, option
 from runs.config.overrides import is_number, spell
 from runs.config.tuning_protocol import Step, steps_of
-from runs.record.tracked_run import TrackedRun
 from runs.record.tracking import Tracker
+from runs.record.unrecorded import Made
 from runs.stages.evaluations import TASK_TAGS, Parent, check, evaluation
 from runs.stages.lineage import Lineage, common_tags, evaluate_name, short
 from runs.stages.results import Tuned
+from runs.stages.stage import Begun, Stage, Workspace, execute
 from runs.stages.tuning_curves import Curve, Trial, best_of
+from runs.storage.locks import Say, silent
 from runs.storage.store import Store
 
 CURVES, PICTURE = "tuning.json", "tuning.png"
@@ -61,7 +63,9 @@ def chosen_values(config: TuneConfig, tags: Mapping[str, str]) -> dict[str, Any]
 
 def find_tuned(config: TuneConfig, store: Store, tracker: Tracker, *, progress: Progress = quiet) -> Tuned | None:
     """The values that the record has for a config; None where they are yet to be chosen."""
-    return _Tuner(config, Lineage.of(config), store, tracker, progress).finished()
+    work = Workspace(store, tracker, progress)
+    found = TuningStage(config, Lineage.of(config), work).recorded(tracker, silent)
+    return found and found[0]
 
 
 def tune(
@@ -78,26 +82,28 @@ def tune(
     Raises:
         InputError: wrong values, and tasks that the classes cannot give, before anything is trained.
     """
-    tracker.bury()  # also where it is only looked up: what was killed may have been forced
-    tuner = _Tuner(config, Lineage.of(config), store, tracker, progress)
-    found = None if force else tuner.finished()
-    chosen = found or tuner.choose(force=force)
-    curves = tuner.curves(chosen.run_id, quiet, chosen.values)
-    novel = tuner.novel(chosen, curves[-1]) if config.novel_tasks else None
-    if novel or not tuner.picture.exists():
-        tuner.draw(chosen, curves, novel)
-    return Tuning(config, chosen, found is not None, curves, novel, tuner.picture)
+    work = Workspace(store, tracker, progress, force)
+    stage = TuningStage(config, Lineage.of(config), work)
+    results, failures = execute([stage], work, check=stage.check)
+    if failures:
+        raise failures[0][1]
+    chosen, reused = results[stage.identity]
+    curves = stage.curves(chosen.run_id, quiet, chosen.values)
+    novel = stage.novel(chosen, curves[-1]) if config.novel_tasks else None
+    if novel or not stage.picture.exists():
+        stage.draw(chosen, curves, novel)
+    return Tuning(config, chosen, reused, curves, novel, stage.picture)
 
 
 @dataclass(frozen=True)
-class _Tuner:
-    """One config on its way through `tune`."""
+class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
+    """One config whose values are chosen: the choice, and whether it was there already."""
+
+    kind, noun, counted = "tuning", "the tuning", False
 
     config: TuneConfig
     lineage: Lineage
-    store: Store
-    tracker: Tracker
-    progress: Progress
+    work: Workspace
 
     @property
     def identity(self) -> str:
@@ -108,42 +114,55 @@ class _Tuner:
         return f"tune/{short(self.config.benchmark)}"
 
     @property
+    def name(self) -> str:
+        return evaluate_name(self.config)
+
+    @property
     def picture(self) -> Path:
-        name = "-".join([*evaluate_name(self.config).replace("/", " ").split(), self.identity])
-        return self.store.tables / f"tuning-{name}.png"
+        name = "-".join([*self.name.replace("/", " ").split(), self.identity])
+        return self.work.store.tables / f"tuning-{name}.png"
 
     @property
     def steps(self) -> tuple[Step, ...]:
         return steps_of(self.config.tuning, self.config.strategy)
 
-    def finished(self) -> Tuned | None:
-        """What the record has chosen; None where it has nothing, nothing whole, or chose with another checkpoint."""
-        run = self.tracker.find(self.experiment, self.identity)
+    def recorded(self, tracker: Tracker, say: Say) -> tuple[Tuned, bool] | None:
+        run = tracker.find(self.experiment, self.identity)
         if run is None:
             return None
-        if not self.lineage.is_of_checkpoint(run.data.tags, self.store.peek):
+        fits = self.lineage.is_of_checkpoint(run.data.tags, tracker.store.peek)
+        values = chosen_values(self.config, run.data.tags) if fits else None
+        if values is None:
+            say(f"{self.name} was tuned with an earlier checkpoint, or its run was changed: again")
             return None
-        values = chosen_values(self.config, run.data.tags)
-        return None if values is None else Tuned(self.identity, run.info.run_id, values)
+        return Tuned(self.identity, run.info.run_id, values), True
 
-    def choose(self, *, force: bool) -> Tuned:
-        """Take the steps in a run that is FINISHED when everything is in it."""
-        with closed("novel"):
-            self._check()
-        with self.store.lock("tuning", self.identity, f"the tuning of {self._name}", self.progress.note):
-            self.tracker.bury(self.experiment, self.identity)
-            if not force and (found := self.finished()):
-                return found  # another process was at it
-            if not force and self.tracker.find(self.experiment, self.identity):
-                self.progress.note(f"{self._name} was tuned with an earlier checkpoint, or its run was changed: again")
-            with closed("novel"):
-                run = self._interrupted() or self._start()
-                with run.guarded():
-                    curves = self.curves(run.run_id, self.progress)
-                    values = {field: value for curve in curves for field, value in curve.chosen.values.items()}
-                    chosen = Tuned(self.identity, run.run_id, values)
-                    self._record(run, chosen, curves)
-        return chosen
+    def begin(self, prepared: None, work: Workspace) -> Begun:
+        """The newest run of this tuning that did not come to its end, or a new one."""
+        tracker, config = work.tracker, self.config
+        found = [tracker.find(self.experiment, self.identity, status=status) for status in ("KILLED", "FAILED")]
+        for run in sorted((run for run in found if run), key=lambda run: -int(run.info.start_time))[:1]:
+            work.progress.note(f"going on with the interrupted tuning of {self.name}")
+            if resumed := tracker.resume(run.info.run_id):
+                return Begun(resumed)
+        options = config.sampler.options
+        return Begun(
+            tracker.start(
+                self.experiment,
+                self.name,
+                stage=self.kind,
+                identity=self.identity,
+                params=config.flat(),
+                config=config.to_yaml(),
+                tags=common_tags(config, self.lineage)
+                | {"strategy": config.strategy.name, "sampler": config.sampler.name}
+                | {name: options[name] for name in TASK_TAGS if name in options},
+            )
+        )
+
+    def run(self, begun: Begun, prepared: None, work: Workspace) -> Made[tuple[Curve, ...]]:
+        """Take the steps."""
+        return Made(self.curves(begun.run.run_id, work.progress), {})
 
     def curves(self, run_id: str, progress: Progress, chosen: Mapping[str, Any] | None = None) -> tuple[Curve, ...]:
         """What each step finds: the children of a run, those that are missing being evaluated.
@@ -166,9 +185,9 @@ class _Tuner:
     def novel(self, chosen: Tuned, last: Curve) -> Curve:
         """The values of the last step on tasks of the novel classes: to be seen after the choice, never to make it."""
         count, values = self.config.novel_tasks, chosen.values
-        trials = self._trials(last.step, values, "novel", count, chosen.run_id, self.progress)
+        trials = self._trials(last.step, values, "novel", count, chosen.run_id, self.work.progress)
         curve = self._curve(last.step, trials, values)
-        self.tracker.tracked(chosen.run_id).log(
+        self.work.tracker.tracked(chosen.run_id).log(
             metrics={
                 "novel_accuracy": curve.chosen.result.accuracy,
                 "novel_accuracy_ci95": curve.chosen.result.ci95,
@@ -184,49 +203,24 @@ class _Tuner:
         from runs.figures.style import save
         from runs.figures.tuning import tuning_figure
 
-        figure = tuning_figure(curves, f"{self._name}, tuned by {Path(self.config.tuning).stem}", novel)
-        with self.store.watched(), tempfile.TemporaryDirectory() as folder:
+        figure = tuning_figure(curves, f"{self.name}, tuned by {Path(self.config.tuning).stem}", novel)
+        with self.work.store.watched(), tempfile.TemporaryDirectory() as folder:
             copy = shutil.copyfile(save(figure, self.picture), Path(folder) / PICTURE)
-            self.tracker.tracked(chosen.run_id).artifact(copy)
+            self.work.tracker.tracked(chosen.run_id).artifact(copy)
 
-    @property
-    def _name(self) -> str:
-        return evaluate_name(self.config)
-
-    def _check(self) -> None:
-        """That every step can be taken: asked before the first one takes its time."""
+    def check(self, batches: Sequence[object]) -> None:
+        """That every step can be taken: asked before the first one takes its time, where there is anything to do."""
+        if not batches:
+            return
         strategy, configs = self.config.strategy, []
         for step in self.steps:
             at_hand = next(strategy.at({**self._defaults, **step.at, **step.grids}).points())
             configs.append(self.config.trial(at_hand, step.split, step.tasks))
         try:
-            check(configs, self.store, self.tracker, self.progress)
+            with closed("novel"):
+                check(configs, self.work.store, self.work.tracker, self.work.progress)
         except InputError as error:
             raise InputError(f"tuning={self.config.tuning}: {error}") from error
-
-    def _interrupted(self) -> TrackedRun | None:
-        """The newest run of this tuning that did not come to its end."""
-        found = [self.tracker.find(self.experiment, self.identity, status=status) for status in ("KILLED", "FAILED")]
-        runs = sorted((run for run in found if run), key=lambda run: int(run.info.start_time))
-        if not runs:
-            return None
-        self.progress.note(f"going on with the interrupted tuning of {self._name}")
-        return self.tracker.resume(runs[-1].info.run_id)
-
-    def _start(self) -> TrackedRun:
-        config = self.config
-        options = config.sampler.options
-        return self.tracker.start(
-            self.experiment,
-            self._name,
-            stage="tuning",
-            identity=self.identity,
-            params=config.flat(),
-            config=config.to_yaml(),
-            tags=common_tags(config, self.lineage)
-            | {"strategy": config.strategy.name, "sampler": config.sampler.name}
-            | {name: options[name] for name in TASK_TAGS if name in options},
-        )
 
     def _curve(self, step: Step, trials: tuple[Trial, ...], chosen: Mapping[str, Any] | None) -> Curve:
         """A step's trials, with what was chosen before or else is best."""
@@ -242,7 +236,7 @@ class _Tuner:
         points = list(self.config.strategy.at({**self._defaults, **step.at, **held, **step.grids}).points())
         configs = [self.config.trial(point, split, tasks) for point in points]
         parent = Parent(self.experiment, run_id, tuple(step.grids))
-        results = evaluation(configs, self.store, self.tracker, progress=progress, parent=parent)
+        results = evaluation(configs, self.work.store, self.work.tracker, progress=progress, parent=parent)
         values = [{field: point.options[field] for field in step.grids} for point in points]
         return tuple(Trial(given, result) for given, result in zip(values, results, strict=True))
 
@@ -255,18 +249,22 @@ class _Tuner:
 
     def _tell(self, curve: Curve) -> None:
         chosen, step = curve.chosen, curve.step
-        self.progress.note(
-            f"{self._name}: {chosen} is the best of {len(curve.trials)} on {step.split} classes, "
+        self.work.progress.note(
+            f"{self.name}: {chosen} is the best of {len(curve.trials)} on {step.split} classes, "
             f"{100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} % in {step.tasks:,} tasks"
         )
 
-    def _record(self, run: TrackedRun, chosen: Tuned, curves: tuple[Curve, ...]) -> None:
-        """Everything of a tuning, then the mark."""
+    def result(self, made: Made[tuple[Curve, ...]], begun: Begun, prepared: None) -> tuple[Tuned, bool]:
+        values = {field: value for curve in made.content for field, value in curve.chosen.values.items()}
+        return Tuned(self.identity, begun.run.run_id, values), False
+
+    def record(self, made: Made[tuple[Curve, ...]], begun: Begun, work: Workspace) -> None:
+        curves, (chosen, _) = made.content, self.result(made, begun, None)
         last = curves[-1]
-        child = self.tracker.get(last.chosen.result.run_id)
+        child = work.tracker.get(last.chosen.result.run_id)
         numbers = {f"chosen_{field}": float(value) for field, value in chosen.values.items() if is_number(value)}
         gain = {} if last.gain is None else _named("gain", last.gain)
-        run.log(
+        begun.run.log(
             metrics={"accuracy": last.chosen.result.accuracy, "accuracy_ci95": last.chosen.result.ci95}
             | gain
             | numbers,
@@ -276,9 +274,8 @@ class _Tuner:
                 "checkpoint": child.data.tags.get("checkpoint", "") if child else "",
             },
         )
-        run.text(CURVES, json.dumps([curve.as_dict() for curve in curves], indent=1))
+        begun.run.text(CURVES, json.dumps([curve.as_dict() for curve in curves], indent=1))
         self.draw(chosen, curves, None)
-        run.finish()
 
 
 def _named(name: str, difference: Difference) -> dict[str, float]:

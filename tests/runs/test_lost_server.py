@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 from sqlalchemy import exc
 
-from fsl.evaluation.episodic import evaluate as evaluating
+from fsl.evaluation import episodic as evaluating
 from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.record import patient_client
