@@ -85,6 +85,18 @@ def test_documented_python_parses_and_imports_what_exists(page: str) -> None:
                 assert [alias.name for alias in node.names if not hasattr(module, alias.name)] == [], code
 
 
+@pytest.mark.parametrize("page", [*map(named, PAGES), "CONTRIBUTING.md"])
+def test_files_that_the_documentation_names_exist(page: str) -> None:
+    """Links beside the page, and paths of this project in its text."""
+    text = (PROJECT / page).read_text(encoding="utf-8")
+    links = [link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text) if ":" not in link]
+    beside = [link for link in links if link and not link.endswith(".rst")]  # those are written by the build
+    assert [link for link in beside if not (PROJECT / page).parent.joinpath(link).exists()] == []
+    if page != "CONTRIBUTING.md":  # which shows files that a contributor would write
+        paths = re.findall(rf"\b(?:{'|'.join(PACKAGES)}|tests|docs)/[\w/-]+\.(?:py|yaml|md)\b", text)
+        assert [path for path in paths if not (PROJECT / path).exists()] == []
+
+
 def test_every_page_is_in_a_table_of_contents() -> None:
     """Sphinx warns of a page that is in none; this says so without a build."""
     for folder in (DOCS, *(path for path in DOCS.iterdir() if path.is_dir() and (path / "index.md").exists())):
