@@ -1,12 +1,12 @@
-"""The objective, its one optimiser, graphs, and the estimators on top of them: `from clustering import SLK`."""
+"""The objective, its optimiser, graphs, and the estimators built on them: `from clustering import SLK`."""
 
 import os
 
 import clustering.foundation.torchvision_without_cuda  # noqa: F401 - before anything imports torchvision
 from clustering.foundation.lazy import lazy_names
 
-# Threads of OpenMP that wait for each other sleep, unless the user says otherwise: where other programs use the cores,
-# too, waiting in a loop takes the time of those that are waited for. It is read when torch is loaded.
+# Let waiting OpenMP threads sleep, unless the user sets another policy: with other programs on the cores, busy waiting
+# delays the threads that are waited for. The variable is read when torch is loaded.
 if not os.environ.keys() & {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME"}:
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
 

@@ -1,4 +1,4 @@
-"""What every estimator asks of its data: rows on a device, and clusters that are known of some of them."""
+"""Validation of the data of an estimator: rows on a device, and known clusters of some of them."""
 
 import datetime
 import warnings
@@ -17,7 +17,7 @@ from clustering.lengths import ABOVE_TINY, unit_rows
 from clustering.optimiser.alternation import Clamp
 
 Device = Literal["cpu", "cuda", "auto"]
-"""Where to compute; "auto" is cuda where there is one."""
+"""Where to compute; "auto" uses CUDA if it is available."""
 
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
 
@@ -47,16 +47,20 @@ def checked_rows(
     device: Device = "cpu",
     accept_sparse: bool = False,
 ) -> Tensor | SparseTable:
-    """(N, D) rows of X on the device, float32 or float64, divided by their length with `normalize="l2"`.
+    """(N, D) rows of X on the device, float32 or float64, normalised to unit norm with `normalize="l2"`.
 
     Args:
-        estimator: whose number and names of columns they must have, or are given with `reset`, as in a fit.
-        X: (N, D) float32 or float64, other numbers become float32.
-        accept_sparse: scipy sparse ones stay so; else they are refused.
+        estimator: estimator that sets the number and names of columns with `reset`, as in a fit, or is checked against
+            them.
+        X: (N, D); float32 and float64 are kept, other numbers are converted to float32.
+        reset: whether this is a fit.
+        normalize: "l2" or None.
+        device: where to put the rows.
+        accept_sparse: whether to accept and keep scipy sparse input; otherwise it is rejected.
 
     Raises:
-        InputError: in a fit fewer rows than clusters; dates or times; values that are not finite, or whose squares are
-            not, or vanish; a device that is not there.
+        InputError: a fit has fewer rows than clusters; X contains dates or times; values are not finite, or their
+            squares overflow or underflow; or the device is not available.
     """
     name = type(estimator).__name__
     check_no_dates(X)
@@ -79,33 +83,35 @@ def checked_rows(
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     elif device == "cuda" and not torch.cuda.is_available():
-        raise InputError(f"{name}: device='cuda', but this machine offers none; set device='cpu' or 'auto'")
+        raise InputError(f"{name}: device='cuda', but no CUDA device is available; set device='cpu' or 'auto'")
     if sparse.issparse(values):
         table = SparseTable.of_scipy(values, device)
         return table.normalised() if normalize == "l2" else table
     if not values.flags.writeable:
-        values = values.copy()  # torch would warn
+        values = values.copy()  # torch warns of read-only arrays
     rows = torch.from_numpy(values).to(device)
     return unit_rows(rows) if normalize == "l2" else rows
 
 
 def first_not_finite(values: Any) -> int:
-    """The first row of values (N, D), dense or scipy sparse, with NaN or infinity; -1 where there is none."""
+    """Index of the first row of values (N, D), dense or scipy sparse, with NaN or infinity; -1 if there is none."""
     bad = np.flatnonzero(~np.isfinite(np.asarray(values.sum(axis=1, dtype=np.float64)).ravel()))
     return int(bad[0]) if len(bad) else -1
 
 
 def check_values(bad_row: int, largest: float, dtype: Any) -> None:
-    """Raise InputError of values of which one row is not finite (-1: none is), or whose squares would not be."""
+    """Raise InputError if a row is not finite (`bad_row`, -1 for none), or if squares of the largest value overflow."""
     if bad_row >= 0:
-        raise InputError(f"Input X contains NaN or infinity in row {bad_row}; leave such rows out or fill them in")
+        raise InputError(f"Input X contains NaN or infinity in row {bad_row}; remove such rows or fill in the values")
     if largest > np.sqrt(np.finfo(dtype).max) / 4e4:
         raise InputError(f"Input X has values whose squares exceed {np.dtype(dtype)}; rescale its columns")
 
 
 def check_no_dates(X: Any, name: str = "Input X") -> None:
-    """Raise InputError where an array, a list, or a column of a frame holds dates or times: as numbers they would count
-    days or nanoseconds, whichever they are stored in."""
+    """Raise InputError if an array, a list or a column of a frame contains dates or times.
+
+    Converted to numbers, these would count days or nanoseconds, depending on how they are stored.
+    """
     if hasattr(X, "dtypes") and hasattr(X, "iloc"):  # a frame
         columns = [(f"{name}, column {column!r},", X.iloc[:, i]) for i, column in enumerate(X.columns)]
     else:
@@ -118,11 +124,13 @@ def check_no_dates(X: Any, name: str = "Input X") -> None:
             what = "dates or times"
         else:
             continue
-        raise InputError(f"{where} holds {what}, which are no features; turn them into numbers, or leave them out")
+        raise InputError(
+            f"{where} contains {what}, which cannot be used as features; convert them to numbers, or remove them"
+        )
 
 
 def _objects(values: Any) -> Any:
-    """Those of an array of objects, or of a list's first row."""
+    """The elements of an array of objects, or of the first row of a list."""
     if hasattr(values, "dtype"):
         return np.asarray(values).flat if getattr(values.dtype, "kind", "") == "O" else ()
     if not isinstance(values, (list, tuple)) or not len(values):
@@ -131,21 +139,21 @@ def _objects(values: Any) -> Any:
 
 
 def check_not_vanishing(largest: float, dtype: Any) -> None:
-    """Raise InputError where not all values are 0, but all of their squares would be; `largest` is of all rows."""
+    """Raise InputError if values are not all 0 but all of their squares underflow; `largest` is over all rows."""
     if 0 < largest < np.sqrt(np.finfo(dtype).tiny) * ABOVE_TINY:
-        raise InputError(f"Input X has no values whose squares {np.dtype(dtype)} tells from 0; rescale its columns")
+        raise InputError(f"Input X has only values whose squares underflow in {np.dtype(dtype)}; rescale its columns")
 
 
 def known_clusters(labels: ArrayLike | None, rows: Tensor | SparseTable, clusters: int) -> Clamp | None:
-    """(mask (N,), labels (N,)) of the rows whose cluster is known.
+    """(mask (N,), labels (N,)) of the rows with known cluster.
 
     Args:
-        labels: (N,) int, 0..K-1 and -1 where unknown.
+        labels: (N,) int, known clusters 0..K-1, and -1 for unlabelled points.
         rows: (N, D).
         clusters: K.
 
     Raises:
-        InputError: labels that cannot be.
+        InputError: the labels are invalid.
     """
     if labels is None:
         return None
@@ -160,17 +168,19 @@ def known_clusters(labels: ArrayLike | None, rows: Tensor | SparseTable, cluster
 
 
 def warn_of_y(y: Any, known: Any, instead: str) -> None:
-    """Warn of a `y`, of which no clustering learns, where it may have been meant as what is not `known`.
+    """Warn if `y`, which clustering ignores, may have been meant as another argument.
 
     Args:
-        y: of a fit.
-        known: what the fit was given instead, None where it was not.
-        instead: what y may have been meant as, and how that is given.
+        y: `y` of a fit.
+        known: the argument that may have been meant, None if it was not passed.
+        instead: what y may have been meant as, and how to pass it.
     """
     if y is not None and known is None:
         warnings.warn(f"y is ignored; {instead}", stacklevel=5)
 
 
 def warn_if_labels_are_y(y: Any, partial_labels: Any) -> None:
-    """Warn where a fit is given a y and no known labels."""
-    warn_of_y(y, partial_labels, "if these are known labels, give fit(X, partial_labels=...), -1 where unknown")
+    """Warn if a fit receives y but no known labels."""
+    warn_of_y(
+        y, partial_labels, "if these are known labels, use fit(X, partial_labels=...) with -1 for unlabelled points"
+    )

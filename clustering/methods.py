@@ -1,6 +1,7 @@
-"""Clustering methods by name, and what of each may be set. To add one: a file with an estimator, and a line here.
+"""Clustering methods by name, and their settable parameters. To add one, write a file with an estimator and add a line
+here.
 
-A method is an estimator of scikit-learn's kind: it takes parameters by name, and what it found is `labels_`.
+A method is an estimator with the scikit-learn interface: it takes parameters by name and sets `labels_`.
 """
 
 import inspect
@@ -29,38 +30,40 @@ METHODS = Plugins(
     group="transduce.methods",
 )
 DECIDED = ("n_clusters", "random_state", "device")
-"""Parameters that whoever runs a method decides, and that are no part of it."""
+"""Parameters that are set for a run rather than by the method."""
 
 _WRITTEN = (type(None), bool, int, float, str, tuple, list)
 
 
 def parameters(kind: Any, decided: Collection[str] = DECIDED) -> dict[str, Any]:
-    """Parameters of an estimator class that are part of the method, with their defaults, as far as these can be
-    written down.
+    """Parameters of an estimator class that belong to the method, with their defaults, if these can be serialised.
 
     Args:
-        decided: parameters that are no part of it.
+        kind: the estimator class.
+        decided: parameters that do not belong to the method.
     """
     found = {name: parameter.default for name, parameter in inspect.signature(kind).parameters.items()}
     return {name: value for name, value in found.items() if name not in decided and isinstance(value, _WRITTEN)}
 
 
 def configured(kind: Any, values: Mapping[str, Any]) -> Any:
-    """The estimator with these parameters, checked against their annotations where it has some.
+    """The estimator with these parameters, checked against their annotations if it has any.
 
-    A class whose `fit` asks for more than the points is no clusterer. A number, or a list of them, that came as text
-    because the default is a word ("estimate", say) becomes what it was, unless the annotation wants text.
+    A class whose `fit` requires more than the points is not a clusterer. A number, or a list of numbers, that was
+    parsed as text because the default is a word (such as "estimate") is converted back, unless the annotation requires
+    text.
 
     Raises:
-        InputError: no clusterer; or names the parameter, what it may hold and the value it got.
+        InputError: the class is not a clusterer, or a parameter is invalid; the message names it, its valid values and
+            its value.
     """
     asked = _asked_by_fit(kind)
     if asked is None or len(asked) > 1:
         lacks = "has no fit" if asked is None else f"fits {' and '.join(asked)}"
-        raise InputError(f"{kind.__name__} {lacks}, so it is no clusterer, which fits X alone")
+        raise InputError(f"{kind.__name__} {lacks}, so it is not a clusterer, which fits X only")
     try:
         hints = get_type_hints(kind.__init__, include_extras=True)
-    except NameError:  # names that only type checkers import
+    except NameError:  # annotations with names imported for type checkers only
         return kind(**values)
     taken = dict(values)
     for name, value in values.items():
@@ -82,7 +85,7 @@ def with_known(estimator: Any, **values: Any) -> Any:
 
 
 def _asked_by_fit(kind: Any) -> list[str] | None:
-    """What `fit` has to be given; None where there is none."""
+    """First required argument of `fit` besides X; None if there is none."""
     if not hasattr(kind, "fit"):
         return None
     _, *taken = inspect.signature(kind.fit).parameters.values()

@@ -1,6 +1,6 @@
-"""What a clustering is worth: against labels that are known, against other clusterings, and by its objective.
+"""Quality of a clustering: compared with true labels or other clusterings, and by its objective.
 
-Labels may be any values, of numpy, torch or pandas; which number a cluster has does not matter. All counts are exact.
+Labels may be any values of numpy, torch or pandas; permutations of cluster numbers do not matter. All counts are exact.
 """
 
 from collections.abc import Sequence
@@ -23,71 +23,74 @@ from clustering.optimiser.centres import Means, Medoids, Modes, Rows, Rule
 from clustering.optimiser.trials import discrete_energy
 
 Prototypes = Literal["mean", "mean_shift", "byproduct", "medoid"]
-"""F of an objective, as `clustering.SLK` has it."""
+"""The function F of an objective, as in `clustering.SLK`."""
 
 
 def nmi(truth: ArrayLike, labels: ArrayLike, *, average: Literal["geometric", "arithmetic"] = "geometric") -> float:
     """Normalised mutual information I(Y; L) / mean(H(Y), H(L)), in [0, 1].
 
-    The papers' is that of Strehl and Ghosh (2002), with the geometric mean; scikit-learn's default is the arithmetic.
-    Where both sides are one group it is 1, where one of them is, 0.
+    The papers use the geometric mean (Strehl and Ghosh 2002); the default of scikit-learn is the arithmetic mean. The
+    value is 1 if both sides have a single group, and 0 if only one of them has.
     """
     truth, labels = _paired(truth, labels)
     return float(normalized_mutual_info_score(truth, labels, average_method=average))
 
 
 def ari(truth: ArrayLike, labels: ArrayLike) -> float:
-    """Rand index adjusted for chance (Hubert and Arabie 1985), in [-0.5, 1], 0 on average for random labels."""
+    """Rand index adjusted for chance (Hubert and Arabie 1985), in [-0.5, 1], with expectation 0 for random labels."""
     return float(adjusted_rand_score(*_paired(truth, labels)))
 
 
 def accuracy(truth: ArrayLike, labels: ArrayLike) -> float:
-    """Share of points whose cluster is their class, clusters and classes paired one to one as is best (the papers'
-    ACC). Where there are more of the ones than of the others, those left over count as errors."""
+    """Share of points whose cluster is matched to their class, under the best one-to-one matching (ACC of the papers).
+
+    If there are more clusters than classes or vice versa, points in unmatched ones count as errors.
+    """
     table = contingency(truth, labels)
     return float(table[linear_sum_assignment(table, maximize=True)].sum() / table.sum())
 
 
 def contingency(truth: ArrayLike, labels: ArrayLike) -> NDArray[np.int64]:
-    """(classes, clusters) numbers of points, both in ascending order of their values; none of them empty."""
+    """(classes, clusters) numbers of points, both sorted by their values; none is empty."""
     truth, labels = _paired(truth, labels)
     rows, columns = int(truth.max()) + 1, int(labels.max()) + 1
     return np.bincount(truth * columns + labels, minlength=rows * columns).reshape(rows, columns)
 
 
 def cluster_sizes(labels: ArrayLike, clusters: int | None = None) -> NDArray[np.int64]:
-    """(K,) points of each of the clusters 0..K-1, zeros included; K is the highest label and one where not given.
+    """(K,) number of points in each of the clusters 0..K-1, including empty ones; K defaults to the highest label plus
+    one.
 
     Raises:
-        InputError: labels that are no such numbers.
+        InputError: the labels are not integers 0..K-1.
     """
     found = np.asarray(labels)
     if found.ndim != 1 or not np.issubdtype(found.dtype, np.integer) or (found.size and found.min() < 0):
-        raise InputError("labels must be one row of integers 0..K-1; leave noise (-1) out")
+        raise InputError("labels must be a 1-d array of integers 0..K-1; remove noise (-1)")
     if clusters is not None and found.size and found.max() >= clusters:
         raise InputError(f"labels go up to {found.max()}, but there are {clusters} clusters: 0..{clusters - 1}")
     return np.bincount(found, minlength=clusters or 0)
 
 
 def lost_clusters(labels: ArrayLike, clusters: int) -> int:
-    """How many of K clusters have no point."""
+    """Number of empty clusters among K."""
     return int((cluster_sizes(labels, clusters) == 0).sum())
 
 
 def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) -> float:
-    """Mean silhouette (Rousseeuw 1987) of a sample of the points among themselves, in [-1, 1].
+    """Mean silhouette (Rousseeuw 1987) of a sample of the points, computed within the sample, in [-1, 1].
 
-    NaN where the sample has one cluster, or each point its own. Takes the square of the sample in time.
+    NaN if the sample has a single cluster, or one cluster per point. Takes time quadratic in the size of the sample.
 
     Args:
         X: (N, D) points, or scipy sparse.
         labels: (N,).
-        sample: points at most; all where there are fewer.
-        seed: of the sample.
+        sample: maximum number of sampled points.
+        seed: seed of the sample.
     """
     labels = _numbered(labels)
     if X.shape[0] != len(labels):
-        raise InputError(f"X has {X.shape[0]} rows, labels are {len(labels)}")
+        raise InputError(f"X has {X.shape[0]} rows, but there are {len(labels)} labels")
     if sample < len(labels):
         rows = np.sort(stream(seed, "silhouette").choice(len(labels), sample, replace=False))
         X, labels = X[rows], labels[rows]
@@ -97,11 +100,11 @@ def silhouette(X: Any, labels: ArrayLike, *, sample: int = 2000, seed: int = 0) 
 
 
 class Stability(NamedTuple):
-    """How much clusterings of the same points agree: means over all pairs, 1 where all are the same.
+    """Agreement of clusterings of the same points: means over all pairs, 1 if all are equal.
 
     Attributes:
-        ari: of the adjusted Rand index.
-        nmi: of the normalised mutual information, geometric.
+        ari: mean adjusted Rand index.
+        nmi: mean normalised mutual information (geometric mean).
     """
 
     ari: float
@@ -109,10 +112,10 @@ class Stability(NamedTuple):
 
 
 def stability(labelings: Sequence[ArrayLike]) -> Stability:
-    """Agreement of two or more clusterings (N,) of the same points, such as those of several seeds.
+    """Agreement of two or more clusterings (N,) of the same points, for example from several seeds.
 
     Raises:
-        InputError: fewer than two, or of different numbers of points.
+        InputError: there are fewer than two clusterings, or their numbers of points differ.
     """
     numbered = [_numbered(labels) for labels in labelings]
     if len(numbered) < 2:
@@ -131,10 +134,10 @@ def discrete_objective(
     kind: Prototypes,
     bandwidth: float = 1.0,
 ) -> float:
-    """E = F + weight sum_pq w_pq [l_p != l_q] (thesis eq. 2.4), every stored arc once.
+    """E = F + weight sum_pq w_pq [l_p != l_q] (thesis eq. 2.4), counting every stored arc once.
 
-    With F = -sum_p g(x_p, m) of its mode ("mean_shift", "byproduct"), sum_p ||x_p - m||^2 ("mean") or sum_p
-    ||x_p - m|| ("medoid").
+    With m the prototype of the cluster of x_p, F = -sum_p g(x_p, m) ("mean_shift", "byproduct"), sum_p ||x_p - m||^2
+    ("mean") or sum_p ||x_p - m|| ("medoid").
 
     Args:
         X: (N, D).
@@ -163,12 +166,13 @@ def relaxed_objective(
     kind: Prototypes,
     bandwidth: float = 1.0,
 ) -> float:
-    """R = <S, log S> + F - weight <S, W S>, the relaxation of E that `SLK` lowers; on one-hot S it is E - weight sum W.
+    """R = <S, log S> + F - weight <S, W S>, the relaxation of E that `SLK` minimises; on one-hot S it is E - weight sum
+    W.
 
     Args:
         X: (N, D).
         assignments: (N, K) S, rows in the simplex.
-        prototypes, graph, weight, kind, bandwidth: as of `discrete_objective`.
+        prototypes, graph, weight, kind, bandwidth: as in `discrete_objective`.
     """
     rule, centres, W = _parts(X, prototypes, graph, kind, bandwidth)
     S = torch.from_numpy(np.array(assignments, dtype=np.float64))
@@ -179,9 +183,9 @@ def relaxed_objective(
 
 
 class GraphObjectives(NamedTuple):
-    """Objectives of a partition of a graph, summed over clusters (thesis section 1.1); smaller is better in all.
+    """Objectives of a partition of a graph, summed over clusters (thesis section 1.1); lower is better for all.
 
-    With S_k the indicator of cluster k, d the row sums of W, and 0 for a cluster without points or without arcs.
+    S_k is the indicator of cluster k, and d are the row sums of W. A cluster without points or arcs contributes 0.
 
     Attributes:
         association: -S_k^T W S_k.
@@ -203,18 +207,18 @@ class GraphObjectives(NamedTuple):
 
 
 def graph_objectives(labels: ArrayLike, W: Any, *, balance: float = 1.0) -> GraphObjectives:
-    """All of them, in time of the number of arcs.
+    """Compute all graph objectives, in time linear in the number of arcs.
 
     Args:
         labels: (N,).
-        W: weights >= 0 between N points: scipy sparse, an array, or a graph of `clustering.graphs.neighbours`. Its
-            diagonal counts, as that of a kernel must.
+        W: weights >= 0 between N points: scipy sparse, an array, or a graph of `clustering.graphs.neighbours`. The
+            diagonal counts, as it must for a kernel.
         balance: weight of the sizes in `self_balanced`.
     """
     own = _numbered(labels)
     weights = _matrix(W)
     if weights.shape != (len(own), len(own)):
-        raise InputError(f"W has shape {weights.shape}, labels are {len(own)}")
+        raise InputError(f"W has shape {weights.shape}, but there are {len(own)} labels")
     clusters = int(own.max()) + 1
     inside = own[weights.row] == own[weights.col]
     every = np.ones(len(own)), weights.data * inside, weights.data
@@ -242,7 +246,7 @@ def graph_objectives(labels: ArrayLike, W: Any, *, balance: float = 1.0) -> Grap
 def _parts(
     X: ArrayLike, prototypes: ArrayLike, graph: Any, kind: Prototypes, bandwidth: float
 ) -> tuple[Rule, torch.Tensor, SparseGraph]:
-    """In double precision: F, the prototypes where its rows are counted from, and W."""
+    """F, the prototypes relative to the origin of the rows, and W, all in double precision."""
     rows = Rows.of(torch.from_numpy(np.array(X, dtype=np.float64)))
     centres = torch.from_numpy(np.array(prototypes, dtype=np.float64))
     if centres.ndim != 2 or centres.shape[1] != rows.values.shape[1]:
@@ -257,17 +261,19 @@ def _parts(
 
 
 def _numbered(labels: ArrayLike) -> NDArray[np.int64]:
-    """(N,) places of labels among their values."""
+    """(N,) indices of labels among their sorted distinct values."""
     found = np.asarray(labels)
     if found.ndim != 1 or not found.size:
-        raise InputError(f"labels must be one row of them, not of shape {found.shape}")
+        raise InputError(f"labels must be a 1-d array, not of shape {found.shape}")
     return np.unique(found, return_inverse=True)[1].astype(np.int64)
 
 
 def _paired(truth: ArrayLike, labels: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     classes, clusters = _numbered(truth), _numbered(labels)
     if len(classes) != len(clusters):
-        raise InputError(f"there are {len(classes)} true labels and {len(clusters)} clusters of points; give as many")
+        raise InputError(
+            f"there are {len(classes)} true labels but {len(clusters)} cluster labels; their numbers must agree"
+        )
     return classes, clusters
 
 

@@ -1,5 +1,7 @@
-"""The numbers of clusters: in the order in which they first appear in the points, whatever start they came from, except
-where known labels, `init` or `prior` number them."""
+"""Numbering of clusters by their first appearance in the data, independent of the start.
+
+Clusters that known labels, `init` or `prior` number keep their numbers.
+"""
 
 from typing import Any
 
@@ -10,13 +12,13 @@ from numpy.typing import ArrayLike, NDArray
 def numbered(
     estimator: Any, labels: NDArray[np.int64], known: ArrayLike | None = None
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The same clusters by other numbers: (N,) labels, and (K,) for each number the cluster that gets it.
+    """Renumber clusters; returns (N,) labels, and (K,) for each new number the old one.
 
-    A cluster keeps its number where the user chose it: by known labels, or all of them by an array as `init` or
-    `prior`. The others are numbered by their first points, those without points come last.
+    A cluster keeps its number if the user set it, either by known labels or, for all clusters, by an array `init` or
+    `prior`. The others are numbered by their first points; empty clusters come last.
 
     Args:
-        estimator: with n_clusters.
+        estimator: has n_clusters.
         labels: (N,) 0..K-1.
         known: (N,) known labels, -1 where unknown.
     """
@@ -25,7 +27,7 @@ def numbered(
 
 
 def order_of(estimator: Any, first: NDArray[np.int64], known: ArrayLike | None = None) -> NDArray[np.int64]:
-    """(K,) as `numbered`, of clusters whose first points are `first` (K,), N where they have none."""
+    """(K,) order as in `numbered`, for clusters with first points `first` (K,), N for empty ones."""
     order = np.arange(len(first))
     if any(not isinstance(getattr(estimator, name, ""), str) for name in ("init", "prior")):
         return order
@@ -38,7 +40,7 @@ def order_of(estimator: Any, first: NDArray[np.int64], known: ArrayLike | None =
 
 
 def first_points(labels: NDArray[np.int64], clusters: int) -> NDArray[np.int64]:
-    """(K,) the first of the points with each of the labels (N,) 0..K-1, N where there is none."""
+    """(K,) index of the first point with each of the labels (N,) 0..K-1, N if there is none."""
     first = np.full(clusters, len(labels), dtype=np.int64)
     some, at = np.unique(labels, return_index=True)
     first[some] = at

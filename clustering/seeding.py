@@ -1,4 +1,4 @@
-"""First prototypes, by k-means++ (Arthur and Vassilvitskii 2007), for many trials of one data set at once."""
+"""Initial prototypes by k-means++ (Arthur and Vassilvitskii 2007), for many trials on one data set together."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -17,30 +17,30 @@ from clustering.optimiser.centres import Rows, Rule
 from clustering.starts import first_lowest, indicators
 
 Draw = Callable[[Sequence[np.random.Generator]], Tensor]
-"""(T, K, D) seeds, one trial of each of the T streams."""
+"""(T, K, D) seeds, one trial for each of the T streams."""
 
 
 def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], given: Tensor | None = None) -> Tensor:
-    """Seeds drawn one after the other, a point with probability proportional to its squared distance from those drawn.
+    """Draw seeds one by one, each with probability proportional to the squared distance from the previous ones.
 
-    Each is the best of 2 + log K draws, as in scikit-learn, the first of those that are equal up to rounding. What a
-    trial draws depends on its own stream alone, see `Rows.squared_distances_to_draw_by`. The points are read once a
-    seed for all trials. Holds T N (2 + log K) numbers.
+    Each seed is the best of 2 + log K candidates, as in scikit-learn; the first wins if they are equal up to rounding.
+    The draws of a trial depend only on its own stream, see `Rows.squared_distances_to_draw_by`. The points are read
+    once per seed for all trials. Memory: T N (2 + log K) numbers.
 
     Args:
         rows: N points.
-        count: K, seeds of each trial, those `given` not counted.
+        count: number of seeds K per trial, not counting those `given`.
         streams: T generators, one for each trial.
-        given: (g, D) centres that are there already, for every trial.
+        given: (g, D) existing centres, the same for every trial.
 
     Returns:
-        (T, K) indices of different points.
+        (T, K) indices of distinct points.
 
     Raises:
-        InputError: fewer distinct points than seeds.
+        InputError: there are fewer distinct points than seeds.
     """
     trials, points = len(streams), len(rows.values)
-    draws = draws_of(count)
+    draws = candidates_per_seed(count)
     nearest = rows.squared_norms.new_full((trials, points), torch.inf)
     if given is not None and len(given):
         nearest = nearer(rows, given, nearest[:1]).amin(dim=0).expand(trials, -1)
@@ -64,14 +64,17 @@ def plus_plus(rows: Rows, count: int, streams: Sequence[np.random.Generator], gi
     return torch.stack(seeds, dim=1) if seeds else torch.empty(trials, 0, dtype=torch.int64)
 
 
-def draws_of(count: int) -> int:
-    """Of which each of so many seeds is the best."""
+def candidates_per_seed(count: int) -> int:
+    """Candidates drawn per seed."""
     return 2 + int(math.log(max(1, count)))
 
 
 def nearer(rows: Rows, seeds: Tensor, nearest: Tensor | None) -> Tensor:
-    """(…, N) squared distances of the rows from the nearest seed, of those that were `nearest` (…, N) before and one
-    more (…, D); 0 where they are no more than rounding between equal rows."""
+    """(…, N) squared distances of the rows from the nearest seed.
+
+    They combine the distances `nearest` (…, N) from earlier seeds with those from one more (…, D), and are 0 if they
+    are within rounding of equal rows.
+    """
     squared = rows.squared_distances_to_draw_by(seeds)
     if nearest is not None:
         squared = torch.minimum(squared, nearest, out=squared)
@@ -80,7 +83,7 @@ def nearer(rows: Rows, seeds: Tensor, nearest: Tensor | None) -> Tensor:
 
 
 class TooFewDistinct(InputError):
-    """Fewer distinct points than clusters."""
+    """There are fewer distinct points than clusters."""
 
 
 def too_few(distinct: int, clusters: int) -> TooFewDistinct:
@@ -96,19 +99,20 @@ def first_seeds(
     clamp: Clamp | None = None,
     draw: Draw | None = None,
 ) -> Tensor:
-    """(T, K, D) seeds of an estimator's starts, the same for every method that is given the same random_state.
+    """(T, K, D) seeds of the starts of an estimator, the same for every method with the same random_state.
 
     Args:
-        init: "k-means++", or (K, D) first prototypes, then of one start only.
-        rows: N points, which are no fewer than clusters.
+        init: "k-means++", or (K, D) initial prototypes of a single start.
+        rows: N points, at least as many as clusters.
         clusters: K.
         starts: T.
-        random_state: of scikit-learn.
+        random_state: as in scikit-learn.
         clamp: (mask (N,), labels (N,)) of known points.
-        draw: by what k-means++ is done where the points are not in `rows`, which then only tells their kind.
+        draw: implementation of k-means++ for points that are not in `rows`, which then only determines dtype and
+            device.
 
     Raises:
-        InputError: an init that cannot be; fewer distinct points than clusters.
+        InputError: `init` is invalid, or there are fewer distinct points than clusters.
     """
     if isinstance(init, str):
         if init != "k-means++":
@@ -154,8 +158,11 @@ def seeds_beside(
 
 
 def prototypes_about(seeds: Tensor, rows: Rows, rule: Rule, clamp: Clamp | None = None) -> Tensor:
-    """(T, K, D) prototypes of the clusters of points nearest to each of the `seeds` (T, K, D), known points in their
-    own: the public code of Ziko et al. 2018 begins there, not at the seeds."""
+    """(T, K, D) prototypes of the clusters of points nearest to each of the `seeds` (T, K, D).
+
+    Known points stay in their clusters. The public code of Ziko et al. 2018 starts from these prototypes, not from the
+    seeds.
+    """
     labels = rows.squared_distances(seeds).min(dim=1).indices
     if clamp is not None:
         labels = torch.where(clamp[0], clamp[1], labels)
@@ -163,7 +170,7 @@ def prototypes_about(seeds: Tensor, rows: Rows, rule: Rule, clamp: Clamp | None 
 
 
 def prototypes_of(labels: Tensor, rule: Rule, near: Tensor) -> Tensor:
-    """(T, K, D) prototypes of `labels` (T, N); of a cluster without points the one that is `near` (T, K, D)."""
+    """(T, K, D) prototypes of `labels` (T, N); an empty cluster takes the one from `near` (T, K, D)."""
     weights = indicators(labels, near.shape[1], near.dtype)
     empty = weights.amax(dim=2) == 0
     start = rule.update(near, torch.where(empty[:, :, None], 1.0, weights), None)

@@ -1,4 +1,4 @@
-"""Several starts of one fit, of which one is the result."""
+"""Ranking of the starts of a fit and selection of the best."""
 
 import math
 import warnings
@@ -13,7 +13,7 @@ from clustering.evaluation.protocol import NEARLY
 from clustering.optimiser.alternation import Outcome
 
 Select = Literal["information", "energy"]
-"""What is compared: E, or R - 2 N H."""
+"""Criterion: E, or R - 2 N H."""
 
 
 def rounding(dtype: torch.dtype) -> float:
@@ -22,15 +22,15 @@ def rounding(dtype: torch.dtype) -> float:
 
 
 def first_lowest(objectives: Any, dtype: torch.dtype = torch.float64) -> Tensor:
-    """(…) the first of the lowest of objectives (…, T) >= 0, up to rounding in the precision they were computed in."""
+    """(…) index of the first of the lowest objectives (…, T) >= 0, up to rounding in the precision of their
+    computation."""
     values = torch.as_tensor(objectives, dtype=torch.float64)
     lowest = values.amin(dim=-1, keepdim=True)
     return (values <= lowest * (1 + rounding(dtype))).int().argmax(dim=-1)
 
 
 def _ranks(values: Tensor, allowance: float) -> Tensor:
-    """(T,) 0 for the lowest of values (T,) and what is above it by rounding alone, 1 for the lowest of the others and
-    what is above that by rounding alone, and so on."""
+    """(T,) ranks of values (T,), where a value equals the lowest of its rank up to rounding."""
     ranks = torch.zeros_like(values, dtype=torch.int64)
     lowest, rank = -torch.inf, -1
     for i in values.argsort().tolist():
@@ -40,15 +40,15 @@ def _ranks(values: Tensor, allowance: float) -> Tensor:
     return ranks
 
 
-class Standing(NamedTuple):
-    """How T trials compare.
+class Ranking(NamedTuple):
+    """Criteria by which T trials are ranked.
 
     Attributes:
         energies: (T,) E, float64.
-        criteria: (T,) what is compared, lower is better, float64.
-        allowances: (T,) by how much E may be above the lowest if the criterion is to count, float64.
-        clusters: (T,) how many have points.
-        sound: (T,) bool, False where a lost cluster ended the trial.
+        criteria: (T,) the selection criterion, lower is better, float64.
+        allowances: (T,) maximum excess of E over the lowest one for the criterion to apply, float64.
+        clusters: (T,) number of non-empty clusters.
+        sound: (T,) bool, False if an empty cluster ended the trial.
     """
 
     energies: Tensor
@@ -58,8 +58,12 @@ class Standing(NamedTuple):
     sound: Tensor
 
     def order(self, dtype: torch.dtype) -> Tensor:
-        """(T,) the trials from best to worst: sound ones, those of most clusters, those of about the lowest E by the
-        criterion, the others by E; of those whose difference is rounding in this precision the first."""
+        """(T,) the trials from best to worst.
+
+        Sound trials come first, then those with the most clusters. Among these, trials with E near the lowest are
+        ordered by the criterion, and the others by E. Differences within rounding in this precision are ties, and the
+        first trial wins.
+        """
         full = self.sound if self.sound.any() else ~self.sound
         full = full & (self.clusters == self.clusters[full].max())
         precision = rounding(dtype)
@@ -72,7 +76,7 @@ class Standing(NamedTuple):
 
 
 def cluster_sizes(labels: Tensor, clusters: int) -> Tensor:
-    """(T, K) float64 numbers of points in each cluster, of labels (T, N)."""
+    """(T, K) float64, number of points in each cluster, from labels (T, N)."""
     ones = torch.ones_like(labels, dtype=torch.float64)
     return ones.new_zeros(len(labels), clusters).scatter_add_(1, labels, ones)
 
@@ -82,45 +86,45 @@ def indicators(labels: Tensor, clusters: int, dtype: torch.dtype) -> Tensor:
     return (labels[:, None] == torch.arange(clusters, device=labels.device)[:, None]).to(dtype)
 
 
-def compared(energies: Tensor, objectives: Tensor, sizes: Tensor, outcomes: Tensor, select: Select) -> Standing:
-    """How trials compare, from (T,) E, (T,) R, (T, K) float64 points of the clusters and (T,) values of `Outcome`."""
+def compared(energies: Tensor, objectives: Tensor, sizes: Tensor, outcomes: Tensor, select: Select) -> Ranking:
+    """Ranking from (T,) E, (T,) R, (T, K) float64 cluster sizes and (T,) values of `Outcome`."""
     points, criteria = sizes.sum(dim=1), energies
     if select == "information":
         criteria = objectives - 2 * points * torch.special.entr(sizes / points[:, None]).sum(dim=1)
-    return Standing(energies, criteria, NEARLY * points, (sizes > 0).sum(dim=1), outcomes != Outcome.EMPTIED)
+    return Ranking(energies, criteria, NEARLY * points, (sizes > 0).sum(dim=1), outcomes != Outcome.EMPTIED)
 
 
 def best_start(objectives: Tensor, sizes: Tensor, dtype: torch.dtype) -> int:
-    """The start of most clusters, and among those the one of the lowest objective, the first up to rounding.
+    """The start with the most clusters and, among those, the lowest objective; the first one up to rounding.
 
     Args:
         objectives: (T,) float64.
-        sizes: (T, K) points of the clusters.
-        dtype: in which the objectives were computed.
+        sizes: (T, K) cluster sizes.
+        dtype: dtype in which the objectives were computed.
     """
     clusters = (sizes > 0).sum(dim=1)
-    return int(Standing(objectives, objectives, torch.zeros_like(objectives), clusters, clusters > 0).order(dtype)[0])
+    return int(Ranking(objectives, objectives, torch.zeros_like(objectives), clusters, clusters > 0).order(dtype)[0])
 
 
 def empty_clusters(labels: Tensor, clusters: int) -> int:
-    """How many of K clusters have none of the labels (N,); some are worth a warning."""
+    """Number of empty clusters among K for labels (N,); warns if there are any."""
     empty = int((cluster_sizes(labels[None], clusters) == 0).sum())
     warn_of_empty(empty, clusters, stacklevel=5)
     return empty
 
 
 _UNIFORM = 0.95
-"""Share of log K from which on the mean entropy of assignments is worth a warning."""
+"""Mean entropy of assignments, as a share of log K, from which on a warning is raised."""
 
 
 def entropy_of(assignments: Tensor) -> float:
-    """Sum of the entropies, in nats, of assignments whatever their shape."""
+    """Sum of the entropies, in nats, of assignments of any shape."""
     return float(torch.special.entr(assignments).sum(dtype=torch.float64))
 
 
 def warn_of_uniform(entropy: float, clusters: int, *, stacklevel: int, remedy: str) -> None:
-    """Warn where the mean entropy of assignments, in nats, is nearly that of uniform ones, so that the largest of each
-    tells little."""
+    """Warn if the mean entropy of assignments, in nats, is close to that of uniform ones, so that argmax is
+    uninformative."""
     if clusters > 1 and entropy > _UNIFORM * math.log(clusters):
         warnings.warn(
             f"assignments are nearly uniform over the {clusters} clusters; try {remedy}",
@@ -130,7 +134,7 @@ def warn_of_uniform(entropy: float, clusters: int, *, stacklevel: int, remedy: s
 
 
 def warn_of_empty(empty: int, clusters: int, *, stacklevel: int, remedy: str = "fewer clusters or more starts") -> None:
-    """Warn of clusters without points, where there are some."""
+    """Warn if there are empty clusters."""
     if empty:
         warnings.warn(
             f"{empty} of {clusters} clusters have no points; try {remedy}", ConvergenceWarning, stacklevel=stacklevel

@@ -1,4 +1,4 @@
-"""Several fits of one data set: every setting of a grid with every seed."""
+"""Several fits of one data set, for every setting of a grid with every seed."""
 
 from collections.abc import Mapping, Sequence
 from itertools import product
@@ -12,7 +12,7 @@ from clustering.foundation.errors import InputError
 
 
 def settings(estimator: Any, seeds: Sequence[int], grid: Sequence[Mapping[str, Any]]) -> list[Any]:
-    """Unfitted clones of the estimator in the order of product(grid, seeds); a random_state of the grid goes before the
+    """Unfitted clones of the estimator in the order of product(grid, seeds); a random_state in the grid overrides the
     seeds."""
     seeded = "random_state" in estimator.get_params()
     return [
@@ -21,7 +21,7 @@ def settings(estimator: Any, seeds: Sequence[int], grid: Sequence[Mapping[str, A
     ]
 
 
-TOLD = {  # parameter of fit: what it is, its key, methods that have it
+KNOWLEDGE = {  # parameter of fit: description, config key, methods that have it
     "partial_labels": ("known labels", "labels", "slk_means or entropy"),
     "must_link": ("known pairs", "links", "xsdc"),
     "coarse_labels": ("coarse labels", "coarse", "xsdc"),
@@ -29,16 +29,16 @@ TOLD = {  # parameter of fit: what it is, its key, methods that have it
 
 
 def check_takes(estimator: Any, parameter: str) -> None:
-    """That the `fit` of the estimator has a parameter of `TOLD`.
+    """Check that the `fit` of the estimator accepts a parameter of `KNOWLEDGE`.
 
     Raises:
-        InputError: it has not.
+        InputError: it does not.
     """
     if not has_fit_parameter(estimator, parameter):
-        what, key, others = TOLD[parameter]
+        what, key, others = KNOWLEDGE[parameter]
         raise InputError(
-            f"{type(estimator).__name__} takes no {what}; leave {key} out, or choose a method whose fit has "
-            f"{parameter}, as {others}"
+            f"{type(estimator).__name__} does not accept {what}; remove {key}, or choose a method whose fit has "
+            f"{parameter}, such as {others}"
         )
 
 
@@ -54,20 +54,20 @@ def fit_trials(
 ) -> list[Any]:
     """Fitted clones of the estimator, in the order of product(grid, seeds).
 
-    By the estimator's own `trials` where it has one and nothing else is given, which does them together; else one
-    after the other.
+    If the estimator has a method `trials`, and no other input is given, this fits the trials together; otherwise they
+    are fitted one by one.
 
     Args:
         estimator: any scikit-learn clusterer.
         X: (N, D).
         seeds: values of random_state.
-        grid: parameters that differ from the estimator's; with a random_state of their own, pairs of setting and seed.
-        graph: for those whose `fit` takes one.
-        partial_labels: (N,) known clusters, -1 where unknown, of an estimator whose `fit` takes them.
-        given: what else its `fit` is given, by name.
+        grid: parameters that override those of the estimator; with a random_state, pairs of setting and seed.
+        graph: graph for an estimator whose `fit` accepts one.
+        partial_labels: (N,) known clusters, -1 where unknown, for an estimator whose `fit` accepts them.
+        given: other arguments of `fit` by name.
 
     Raises:
-        InputError: labels, for one that takes none.
+        InputError: labels are given, but the estimator does not accept them.
     """
     if hasattr(estimator, "trials") and partial_labels is None and not given:
         fitted: list[Any] = estimator.trials(X, seeds=seeds, grid=grid, graph=graph)

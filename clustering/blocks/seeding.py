@@ -10,7 +10,7 @@ from torch import Tensor
 from clustering.blocks.cluster import Kept
 from clustering.blocks.rows import BlockRows
 from clustering.optimiser.centres import Rows
-from clustering.seeding import draws_of, nearer, too_few
+from clustering.seeding import candidates_per_seed, nearer, too_few
 from clustering.starts import first_lowest
 
 
@@ -21,7 +21,7 @@ def plus_plus_blocks(rows: BlockRows, count: int, streams: Sequence[np.random.Ge
         InputError: fewer distinct points than seeds.
     """
     cluster, trials = rows.cluster, len(streams)
-    draws = draws_of(count)
+    draws = candidates_per_seed(count)
     near: list[Any] = [None] * cluster.count
     totals = torch.zeros(cluster.count, trials, dtype=torch.float64)
     seeds: list[Tensor] = []

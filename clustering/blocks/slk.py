@@ -105,12 +105,12 @@ def fit_blocks(model: Model, X: Any, partial_labels: Any, graph: Any) -> None:
         outcomes = torch.tensor([start.trial.outcome for start in starts])
         objectives = torch.cat([start.trial.objective for start in starts])
         sizes = torch.stack([start.sizes for start in starts])
-        standing = compared(torch.stack([start.energy for start in starts]), objectives, sizes, outcomes, model.select)
-        best = int(standing.order(rows.dtype)[0])
+        ranking = compared(torch.stack([start.energy for start in starts]), objectives, sizes, outcomes, model.select)
+        best = int(ranking.order(rows.dtype)[0])
         if not blurred(starts[best].entropy, model.n_clusters):
             break
-    model.temperature_, model.criterion_ = temperature, float(standing.criteria[best])
-    model.start_objectives_ = standing.energies.numpy() if raced is None else raced[1]
+    model.temperature_, model.criterion_ = temperature, float(ranking.criteria[best])
+    model.start_objectives_ = ranking.energies.numpy() if raced is None else raced[1]
     _keep(model, rule, starts[best])
     model.seconds_ = Seconds(seconds_of_graph, seeding, watch.lap() - seeding)
 

@@ -1,4 +1,4 @@
-"""The one objective and its one optimiser: terms, prototypes, the bound step and the alternation.
+"""The common objective and its optimiser: terms, prototypes, the bound step and the alternation.
 
-No estimator lies here: these bring points and graphs, and call `descend` or `alternate`.
+Estimators are elsewhere: they build points and graphs, and call `descend` or `alternate`.
 """

@@ -1,5 +1,5 @@
-"""Adam (Kingma and Ba 2015) for a batch of problems at once: each entry has a step size of its own, so problems that
-share a tensor do not touch each other."""
+"""Adam (Kingma and Ba 2015) for a batch of problems: step sizes are per entry, so problems in one tensor are
+independent."""
 
 import math
 
@@ -12,9 +12,9 @@ class Adam:
 
     Args:
         parameters: a tensor of any shape.
-        rate: step size; an entry moves by about so much a step.
-        together: entries along the last dimension share a second moment, the mean of theirs, so that a rotation of
-            them changes nothing.
+        rate: step size; an entry moves by about this much per step.
+        together: whether entries along the last dimension share a second moment, the mean of theirs, which makes the
+            steps equivariant to rotations.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class Adam:
         self.steps = 0
 
     def step(self, gradient: Tensor) -> None:
-        """One step down the gradient."""
+        """Take one step along the negative gradient."""
         first, second = self.betas
         self.steps += 1
         self.mean.lerp_(gradient, 1 - first)
@@ -41,7 +41,7 @@ class Adam:
             self.square.lerp_(gradient.square().mean(-1, keepdim=True), 1 - second)
         else:
             self.square.mul_(second).addcmul_(gradient, gradient, value=1 - second)
-        # Both averages start at 0; their bias is divided out, of the second together with epsilon.
+        # Both averages start at 0, so their bias is corrected; that of the second includes epsilon.
         bias = math.sqrt(1 - second**self.steps)
         scale = self.square.sqrt().add_(self.epsilon * bias)
         self.parameters.addcdiv_(self.mean, scale, value=-self.rate * bias / (1 - first**self.steps))

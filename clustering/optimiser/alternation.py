@@ -18,19 +18,20 @@ from clustering.optimiser.objective import Term
 from clustering.optimiser.prototypes import Prototypes
 
 Members = Literal["hard", "soft"]
-"""What points weigh in the prototypes: one in the class of their largest assignment, or their assignments."""
+"""Weights of points in the prototypes: "hard" gives weight one in the class of the largest assignment, "soft" uses the
+assignments."""
 
 Empty = Literal["rollback", "reseed", "keep"]
-"""What becomes of a problem in which a class has lost its last member: the step is taken back and the problem stops
-(public code), or the class begins again at the point that is farthest from its prototype, or its prototype stays."""
+"""What to do if a class becomes empty: "rollback" undoes the step and stops the problem (public code), "reseed" moves
+the prototype to the farthest point, "keep" keeps the prototype."""
 
 Clamp = tuple[Tensor, Tensor]
 
 REVIVALS = 10
-"""Times that empty classes of a problem are given a new prototype, before they are left as they are."""
+"""Maximum number of times that the empty classes of a problem are reseeded."""
 
-_CROWD = 0.75  # share of the problems at hand that are still active, from which on the others are left behind
-_UNMOVED = 1e-6  # of a prototype's coefficients or coordinates, summed: what changed no more than this did not move
+_CROWD = 0.75  # finished problems are removed from the batch when the share of active ones falls below this
+_UNMOVED = 1e-6  # prototypes whose coefficients or coordinates change by less in sum count as unmoved
 
 
 class Outcome(IntEnum):
@@ -38,25 +39,25 @@ class Outcome(IntEnum):
 
     MAX_ITERATIONS = 0
     CONVERGED = 1
-    """The prototypes stay, or the objective does."""
+    """The prototypes or the objective no longer change."""
     EMPTIED = 2
-    """A class lost its last member, so that the step was taken back."""
+    """A class became empty, so the step was undone."""
 
 
 class Alternation(NamedTuple):
-    """What `alternate` found.
+    """Result of `alternate`.
 
     Attributes:
         assignments: (B, N, K) S, rows sum to one.
-        coefficients: (B, K, N) prototypes over the points, or whatever `prototypes` keeps of each in a row: those that
-            the assignments were found with.
+        coefficients: (B, K, N) prototypes over the points, or the rows in which `prototypes` represents them, from
+            which the assignments were computed.
         objective: (B,) R(S, M) of the last assignment step, float64.
-        iterations: (B,) outer steps, int64.
+        iterations: (B,) number of outer steps, int64.
         outcome: (B,) values of `Outcome`, int64.
-        reseeded: (B,) how many empty classes began again, int64.
+        reseeded: (B,) number of times an empty class was reseeded, int64.
         trace: (T, B) R(S, M) after each assignment step, NaN after a problem has stopped, float64.
-        movements: (T, B, K) how far each prototype moves after that step, by the Euclidean length of what `prototypes`
-            keeps of it, NaN after a problem has stopped; None unless asked for.
+        movements: (T, B, K) Euclidean distance between the representations of each prototype before and after each
+            update, NaN after a problem has stopped; None unless requested.
     """
 
     assignments: Tensor
@@ -71,16 +72,17 @@ class Alternation(NamedTuple):
 
 @dataclass(frozen=True)
 class Sweeps:
-    """How each assignment step is done.
+    """Settings of the assignment steps.
 
     Attributes:
         step: see `descend`.
-        max_iterations: sweeps at most.
-        tolerance: relative change of R at which it ends, if the gap
-        gap_tolerance: is no larger than this share of |R| either; see `descend`.
-        warm: start from the assignments of the step before, instead of softmax(-cost); R(S, M) then falls from step
-            to step wherever each half of it does, which journal Algorithm 1 takes for granted but does not ensure.
-        double: sweep in double precision, in which the terms must be; for tolerances below single's rounding.
+        max_iterations: maximum number of sweeps.
+        tolerance: relative change of R below which sweeps stop, if also
+        gap_tolerance: the gap is at most this share of |R|; see `descend`.
+        warm: whether to start from the previous assignments instead of softmax(-cost). R(S, M) then falls from step to
+            step wherever both half-steps lower it, which journal Algorithm 1 assumes but does not ensure.
+        double: whether to use double precision, which the terms must then have too; needed for tolerances below the
+            rounding error of single precision.
     """
 
     step: Step = "monotone"
@@ -108,29 +110,29 @@ def alternate(
     tolerance: float = 1e-6,
     movements: bool = False,
 ) -> Alternation:
-    """Minimise R(S, M) = <S, cost(M)> + sum_t f_t(S) + T <S, log S> over assignments and prototypes in turn.
+    """Minimise R(S, M) = <S, cost(M)> + sum_t f_t(S) + T <S, log S> by alternating assignments and prototypes.
 
-    With soft members, warm sweeps of the monotone step, and prototypes that minimise or lower <S, cost(M)> (means,
-    mean-shift modes), R falls from step to step. Hard members follow the largest assignments instead: no objective
-    is known to fall then, except that of K-means and K-modes where there are no terms.
+    R falls from step to step with soft members, warm sweeps of the monotone step, and prototypes that minimise or lower
+    <S, cost(M)> (means, mean-shift modes). With hard members no objective is known to fall, except that of K-means and
+    K-modes if there are no terms.
 
-    Problems stop one by one, and the result of one does not depend on the batch around it.
+    Problems stop individually, and the result of one does not depend on the rest of the batch.
 
     Args:
-        prototypes: how they follow from the assignments.
-        start: (B, K, N) coefficients of the first prototypes, or the (B, K, *) that `prototypes` keeps of them.
-        terms: terms of the objective beside the cost and the entropy. Without any, S = softmax(-cost / T).
-        clamp: (mask (B, N), labels (B, N)) of rows that are kept one-hot, see `descend`.
-        hint: likewise, rows that only begin one-hot whenever sweeps begin anew, and then move.
-        valid: (B, N) bool, False for padding, which must be clamped and then weighs nothing.
-        assignments: (B, N, K) from which the first assignment step begins; default softmax(-cost / T).
+        prototypes: rule that computes prototypes from assignments.
+        start: (B, K, N) coefficients of the initial prototypes, or (B, K, *) as `prototypes` represents them.
+        terms: terms of the objective besides the cost and the entropy. Without terms, S = softmax(-cost / T).
+        clamp: (mask (B, N), labels (B, N)) of rows that stay one-hot, see `descend`.
+        hint: like `clamp`, for rows that are one-hot only at the start of each cold assignment step.
+        valid: (B, N) bool, False for padding, which must be clamped and has weight 0.
+        assignments: (B, N, K) initial assignments of the first assignment step; default softmax(-cost / T).
         temperature: T > 0, weight of the entropy.
-        members: what points weigh in the prototypes.
-        empty: what becomes of a problem with an empty class. R may rise where one begins again.
-        sweeps: how each assignment step is done.
-        max_iterations: assignment steps at most.
-        tolerance: stop when |R+ - R| <= tolerance |R|, from the third step on, or when the prototypes stay.
-        movements: keep how far the prototypes moved.
+        members: weights of points in the prototypes.
+        empty: what to do with an empty class. R may rise when one is reseeded.
+        sweeps: settings of the assignment steps.
+        max_iterations: maximum number of assignment steps.
+        tolerance: stop when |R+ - R| <= tolerance |R|, from the third step on, or when the prototypes no longer move.
+        movements: whether to record the movements of the prototypes.
     """
     work = _Work.begin(prototypes, start, terms, clamp, hint, valid)
     result: _Result | None = None
@@ -148,7 +150,7 @@ def alternate(
         else:
             begun = work.begun(cost, temperature)
         before = work.assignments
-        found = descend(
+        descent = descend(
             cost.mT,
             work.terms,
             start=begun.mT if terms else None,
@@ -159,13 +161,13 @@ def alternate(
             tolerance=sweeps.tolerance,
             gap_tolerance=sweeps.gap_tolerance,
         )
-        weights = work.weights(found.assignments.mT.to(start.dtype), members)
-        emptied = weights.amax(dim=2) == 0 if empty == "rollback" else ~work.occupied(found.assignments.mT)
+        weights = work.weights(descent.assignments.mT.to(start.dtype), members)
+        emptied = weights.amax(dim=2) == 0 if empty == "rollback" else ~work.occupied(descent.assignments.mT)
         if emptied.any():
-            # Of no consequence, but finite, and no reason for points to leave their class.
+            # Any finite cost works for these classes, as long as points do not leave their class for it.
             weights = torch.where(emptied[:, :, None], weights.amax(dim=1, keepdim=True), weights)
         new = work.prototypes.update(
-            work.coefficients, weights, partial(work.logits, cost, found, temperature, start.dtype)
+            work.coefficients, weights, partial(work.logits, cost, descent, temperature, start.dtype)
         )
         lost = emptied.any(dim=1)
         work.revived = lost & (work.revivals < REVIVALS) & (empty == "reseed")
@@ -176,9 +178,9 @@ def alternate(
                 new = torch.where(begins[:, :, None], work.farthest(cost, begins).to(new.dtype), new)
                 work.reseeded += begins.sum(dim=1)
                 work.revivals += work.revived
-        stay, fixed = settled(work.coefficients, new, work.objective, found.objective, tolerance)
+        stay, fixed = settled(work.coefficients, new, work.objective, descent.objective, tolerance)
         stopped = lost & (empty == "rollback")
-        work.step(found, before, taken=~stopped)
+        work.step(descent, before, taken=~stopped)
         trace.append(result.spread(work, work.objective))
         if movements:
             moved.append(result.spread(work, (new - work.coefficients).norm(dim=2)))
@@ -206,14 +208,15 @@ def alternate(
 
 
 def settled(old: Tensor, new: Tensor, before: Tensor, objective: Tensor, tolerance: float) -> tuple[Tensor, Tensor]:
-    """(B,) whether the prototypes (B, K, *) stay, old against new, and whether R (B,) does, relative to its size."""
+    """(B,) whether the prototypes (B, K, *) have stopped moving, and whether R (B,) has stopped changing, relative to
+    its size."""
     stay = ((new - old).abs().sum(dim=2) <= _UNMOVED * new.abs().sum(dim=2)).all(dim=1)
     return stay, (objective - before).abs() <= tolerance * objective.abs()
 
 
 @dataclass
 class _Work:
-    """The problems that are being worked on. One that has stopped is frozen, and left behind with others."""
+    """The active problems of the batch; a stopped problem is frozen and later removed along with others."""
 
     prototypes: Prototypes
     terms: Sequence[Term]
@@ -222,14 +225,14 @@ class _Work:
     clamp: Clamp | None
     hint: Clamp | None
     valid: Tensor | None
-    places: Tensor  # (b,) where they stand in the whole batch
+    places: Tensor  # (b,) indices in the whole batch
     active: Tensor
     objective: Tensor  # (b,) float64
     iterations: Tensor
     outcome: Tensor
     reseeded: Tensor
-    revivals: Tensor  # (b,) int64, steps in which empty classes began again
-    revived: Tensor  # (b,) bool, whether the last step was one
+    revivals: Tensor  # (b,) int64, number of steps in which empty classes were reseeded
+    revived: Tensor  # (b,) bool, whether classes were reseeded in the last step
 
     @classmethod
     def begin(
@@ -253,7 +256,7 @@ class _Work:
         return cost if self.valid is None else cost.mul_(self.valid[:, None])
 
     def begun(self, cost: Tensor, temperature: float) -> Tensor:
-        """(b, K, N) assignments from which sweeps begin anew."""
+        """(b, K, N) initial assignments of a cold assignment step."""
         begun = torch.softmax(cost / -temperature, dim=1)
         if self.hint is None:
             return begun
@@ -261,25 +264,28 @@ class _Work:
         return torch.where(mask[:, None], self._one_hot(labels).to(begun.dtype), begun)
 
     def weights(self, assignments: Tensor, members: Members) -> Tensor:
-        """(b, K, N) what points weigh in the prototypes; padding nothing."""
+        """(b, K, N) weights of points in the prototypes; 0 for padding."""
         if members == "hard":
             assignments = self._one_hot(assignments.max(dim=1).indices).to(assignments.dtype)
         return assignments if self.valid is None else assignments * self.valid[:, None]
 
     def occupied(self, assignments: Tensor) -> Tensor:
-        """(b, K) bool, whether a class is the likeliest of some point that is no padding."""
+        """(b, K) bool, whether a class is the argmax of some point other than padding."""
         labels = assignments.max(dim=1).indices
         real = torch.ones_like(labels) if self.valid is None else self.valid.long()
         return labels.new_zeros(assignments.shape[:2]).scatter_add_(1, labels, real) > 0
 
-    def logits(self, cost: Tensor, found: Descent, temperature: float, dtype: torch.dtype) -> Tensor:
+    def logits(self, cost: Tensor, descent: Descent, temperature: float, dtype: torch.dtype) -> Tensor:
         for term in self.terms:
-            cost = cost + term.value_and_gradient(found.assignments)[1].mT
+            cost = cost + term.value_and_gradient(descent.assignments)[1].mT
         return (cost / -temperature).to(dtype)
 
     def farthest(self, cost: Tensor, empty: Tensor) -> Tensor:
-        """Prototypes at points: for the empty classes (b, K) at those that pay most for the best of the others, each
-        at one of its own, ties to the lowest index."""
+        """New prototypes for the empty classes (b, K), at the points whose lowest cost among the other classes is
+        highest.
+
+        Each empty class gets a different point; ties go to the lowest index.
+        """
         pay = cost.masked_fill(empty[:, :, None], torch.inf).amin(dim=1)
         if self.clamp is not None:
             pay = pay.masked_fill(self.clamp[0], -torch.inf)
@@ -290,14 +296,14 @@ class _Work:
             pay = pay.scatter(1, points[-1], -torch.inf)
         return self.prototypes.at(torch.cat(points, dim=1).gather(1, order))
 
-    def step(self, found: Descent, before: Tensor, taken: Tensor) -> None:
-        """Take the assignments that were found, or keep those from before; frozen problems keep theirs anyway."""
+    def step(self, descent: Descent, before: Tensor, taken: Tensor) -> None:
+        """Take the new assignments, or keep the previous ones; frozen problems keep theirs in any case."""
         if (taken & self.active).all():
-            self.assignments = found.assignments.mT
+            self.assignments = descent.assignments.mT
         else:
-            new = torch.where(taken[:, None, None], found.assignments.mT, before)
+            new = torch.where(taken[:, None, None], descent.assignments.mT, before)
             self.assignments = torch.where(self.active[:, None, None], new, self.assignments)
-        self.objective = torch.where(self.active, found.objective, self.objective)
+        self.objective = torch.where(self.active, descent.objective, self.objective)
         self.iterations += self.active
 
     def stop(self, which: Tensor, why: Outcome) -> None:
@@ -330,7 +336,7 @@ class _Work:
 
 @dataclass
 class _Result:
-    """Where all problems ended, collected as they are left behind."""
+    """Results of all problems, collected as they are removed from the batch."""
 
     assignments: Tensor
     coefficients: Tensor
@@ -342,18 +348,18 @@ class _Result:
     @classmethod
     def empty(cls, start: Tensor, assignments: Tensor) -> "_Result":
         counts = torch.zeros(3, len(start), dtype=torch.int64, device=start.device)
-        kept = torch.empty_like(assignments, dtype=start.dtype)  # sweeps may be of double precision
+        kept = torch.empty_like(assignments, dtype=start.dtype)  # sweeps may use double precision
         return cls(kept, torch.empty_like(start), counts[0].double(), *counts)
 
     def take(self, work: _Work) -> None:
         for name, mine in vars(self).items():
             ended = getattr(work, name).to(mine.dtype)
             if name == "assignments" and len(ended) == len(mine):
-                self.assignments = ended  # as they are: one large problem has no room for another copy
+                self.assignments = ended  # without a copy, for which a single large problem may not have the memory
             else:
                 mine[work.places] = ended
 
     def spread(self, work: _Work, values: Tensor) -> Tensor:
-        """The values (b, …) of the active problems at their places in the whole batch, NaN elsewhere."""
+        """The values (b, …) of the active problems at their indices in the whole batch, NaN elsewhere."""
         missing = values.new_full((len(self.objective), *values.shape[1:]), torch.nan)
         return missing.index_copy_(0, work.places[work.active], values[work.active])

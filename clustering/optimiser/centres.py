@@ -1,8 +1,8 @@
-"""Prototypes of one large data set, kept by their coordinates, of which all problems of a batch see the same points.
+"""Prototypes of one large data set, represented by coordinates; all problems of a batch share the points.
 
-The rules are those of `clustering.optimiser.prototypes`, which keeps prototypes as weights over the points, B K N
-numbers: right for small tasks whose inner products are at hand. Here a prototype is a row of D coordinates, points are
-read a block at a time, and nothing has the size of all pairs of points, or of points, classes and dimensions.
+The rules are those of `clustering.optimiser.prototypes`, which represents prototypes by B K N weights of the points and
+is meant for small tasks with known inner products. Here a prototype is a row of D coordinates, points are read in
+blocks, and no array has the size of all pairs of points, or of points times classes times dimensions.
 """
 
 from collections.abc import Callable, Iterator
@@ -15,23 +15,24 @@ from torch import Tensor
 from clustering.optimiser.prototypes import Logits, log_odds
 
 _BLOCK = 1 << 20
-"""Coordinates of points at a time: 4 MiB in float32, so that they are in the cache when they are used again."""
+"""Number of coordinates of points processed at a time: 4 MiB in float32, so that they stay in the cache."""
 
 _REFERENCES = 1024
-"""Members of a class to which its members are compared where all pairs of them would be too many."""
+"""Number of reference members to which members of a class are compared if the class has more."""
 
 _DUPLICATES = 16
-"""Nearest points among which the one that a prototype is, is looked for: rounding may rank others before it."""
+"""Number of nearest points among which a prototype that equals a point is searched, since rounding may rank others
+first."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """N points of D coordinates, the same for every problem of a batch.
+    """N points with D coordinates, shared by all problems of a batch.
 
     Attributes:
         values: (N, D).
-        origin: (D,) from which coordinates are counted, subtracted on the way: distances between points that lie far
-            from zero would drown in rounding. None where zero will do.
+        origin: (D,) subtracted from coordinates on the fly to avoid cancellation in distances between points far from
+            zero; None for no shift.
     """
 
     values: Tensor
@@ -39,7 +40,7 @@ class Rows:
 
     @classmethod
     def of(cls, values: Tensor) -> "Rows":
-        """The rows, counted from their mean where that is far away for their spread."""
+        """The rows, with their mean as origin if it is large compared with their spread."""
         mean = values.mean(dim=0)
         plain = cls(values)
         spread = plain.squared_norms.mean() - mean.square().sum()
@@ -48,24 +49,25 @@ class Rows:
     @cached_property
     def squared_norms(self) -> Tensor:
         """(N,) squared distances from the origin."""
-        return torch.cat([some.square().sum(dim=1) for _, some in self.blocks()])
+        return torch.cat([rows.square().sum(dim=1) for _, rows in self.blocks()])
 
     def blocks(self, beside: int = 1) -> Iterator[tuple[slice, Tensor]]:
-        """Some rows (n, D) at a time, and where they stand; fewer where `beside` numbers of each are worked on too."""
+        """Blocks of rows (n, D) and their positions; smaller if `beside` numbers per row are processed along with
+        them."""
         points, dimension = self.values.shape
         count = max(1, _BLOCK // max(1, dimension, beside))
         for first in range(0, points, count):
             block = slice(first, min(first + count, points))
-            some = self.values[block]
-            yield block, some if self.origin is None else some - self.origin
+            rows = self.values[block]
+            yield block, rows if self.origin is None else rows - self.origin
 
     def at(self, indices: Tensor) -> Tensor:
-        """(…, D) the points of these indices."""
-        found = self.values[indices]
-        return found if self.origin is None else found - self.origin
+        """(…, D) the points with these indices."""
+        points = self.values[indices]
+        return points if self.origin is None else points - self.origin
 
     def places(self, centres: Tensor) -> Tensor:
-        """(K,) index of the first point that is each of the centres (K, D), -1 where none is."""
+        """(K,) index of the first point equal to each of the centres (K, D), -1 if there is none."""
         near = self.squared_distances(centres).topk(min(_DUPLICATES, len(self.values)), dim=1, largest=False).indices
         near = near.sort(dim=1).values
         same = (self.at(near) == centres[:, None]).all(dim=2)
@@ -73,32 +75,32 @@ class Rows:
         return torch.where(same.any(dim=1), near.gather(1, first)[:, 0], -1)
 
     def nearest(self, centres: Tensor) -> Tensor:
-        """(B, K) index of the point nearest to each of the centres (B, K, D), ties to the first."""
+        """(B, K) index of the point nearest to each of the centres (B, K, D), ties to the lowest index."""
         return self.squared_distances(centres).min(dim=2).indices
 
     def squared_distances(self, centres: Tensor) -> Tensor:
-        """(B, K, N) squared Euclidean distances to centres (B, K, D), clamped at 0; a tensor of its own."""
+        """(B, K, N) squared Euclidean distances to centres (B, K, D), clamped at 0, in a new tensor."""
         flat = centres.flatten(0, -2)
-        found = flat.new_empty(len(flat), len(self.values))
+        distances = flat.new_empty(len(flat), len(self.values))
         lengths = flat.square().sum(dim=1, keepdim=True)
-        for block, some in self.blocks():
-            torch.addmm(self.squared_norms[block], flat, some.T, alpha=-2, out=found[:, block])
-        return found.add_(lengths).clamp_min_(0).view(*centres.shape[:-1], -1)
+        for block, rows in self.blocks():
+            torch.addmm(self.squared_norms[block], flat, rows.T, alpha=-2, out=distances[:, block])
+        return distances.add_(lengths).clamp_min_(0).view(*centres.shape[:-1], -1)
 
     def squared_distances_to_draw_by(self, centres: Tensor) -> Tensor:
         """(…, N) `squared_distances` to centres (…, D), computed in float64 and then rounded.
 
-        What is drawn by them is the same for every batch of centres and on every processor: rounding in float64 moves a
-        draw about once in 10^10 times, that in float32 now and then.
+        Random draws based on them do not depend on the batch or processor: rounding in float64 changes a draw about
+        once in 10^10 times, in float32 occasionally.
         """
         flat = centres.flatten(0, -2).double()
-        found = centres.new_empty(len(flat), len(self.values))
-        for block, some in self.blocks(len(flat)):
-            found[:, block] = Rows(some.double()).squared_distances(flat)
-        return found.view(*centres.shape[:-1], -1)
+        distances = centres.new_empty(len(flat), len(self.values))
+        for block, rows in self.blocks(len(flat)):
+            distances[:, block] = Rows(rows.double()).squared_distances(flat)
+        return distances.view(*centres.shape[:-1], -1)
 
     def means(self, weights: Tensor) -> Tensor:
-        """(B, K, D) means of the points weighted by `weights` (B, K, N); every class has some weight."""
+        """(B, K, D) means of the points weighted by `weights` (B, K, N); every class must have positive weight."""
         flat = weights.flatten(0, -2)
         mass = flat.sum(dim=1, keepdim=True, dtype=torch.float64).to(flat.dtype)
         return (self.sums(flat) / mass).view(*weights.shape[:-1], -1)
@@ -106,18 +108,18 @@ class Rows:
     def sums(self, weights: Tensor) -> Tensor:
         """(A, D) sums of the points weighted by `weights` (A, N)."""
         sums = weights.new_zeros(len(weights), self.values.shape[1])
-        for block, some in self.blocks():
-            sums.addmm_(weights[:, block], some)
+        for block, rows in self.blocks():
+            sums.addmm_(weights[:, block], rows)
         return sums
 
     def shifted(self, modes: Tensor, mass: Tensor, variance: float) -> tuple[Tensor, Tensor]:
         """(A, D) sums of the points and (A,) of their weights z_p g(x_p, m), for modes (A, D) and z (A, N)."""
         sums, density = torch.zeros_like(modes), modes.new_zeros(len(modes))
         scaled, lengths = modes / variance, modes.square().sum(dim=1, keepdim=True) / (2 * variance)
-        for block, some in self.blocks():
-            kernel = torch.addmm(self.squared_norms[block], scaled, some.T, beta=-0.5 / variance)
+        for block, points in self.blocks():
+            kernel = torch.addmm(self.squared_norms[block], scaled, points.T, beta=-0.5 / variance)
             kernel = kernel.sub_(lengths).clamp_max_(0).exp_().mul_(mass[:, block])
-            sums.addmm_(kernel, some)
+            sums.addmm_(kernel, points)
             density += kernel.sum(dim=1)
         return sums, density
 
@@ -138,17 +140,17 @@ class Means:
         return self.rows.at(points)
 
     def select(self, problems: Tensor) -> "Means":
-        return self  # the points are those of every problem
+        return self  # all problems share the points
 
 
 @dataclass(frozen=True)
 class Modes:
-    """Modes of the classes' kernel densities, stationary points of -sum_pk s_pk g(x_p, m_k) (thesis eq. 2.9).
+    """Modes of the kernel densities of the classes, stationary points of -sum_pk s_pk g(x_p, m_k) (thesis eq. 2.9).
 
     Attributes:
         rows: the points.
         variance: sigma^2 of g(x, m) = exp(-||x - m||^2 / (2 sigma^2)), > 0.
-        steps: mean-shift steps of an update at most; one, from the means, already lowers the objective.
+        steps: maximum number of mean-shift steps per update; a single step from the means already lowers the objective.
     """
 
     rows: Rows
@@ -171,12 +173,12 @@ class Modes:
 
 @dataclass(frozen=True)
 class ByProductModes(Modes):
-    """Modes that are points: of each class the member with the best assignment (thesis eq. 2.11).
+    """Modes that are points: for each class the member with the best assignment (thesis eq. 2.11).
 
-    Before there are assignments it is the member next to the mean of its class, found in one pass; by definition (the
-    member of highest density) it would cost the square of their number. A new mode is taken only where the density
-    sum_p s_pk g(x_p, m) is no lower there, so that the objective cannot rise; the papers do not ask for it, and their
-    modes may wander in circles.
+    Before there are assignments, it is the member nearest to the mean of its class, found in one pass; the member of
+    highest density, as defined, would take quadratic time. A new mode is accepted only if the density sum_p s_pk g(x_p,
+    m) is not lower there, so that the objective cannot rise. The papers have no such condition, and their modes may
+    cycle.
     """
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
@@ -196,9 +198,9 @@ class ByProductModes(Modes):
 
 @dataclass(frozen=True)
 class Medoids:
-    """Points with the least sum of distances to the members of their class, sum_pk s_pk ||x_p - m_k||.
+    """The points with the lowest sum of distances to the members of their class, sum_pk s_pk ||x_p - m_k||.
 
-    A new medoid is taken only where the sum of the class is no larger, so that the objective cannot rise.
+    A new medoid is accepted only if this sum does not rise, so that the objective cannot rise.
     """
 
     rows: Rows
@@ -222,12 +224,12 @@ class Medoids:
 
 
 def members_of(weights: Tensor) -> Tensor:
-    """(B, K, N) bool, the classes in which each of the points weighs most, of weights (B, K, N)."""
+    """(B, K, N) bool, the class in which each point has its largest weight, from weights (B, K, N)."""
     return (weights == weights.amax(dim=1, keepdim=True)) & (weights > 0)
 
 
 Rule = Means | Modes | Medoids
-"""How prototypes follow from assignments, and what a point pays for one."""
+"""How prototypes follow from assignments, and the costs of points at them."""
 
 
 def mean_shift(
@@ -239,18 +241,18 @@ def mean_shift(
     tolerance: float = 1e-5,
     max_iterations: int = 1000,
 ) -> Tensor:
-    """Iterate m <- sum_p z_p g(x_p, m) x_p / sum_p z_p g(x_p, m), for all classes of all problems at once.
+    """Iterate m <- sum_p z_p g(x_p, m) x_p / sum_p z_p g(x_p, m), for all classes of all problems together.
 
-    No step lowers the density sum_p z_p g(x_p, m). One that sees no point from where it starts begins at the weighted
-    mean of its class instead, or at the point next to that. The points are read once a step.
+    No step lowers the density sum_p z_p g(x_p, m). A mode whose density at the start is 0 restarts at the weighted mean
+    of its class, or at the point nearest to it. The points are read once per step.
 
     Args:
         rows: the points.
-        start: (B, K, D) first m.
-        weights: (B, K, N) z >= 0, some of them positive for every class.
+        start: (B, K, D) initial m.
+        weights: (B, K, N) z >= 0, not all 0 for any class.
         variance: sigma^2 of g.
-        tolerance: a mode is done when it moves by no more than this share of its length (public code: 1e-5).
-        max_iterations: steps at most.
+        tolerance: movement of a mode, relative to its norm, at which it stops (public code: 1e-5).
+        max_iterations: maximum number of steps.
 
     Returns:
         (B, K, D) modes.
@@ -263,13 +265,13 @@ def mean_shift(
         sees = rows.shifted(means, mass[which], variance)[1] > 0
         return torch.where(sees[:, None], means, rows.at(far.min(dim=1).indices))
 
-    chosen, own = None, mass  # of the modes that still move, gathered once
+    chosen, mass_of_chosen = None, mass  # data of the modes that still move, gathered once
 
     def density_step(modes: Tensor, which: Tensor) -> tuple[Tensor, Tensor]:
-        nonlocal chosen, own
+        nonlocal chosen, mass_of_chosen
         if which is not chosen:
-            chosen, own = which, mass if len(which) == len(mass) else mass[which]
-        return rows.shifted(modes, own, variance)
+            chosen, mass_of_chosen = which, mass if len(which) == len(mass) else mass[which]
+        return rows.shifted(modes, mass_of_chosen, variance)
 
     return ascend(start.flatten(0, -2), density_step, elsewhere, tolerance, max_iterations).view(start.shape)
 
@@ -281,18 +283,18 @@ def ascend(
     tolerance: float = 1e-5,
     max_iterations: int = 1000,
 ) -> Tensor:
-    """The iteration of `mean_shift`, wherever the points lie.
+    """The iteration of `mean_shift`, independent of how the points are stored.
 
     Args:
-        start: (A, D) first m.
-        density_step: of modes (a, D), and which of the A they are, in order: (a, D) sums and (a,) weights of the
-            points. The same tensor says which for as long as none of them is done.
-        elsewhere: (a, D) where those begin that see no point.
+        start: (A, D) initial m.
+        density_step: computes weighted sums (a, D) and weights (a,) of the points from modes (a, D) and their indices
+            among the A. The index tensor is the same object until a mode stops.
+        elsewhere: computes restarts (a, D) of the modes whose density is 0.
         tolerance: as in `mean_shift`.
-        max_iterations: likewise.
+        max_iterations: as in `mean_shift`.
     """
-    found, modes = start.clone(), start
-    left = torch.arange(len(found), device=found.device)
+    modes_of_all, modes = start.clone(), start
+    left = torch.arange(len(modes_of_all), device=modes_of_all.device)
     for iteration in range(max_iterations):
         sums, density = density_step(modes, left)
         if iteration == 0 and (density == 0).any():
@@ -303,46 +305,51 @@ def ascend(
         moved, lengths = (torch.linalg.vector_norm(each, dim=1) for each in (new - modes, new))
         moving, modes = moved > tolerance * lengths, new
         if not moving.all():
-            found[left] = modes
+            modes_of_all[left] = modes
             left, modes = left[moving], modes[moving]
             if len(left) == 0:
                 break
-    found[left] = modes
-    return found
+    modes_of_all[left] = modes
+    return modes_of_all
 
 
 def _best_assigned(logits: Tensor, members: Tensor) -> Tensor:
-    """(B, K) of each class the member with the best log-odds, ties to the lowest index; some points at a time."""
+    """(B, K) for each class the member with the highest log-odds, ties to the lowest index; processed in blocks of
+    points."""
     best = logits.new_full(members.shape[:2], -torch.inf)
     indices = torch.zeros_like(best, dtype=torch.int64)
     for first in range(0, members.shape[2], _BLOCK):
-        some, own = logits[:, :, first : first + _BLOCK], members[:, :, first : first + _BLOCK]
-        found = torch.where(own, log_odds(some, own), -torch.inf).max(dim=2)
-        higher = found.values > best
-        best, indices = torch.where(higher, found.values, best), torch.where(higher, found.indices + first, indices)
+        block, block_members = logits[:, :, first : first + _BLOCK], members[:, :, first : first + _BLOCK]
+        best_of_block = torch.where(block_members, log_odds(block, block_members), -torch.inf).max(dim=2)
+        higher = best_of_block.values > best
+        best, indices = (
+            torch.where(higher, best_of_block.values, best),
+            torch.where(higher, best_of_block.indices + first, indices),
+        )
     return indices
 
 
 def best_by_members(
     rows: Rows, members: Tensor, likeness: Callable[[Tensor], Tensor], references: int = _REFERENCES
 ) -> Tensor:
-    """(B, K) of each class the member that is most like its members in sum, ties to the lowest index.
+    """(B, K) for each class the member most similar in sum to the members, ties to the lowest index.
 
-    Exact up to as many members as `references`; in larger classes every member is compared to that many, evenly spaced.
+    Exact if a class has at most `references` members; in larger classes members are compared with that many, evenly
+    spaced.
 
     Args:
         rows: the points.
-        members: (B, K, N) bool, some of every class.
-        likeness: of squared distances, elementwise.
-        references: members to which every member is compared, at most.
+        members: (B, K, N) bool, at least one in every class.
+        likeness: elementwise similarity as a function of squared distances.
+        references: maximum number of members that each member is compared with.
     """
     best = []
-    for own in members.flatten(0, -2):
-        indices = own.nonzero()[:, 0]
+    for class_members in members.flatten(0, -2):
+        indices = class_members.nonzero()[:, 0]
         places = torch.linspace(0, len(indices) - 1, min(len(indices), references), device=indices.device)
         class_rows = Rows(rows.at(indices))
         sums = class_rows.values.new_zeros(len(indices))
-        for some in torch.split(class_rows.values[places.round().long()], 128):
-            sums += likeness(class_rows.squared_distances(some[None])).sum(dim=(0, 1))
+        for references_in_block in torch.split(class_rows.values[places.round().long()], 128):
+            sums += likeness(class_rows.squared_distances(references_in_block[None])).sum(dim=(0, 1))
         best.append(indices[sums.argmax()])
     return torch.stack(best).view(members.shape[:2])

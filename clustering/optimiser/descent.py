@@ -1,17 +1,18 @@
-"""The one optimiser: an entropic bound step with a proximal guard, for a batch of independent problems.
+"""The optimiser: an entropic bound step with a proximal guard, for a batch of independent problems.
 
 Minimises over row-stochastic matrices S (N x K, or a batch of them)
 
     R(S) = <S, cost> + sum_t f_t(S) + T <S, log S>
 
 by linearising the terms f_t at the current S and solving for every row in closed form. With G the cost plus the
-terms' gradients, L = log S and rho_p >= 0 the proximal weight of row p,
+gradients of the terms, L = log S and rho_p >= 0 the proximal weight of row p,
 
     L_p+ = log_softmax((-G_p + rho_p L_p) / (T + rho_p)).
 
-rho = 0 is the bound update of the papers, softmax(-G / T) (thesis eqs. 2.14 and 4.12, journal eq. 11). It lowers R
-where the terms are concave; a kNN graph's Laplacian term is not, so rho grows until R falls by a fixed share of what
-the surrogate promised, and shrinks again when it can (relative smoothness: Bauschke, Bolte and Teboulle 2017).
+rho = 0 is the bound update of the papers, softmax(-G / T) (thesis eqs. 2.14 and 4.12, journal eq. 11). It lowers R if
+the terms are concave. The Laplacian term of a kNN graph is not, so rho is increased until R falls by a fixed share of
+the decrease predicted by the surrogate, and is decreased again when possible (relative smoothness: Bauschke, Bolte and
+Teboulle 2017).
 """
 
 from collections.abc import Sequence
@@ -29,16 +30,16 @@ Step = Literal["monotone", "published"]
 
 
 class Descent(NamedTuple):
-    """What `descend` found and how. The leading dimensions (…) are the batch's.
+    """Result of `descend`. The leading dimensions (…) are those of the batch.
 
     Attributes:
         assignments: (…, N, K) S, rows sum to one.
         objective: (…) R(S), float64.
         gap: (…) stationarity gap at S, >= 0 and 0 only at stationary points, float64.
-        iterations: (…) steps tried, rejected ones included, int64.
+        iterations: (…) number of steps, including rejected ones, int64.
         status: (…) values of `Status`, int64.
         trace: (T, …) R at the start and after each step, NaN after a problem has stopped, float64; None unless
-            asked for.
+            requested.
     """
 
     assignments: Tensor
@@ -50,8 +51,8 @@ class Descent(NamedTuple):
 
     @property
     def converged(self) -> Tensor:
-        """(…) bool: of the monotone step, stationary up to the tolerances or to rounding; of the published step, the
-        objective no longer changed, as it does not in a cycle of two states either."""
+        """(…) bool. For the monotone step: stationary up to the tolerances or rounding. For the published step: the
+        objective no longer changes, which is also the case in a cycle of two states."""
         return (self.status == Status.CONVERGED) | (self.status == Status.ROUNDING)
 
 
@@ -69,28 +70,27 @@ def descend(
     gap_tolerance: float = 1e-5,
     trace: bool = False,
 ) -> Descent:
-    """Minimise R over assignments, every problem of the batch on its own.
+    """Minimise R over assignments, each problem of the batch independently.
 
-    Problems stop one by one, and one that has stopped is frozen: its result does not depend on the batch around it.
-    A step costs one product with each term's graph or prototypes and one softmax.
+    Problems stop individually and are then frozen, so that results do not depend on the rest of the batch. A step costs
+    one product with the graph or prototypes of each term and one softmax.
 
     Args:
-        cost: (…, N, K), smaller is better, finite. The terms see the leading dimensions flattened, (B, N, K).
-        terms: terms of the objective beside the cost and the entropy.
-        start: (…, N, K) assignments to start from, floored once at 1e-12; default softmax(-cost / T), at T = 0
-            softmax(-cost).
-        clamp: (mask (…, N) bool, labels (…, N) int64), or (N,) for all problems alike: rows kept exactly one-hot, left
-            out of the entropy, of the predicted decrease and of the gap.
+        cost: (…, N, K), lower is better, finite. Terms receive the leading dimensions flattened, (B, N, K).
+        terms: terms of the objective besides the cost and the entropy.
+        start: (…, N, K) initial assignments, floored at 1e-12; default softmax(-cost / T), or softmax(-cost) if T = 0.
+        clamp: (mask (…, N) bool, labels (…, N) int64), or (N,) for all problems: rows that stay exactly one-hot and do
+            not count in the entropy, the predicted decrease and the gap.
         temperature: T >= 0, weight of the entropy.
-        step: "monotone" is guarded, R never rises by more than rounding; "published" is the papers' unguarded step,
-            which stops by the change of R only.
+        step: "monotone" is guarded, so that R never rises by more than rounding; "published" is the unguarded step of
+            the papers, which stops by the change of R only.
         proximal: rho of the published step (0 for SLK and LaplacianShot, the constant L with T = 0 for fair
-            clustering). The monotone step finds its own.
-        max_iterations: steps at most, rejected ones included.
-        tolerance: stop when |R+ - R| <= tolerance |R|, or no more than rounding, from the third step on, and
-        gap_tolerance: gap <= gap_tolerance |R|. A small change alone stops too early when rho is large. With tolerance
-            None no change is small enough, and the published step takes all of `max_iterations`.
-        trace: keep R of every step.
+            clustering). The monotone step chooses its own.
+        max_iterations: maximum number of steps, including rejected ones.
+        tolerance: stop when |R+ - R| <= tolerance |R|, or is within rounding, from the third step on, if also
+        gap_tolerance: gap <= gap_tolerance |R|. A small change of R alone would stop too early when rho is large. With
+            tolerance None, steps never stop by the change of R, and the published step takes all `max_iterations`.
+        trace: whether to record R after every step.
 
     Raises:
         InputError: temperature < 0, or a published step with T + proximal = 0.
@@ -118,7 +118,7 @@ def descend(
         L = problem.step(now, rho)
         predicted, rounding = problem.predicted(now, L, rho), problem.rounding(now)
         if last or guard.ended:
-            # Of a pure step, the predicted decrease is the gap.
+            # The predicted decrease of a pure step equals the gap.
             gap = -predicted if rho is None and temperature > 0 else problem.gap(now)
             guard.spare(gap, now.R, rounding)
             result.take(work, gap, iteration, everything=last)
@@ -147,17 +147,17 @@ def descend(
 
 @dataclass
 class _Work:
-    """The problems that are being worked on. One that has stopped goes on with the others until it is left behind, but
-    its result was taken where it stopped."""
+    """The active problems. A stopped problem stays in the batch until it is removed, but its result is that of its last
+    step."""
 
     problem: Objective
     now: State
-    places: Tensor  # (b,) where they stand in the whole batch
-    left: int  # active ones
+    places: Tensor  # (b,) indices in the whole batch
+    left: int # number of active problems
     guard: Guard
 
     def take_back(self, before: State, rejected: Tensor) -> None:
-        """Return to the state before the step, where it is rejected."""
+        """Return to the state before the step for rejected problems."""
         if rejected.all():
             self.now = before
         else:
@@ -175,7 +175,7 @@ class _Work:
 
 @dataclass
 class _Result:
-    """Where all problems of the batch ended, collected as they stop."""
+    """Results of all problems of the batch, collected as they stop."""
 
     S: Tensor
     R: Tensor
@@ -189,12 +189,12 @@ class _Result:
         return cls(torch.empty_like(now.S), torch.empty_like(now.R), torch.empty_like(now.R), counts, counts.clone())
 
     def take(self, work: _Work, gap: Tensor, iterations: int, *, everything: bool) -> None:
-        """Take the problems that are to stop, or everything that is left."""
+        """Store the results of the problems that stop, or of all remaining ones if `everything`."""
         guard = work.guard
         stopped = (guard.active if everything else guard.status).nonzero()[:, 0]
         places = work.places[stopped]
         if len(stopped) == len(self.S):
-            self.S = work.now.S  # as it is: one large problem has no room for another copy
+            self.S = work.now.S  # without a copy, for which a single large problem may not have the memory
         else:
             self.S[places] = work.now.S[stopped]
         self.R[places] = work.now.R[stopped]
@@ -205,7 +205,7 @@ class _Result:
         work.left -= len(stopped)
 
     def spread(self, work: _Work) -> Tensor:
-        """The objectives of the active problems at their places in the whole batch, NaN elsewhere."""
+        """The objectives of the active problems at their indices in the whole batch, NaN elsewhere."""
         objectives = torch.where(work.guard.active, work.now.R, torch.nan)
         if len(objectives) == len(self.R):
             return objectives

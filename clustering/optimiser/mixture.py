@@ -1,4 +1,4 @@
-"""What a Bayesian mixture of Gaussians pays for the sizes of its classes, as a term of the objective."""
+"""The dependence of the evidence of a Bayesian Gaussian mixture on class sizes, as a term of the objective."""
 
 from dataclasses import dataclass, replace
 
@@ -9,18 +9,19 @@ from torch import Tensor
 @dataclass(frozen=True)
 class MixtureEvidence:
     """f(S) = sum_k ( (dimensions / 2) log(prior + labelled_k + n_k) - log Gamma(concentration + n_k) ), n_k the mass of
-    S in class k: of minus the log-evidence of a mixture the part that depends on the sizes alone, given a symmetric
-    Dirichlet prior of the proportions and Gaussian ones of the means, all integrated out (Bishop 2006, section 10.2).
+    S in class k.
 
-    Concave, so that the pure bound step lowers the objective. The gradient of a row is
-    dimensions / (2 (prior + labelled_k + n_k)) - digamma(concentration + n_k).
+    It is the part of the negative log-evidence that depends on class sizes only, for a mixture with a symmetric
+    Dirichlet prior on the proportions and Gaussian priors on the means, all integrated out (Bishop 2006, section 10.2).
+    It is concave, so the pure bound step lowers the objective. The gradient of a row is dimensions / (2 (prior +
+    labelled_k + n_k)) - digamma(concentration + n_k).
 
     Attributes:
-        labelled: (B, K, 1) mass of the labelled points; they count in the means, not in the proportions.
-        valid: (B, 1, N) 1, and 0 in padded rows, which do not count; None where all are real.
-        concentration: > 0, of the Dirichlet prior; the larger, the more equal the proportions.
-        prior: > 0, how many points the prior of a mean weighs as much as.
-        dimensions: of the space that the means vary in.
+        labelled: (B, K, 1) mass of the labelled points, which count in the means but not in the proportions.
+        valid: (B, 1, N) 1, or 0 in padded rows, which do not count; None if there are none.
+        concentration: > 0, parameter of the Dirichlet prior; larger values favour equal proportions.
+        prior: > 0, weight of the prior of a mean, in points.
+        dimensions: number of dimensions of the means.
     """
 
     labelled: Tensor

@@ -1,4 +1,4 @@
-"""The objective of a batch of problems, of which `clustering.optimiser.descent` is the optimiser.
+"""The objective of a batch of problems, which `clustering.optimiser.descent` minimises.
 
 R(S) = <S, cost> + sum_t f_t(S) + T <S, log S>
 """
@@ -10,36 +10,39 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import Tensor
 
-_FLOOR = 1e-12  # of a warm start's probabilities: rows saturated earlier would hardly move again when rho > 0
-_SMALL = 4096  # entries of a problem that are summed in their own precision
-_AT_ONCE = 1 << 22  # entries of a problem that sums look at: 16 MiB in float32
+_FLOOR = 1e-12  # lower bound of the probabilities of a warm start, since saturated rows would hardly move if rho > 0
+_SMALL = 4096  # up to this number of entries, sums use the precision of the entries
+_AT_ONCE = 1 << 22  # number of entries summed at a time: 16 MiB in float32
 
 
 class Term(Protocol):
     """A differentiable term f of the objective, over (B, N, K) assignments."""
 
     def value_and_gradient(self, assignments: Tensor) -> tuple[Tensor, Tensor]:
-        """f (B,) and its gradient (B, N, K); together, because they share the expensive product."""
+        """f (B,) and its gradient (B, N, K), which share the expensive product."""
         ...
 
     def curvature(self, assignments: Tensor) -> Tensor:
-        """Unit in which the proximal weight of each row is counted, broadcastable to (B, N); >= 0."""
+        """Unit of the proximal weight of each row, broadcastable to (B, N); >= 0."""
         ...
 
     def select(self, problems: Tensor) -> "Term":
-        """The term of some problems of the batch, given by their indices."""
+        """The term for a subset of the problems, given by indices."""
         ...
 
 
 class State(NamedTuple):
-    """Where the problems stand. Classes come before points, (B, K, N): softmax over a strided axis is vectorised
-    over the points, which for few classes is ten times faster than over the last axis."""
+    """State of the problems.
+
+    Classes come before points, (B, K, N): softmax over a strided axis is vectorised over the points, which for few
+    classes is ten times faster than over the last axis.
+    """
 
     L: Tensor  # log S
     S: Tensor
     G: Tensor  # gradient of the cost and the terms
     R: Tensor  # (B,) float64
-    size: Tensor  # (B,) sum of the absolute parts of R, of which one more is the unit of its rounding error
+    size: Tensor  # (B,) sum of the absolute summands of R, to which its rounding error is proportional
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,9 @@ class Objective:
     cost: Tensor  # (B, K, N)
     terms: Sequence[Term]
     temperature: float
-    smallest_rho: Tensor | None  # (B,); at temperature 0, where the step divides by rho alone
+    smallest_rho: Tensor | None  # (B,); used at temperature 0, where the step divides by rho
     free: Tensor | None = None  # (B, 1, N), False in clamped rows
-    one_hot: Tensor | None = None  # (B, K, N), of the clamped rows
+    one_hot: Tensor | None = None  # (B, K, N), the clamped rows
 
     @classmethod
     def of(
@@ -79,14 +82,14 @@ class Objective:
         return torch.log_softmax(start.reshape(self.cost.mT.shape).mT.clamp_min(_FLOOR).log(), dim=1)
 
     def at(self, L: Tensor) -> State:
-        """The state of log-assignments L, which it takes over: one product per term."""
+        """The state at log-assignments L, which it takes over without a copy; one product per term."""
         S = L.exp()
         if self.free is not None and self.one_hot is not None:
             L *= self.free
             S = S.mul_(self.free).add_(self.one_hot)
         entropy, linear = inner(S, L), inner(S, self.cost)
         R = torch.add(linear.double(), entropy, alpha=self.temperature)
-        size = torch.sub(linear.abs(), entropy, alpha=self.temperature)  # the entropy is never positive
+        size = torch.sub(linear.abs(), entropy, alpha=self.temperature)  # T <S, log S> is never positive
         G = self.cost
         for term in self.terms:
             value, gradient = term.value_and_gradient(S.mT)
@@ -120,18 +123,18 @@ class Objective:
         return _total(excess if self.free is None else excess * self.free).clamp_min(0)
 
     def _excess(self, L: Tensor, S: Tensor, G: Tensor) -> Tensor:
-        """(B, 1, n) what some points contribute to the gap."""
+        """(B, 1, n) contributions of a block of points to the gap."""
         T = self.temperature
         best = -T * torch.logsumexp(-G / T, dim=1, keepdim=True) if T > 0 else G.amin(1, keepdim=True)
         return (S * (G + T * L)).sum(1, keepdim=True) - best
 
     def rounding(self, now: State) -> Tensor:
-        """(B,) how much rounding can move R."""
+        """(B,) bound on the rounding error of R."""
         return allowance(now.size, now.S.dtype)
 
 
 def allowance(size: Tensor, dtype: torch.dtype) -> Tensor:
-    """How much rounding can move a sum of parts of that size: 64 units of it in float64, 8 in float32."""
+    """Bound on the rounding error of a sum with this sum of absolute summands: 64 units in float64, 8 in float32."""
     units = 64 if dtype == torch.float64 else 8
     return (size + 1) * (units * torch.finfo(dtype).eps)
 
@@ -142,11 +145,11 @@ def _total(products: Tensor) -> Tensor:
 
 
 def inner(a: Tensor, b: Tensor) -> Tensor:
-    """(B,) inner products <a, b> of (B, K, N) tensors; of large ones in float64.
+    """(B,) inner products <a, b> of (B, K, N) tensors, in float64 for large ones.
 
-    Of small problems the products are summed in their own precision, which is three times faster: a few thousand
-    float32 products, summed in vector lanes, are off by about one unit of rounding of the sum of their sizes, well
-    within the allowance of `Objective.rounding`. Of larger ones, as many at a time are, and their sums in float64.
+    In small problems products are summed in their own precision, which is three times faster: a few thousand float32
+    products, summed in vector lanes, have an error of about one unit of rounding of the sum of their sizes, well within
+    the allowance of `Objective.rounding`. In larger problems this applies to blocks, whose sums are added in float64.
     """
     if a.shape[1] * a.shape[2] <= _SMALL:
         return (a * b).sum((1, 2))
@@ -158,5 +161,5 @@ def inner(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _by_points(values: Tensor) -> tuple[Tensor, ...]:
-    """(B, K, n) of some points at a time where there are many, so that what is derived from them takes little room."""
+    """(B, K, n) blocks of points, so that intermediate results of large problems need little memory."""
     return torch.split(values, max(1, _AT_ONCE // values.shape[1]), dim=2)

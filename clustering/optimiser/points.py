@@ -1,8 +1,8 @@
-"""Points of a batch of problems, of which the methods need inner products alone.
+"""Points of a batch of problems, for methods that need only inner products.
 
-Every prototype here is a weighted sum of the points, so it is kept as its coefficients: a (B, K, M) row of weights
-over the M points. Distances to prototypes then need either the features (`Features`) or the matrix of the points'
-inner products (`Gram`), in which the D of the features has vanished: the cheaper form for tasks of a hundred points.
+Every prototype here is a weighted sum of the points and is represented by its coefficients, a (B, K, M) row of weights
+over the M points. Distances to prototypes then need either the features (`Features`) or the matrix of inner products of
+the points (`Gram`). The latter does not depend on D and is cheaper for tasks of a hundred points.
 """
 
 from collections.abc import Iterator
@@ -14,11 +14,11 @@ import torch
 from torch import Tensor
 
 _AT_ONCE = 1 << 24
-"""Distances at a time where there are many points: 64 MiB in float32."""
+"""Number of distances computed at a time: 64 MiB in float32."""
 
 
 class Points(Protocol):
-    """M points of each of B problems."""
+    """M points in each of B problems."""
 
     @property
     def squared_norms(self) -> Tensor:
@@ -30,26 +30,29 @@ class Points(Protocol):
         ...
 
     def dissimilarities(self, first: int = 0) -> Tensor:
-        """(B, M - first, M - first) squared distances less ||x_i||^2 between the points from `first` on, as they
-        were before any was moved: ordered within a row as the distances are. A tensor of its own."""
+        """(B, M - first, M - first) squared distances minus ||x_i||^2 between the points from index `first` on, before
+        any displacement.
+
+        Within a row they have the order of the distances. The result is a new tensor.
+        """
         ...
 
     def pairwise(self) -> Tensor:
-        """(B, M, M) inner products of all points, a tensor of their own or one that is shared: not to be written to."""
+        """(B, M, M) inner products of all points, possibly a shared tensor that must not be modified."""
         ...
 
     def moved(self, which: Tensor, direction: Tensor) -> "Points":
-        """The points with sum_j d_j x_j added to some: `which` (B, M) of 0 and 1, `direction` (B, M) of d."""
+        """The points displaced by sum_j d_j x_j where `which` (B, M) is 1; `direction` (B, M) is d."""
         ...
 
     def select(self, problems: Tensor | slice) -> "Points":
-        """The points of some problems of the batch, given by their indices."""
+        """The points of a subset of the problems, given by indices."""
         ...
 
 
 @dataclass(frozen=True)
 class Features:
-    """Points by their features (B, M, D)."""
+    """Points given by features (B, M, D)."""
 
     values: Tensor
 
@@ -77,14 +80,14 @@ class Features:
 
 @dataclass(frozen=True)
 class Gram:
-    """Points by their inner products (B, M, M).
+    """Points given by inner products (B, M, M).
 
-    A displacement is carried along as rank-one corrections, so that the matrix itself is never rewritten.
+    A displacement is represented by rank-one corrections, so that the matrix is never rewritten.
 
     Attributes:
-        values: G_ij = <x_i, x_j> of the points before they were moved.
-        which: (B, M) 1 for the points that were moved; None where none was.
-        products: (B, M) <x_i, step>, the step being what was added.
+        values: G_ij = <x_i, x_j> of the points before any displacement.
+        which: (B, M) 1 for displaced points; None without a displacement.
+        products: (B, M) <x_i, step>, where step is the displacement.
         squared_step: (B, 1) ||step||^2.
     """
 
@@ -117,7 +120,7 @@ class Gram:
 
     def dissimilarities(self, first: int = 0) -> Tensor:
         values = self.values[:, first:, first:]
-        # Laid out as `clustering.graphs.dense_graph` works on them: columns first, then problems, then rows.
+        # The layout that `clustering.graphs.dense_graph` uses: columns first, then problems, then rows.
         out = values.new_empty(values.shape[1], len(values), values.shape[1])
         torch.sub(values.diagonal(dim1=1, dim2=2)[:, :, None], values, alpha=2, out=out.transpose(0, 1))
         return out.permute(1, 2, 0)
@@ -130,7 +133,7 @@ class Gram:
 
     def moved(self, which: Tensor, direction: Tensor) -> "Gram":
         if self.which is not None:
-            raise ValueError("points that were moved once cannot be moved again")
+            raise ValueError("points can be displaced only once")
         products = torch.bmm(self.values, direction[:, :, None])[..., 0]
         return Gram(self.values, which, products, (products * direction).sum(1, keepdim=True))
 
@@ -147,14 +150,16 @@ def squared_distances(points: Points, coefficients: Tensor) -> Tensor:
 
 
 def squared_pairwise(points: Points) -> Tensor:
-    """(B, M, M) squared Euclidean distances between the points, clamped at 0. A tensor of its own."""
+    """(B, M, M) squared Euclidean distances between the points, clamped at 0, in a new tensor."""
     norms = points.squared_norms
     return torch.sub(norms[:, :, None] + norms[:, None], points.pairwise(), alpha=2).clamp_min_(0)
 
 
 def squared_distances_by_block(points: Points) -> Iterator[Tensor]:
-    """(B, M, m) squared Euclidean distances, clamped at 0, of all points to some of them at a time, in order: at once
-    where all inner products are at hand."""
+    """(B, M, m) blocks of squared Euclidean distances between all points and consecutive points, clamped at 0.
+
+    If all inner products are available, there is a single block.
+    """
     if not isinstance(points, Features):
         yield squared_pairwise(points)
         return
@@ -166,7 +171,7 @@ def squared_distances_by_block(points: Points) -> Iterator[Tensor]:
 
 
 def cosines(points: Points, coefficients: Tensor) -> Tensor:
-    """(B, K, M) cosines between every point and the prototypes; 0 where one of them is zero."""
+    """(B, K, M) cosines between every point and the prototypes; 0 if one of them is zero."""
     inner = points.inner(coefficients)
     prototype_norms = (inner * coefficients).sum(dim=2, keepdim=True).clamp_min(0).sqrt()
     return inner / (prototype_norms * points.squared_norms[:, None].clamp_min(0).sqrt()).clamp_min(1e-12)

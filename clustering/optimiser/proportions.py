@@ -5,19 +5,20 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 _FLOOR = 1e-6
-"""Added to a proportion inside its logarithm, as in the public code of PADDLE: an empty class can fill again."""
+"""Constant added to proportions inside the logarithm, as in the public code of PADDLE, so that empty classes can
+refill."""
 
 
 @dataclass(frozen=True)
 class ProportionEntropy:
-    """f(S) = -weight N sum_k (u_k + e) log(u_k + e), u the mean of the N rows of S and e = 1e-6 (PADDLE, Martin et al.
-    2022, eq. 2): low where few classes are in use.
+    """f(S) = -weight N sum_k (u_k + e) log(u_k + e), with u the mean of the N rows of S and e = 1e-6.
 
-    Concave, so that the pure bound step lowers the objective. The gradient of a row is -weight (log(u_k + e) + 1).
+    It is low if few classes are used (PADDLE, Martin et al. 2022, eq. 2). It is concave, so the pure bound step lowers
+    the objective. The gradient of a row is -weight (log(u_k + e) + 1).
 
     Attributes:
         weight: >= 0; multiplies N times the entropy.
-        valid: (B, 1, N) 1, and 0 in padded rows, which do not count; None where all are real.
+        valid: (B, 1, N) 1, or 0 in padded rows, which do not count; None if there are none.
     """
 
     weight: float = 1.0

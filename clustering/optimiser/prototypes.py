@@ -1,9 +1,9 @@
-"""Prototypes of the classes: means, mean-shift modes and by-product modes, and what points pay to join them.
+"""Prototypes of the classes (means, mean-shift modes and by-product modes) and the costs of points at them.
 
-A prototype is a weighted mean of the points and is kept as its weights, a row of (B, K, N) coefficients that sum to
-one, so that all of this works from inner products alone (see `clustering.optimiser.points`).
-`clustering.optimiser.centres` keeps those of one large data set by their coordinates instead.
-`clustering.optimiser.alternation` moves prototypes and assignments in turn.
+A prototype is a weighted mean of the points and is represented by its weights, a row of (B, K, N) coefficients that sum
+to one, so that everything here needs only inner products (see `clustering.optimiser.points`).
+`clustering.optimiser.centres` represents the prototypes of one large data set by coordinates instead.
+`clustering.optimiser.alternation` alternates prototypes and assignments.
 """
 
 from collections.abc import Callable
@@ -16,27 +16,30 @@ from torch import Tensor
 from clustering.optimiser.points import Points, squared_distances, squared_distances_by_block
 
 Logits = Callable[[], Tensor]
-"""(B, K, N) logits of the assignments as they would be were no row clamped; computed when asked for."""
+"""(B, K, N) logits of the assignments without clamping; computed on demand."""
 
 
 class Prototypes(Protocol):
-    """A rule by which prototypes follow from assignments."""
+    """A rule that computes prototypes from assignments."""
 
     def cost(self, coefficients: Tensor) -> Tensor:
-        """(B, K, N) what each point pays to join each prototype; a tensor of its own."""
+        """(B, K, N) cost of assigning each point to each prototype, in a new tensor."""
         ...
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
-        """New coefficients (B, K, N) from the present ones and the points' weights (B, K, N) in the classes, each of
-        which has some. `logits` is None where the weights do not come from an assignment step."""
+        """New coefficients (B, K, N) from the current ones and the weights (B, K, N) of points in classes, none of
+        which is empty.
+
+        `logits` is None if the weights do not come from an assignment step.
+        """
         ...
 
     def at(self, points: Tensor) -> Tensor:
-        """Coefficients (B, K, N) of prototypes at points, given by their indices (B, K)."""
+        """Coefficients (B, K, N) of prototypes located at the points with indices (B, K)."""
         ...
 
     def select(self, problems: Tensor) -> "Prototypes":
-        """The rule for some problems of the batch, given by their indices."""
+        """The rule for a subset of the problems, given by indices."""
         ...
 
 
@@ -62,11 +65,12 @@ class Means:
 
 @dataclass(frozen=True)
 class Modes:
-    """Modes of the classes' kernel densities, stationary points of -sum_pk s_pk beta w(x_p, m_k) (journal eq. 14).
+    """Modes of the kernel densities of the classes, stationary points of -sum_pk s_pk beta w(x_p, m_k) (journal eq.
+    14).
 
     Attributes:
         points: the points.
-        variance: (B, 1, 1) sigma^2 of w(x, m) = exp(-||x - m||^2 / (2 sigma^2)); infinite where all w are 1.
+        variance: (B, 1, 1) sigma^2 of w(x, m) = exp(-||x - m||^2 / (2 sigma^2)); infinite if all w are 1.
         beta: factor of the cost.
     """
 
@@ -89,10 +93,10 @@ class Modes:
 
 @dataclass(frozen=True)
 class ByProductModes(Modes):
-    """Modes that are points: of each class the member with the best assignment (thesis eq. 2.11).
+    """Modes that are points: for each class the member with the best assignment (thesis eq. 2.11).
 
-    Before there are assignments it is the member of highest density within the class. Clamped rows compete by the
-    assignment that they would have. No descent step: the density at the mode may fall.
+    Before there are assignments, it is the member of highest density within the class. Clamped rows are ranked by the
+    assignment that they would have without clamping. This is not a descent step: the density at the mode may fall.
     """
 
     def update(self, coefficients: Tensor, weights: Tensor, logits: Logits | None) -> Tensor:
@@ -106,13 +110,13 @@ class ByProductModes(Modes):
 
 
 def one_hot(indices: Tensor, points: Points) -> Tensor:
-    """(B, K, N) coefficients of points given by their indices (B, K)."""
+    """(B, K, N) coefficients of the points with indices (B, K)."""
     norms = points.squared_norms
     return norms.new_zeros(*indices.shape, norms.shape[1]).scatter_(2, indices[:, :, None], 1.0)
 
 
 def gaussian(squared_distances: Tensor, variance: Tensor) -> Tensor:
-    """w = exp(-d^2 / (2 sigma^2)), a tensor of its own."""
+    """w = exp(-d^2 / (2 sigma^2)), in a new tensor."""
     return torch.mul(squared_distances, -0.5 / variance).exp_()
 
 
@@ -123,7 +127,7 @@ def densities(points: Points, weights: Tensor, variance: Tensor) -> Tensor:
 
 
 def weighted_means(weights: Tensor) -> Tensor:
-    """(B, K, N) coefficients of the means of points weighted by `weights` (B, K, N); every class has some weight."""
+    """(B, K, N) coefficients of the means of points weighted by `weights` (B, K, N); no class may be empty."""
     return weights / weights.sum(dim=2, keepdim=True)
 
 
@@ -136,24 +140,24 @@ def mean_shift(
     tolerance: float = 1e-5,
     max_iterations: int = 1000,
 ) -> Tensor:
-    """Iterate m <- sum_p z_p w(x_p, m) x_p / sum_p z_p w(x_p, m), for all classes at once.
+    """Iterate m <- sum_p z_p w(x_p, m) x_p / sum_p z_p w(x_p, m), for all classes together.
 
-    No step lowers the density sum_p z_p w(x_p, m). The limit is a stationary point that depends on the start. One
-    product of the coefficients with the points per step.
+    No step lowers the density sum_p z_p w(x_p, m). The limit is a stationary point that depends on the start. Each step
+    takes one product of the coefficients with the points.
 
     Args:
         points: the points.
-        start: (B, K, N) coefficients of the first m.
-        weights: (B, K, N) z >= 0, some of them positive for every class.
+        start: (B, K, N) coefficients of the initial m.
+        weights: (B, K, N) z >= 0, not all 0 for any class.
         variance: (B, 1, 1) sigma^2 of w.
-        tolerance: a problem is done when none of its m moves by more than this share of the longest that it began
-            with (in the public code 1e-5 of the largest coordinate).
-        max_iterations: steps at most.
+        tolerance: a problem stops when no m moves by more than this share of the largest initial norm (in the public
+            code: 1e-5 of the largest coordinate).
+        max_iterations: maximum number of steps.
 
     Returns:
         (B, K, N) coefficients of the modes.
     """
-    # ||m||^2 is the same for all points, so that softmax over the points does not see it.
+    # ||m||^2 is the same for all points, so it cancels in the softmax over points.
     offset = torch.where(weights > 0, weights.clamp_min(torch.finfo(weights.dtype).tiny).log_(), -torch.inf)
     offset.addcdiv_(points.squared_norms[:, None], variance, value=-0.5)
     coefficients, inner = start, points.inner(start)
@@ -171,15 +175,15 @@ def mean_shift(
 
 
 def log_odds(logits: Tensor, members: Tensor) -> Tensor:
-    """(B, 1, N) log s_pk / (1 - s_pk) of each point in the class that it is a member of, from the logits (B, K, N).
+    """(B, 1, N) log s_pk / (1 - s_pk) of each point in its class, from the logits (B, K, N).
 
-    It still ranks the points when their assignments have saturated to one.
+    It still ranks the points whose assignments have saturated at one.
     """
     own = torch.where(members, logits, -torch.inf).amax(dim=1, keepdim=True)
     return own - torch.logsumexp(logits.masked_fill(members, -torch.inf), dim=1, keepdim=True)
 
 
 def best_members(scores: Tensor, members: Tensor) -> Tensor:
-    """(B, K, N) one-hot coefficients of the member of highest score in each class, ties to the lowest index."""
+    """(B, K, N) one-hot coefficients of the member with the highest score in each class, ties to the lowest index."""
     best = torch.where(members, scores, -torch.inf).max(dim=2, keepdim=True).indices
     return torch.zeros(members.shape, dtype=scores.dtype, device=scores.device).scatter_(2, best, 1.0)

@@ -19,33 +19,33 @@ def adm(
 ) -> Tensor:
     """Pseudo-labels of the alternating direction method (Jabi et al. 2019; TIM-ADM, Boudiaf et al. 2020, section 2.3).
 
-    They stand for the minimiser over q of
+    They approximate the minimiser over q of
 
         conditional mean_i <q_i, -log p_i> - marginal H(mean_i q_i) + divergence mean_i KL(q_i || p_i),
 
     whose stationary points are q_ik ~ p_ik^a / qbar_k^r with a = 1 + conditional / divergence, r = marginal /
-    divergence and qbar the mean of q. The papers leave the normalisation over k aside when they solve for qbar,
+    divergence and qbar the mean of q. The papers ignore the normalisation over k when they solve for qbar,
 
         q_ik ~ p_ik^a / (sum_j p_jk^a)^b,    b = marginal / (marginal + divergence),
 
-    which is no minimiser, but near. `corrections` go on from there to a stationary point. With a prior u over classes
-    marginal KL(qbar || u) takes the place of the entropy, and u_k^b goes into the numerator.
+    which is close to a minimiser. `corrections` continue from there towards a stationary point. With a prior u over
+    classes, marginal KL(qbar || u) replaces the entropy, and u_k^b enters the numerator.
 
     Args:
         log_probabilities: (…, N, K) log p, finite, rows normalised.
         marginal: >= 0, weight of the entropy of the mean.
         conditional: >= 0, weight of the cross-entropy.
         divergence: > 0, weight of the divergence; 1 in the papers.
-        weights: (…, N) >= 0, not all 0, what each point counts for in the means, up to a factor; 0 for padding. All
-            alike where None.
-        prior: (…, K) u > 0, summing to one; all classes alike where None.
-        known: (mask (…, N), labels (…, N)) of rows whose class is known; their p and q are one-hot.
-        corrections: fixed-point steps for qbar, damped by 1 / (1 + r); 0 is the papers' closed form.
+        weights: (…, N) >= 0, not all 0, weights of the points in the means, up to a factor; 0 for padding. None means
+            equal weights.
+        prior: (…, K) u > 0, which sums to one; None means equal classes.
+        known: (mask (…, N), labels (…, N)) of rows with known class; their p and q are one-hot.
+        corrections: number of fixed-point steps for qbar, damped by 1 / (1 + r); 0 gives the closed form of the papers.
 
     Returns:
         (…, N, K) q, rows sum to one.
     """
-    # Classes before points: sums over a strided axis are many times faster than over the last.
+    # Classes before points: sums over a strided axis are much faster than over the last.
     log_p, power = log_probabilities.mT, 1 + conditional / divergence
     if known is not None:
         mask, labels = known[0][..., None, :], known[1][..., None, :]
@@ -73,10 +73,12 @@ def adm(
             mass /= prior[..., None]
         q *= mass.pow_(-ratio / (1 + ratio))
         return q.div_(q.sum(dim=-2, keepdim=True)).mT
-    # A class that is far from every point, or means that are wanted exactly: all in the logarithms.
+    # In the log domain if a class is far from every point, or if exact means are required.
     powers, log_weights = power * log_p, (weights / weights.sum(dim=-1, keepdim=True)).log()[..., None, :]
     log_prior = 0.0 if prior is None else prior[..., None].log()
-    log_mean = (torch.logsumexp(powers + log_weights, dim=-1, keepdim=True) - log_prior) / (1 + ratio)  # over the prior
+    log_mean = (torch.logsumexp(powers + log_weights, dim=-1, keepdim=True) - log_prior) / (
+        1 + ratio
+    )  # relative to the prior
     for _ in range(corrections):
         log_q = torch.log_softmax(powers - ratio * log_mean, dim=-2)
         mean = torch.logsumexp(log_q + log_weights, dim=-1, keepdim=True) - log_prior
@@ -85,7 +87,7 @@ def adm(
 
 
 _NEVER = -1e4
-"""Logarithm of a probability that is none, of a class that is known not to be."""
+"""Logarithm that stands for probability 0, of classes known to be wrong."""
 
 _SMALLEST_MASS = 1e-30
-"""Mass of a class up to which its logarithm is taken from a plain sum; float32 ends at 1e-38."""
+"""Mass of a class above which its logarithm is computed from a plain sum; float32 ends at 1e-38."""

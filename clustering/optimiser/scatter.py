@@ -1,4 +1,4 @@
-"""Within-class scatter, as a term of the objective in which the prototypes have been minimised out."""
+"""Within-class scatter as a term of the objective, minimised over the prototypes."""
 
 from dataclasses import dataclass, replace
 
@@ -13,17 +13,17 @@ class Scatter:
     """f(S) = min over prototypes m of (weight / 2) sum_pk z_pk (||x_p - m_k||^2 - ||x_p||^2), z labelled rows, then S.
 
     The minimum is at the means of the classes, f(S) = -(weight / 2) sum_k mass_k ||m_k||^2. With a `prior`, each class
-    has so much mass at the origin besides, which draws its mean there. As a minimum of functions
-    that are linear in S it is concave, so that the pure bound step lowers the objective. The gradient is weight / 2
-    times the squared distance to the mean, less what no class sees: the step softmax(-gradient) is one round of soft
-    K-means, means first. What does not depend on S is left out, lest the rest drown in its rounding; for the same
-    reason the points should lie around the origin.
+    has this much additional mass at the origin, which shrinks its mean. As a minimum of functions that are linear in S,
+    f is concave, so the pure bound step lowers the objective. The gradient is weight / 2 times the squared distance to
+    the mean, up to a constant per row: the step softmax(-gradient) is one round of soft K-means, means first. Summands
+    that do not depend on S are omitted to reduce rounding; for the same reason the points should be centred at the
+    origin.
 
     Attributes:
-        points: labelled points first, then those that S assigns.
+        points: labelled points first, then the points that S assigns.
         labelled: (B, K, n) weights of the labelled points in the classes; n may be 0.
-        valid: (B, 1, N) how many points a row of S counts as: 0 in padding; None where all count as one.
-        weight: >= 0; multiplies the sum over points; (B, 1, 1) where problems differ in it.
+        valid: (B, 1, N) number of points that a row of S represents, 0 in padding; None if it is one for all.
+        weight: >= 0; multiplies the sum over points; (B, 1, 1) if it differs between problems.
         prior: >= 0, mass of every class at the origin.
     """
 

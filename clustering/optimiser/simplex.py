@@ -1,15 +1,16 @@
-"""Projection on the simplex."""
+"""Projection onto the probability simplex."""
 
 import torch
 from torch import Tensor
 
 
 def project(values: Tensor) -> Tensor:
-    """(T, K, N) the points of the simplex {s >= 0, sum_k s_k = 1} over dimension 1 nearest to values (T, K, N).
+    """(T, K, N) Euclidean projection of values (T, K, N) onto the simplex {s >= 0, sum_k s_k = 1} over dimension 1.
 
-    s = max(v - threshold, 0), with the one threshold for which the sum is 1. Michelot's iteration (1986) finds it, as a
-    mean over the entries that are left, in K rounds at most and in a few as a rule; each is a pass over the values,
-    where a sort would take log K. Entries more than 1 below the largest are 0 anyway: so nothing drowns in rounding.
+    s = max(v - threshold, 0), with the unique threshold for which the sum is 1. Michelot's iteration (1986) computes it
+    as the mean over the remaining entries, in at most K rounds and usually in a few; each is a pass over the values,
+    whereas a sort would take log K. Entries more than 1 below the largest are always 0 and are excluded first, which
+    avoids cancellation.
     """
     values = (values - values.amax(dim=1, keepdim=True)).clamp_min_(-1)
     threshold = (values.sum(dim=1, keepdim=True) - 1) / values.shape[1]
@@ -18,4 +19,6 @@ def project(values: Tensor) -> Tensor:
         higher = ((values * left).sum(dim=1, keepdim=True) - 1) / left.sum(dim=1, keepdim=True)
         if not bool((higher > threshold).any()):
             return (values - threshold).clamp_min_(0)
-        threshold = torch.maximum(threshold, higher)  # rounding may not bring entries back, or this would not end
+        threshold = torch.maximum(
+            threshold, higher
+        )  # rounding must not restore entries, or the iteration would not terminate

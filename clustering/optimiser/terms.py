@@ -8,20 +8,20 @@ from clustering.graphs.dense_graph import Graph
 from clustering.optimiser.objective import inner
 
 CURVATURE = 0.1
-"""Of a Laplacian term, in its weight: the unit in which its proximal weight is counted."""
+"""Curvature of a Laplacian term relative to its weight, the unit of its proximal weight."""
 
 
 @dataclass(frozen=True)
 class Laplacian:
     """The graph Laplacian term in its concave form, f(S) = -(weight / 2) <S, W S>.
 
-    On one-hot rows it is (weight / 2) times the Laplacian sum_pq w_pq ||s_p - s_q||^2 / 2, up to a constant (thesis
-    eq. 4.4). `weight` is the lambda of the papers' update softmax(-a + lambda W S); of their objective, whose tangent
-    was printed without its factor 2 (thesis eq. 2.13), it is 2 lambda.
+    On one-hot rows it is (weight / 2) times the Laplacian sum_pq w_pq ||s_p - s_q||^2 / 2, up to a constant (thesis eq.
+    4.4). `weight` is the lambda of the papers' update softmax(-a + lambda W S); it is 2 lambda of their objective,
+    whose tangent was printed without its factor 2 (thesis eq. 2.13).
 
     Attributes:
-        graph: weights W; a directed one has this gradient but no such value, see `descend`'s published step.
-        weight: >= 0, multiplies the sum over pairs, not the mean; (B, 1, 1) where problems differ in it.
+        graph: weights W. A directed graph has this gradient but not this value, see the published step of `descend`.
+        weight: >= 0, multiplies the sum over pairs, not the mean; (B, 1, 1) if it differs between problems.
     """
 
     graph: Graph

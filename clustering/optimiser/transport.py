@@ -1,5 +1,5 @@
-"""Optimal transport of points to classes of given size: pseudo-labels of PT-MAP, protoLP, iLPC and SeLa, and affinities
-of BPA."""
+"""Optimal transport of points to classes of given sizes: pseudo-labels of PT-MAP, protoLP, iLPC and SeLa, and
+affinities of BPA."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -9,14 +9,14 @@ from torch import Tensor
 
 
 class Transport(NamedTuple):
-    """What `sinkhorn` found.
+    """Result of `sinkhorn`.
 
     Attributes:
         assignments: (…, N, K) rows sum to one; the transport plan is `rows` times it.
-        log_scales: (…, K) by which the columns were scaled; warm start of a similar problem. Where a class has no mass,
-            the lowest that there are.
-        rounds: (…) int64, how many were needed, Newton steps among them.
-        converged: (…) bool, the columns are within the tolerance.
+        log_scales: (…, K) logarithms of the column scales, a warm start for a similar problem. A class without mass has
+            the lowest one of all.
+        rounds: (…) int64, number of rounds, including Newton steps.
+        converged: (…) bool, whether the columns are within the tolerance.
     """
 
     assignments: Tensor
@@ -37,18 +37,18 @@ def sinkhorn(
     """Entropic optimal transport between points and classes (Cuturi 2013): the plan P = diag(u) exp(scores) diag(v)
     with given row and column sums, minimising <P, log P - scores>.
 
-    With rows that fit exactly, what is left is a concave dual of K unknowns, the logarithms of the column scales. It is
-    solved by damped Newton steps, of which sharp scores need ten to thirty where Sinkhorn's rounds (which scale the
-    rows and then the columns) are hundreds. Rounds are taken first where there are so many classes that a Newton step
-    costs as much as many of them, and go on where Newton steps came to nothing. Every problem stops by itself.
+    With exact row sums, there remains a concave dual in K unknowns, the logarithms of the column scales. It is solved
+    by damped Newton steps; sharp scores need ten to thirty of them, but hundreds of Sinkhorn rounds, which scale rows
+    and columns alternately. Rounds come first if there are so many classes that a Newton step costs as much as many of
+    them, and they take over if Newton steps fail. Problems stop individually.
 
     Args:
-        scores: (…, N, K) finite, greater is closer.
-        rows: (…, N) >= 0 mass of the points; 0 for those that do not count.
-        columns: (…, K) >= 0 mass of the classes, in proportion: scaled to the rows' total.
-        start: (…, K) log-scales of the columns to begin with; default 0, the plan softmax(scores).
-        tolerance: largest error of a column's sum, as a share of the total mass.
-        max_rounds: rounds at most; Newton steps, fewer than 200, come on top.
+        scores: (…, N, K) finite, higher is closer.
+        rows: (…, N) >= 0 mass of the points; 0 for points that do not count.
+        columns: (…, K) >= 0 relative mass of the classes, which is scaled to the total of the rows.
+        start: (…, K) initial log-scales of the columns; default 0, the plan softmax(scores).
+        tolerance: largest error of a column sum, as a share of the total mass.
+        max_rounds: maximum number of rounds; there are up to 200 additional Newton steps.
     """
     batch, shape = scores.shape[:-2], scores.shape
     S = scores.mT.reshape(-1, shape[-1], shape[-2]).contiguous()  # classes before points: sums over long rows
@@ -69,10 +69,10 @@ def sinkhorn(
             left = ~_fits(problem, state)
         else:
             part = _Transports(*(values[which] for values in problem))
-            found = advance(part, _Scaled(*(values[which] for values in state)), most)
-            for values, new in zip(state, found, strict=True):
+            advanced = advance(part, _Scaled(*(values[which] for values in state)), most)
+            for values, new in zip(state, advanced, strict=True):
                 values[which] = new
-            left[which] = ~_fits(part, found)
+            left[which] = ~_fits(part, advanced)
     return Transport(
         state.plan.mT.reshape(shape),
         state.log_scales.reshape(*batch, shape[-1]),
@@ -82,23 +82,23 @@ def sinkhorn(
 
 
 _LARGEST_SYSTEM = 1024
-"""Classes up to which Newton steps are taken."""
+"""Maximum number of classes for which Newton steps are used."""
 
 _CLASSES_A_ROUND = 16
-"""A Newton step costs about one round for so many classes."""
+"""Number of classes at which a Newton step costs about as much as one round."""
 
 _LAPS = (8, 16, 32, 64, 64)
-"""Newton steps between which problems that are solved are taken out of the batch."""
+"""Numbers of Newton steps after which solved problems are removed from the batch."""
 
 _BLOCK = 3
-"""Sinkhorn rounds between two computations of the plan from logarithms."""
+"""Number of Sinkhorn rounds between two computations of the plan from logarithms."""
 
 _DAMPING = 0.01
-"""One over the largest step that is taken first."""
+"""Inverse of the largest step that is tried first."""
 
 
 class _Transports(NamedTuple):
-    """B problems: scores (B, K, N), masses (B, N, 1) and (B, K, 1), and the error (B, 1, 1) that a column may have."""
+    """B problems: scores (B, K, N), masses (B, N, 1) and (B, K, 1), and the tolerance (B, 1, 1) of column sums."""
 
     scores: Tensor
     rows: Tensor
@@ -106,17 +106,17 @@ class _Transports(NamedTuple):
     allowed: Tensor
 
     def plan(self, log_scales: Tensor) -> Tensor:
-        """(B, K, N) columns sum to one: the classes' shares of every point."""
+        """(B, K, N) plan over classes; columns sum to one."""
         return torch.softmax(self.scores + log_scales, dim=1)
 
     def error(self, plan: Tensor) -> Tensor:
-        """(B, K, 1) by how much the classes get too much; minus the gradient of the dual."""
+        """(B, K, 1) excess mass of the classes, minus the gradient of the dual."""
         return torch.bmm(plan, self.rows) - self.columns
 
 
 class _Scaled(NamedTuple):
-    """How far B problems are: log-scales (B, K, 1), their plan (B, K, N), and (B, 1, 1) the damping of the next Newton
-    step, and the rounds taken."""
+    """State of B problems: log-scales (B, K, 1), their plan (B, K, N), damping of the next Newton step (B, 1, 1), and
+    rounds."""
 
     log_scales: Tensor
     plan: Tensor
@@ -128,7 +128,7 @@ _Advance = Callable[[_Transports, _Scaled, int], _Scaled]
 
 
 def _schedule(classes: int, max_rounds: int) -> list[tuple[_Advance, int]]:
-    """What is done in turn with the problems that are not solved, and how many rounds or steps of it."""
+    """Solvers to apply in turn to the unsolved problems, and the number of rounds or steps of each."""
     if classes > _LARGEST_SYSTEM:
         return [(_rounds, max_rounds)]
     first = min(classes // _CLASSES_A_ROUND, max_rounds)
@@ -136,24 +136,26 @@ def _schedule(classes: int, max_rounds: int) -> list[tuple[_Advance, int]]:
 
 
 def _fits(problem: _Transports, state: _Scaled) -> Tensor:
-    """(B,) bool, which have every column within the tolerance; of what is no number, none."""
+    """(B,) bool, whether all columns are within the tolerance; False if there are NaN."""
     return (problem.error(state.plan).abs().amax(1, keepdim=True) <= problem.allowed)[:, 0, 0]
 
 
 def _round_of_logarithms(problem: _Transports, log_scales: Tensor) -> Tensor:
-    """(B, K, 1) the log-scales after a round, in logarithms from beginning to end: no column is lost."""
+    """(B, K, 1) log-scales after one round in the log domain, in which no column underflows."""
     tiny = torch.finfo(log_scales.dtype).tiny
     log_shares = torch.log_softmax(problem.scores + log_scales, dim=1) + problem.rows.mT.clamp_min(tiny).log()
     return log_scales + problem.columns.clamp_min(tiny).log() - torch.logsumexp(log_shares, 2, keepdim=True)
 
 
 def _newton(problem: _Transports, state: _Scaled, most: int) -> _Scaled:
-    """Newton steps, damped in proportion to the error: far from the maximum, where the dual of sharp scores is nearly
-    piecewise linear, a step is so bounded by 1 / damping. One after which the dual falls is not taken, and damped more.
+    """Newton steps with damping proportional to the error.
+
+    Far from the maximum the dual of sharp scores is nearly piecewise linear; the damping bounds a step by 1 / damping.
+    A step that lowers the dual is rejected, and the damping increased.
     """
     g, plan, damping, rounds = state
     lost = 1e6 * torch.bmm(plan, problem.rows) < problem.columns
-    if lost.any():  # far from every point: steps that are bounded would take long
+    if lost.any():  # classes far from every point would need many bounded steps
         g, rounds = torch.where(lost, _round_of_logarithms(problem, g), g), rounds + lost.any(1, keepdim=True)
         plan = problem.plan(g)
     error = problem.error(plan)
@@ -166,10 +168,12 @@ def _newton(problem: _Transports, state: _Scaled, most: int) -> _Scaled:
         trial = g + step
         trial_plan = problem.plan(trial)
         trial_error = problem.error(trial_plan)
-        ratio = torch.bmm(trial_error.mT, step) / torch.bmm(error.mT, step)  # of the dual's slopes along the step
+        ratio = torch.bmm(trial_error.mT, step) / torch.bmm(
+            error.mT, step
+        )  # ratio of the slopes of the dual along the step
         taken = active & (ratio >= -0.5)
         damping = damping * torch.where(taken, torch.where(ratio > 0.5, 0.45, 0.67), 4.0)
-        if taken.all():  # nothing to be kept: a pass less
+        if taken.all():  # no problem keeps its state, which saves a pass
             g, plan, error = trial, trial_plan, trial_error
         else:
             pairs = (trial, g), (trial_plan, plan), (trial_error, error)
@@ -179,9 +183,11 @@ def _newton(problem: _Transports, state: _Scaled, most: int) -> _Scaled:
 
 
 def _newton_step(plan: Tensor, rows: Tensor, error: Tensor, damping: Tensor) -> Tensor:
-    """(B, K, 1) step of the log-scales, for column errors of that size. The Hessian is the Laplacian of the graph that
-    joins classes by the points that they share, written as such so that nothing cancels; scaling all columns alike
-    changes nothing, and is held."""
+    """(B, K, 1) Newton step of the log-scales for these column errors.
+
+    The Hessian is the Laplacian of the graph that joins classes by shared points, and is written as such to avoid
+    cancellation. A common factor of all columns has no effect and is fixed.
+    """
     shared = torch.bmm(plan * rows.mT, plan.mT)
     shared.diagonal(dim1=1, dim2=2).zero_()
     degree = shared.sum(2, keepdim=True)
@@ -193,11 +199,10 @@ def _newton_step(plan: Tensor, rows: Tensor, error: Tensor, damping: Tensor) -> 
 
 
 def _rounds(problem: _Transports, state: _Scaled, most: int) -> _Scaled:
-    """Sinkhorn's rounds. Plans are computed anew from the logarithms every few, so that scores of any size neither
-    overflow nor lose a column."""
+    """Sinkhorn rounds, with the plan recomputed from logarithms every few rounds to avoid overflow and lost columns."""
     (_, r, c, allowed), (g, plan, damping, rounds) = problem, state
     tiny = torch.finfo(c.dtype).tiny
-    far = tiny**-0.25  # by which a column is scaled at most before the plan is computed anew
+    far = tiny**-0.25  # largest scale of a column before the plan is recomputed
     for done in range(0, most, _BLOCK):
         mass, v = torch.bmm(plan, r), torch.ones_like(c)
         active = (mass - c).abs().amax(1, keepdim=True) > allowed
@@ -209,7 +214,7 @@ def _rounds(problem: _Transports, state: _Scaled, most: int) -> _Scaled:
             mass = torch.bmm(plan, r / (plan * v).sum(1)[..., None])
             active = active & ((v * mass - c).abs().amax(1, keepdim=True) > allowed)
         lost, g = active & (mass * far < c), g + v.log()
-        if lost.any():  # underflown, far from every point
+        if lost.any():  # underflow of classes far from every point
             g = torch.where(lost, _round_of_logarithms(problem, g), g)
         plan = problem.plan(g)
     return _Scaled(g, plan, damping, rounds)

@@ -1,4 +1,4 @@
-"""Laplacian-regularised clustering of one data set, for many trials (starts, weights) as one batch over one graph."""
+"""Laplacian-regularised clustering of one data set, with many trials (starts, weights) in one batch over one graph."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -13,24 +13,24 @@ from clustering.optimiser.prototypes import Prototypes
 from clustering.optimiser.terms import Laplacian
 
 TOGETHER = 1 << 24
-"""Assignments, N K of each trial, that are worked on together: about a dozen arrays of 64 MiB in float32."""
+"""Number of assignments N K of all trials in a batch: about a dozen arrays of 64 MiB in float32."""
 
 _ARCS = 1 << 20
-"""Arcs that are looked at at a time."""
+"""Number of arcs processed at a time."""
 
 
 class Trials(NamedTuple):
-    """Where T trials ended.
+    """Results of T trials.
 
     Attributes:
         assignments: (T, N, K) S.
-        prototypes: (T, K, D) coordinates, those that S was found with.
+        prototypes: (T, K, D) coordinates of the prototypes from which S was computed.
         objective: (T,) R of S, float64.
-        iterations: (T,) outer steps, those of the path included, int64.
-        reseeded: (T,) empty classes that began again, int64.
+        iterations: (T,) number of outer steps, including those of the path, int64.
+        reseeded: (T,) number of times an empty class was reseeded, int64.
         outcome: (T,) values of `Outcome`, int64.
-        trace: (t, T) R after each assignment step, NaN after a trial has stopped; of the path's last weight.
-        movements: (t, T, K) Euclidean distance of each prototype to the next, likewise.
+        trace: (t, T) R after each assignment step at the last weight of the path, NaN after a trial has stopped.
+        movements: (t, T, K) Euclidean distance of each prototype to its successor, as in `trace`.
     """
 
     assignments: Tensor
@@ -47,17 +47,17 @@ class Trials(NamedTuple):
         """(T, N) argmax S, ties to the lowest class."""
         return self.assignments.mT.max(dim=1).indices
 
-    def of(self, some: slice) -> "Trials":
-        """Some of the trials."""
-        rest = (self.objective[some], self.iterations[some], self.reseeded[some], self.outcome[some])
+    def of(self, subset: slice) -> "Trials":
+        """A subset of the trials."""
+        rest = (self.objective[subset], self.iterations[subset], self.reseeded[subset], self.outcome[subset])
         return Trials(
-            self.assignments[some], self.prototypes[some], *rest, self.trace[:, some], self.movements[:, some]
+            self.assignments[subset], self.prototypes[subset], *rest, self.trace[:, subset], self.movements[:, subset]
         )
 
 
 @dataclass(frozen=True)
 class Course:
-    """How trials are run; see `alternate` for what the fields do."""
+    """Settings of the trials; for the fields see `alternate`."""
 
     sweeps: Sweeps = field(default_factory=Sweeps)
     members: Members = "soft"
@@ -77,16 +77,17 @@ def run_trials(
     clamp: Clamp | None = None,
     course: Course = Course(),
 ) -> Trials:
-    """Minimise R(S, M) = <S, cost(M)> + T <S, log S> - (c / 2) <S, W S> from each start, T the course's temperature.
+    """Minimise R(S, M) = <S, cost(M)> + T <S, log S> - (c / 2) <S, W S> from each start, with T the temperature of
+    `course`.
 
     Args:
-        prototypes: the rule, over the rows of the data set.
+        prototypes: rule of the prototypes, for the rows of the data set.
         graph: W, one problem of N points.
-        start: (T, K, D) first prototypes.
+        start: (T, K, D) initial prototypes.
         slopes: (T,) c >= 0: the update is softmax((-cost + c W S) / T).
-        path: shares of c that are gone through first, each from where the one before ended (continuation).
-        clamp: (mask (N,), labels (N,)) of rows whose class is known.
-        course: how.
+        path: shares of c for continuation; each starts from the result of the previous one, and c itself comes last.
+        clamp: (mask (N,), labels (N,)) of rows with known class.
+        course: settings.
     """
     trials = len(start)
     if clamp is not None:
@@ -95,7 +96,7 @@ def run_trials(
     shared = SharedGraph(graph)
     for share in (*path, 1.0):
         terms = [Laplacian(shared, (slopes * share)[:, None, None])] if (slopes > 0).any() else []
-        found = alternate(
+        alternation = alternate(
             prototypes,
             start,
             terms,
@@ -109,23 +110,23 @@ def run_trials(
             tolerance=course.tolerance,
             movements=True,
         )
-        start, assignments = found.coefficients, found.assignments
-        iterations, reseeded = found.iterations + iterations, found.reseeded + reseeded
-    assert found.movements is not None
+        start, assignments = alternation.coefficients, alternation.assignments
+        iterations, reseeded = alternation.iterations + iterations, alternation.reseeded + reseeded
+    assert alternation.movements is not None
     return Trials(
-        found.assignments,
-        found.coefficients,
-        found.objective,
+        alternation.assignments,
+        alternation.coefficients,
+        alternation.objective,
         iterations,
         reseeded,
-        found.outcome,
-        found.trace,
-        found.movements,
+        alternation.outcome,
+        alternation.trace,
+        alternation.movements,
     )
 
 
 def discrete_energy(cost: Tensor, labels: Tensor, graph: SparseGraph, weights: Tensor) -> Tensor:
-    """(T,) E = sum_p cost of p's label + weight sum_pq w_pq [l_p != l_q], every stored arc once, in float64.
+    """(T,) E = sum_p cost of p's label + weight sum_pq w_pq [l_p != l_q], counting every stored arc once, in float64.
 
     Args:
         cost: (T, K, N).
@@ -138,7 +139,7 @@ def discrete_energy(cost: Tensor, labels: Tensor, graph: SparseGraph, weights: T
 
 
 def cut(labels: Tensor, graph: SparseGraph) -> Tensor:
-    """(T,) sum of the weights of the arcs between different labels (T, N), in float64."""
+    """(T,) sum of the weights of arcs between different labels (T, N), in float64."""
     total = torch.zeros(len(labels), dtype=torch.float64, device=labels.device)
     counts = graph.pointers.diff()
     step = max(1, _ARCS * graph.points // max(1, len(graph.columns)))
@@ -147,6 +148,6 @@ def cut(labels: Tensor, graph: SparseGraph) -> Tensor:
         rows = torch.repeat_interleave(rows, counts[rows])
         arcs = slice(int(graph.pointers[first]), int(graph.pointers[min(first + step, graph.points)]))
         columns, weights = graph.columns[arcs], graph.weights[arcs]
-        for trial, own in enumerate(labels):
-            total[trial] += weights[own[rows] != own[columns]].sum(dtype=torch.float64)
+        for trial, labels_of_trial in enumerate(labels):
+            total[trial] += weights[labels_of_trial[rows] != labels_of_trial[columns]].sum(dtype=torch.float64)
     return total

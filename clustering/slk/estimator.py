@@ -214,7 +214,7 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
             else:
                 weights = [float(self.weight)] * len(seeds)
                 found = run(self, rows, near, seeds, weights, clamp, temperature=temperature)
-            best = int(found.standing.order(rows.values.dtype)[0])
+            best = int(found.ranking.order(rows.values.dtype)[0])
             last = self._keep(found, best, won, partial_labels)
             spent = Seconds(last.graph, spent.seeding + last.seeding, spent.optimise + last.optimise)
             if not blurred(self._entropy(), self.n_clusters):
@@ -348,13 +348,13 @@ class SLK(ClusterMixin, BaseEstimator):  # type: ignore[misc]
         trials, fitted = found.trials, found.rule.rows
         self._fitted, self.graph_, self.bandwidth_ = fitted, found.near.graph, found.near.variance**0.5
         self.temperature_ = found.temperature
-        energies, seconds = found.standing.energies.cpu().numpy(), found.seconds
+        energies, seconds = found.ranking.energies.cpu().numpy(), found.seconds
         self.start_objectives_ = energies if won is None else won.energies
         if won is not None:
             seconds = Seconds(seconds.graph, won.seeding, won.racing + seconds.optimise)
         self.seconds_ = seconds
         self.objective_, self.relaxed_objective_ = float(energies[best]), float(trials.objective[best])
-        self.criterion_ = float(found.standing.criteria[best])
+        self.criterion_ = float(found.ranking.criteria[best])
         trace = trials.trace[:, best]
         taken = ~torch.isnan(trace)
         self.objective_trace_ = trace[taken].cpu().numpy()

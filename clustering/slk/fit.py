@@ -27,8 +27,8 @@ from clustering.optimiser.alternation import Clamp, Members, Sweeps
 from clustering.optimiser.centres import ByProductModes, Means, Medoids, Modes, Rows, Rule
 from clustering.optimiser.trials import Course, Trials, run_trials
 from clustering.seeding import first_seeds, prototypes_about, prototypes_of
-from clustering.slk.race import race, sample, standing
-from clustering.starts import Select, Standing
+from clustering.slk.race import race, ranked, sample
+from clustering.starts import Ranking, Select
 
 COLDEST = 2.0**-10
 """Lowest temperature, where there is hardly a graph: assignments are hard for all that matters."""
@@ -84,7 +84,7 @@ class Found(NamedTuple):
     """What T trials with one rule have found."""
 
     trials: Trials
-    standing: Standing
+    ranking: Ranking
     rule: Rule
     near: Neighbours
     seconds: Seconds
@@ -92,10 +92,10 @@ class Found(NamedTuple):
 
     def of(self, trial: int) -> "Found":
         """One of them, as if it had been alone, which takes its share of the time."""
-        some, share = slice(trial, trial + 1), 1 / len(self.standing.energies)
+        some, share = slice(trial, trial + 1), 1 / len(self.ranking.energies)
         seconds = Seconds(self.seconds.graph, self.seconds.seeding * share, self.seconds.optimise * share)
-        standing = Standing(*(part[some] for part in self.standing))
-        return self._replace(trials=self.trials.of(some), standing=standing, seconds=seconds)
+        ranking = Ranking(*(part[some] for part in self.ranking))
+        return self._replace(trials=self.trials.of(some), ranking=ranking, seconds=seconds)
 
 
 class Winner(NamedTuple):
@@ -213,7 +213,7 @@ def run(
     else:
         start = prototypes_about(seeds, rows, rule, clamp)
     found = run_trials(rule, graph, start, slopes, path=weight_path(model), clamp=clamp, course=course)
-    compared = standing(found, rule, graph, weights, model.select)
+    compared = ranked(found, rule, graph, weights, model.select)
     return Found(found, compared, rule, near, Seconds(near.seconds, seeding, watch.lap()), temperature)
 
 

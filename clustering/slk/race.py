@@ -20,7 +20,7 @@ from clustering.optimiser.centres import Rule
 from clustering.optimiser.trials import Course, Trials, discrete_energy, run_trials
 from clustering.seeding import prototypes_about
 from clustering.slk.split_merge import Ends, split_and_merged
-from clustering.starts import Select, Standing, cluster_sizes, compared
+from clustering.starts import Ranking, Select, cluster_sizes, compared
 
 _SAMPLE, _MEMBERS = 8192, 256
 """Points of a sample, and for each cluster at least."""
@@ -35,7 +35,7 @@ _TOGETHER = 1 << 19
 """Assignments that are worked on together: about a dozen arrays of 2 MiB in float32, near the processor."""
 
 
-def standing(found: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[float], select: Select) -> Standing:
+def ranked(found: Trials, rule: Rule, graph: SparseGraph, weights: Sequence[float], select: Select) -> Ranking:
     """How trials compare.
 
     "information" is R - 2 N H, with H the entropy of the clusters' shares in nats: the cost and the graph's term less N
@@ -107,8 +107,8 @@ def race(
     run = partial(_run, rule, graph, slope, weight, select, clamp)
     for heat, kept in ((few, max(1, round(_KEPT * len(seeds)))), (rest, len(seeds))):
         ends = run(heat, start)
-        energies[left] = ends.standing.energies
-        winners = ends.standing.order(start.dtype)[:kept]
+        energies[left] = ends.ranking.energies
+        winners = ends.ranking.order(start.dtype)[:kept]
         left, ends = left[winners], ends.at(winners)
         start = ends.prototypes
     if clamp is None and len(rule.rows.values) <= 2 * _SAMPLE:  # else of all points of a graph of one's own: too slow
@@ -130,6 +130,6 @@ def _run(
     ends = []
     for some in torch.split(start, max(1, _TOGETHER // (len(rule.rows.values) * start.shape[1]))):
         found = run_trials(rule, graph, some, some.new_full((len(some),), slope), clamp=clamp, course=course)
-        compared = standing(found, rule, graph, [weight] * len(some), select)
+        compared = ranked(found, rule, graph, [weight] * len(some), select)
         ends.append(Ends(found.prototypes, found.labels, compared))
     return Ends.joined(*ends)

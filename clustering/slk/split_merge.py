@@ -17,7 +17,7 @@ from clustering.foundation.streams import stream
 from clustering.graphs.sparse_graph import SparseGraph
 from clustering.metrics import nmi
 from clustering.optimiser.centres import Rows, Rule
-from clustering.starts import Select, Standing, indicators
+from clustering.starts import Ranking, Select, indicators
 
 _LEADERS, _ALIKE = 4, 0.97
 """Starts that are changed, of which no two have labels of a higher NMI."""
@@ -45,24 +45,24 @@ class Ends(NamedTuple):
     Attributes:
         prototypes: (T, K, D).
         labels: (T, N).
-        standing: how they compare.
+        ranking: how they compare.
     """
 
     prototypes: Tensor
     labels: Tensor
-    standing: Standing
+    ranking: Ranking
 
     @classmethod
     def joined(cls, *ends: "Ends") -> "Ends":
         """One after the other."""
-        prototypes, labels, standings = zip(*ends, strict=True)
-        standing = Standing(*map(torch.cat, zip(*standings, strict=True)))
-        return cls(torch.cat(prototypes), torch.cat(labels), standing)
+        prototypes, labels, rankings = zip(*ends, strict=True)
+        ranking = Ranking(*map(torch.cat, zip(*rankings, strict=True)))
+        return cls(torch.cat(prototypes), torch.cat(labels), ranking)
 
     def at(self, indices: Tensor) -> "Ends":
         """Some of them."""
-        standing = Standing(*(part[indices] for part in self.standing))
-        return Ends(self.prototypes[indices], self.labels[indices], standing)
+        ranking = Ranking(*(part[indices] for part in self.ranking))
+        return Ends(self.prototypes[indices], self.labels[indices], ranking)
 
 
 def split_and_merged(
@@ -83,21 +83,21 @@ def split_and_merged(
     if 2 < clusters <= _MOST_CLUSTERS:
         for leader in _leaders(ends.labels):
             for turn in range(_ROUNDS):
-                standing, generator = ends.standing, stream(0, "split and merge", turn)
-                alike = standing.sound & (standing.clusters == standing.clusters[leader])
-                lowest = standing.energies[alike].min() if alike.any() else standing.energies[leader]
-                allowed = float(lowest + 2 * standing.allowances[leader] - standing.energies[leader])
+                ranking, generator = ends.ranking, stream(0, "split and merge", turn)
+                alike = ranking.sound & (ranking.clusters == ranking.clusters[leader])
+                lowest = ranking.energies[alike].min() if alike.any() else ranking.energies[leader]
+                allowed = float(lowest + 2 * ranking.allowances[leader] - ranking.energies[leader])
                 changed = changes(rule, graph, ends, leader, weight, select, allowed, generator)
                 if not len(changed):
                     break
                 known = len(ends.labels)
                 ends = Ends.joined(ends, run(changed))
-                order = ends.standing.order(dtype).tolist()
+                order = ends.ranking.order(dtype).tolist()
                 best = min(range(known, len(ends.labels)), key=order.index)
                 if order.index(best) > order.index(leader):
                     break
                 leader = best
-    return ends.at(ends.standing.order(dtype)[:1])
+    return ends.at(ends.ranking.order(dtype)[:1])
 
 
 def _leaders(labels: Tensor) -> list[int]:

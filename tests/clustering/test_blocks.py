@@ -217,7 +217,7 @@ def test_input_that_cannot_be(client: Any) -> None:
         (cut(X, 3)[:, 0], {}, "2D array"),
         (cut(np.repeat(X[-3:], 10, axis=0), 3), {}, "at most 3"),
         (cut(1e200 * X, 3), {}, "rescale"),
-        (cut(1e-200 * X, 3), {}, "tells from 0"),
+        (cut(1e-200 * X, 3), {}, "squares underflow"),
         (cut(X, 3).astype(str), {}, "real numbers"),
         (cut(X, 3), {"prototypes": "medoid"}, "medoid"),
         (cut(X, 3), {"device": "cuda"}, "cuda"),

@@ -16,7 +16,7 @@ from clustering.optimiser.centres import Means, Rows
 from clustering.optimiser.trials import Course, run_trials
 from clustering.seeding import plus_plus, prototypes_about
 from clustering.slk.race import race, sample
-from clustering.starts import Standing, first_lowest
+from clustering.starts import Ranking, first_lowest
 
 WEIGHT = 0.3
 
@@ -74,15 +74,15 @@ def test_sound_trials_of_most_clusters_come_first_and_rounding_decides_nothing()
     clusters, sound = torch.tensor([3, 2, 3, 3, 3]), torch.tensor([True, True, True, False, True])
     criteria = torch.tensor([-1.0, -9.0, -2.0, -8.0, -2.0 - 1e-14], dtype=torch.float64)
     none = torch.zeros(5, dtype=torch.float64)
-    assert Standing(criteria, criteria, none, clusters, sound).order(torch.float64).tolist() == [2, 4, 0, 1, 3]
+    assert Ranking(criteria, criteria, none, clusters, sound).order(torch.float64).tolist() == [2, 4, 0, 1, 3]
 
 
 def test_of_starts_that_rounding_tells_apart_the_first_wins_wherever_they_lie() -> None:
     tied = 0.5 + 0.5e-9  # half way between two multiples of what counts as rounding beside the largest
     criteria = torch.tensor([1.0, tied + 1e-13, tied], dtype=torch.float64)
     same, sound = torch.full((3,), 3), torch.ones(3, dtype=torch.bool)
-    standing = Standing(criteria, criteria, torch.zeros_like(criteria), same, sound)
-    assert standing.order(torch.float64).tolist() == [1, 2, 0]
+    ranking = Ranking(criteria, criteria, torch.zeros_like(criteria), same, sound)
+    assert ranking.order(torch.float64).tolist() == [1, 2, 0]
     assert int(first_lowest(criteria)) == 1
     assert int(first_lowest(criteria + torch.tensor([0, 1e-8, 0]))) == 2  # that is no rounding in float64, but
     assert int(first_lowest(criteria + torch.tensor([0, 1e-8, 0]), torch.float32)) == 1
@@ -93,7 +93,7 @@ def test_the_criterion_counts_among_nearly_the_lowest_energies_alone() -> None:
     criteria = torch.tensor([-1.0, -7.0, -3.0, -2.0, -9.0], dtype=torch.float64)
     clusters, sound = torch.full((5,), 3), torch.tensor([True, True, True, True, False])
     allowances = torch.full((5,), 0.6, dtype=torch.float64)
-    assert Standing(energies, criteria, allowances, clusters, sound).order(torch.float64).tolist() == [2, 3, 0, 1, 4]
+    assert Ranking(energies, criteria, allowances, clusters, sound).order(torch.float64).tolist() == [2, 3, 0, 1, 4]
 
 
 @pytest.mark.parametrize("rule", ["mean_shift", "byproduct"])

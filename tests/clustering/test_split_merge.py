@@ -15,7 +15,7 @@ from clustering.metrics import accuracy
 from clustering.optimiser.centres import Means, Modes, Rows
 from clustering.optimiser.trials import Course, run_trials
 from clustering.seeding import prototypes_of
-from clustering.slk.race import standing
+from clustering.slk.race import ranked
 from clustering.slk.split_merge import Ends, changes, split_and_merged
 
 WEIGHT = 0.3
@@ -44,7 +44,7 @@ def ends_at(rule: Any, graph: SparseGraph, labels: np.ndarray, select: Any) -> E
 def run(rule: Any, graph: SparseGraph, select: Any, start: torch.Tensor, sweeps: int = 100) -> Ends:
     slopes = torch.full((len(start),), 2 * WEIGHT, dtype=torch.float64)
     found = run_trials(rule, graph, start, slopes, course=Course(max_iterations=sweeps))
-    compared = standing(found, rule, graph, [WEIGHT] * len(start), select)
+    compared = ranked(found, rule, graph, [WEIGHT] * len(start), select)
     return Ends(found.prototypes, found.labels, compared)
 
 
@@ -100,7 +100,7 @@ def test_it_is_never_worse_also_with_clusters_of_few_or_no_points(seed: int, use
     ends = ends_at(rule, graph, labels, select)
     found = split_and_merged(rule, graph, ends, WEIGHT, select, lambda start: run(rule, graph, select, start))
     both = Ends.joined(ends, found)
-    assert int(both.standing.order(torch.float64)[0]) == 1 or torch.equal(found.prototypes, ends.prototypes)
+    assert int(both.ranking.order(torch.float64)[0]) == 1 or torch.equal(found.prototypes, ends.prototypes)
     assert bool(torch.isfinite(found.prototypes).all())
 
 
