@@ -153,7 +153,7 @@ class _Work:
     problem: Objective
     now: State
     places: Tensor  # (b,) indices in the whole batch
-    left: int # number of active problems
+    left: int  # number of active problems
     guard: Guard
 
     def take_back(self, before: State, rejected: Tensor) -> None:

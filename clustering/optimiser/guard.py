@@ -1,7 +1,7 @@
-"""Which steps of a descent are accepted, the proximal weight of the next one, and when the descent ends.
+"""Acceptance of the steps of a descent, the proximal weight of the next step, and the stopping rules.
 
-A step is accepted if the objective R falls by a fixed share of the decrease that the surrogate predicts. With a
-proximal weight that is large enough, every step is (relative smoothness: Bauschke, Bolte and Teboulle 2017).
+A step is accepted if the objective R falls by a fixed share of the decrease that the surrogate predicts. With a large
+enough proximal weight every step is accepted (relative smoothness: Bauschke, Bolte and Teboulle 2017).
 """
 
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,8 @@ import torch
 from torch import Tensor
 
 _SUFFICIENT_DECREASE = 0.1
-"""Share of the predicted decrease that an accepted step reaches. Asking only for R+ <= R would accept 2-cycles."""
+"""Share of the predicted decrease that an accepted step must reach. The condition R+ <= R alone would accept
+2-cycles."""
 
 _KAPPA_MIN, _KAPPA_MAX = 2.0**-6, 2.0**40
 
@@ -22,25 +23,25 @@ class Status(IntEnum):
     MAX_ITERATIONS = 0
     CONVERGED = 1
     ROUNDING = 2
-    """No step lowers R by more than rounding: converged as far as the precision goes."""
+    """No step lowers R by more than rounding: converged to machine precision."""
     STEP_FAILED = 3
 
 
 @dataclass
 class Guard:
-    """Judges the steps of b problems, each by itself. All tensors are (b,), or () for one problem.
+    """Judges the steps of b problems independently. All tensors are (b,), or () for a single problem.
 
     Attributes:
-        active: bool, the problems that have not stopped.
-        tolerance: a problem converges when R changes by no more than tolerance |R|, or than rounding might, from the
-            third step on, and
-        gap_tolerance: its gap is no larger than gap_tolerance |R|, or than rounding might make it. With tolerance None
-            no change is small enough.
-        kappa: float64, the proximal weight of the next step in units of the terms' curvature; None where all are 0.
-        guarded: if False, no step is rejected, and a problem converges whatever its gap.
-        steps: how many were judged.
-        status: int64, the `Status` of problems that are to stop, 0 for the others.
-        ended: whether a problem is to stop.
+        active: bool, whether a problem is still running.
+        tolerance: a problem converges if R changes by at most tolerance |R|, or within rounding, from the third step
+            on, and if also
+        gap_tolerance: its gap is at most gap_tolerance |R|, or within rounding. With tolerance None, problems never
+            converge by the change of R.
+        kappa: float64, proximal weight of the next step in units of the terms' curvature; None if all are 0.
+        guarded: if False, no step is rejected, and the gap is ignored.
+        steps: number of judged steps.
+        status: int64, the `Status` of problems that stop, 0 for the others.
+        ended: whether some problem stops.
     """
 
     active: Tensor
@@ -56,15 +57,15 @@ class Guard:
         self.status = torch.zeros_like(self.active, dtype=torch.int64)
 
     def judge(self, before: Tensor, after: Tensor, predicted: Tensor, rounding: Tensor) -> Tensor | None:
-        """Accept or reject a step, set kappa for the next one, and see which problems are to stop.
+        """Accept or reject a step, set kappa for the next one, and determine which problems stop.
 
         Args:
             before, after: R.
             predicted: change of the surrogate, <= 0.
-            rounding: how much rounding can move R.
+            rounding: bound on the rounding error of R.
 
         Returns:
-            Whether the step of each problem is rejected; None where none is.
+            Whether the step of each problem is rejected; None if none is.
         """
         self.steps += 1
         if self.ended:
@@ -79,18 +80,18 @@ class Guard:
         return rejected
 
     def hoped(self) -> Tensor | None:
-        """kappa after a step in which R falls as much as predicted: half, and not below 2^-6."""
+        """kappa after a step in which R falls by as much as predicted: half, but at least 2^-6."""
         return None if self.kappa is None else _halved(self.kappa)
 
     def spare(self, gap: Tensor, objective: Tensor, rounding: Tensor) -> None:
-        """Let problems go on whose R changed little, but whose gap is large."""
+        """Keep problems running whose R changed little but whose gap is large."""
         if self.guarded and self.ended:
             far = gap > torch.maximum(self.gap_tolerance * objective.abs(), rounding / 8)
             self.status = self.status.masked_fill(far & (self.status == Status.CONVERGED), 0)
             self.ended = bool(self.status.any())
 
     def select(self, problems: Tensor) -> "Guard":
-        """Of some of the problems, given by their indices, none of which is to stop."""
+        """The guard of a subset of the problems, given by indices, none of which stops."""
         kappa = None if self.kappa is None else self.kappa[problems]
         return replace(self, active=self.active[problems], kappa=kappa)
 
