@@ -84,7 +84,7 @@ def test_sizes_and_lost_clusters() -> None:
     assert metrics.cluster_sizes([2, 0, 2]).tolist() == [1, 0, 2]
     assert metrics.cluster_sizes([2, 0, 2], 4).tolist() == [1, 0, 2, 0]
     assert metrics.lost_clusters([2, 0, 2], 4) == 2
-    for labels, message in (([0, 5], "go up to 5"), ([-1, 0], "noise"), ([0.5], "integers"), ([[0]], "one row")):
+    for labels, message in (([0, 5], "go up to 5"), ([-1, 0], "noise"), ([0.5], "integers"), ([[0]], "1-d array")):
         with pytest.raises(InputError, match=message):
             metrics.cluster_sizes(labels, 3)
 
@@ -192,9 +192,9 @@ def test_objectives_are_those_that_the_estimator_reports(kind: Any) -> None:
 def test_labels_that_cannot_be() -> None:
     with pytest.raises(InputError, match=r"3 .*2"):
         metrics.accuracy([0, 1, 2], [0, 1])
-    with pytest.raises(InputError, match="one row"):
+    with pytest.raises(InputError, match="1-d array"):
         metrics.nmi([[0], [1]], [0, 1])
-    with pytest.raises(InputError, match="one row"):
+    with pytest.raises(InputError, match="1-d array"):
         metrics.ari([], [])
     with pytest.raises(InputError, match=r"W .*\(9, 9\)"):
         metrics.graph_objectives([0, 1], graph(0))

@@ -243,7 +243,7 @@ def test_labels_that_part_from_the_assignments_are_told():
         ({"target": [0.5, 0.4]}, np.eye(4), ["a", "b", "a", "b"], r"0\.9"),
         ({}, np.ones((4, 1)), None, "1 distinct points"),
         ({"init": np.ones((3, 4))}, np.eye(4), None, "init"),
-        ({"device": "cuda"}, np.eye(4), None, "offers none"),
+        ({"device": "cuda"}, np.eye(4), None, "no CUDA device"),
     ],
 )
 def test_what_cannot_be_fitted_is_said(options, X, groups, words):
