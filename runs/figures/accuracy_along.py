@@ -10,7 +10,7 @@ import numpy as np
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
 from runs.figures.clustered import on_dataset
-from runs.figures.drawing import Drawing
+from runs.figures.drawing import Drawing, either
 from runs.figures.style import COLUMN, PAGE, new_grid, series, styled
 from runs.stages.clustering.results import Clustered
 from runs.stages.clustering.stage import recorded_clustering
@@ -71,7 +71,7 @@ class Along:
         """What is drawn, over how many seeds, and the differences between lines."""
         panels = self.panels(results)
         counts = {len(seeds) for lines in panels.values() for line in lines.values() for seeds in line.values()}
-        over = f"{' or '.join(map(str, sorted(counts)))} seeds"
+        over = f"{either(counts)} seeds"
         return f"{self.about} Means and standard deviations over {over}.{differences(panels, self.leader)}"
 
 
@@ -108,7 +108,6 @@ def drawing(
         networks=networks,
         elsewhere=lambda name: [{**each, **on_dataset((variants or {}).get(name, name))} for each in elsewhere],
         read=recorded_clustering,
-        run_ids=lambda result: [result.run_id],
         draw=along.draw,
         caption=along.caption,
     )

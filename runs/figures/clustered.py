@@ -1,4 +1,4 @@
-"""Clusterings in the record, with the points that they are of: what the figures of clustering are drawn from."""
+"""Recorded clusterings with their points, from which the figures of clustering are drawn."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from clustering.datasets.dataset import Dataset
     from runs.record.tracking import Tracker
 
-TITLES = {  # what the papers call methods
+TITLES = {  # names of the methods in the papers
     "kmeans": "K-means",
     "kmodes": "K-modes",
     "ncut": "Normalised cut",
@@ -38,8 +38,8 @@ class Drawn:
     """A clustering with its points.
 
     Attributes:
-        clustered: as the record has it.
-        data: the points, in their order.
+        clustered: the recorded clustering.
+        data: its points, in the same order.
     """
 
     clustered: Clustered
@@ -50,30 +50,29 @@ class Drawn:
         return self.clustered.config
 
     @property
+    def run_id(self) -> str:
+        return self.clustered.run_id
+
+    @property
     def labels(self) -> NDArray[np.integer[Any]]:
-        """(N,) of the clustering that is chosen without labels."""
+        """(N,) clusters of the clustering chosen without labels."""
         trials = self.clustered.trials
         return np.asarray(trials.labels[trials.chosen], dtype=np.int64)
 
 
 def drawn(config: ClusterConfig, tracker: "Tracker", say: Say) -> Drawn | None:
-    """What the record has of a config; None where it is not whole."""
+    """The recorded clustering of a config; None if there is no complete one."""
     recorded = recorded_clustering(config, tracker, say)
     return None if recorded is None else Drawn(recorded, points_of(config))
 
 
-def run_ids(result: Drawn) -> list[str]:
-    """Of the run that it is from."""
-    return [result.clustered.run_id]
-
-
 def on_dataset(name: str) -> dict[str, str]:
-    """Settings that put another data set in the place of the paper's."""
+    """Settings that replace the paper's data set."""
     return {"dataset": name}
 
 
 def of_one_dataset(configs: Sequence[ClusterConfig]) -> None:
-    """That the plots are of the same points.
+    """Check that all clusterings are of the same points.
 
     Raises:
         InputError: they are not.
@@ -84,7 +83,7 @@ def of_one_dataset(configs: Sequence[ClusterConfig]) -> None:
 
 
 def method_titles(configs: Sequence[ClusterConfig | FairConfig], leave_out: Sequence[str] = ()) -> list[str]:
-    """What tells clusterings apart: the method, and its parameters that differ between those of one name."""
+    """Titles of clusterings: the method, and the parameters that differ between clusterings of one method."""
     names = [_title(short(config.method)) for config in configs]
     titles = []
     for name, config in zip(names, configs, strict=True):
@@ -102,7 +101,7 @@ def method_titles(configs: Sequence[ClusterConfig | FairConfig], leave_out: Sequ
 
 
 def datasets(configs: Iterable[ClusterConfig]) -> str:
-    """Their names."""
+    """The names of their data sets."""
     return ", ".join(dict.fromkeys(short(config.dataset) for config in configs))
 
 

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 @styled
 def descent_figure(trace: NDArray[np.floating[Any]], strategy: str) -> "Figure":
-    """How far the objective of each task is above where it stopped, by step.
+    """The objective of each task above its last value, by step.
 
     Args:
         trace: (steps, tasks) objective at the start and after each step, NaN after a task has stopped.
-        strategy: its name, for the title.
+        strategy: name of the strategy, for the title.
     """
-    # A task that has stopped stays where it was.
+    # A task that has stopped keeps its last value.
     last = np.where(np.isnan(trace), -1, np.arange(len(trace))[:, None]).max(axis=0)
     final = trace[last, np.arange(trace.shape[1])]
     above = np.where(np.isnan(trace), 0.0, trace - final)

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 @styled
 def differences_figure(comparisons: Sequence[Comparison]) -> "Figure":
-    """Dots with intervals: a row for each strategy, a colour and marker for each setting. Filled where every interval
-    excludes 0. Where there are several seeds, the thin line is the interval over seeds."""
+    """Dots with intervals: a row for each strategy, a colour and marker for each setting. Dots are filled where every
+    interval excludes 0. With several seeds, the thin line is the interval over seeds."""
     rows: dict[str, int] = {}
     for comparison in comparisons:
         for name, _ in comparison.against_reference():

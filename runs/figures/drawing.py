@@ -1,11 +1,11 @@
-"""What a figure of a paper is drawn from, and how: which configs it needs, what it reads of them, what it shows.
+"""How a figure of a paper is made: the configs it needs, what it reads from their runs, and what it shows.
 
-A figure has a plot for each of the paper's networks. `@BENCHMARK` behind its name puts another benchmark and the
-network conv4 in the place of the paper's, so that one plot is left; behind a figure of clustering `@DATASET` does so
-with the data set. What is typed goes over everything.
+A figure has a plot for each of the paper's networks. `NAME@BENCHMARK` uses another benchmark and the network conv4
+instead, so that one plot is left; for a figure of clustering, `NAME@DATASET` uses another data set. Settings that are
+typed override everything else.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -25,16 +25,26 @@ F = TypeVar("F")
 
 
 def on_benchmark(name: str) -> dict[str, str]:
-    """Settings that put another benchmark in the place of the paper's."""
+    """Settings that replace the paper's benchmark."""
     return {"benchmark": name, "backbone": SMALL}
 
 
 def anything(configs: Sequence[Any]) -> None:
-    """Any configs make the figure."""
+    """Accept any configs."""
+
+
+def own_run_id(result: Any) -> list[str]:
+    """The id of the one run that a result is from."""
+    return [result.run_id]
+
+
+def either(numbers: Iterable[int]) -> str:
+    """Numbers for a caption: "5", or "3 or 5"."""
+    return " or ".join(map(str, sorted(set(numbers)))) or "no"
 
 
 def plot_names(configs: Sequence[EvaluateConfig | TuneConfig]) -> list[str]:
-    """What tells the plots of configs apart: the network, or the file of its weights, and what else differs."""
+    """Names of the plots of configs: the network, or the file of its weights, and what else differs between them."""
     parts = [
         (
             short(config.strategy),
@@ -50,19 +60,19 @@ def plot_names(configs: Sequence[EvaluateConfig | TuneConfig]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Drawing(Generic[C, F]):
-    """How one figure comes from the record.
+    """How one figure is made from the record.
 
     Attributes:
-        schema: what a run of it is configured by.
-        settings: the paper's, by key.
-        networks: settings of the paper's networks, each on top of `settings`.
-        elsewhere: settings in their place, or several, on other data of that name.
-        also: what a key may be called here besides, as `tasks` for the one that counts them in this figure.
-        check: raises an `InputError` where configs make no figure, before anything is run for them.
-        read: what the record has of a config; None where it is not whole, and then why is said.
-        run_ids: the runs that something read comes from.
-        draw: the figure of all that was read, in order.
-        caption: what stands below it.
+        schema: class of the configs of its runs.
+        settings: settings of the paper, by key.
+        networks: settings of each of the paper's networks, on top of `settings`.
+        elsewhere: gives the settings, one set or several, that replace `networks` on other data of a name.
+        also: aliases of keys in this figure, such as `tasks` for the key that counts them.
+        check: raises an `InputError` if configs make no figure, before anything is run for them.
+        read: reads the result of a config from the record; None, with a message, if there is no complete one.
+        run_ids: gives the ids of the runs behind something read.
+        draw: draws the figure of everything read, in order.
+        caption: gives its caption.
     """
 
     schema: type[C]
@@ -72,20 +82,21 @@ class Drawing(Generic[C, F]):
     also: Mapping[str, str] = field(default_factory=dict)
     check: Callable[[Sequence[C]], object] = anything
     read: Callable[[C, "Tracker", Say], F | None]
-    run_ids: Callable[[F], Sequence[str]]
+    run_ids: Callable[[F], Sequence[str]] = own_run_id
     draw: Callable[[Sequence[F]], "Figure"]
     caption: Callable[[Sequence[F]], str]
 
     def configs(self, name: str, variant: str, typed: Sequence[str], say: Say) -> list[C]:
-        """The configs that it needs, each once, under what was typed.
+        """The configs that it needs, each once, with the settings that were typed.
 
         Args:
-            name: of the figure, for messages.
-            variant: data in the place of the paper's; empty for the paper's own.
-            say: told of networks that are left out.
+            name: name of the figure, for messages.
+            variant: data that replace the paper's; empty for the paper's own.
+            typed: settings as `key=value`.
+            say: called with a message for each network that is left out.
 
         Raises:
-            InputError: as `parse`, where it is not one network alone that cannot be had; what makes no figure.
+            InputError: no network gives a config, or the configs make no figure.
         """
         given = [self._key(setting) for setting in typed]
         given_there = self.elsewhere(variant) if variant else self.networks

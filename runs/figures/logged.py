@@ -1,4 +1,4 @@
-"""Figures in the record: each is a run of its own with its files, its caption, and the runs that it was drawn from."""
+"""Figures in the record: each is a run with its files, its caption, and the ids of the runs that it was drawn from."""
 
 import hashlib
 import json
@@ -28,14 +28,14 @@ HASHES = "files"  # the tag with the SHA-256 of each file
 
 @dataclass(frozen=True)
 class LoggedFigure:
-    """A figure that is drawn, saved and in the record.
+    """A figure that is drawn, saved and recorded.
 
     Attributes:
         name: such as "thesis/4.1@glyphs".
         files: PDF, SVG and PNG, in the results folder.
-        caption: what stands below it.
-        run_id: the MLflow run that holds it.
-        reused: it was there already.
+        caption: its caption.
+        run_id: id of the MLflow run that holds it.
+        reused: whether it was taken from the record.
         sources: ids of the runs that it was drawn from.
     """
 
@@ -48,7 +48,7 @@ class LoggedFigure:
 
 
 def file_stem(name: str) -> str:
-    """What the files of a figure are called, less their endings."""
+    """The name of the files of a figure, without suffix."""
     return re.sub(r"[^\w.]+", "-", name)
 
 
@@ -63,15 +63,15 @@ def logged_figure(
     force: bool = False,
     files_as: str = "",
 ) -> LoggedFigure:
-    """Draw a figure of what was read, or take it from the record where it was drawn from the same runs before.
+    """Draw a figure of results, or take it from the record if it was drawn from the same runs before.
 
     Args:
-        found: what the drawing read, of at least one config.
+        results: what `drawing.read` gave, for at least one config.
         force: draw it again.
-        files_as: what its files are called, less their endings, where the name alone does not tell them from others.
+        files_as: name of its files, without suffix, if `name` alone is not unique.
 
     Raises:
-        InputError: what was read makes no such figure.
+        InputError: the results make no such figure.
     """
     sources = tuple(run_id for one in results for run_id in drawing.run_ids(one))
     code = code_fingerprint(drawing.draw.__module__, "runs.figures.drawing", "runs.figures.style", follow=False)
@@ -84,7 +84,7 @@ def logged_figure(
         if run and (files := _fetch(run, stem, store, tracker)):
             return LoggedFigure(name, files, caption, run.info.run_id, True, sources)
         if run:
-            say(f"the files of run {run.info.run_id} ({name}) are no longer whole: drawing it again")
+            say(f"the files of run {run.info.run_id} ({name}) are missing or damaged: drawing it again")
         figure = drawing.draw(results)
         configs = [one.config for one in results]
         started = tracker.start(
@@ -106,7 +106,7 @@ def logged_figure(
 
 
 def _fetch(run: Any, stem: str, store: "Store", tracker: "Tracker") -> tuple[Path, ...]:
-    """The files of a run, in the results folder; none where one of them is gone or changed."""
+    """The files of a run, copied to the results folder; empty if one of them is missing or has changed."""
     hashes: dict[str, str] = {}
     with suppress(ValueError):
         hashes = dict(json.loads(run.data.tags.get(HASHES, "{}")))
@@ -122,7 +122,7 @@ def _fetch(run: Any, stem: str, store: "Store", tracker: "Tracker") -> tuple[Pat
 
 
 def _params(configs: Sequence[RunConfig]) -> dict[str, str]:
-    """The values of each key, of all configs."""
+    """The values of each key over all configs."""
     values: dict[str, list[str]] = {}
     for config in configs:
         for key, value in config.flat().items():
@@ -131,7 +131,7 @@ def _params(configs: Sequence[RunConfig]) -> dict[str, str]:
 
 
 def _described(drawing: AnyDrawing, results: Sequence[Any]) -> str:
-    """Every config, with the runs that were read for it."""
+    """Every config as YAML, with the runs that were read for it."""
     parts = [f"# runs: {' '.join(drawing.run_ids(one))}\n{one.config.to_yaml()}" for one in results]
     return "---\n".join(parts)
 

@@ -1,4 +1,4 @@
-"""The figures of the papers, by name: which can be drawn here, and what the others wait for.
+"""The figures of the papers, by name: which can be drawn here, and what the others need.
 
 To add one: a file in this folder with a `Drawing`, and a line in `DRAWN`.
 """
@@ -44,11 +44,11 @@ DRAWN: Mapping[str, str] = {
     "xsdc/12": "runs.figures.xsdc.curves:UNLABELLED",
     "slk_fewshot/1": "runs.figures.thesis.energy_by_weight:DRAWING",
 }
-WITHOUT: Mapping[str, str] = {  # curves of the paper that are not among those drawn
+WITHOUT: Mapping[str, str] = {  # curves of the paper that are not drawn
     "xsdc/6": "the labels of deep clustering",
     "xsdc/12": "eigenvectors with K-means",
 }
-WAITS_FOR: Mapping[str, str] = {  # by how the names begin
+WAITS_FOR: Mapping[str, str] = {  # by prefix of the name
     "entropy/2": "networks that cut points of the plane at random where they have no views: those here do not",
     "entropy/9": "the definition of its loss of three classes",
     "xsdc/4": "maps of learned features",
@@ -58,13 +58,13 @@ WAITS_FOR: Mapping[str, str] = {  # by how the names begin
 
 
 def drawing(name: str) -> "AnyDrawing":
-    """How a figure is drawn.
+    """The `Drawing` of a figure.
 
     Args:
         name: such as "thesis/4.1", without a benchmark.
 
     Raises:
-        InputError: no figure of that name, or one that is not drawn here, and why.
+        InputError: no figure has that name, or it cannot be drawn here; says why.
     """
     known = {figure.name: figure for figure in figures()}
     if name not in known:
@@ -76,7 +76,7 @@ def drawing(name: str) -> "AnyDrawing":
 
 
 def listed() -> list[dict[str, str]]:
-    """Every figure: its name, what it shows, whether it can be drawn."""
+    """Name of every figure, what it shows, and whether it can be drawn."""
     return [{"name": figure.name, "about": figure.shows, "drawn": _drawn(figure)} for figure in figures()]
 
 

@@ -1,7 +1,7 @@
-"""How figures look and how they are saved: told apart by colour-blind readers and in grey print, no window needed.
+"""Style and saving of figures: readable for colour-blind readers and in grey print. No window is needed.
 
-Sizes are those of the printed page: a figure that is `COLUMN` or `PAGE` inches wide is printed as it is, and its
-letters have 7 to 8 points there.
+Sizes are those of the printed page: a figure `COLUMN` or `PAGE` inches wide is printed at that size, with letters of 7
+to 8 points.
 """
 
 import functools
@@ -21,7 +21,7 @@ Format = Literal["pdf", "svg", "png"]
 FORMATS: tuple[Format, ...] = ("pdf", "svg", "png")
 COLUMN, PAGE = 3.5, 7.0  # width of a column and of a page in inches
 
-# A series has its own colour, marker and line, so that none of the three is needed to tell it from the others.
+# A series has its own colour, marker and line, any one of which is enough to recognise it.
 COLOURS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#000000")  # Okabe and Ito 2008
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 LINES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1, 1, 1, 1, 1)), (0, (7, 2)), (0, (3, 1, 1, 1)))
@@ -45,14 +45,14 @@ LOOK: dict[Any, Any] = {
     "lines.markersize": 4.5,
     "legend.frameon": False,
     "savefig.dpi": 300,
-    "pdf.fonttype": 42,  # TrueType: letters that can be searched and that journals take; 3 is neither
-    "svg.fonttype": "none",  # letters, not their outlines
-    "svg.hashsalt": "transduce",  # the same figure is the same file
+    "pdf.fonttype": 42,  # TrueType, which can be searched and which journals accept; type 3 is neither
+    "svg.fonttype": "none",  # text instead of outlines
+    "svg.hashsalt": "transduce",  # equal figures are equal files
 }
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:
-    """Draw in this look, whatever the user's own settings of matplotlib are."""
+    """Draw with this style, whatever the user's settings of matplotlib are."""
 
     @functools.wraps(draw)
     def drawn(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -67,7 +67,7 @@ def styled(draw: Callable[P, R]) -> Callable[P, R]:
 
 
 def series(i: int) -> dict[str, Any]:
-    """Colour, marker and line of the i-th series; the eighth looks as the first."""
+    """Colour, marker and line of the i-th series; the eighth looks like the first."""
     return {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)], "linestyle": LINES[i % len(LINES)]}
 
 
@@ -78,7 +78,7 @@ def new_figure(width: float, height: float) -> "tuple[Figure, Axes]":
 
 
 def new_row(count: int, width: float, height: float) -> "tuple[Figure, list[Axes]]":
-    """A figure of that size with so many plots side by side."""
+    """A figure of that size with `count` plots side by side."""
     figure, (plots,) = new_grid(1, count, width, height)
     return figure, plots
 
@@ -94,13 +94,13 @@ def new_grid(rows: int, columns: int, width: float, height: float) -> "tuple[Fig
 
 @styled
 def save(figure: "Figure", path: Path, *, title: str = "", about: str = "") -> Path:
-    """Write a figure in one step, in the format that the path ends with; gives the path.
+    """Write a figure atomically, in the format of the path's suffix; returns the path.
 
-    The same figure is the same file, byte by byte: no date is written.
+    Equal figures give equal files, byte by byte: no date is written.
 
     Args:
-        title: of the file, for whoever finds it alone.
-        about: what the figure shows, in its caption's words; kept in the file, too.
+        title: title in the metadata of the file.
+        about: caption, also kept in the metadata.
     """
     kind = path.suffix.removeprefix(".")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -110,12 +110,12 @@ def save(figure: "Figure", path: Path, *, title: str = "", about: str = "") -> P
 
 
 def save_for_print(figure: "Figure", folder: Path, name: str, *, title: str, about: str) -> tuple[Path, ...]:
-    """Write a figure as `name`.pdf, .svg and .png; gives the paths."""
+    """Write a figure as `name`.pdf, .svg and .png; returns the paths."""
     return tuple(save(figure, folder / f"{name}.{kind}", title=title, about=about) for kind in FORMATS)
 
 
 def _metadata(kind: str, title: str, about: str) -> dict[str, Any]:
-    """What each format calls the title and the caption; None leaves out what would differ from time to time."""
+    """Title and caption under the keys of each format; None leaves out dates."""
     if kind == "pdf":
         return {"Title": title, "Subject": about, "Creator": "transduce", "CreationDate": None}
     if kind == "svg":

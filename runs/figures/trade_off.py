@@ -1,4 +1,4 @@
-"""What fairness costs: objective by fairness error along weights, all methods, and the front that nothing beats."""
+"""The cost of fairness: objective against fairness error along weights, for all methods, with the Pareto front."""
 
 import math
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 OBJECTIVES = {"kmeans": "K-means objective", "kmedian": "K-median objective", "ncut": "normalised cut"}
 LINEAR = 1e-3
-"""Errors below this are drawn on a linear scale, so that 0 has a place."""
+"""Errors below this are drawn on a linear scale, which includes 0."""
 
 _BESIDE = 3
 """Plots in a row."""
@@ -29,8 +29,8 @@ _BESIDE = 3
 
 @styled
 def trade_off_figure(all_series: Sequence[Series]) -> "Figure":
-    """A plot for each objective: a line along the weights of each method, a mark for one without a weight, the chosen
-    weights encircled, and the Pareto front behind."""
+    """A plot for each objective: a line along the weights of each method (a mark for one without weights), a circle at
+    the chosen weight, and the Pareto front in grey."""
     keys = list(dict.fromkeys(one.comparable for one in all_series))
     titles = method_titles([one.first.config for one in all_series])
     on_front = fronts(all_series)
@@ -57,7 +57,7 @@ def trade_off_figure(all_series: Sequence[Series]) -> "Figure":
 
 
 def _rows(one: FairResult, all_series: Sequence[Series]) -> str:
-    """What tells the points of a plot from those of the others."""
+    """Options of the data set that differ between plots."""
     others = [other.first.config.dataset.options for other in all_series]
     options = one.config.dataset.options
     return spell({name: value for name, value in options.items() if any(other.get(name) != value for other in others)})
@@ -66,7 +66,7 @@ def _rows(one: FairResult, all_series: Sequence[Series]) -> str:
 def _line(axes: "Axes", one: Series, title: str, position: int) -> None:
     objective, error = one.mean("objective"), one.mean("fairness_error")
     look = series(position)
-    if len(one.weights) == 1:  # hollow, so that one below it is seen
+    if len(one.weights) == 1:  # hollow, so that marks below it are seen
         look |= {"linestyle": "", "markerfacecolor": "none", "markersize": 6}
     axes.plot(objective, error, label=title, **look)
     faint: dict[str, Any] = look | {"linestyle": "", "alpha": 0.25}
@@ -86,12 +86,12 @@ def _front(axes: "Axes", own: Sequence[tuple[Series, set[int]]]) -> None:
 
 
 def draw(results: Sequence[FairResult]) -> "Figure":
-    """One picture of all results on a data set."""
+    """Draw all results on a data set."""
     return trade_off_figure(series_of(results))
 
 
 def caption(results: Sequence[FairResult]) -> str:
-    """What is drawn, of how many seeds, and which method is at the fair end of each front."""
+    """What is drawn, over how many seeds, and the fairest method of each front."""
     all_series = series_of(results)
     on_front = fronts(all_series)
     ends = []
@@ -110,7 +110,7 @@ def caption(results: Sequence[FairResult]) -> str:
     over = f", mean over {seeds} seeds" if seeds > 1 else ""
     return (
         f"Objective and fairness error (sum over clusters of KL(target || proportions)) of fair clusterings of "
-        f"{short(results[0].config.dataset)}{over}; a circle is at the smallest weight that reaches the least error. "
+        f"{short(results[0].config.dataset)}{over}; a circle marks the smallest weight that reaches the least error. "
         f"{'; '.join(ends)}."
     )
 
@@ -120,7 +120,6 @@ DRAWING = Drawing(
     settings={},
     elsewhere=lambda name: {"dataset": name},
     read=recorded_fair,
-    run_ids=lambda result: [result.run_id],
     draw=draw,
     caption=caption,
 )

@@ -1,4 +1,4 @@
-"""Accuracy against the values that a tuning tried (Figure 4.1 of the thesis)."""
+"""Accuracy against the values tried by tuning (Figure 4.1 of the thesis)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,9 @@ def tuning_figure(curves: Sequence[Curve], title: str, novel: Curve | None = Non
     """A plot for each step: mean accuracy with its 95 % band over tasks, the chosen value marked.
 
     Args:
-        curves: of the steps, in order.
-        title: what was tuned.
-        novel: the last step's values on tasks of novel classes, evaluated after the choice.
+        curves: curves of the steps, in order.
+        title: title of the figure.
+        novel: the values of the last step on tasks of novel classes, evaluated after the choice.
     """
     figure, plots = new_row(len(curves), COLUMN * len(curves), 2.8)
     held: dict[str, Any] = {}
@@ -43,7 +43,7 @@ def tuning_figure(curves: Sequence[Curve], title: str, novel: Curve | None = Non
 
 
 def _places(axes: "Axes", curve: Curve) -> list[float]:
-    """Where each trial stands: at its value where one number was varied, else side by side."""
+    """Position of each trial on the x axis: its value if one number was varied, else its index."""
     values = [trial.values for trial in curve.trials]
     fields = list(curve.step.grids)
     numbers = [value[fields[0]] for value in values]

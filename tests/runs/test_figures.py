@@ -221,7 +221,7 @@ def test_a_logged_figure_that_is_not_whole_is_drawn_again(made, read, notes, dam
     second = logged_figure(*what, say=notes.note)
     assert not second.reused
     assert second.run_id != first.run_id
-    assert "no longer whole" in notes
+    assert "missing or damaged" in notes
     assert [path.read_bytes() for path in second.files] == before, "the same figure is the same file"
     assert logged_figure(*what).run_id == second.run_id
 
@@ -268,7 +268,7 @@ def test_what_is_left_is_drawn_and_what_is_missing_is_run(made, trained, tracker
     err = capsys.readouterr().err
     assert f"run {tuned[0].tuned.run_id}" in err
     assert "lacks weight=3.0 on 40 tasks of novel classes" in err
-    assert "not run, or not whole: laplacianshot 5w1s" in err
+    assert "not run, or incomplete: laplacianshot 5w1s" in err
     assert "--run-missing" in err
     (path,) = trained.artifacts.glob(f"**/{spoilt}/**/per_task.npz")
     path.write_bytes(b"no numbers")
@@ -282,7 +282,7 @@ def test_what_is_left_is_drawn_and_what_is_missing_is_run(made, trained, tracker
 def test_what_is_missing_is_run_when_told_so(trained, typed, capsys, monkeypatch):
     assert main(["figure", *typed(TRACED)]) == 2
     err = capsys.readouterr().err
-    assert "not run, or not whole: laplacianshot 5w5s Tiny/conv4 s0" in err
+    assert "not run, or incomplete: laplacianshot 5w5s Tiny/conv4 s0" in err
     assert f"transduce figure {TRACED} " in err
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert main(["figure", *typed(TRACED), "--run-missing"]) == 2
@@ -301,7 +301,7 @@ def test_one_that_fails_does_not_stop_the_others(trained, typed, capsys):
     assert main(["figure", *typed(TRACED, files), "--run-missing", "-y"]) == 2
     err = capsys.readouterr().err
     assert "failed: laplacianshot 5w5s Tiny/broken s0: " in err
-    assert "not run, or not whole: laplacianshot 5w5s Tiny/broken s0" in err
+    assert "not run, or incomplete: laplacianshot 5w5s Tiny/broken s0" in err
     assert all(path.is_file() for path in drawn(trained, "4.2").values())
 
 

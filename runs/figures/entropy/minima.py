@@ -1,5 +1,5 @@
-"""The best and the worst of a method's starts side by side, with their objectives: a global minimum, as far as starts
-tell, and a local one (Zhang and Boykov, Figure 3)."""
+"""The best and the worst start of a method side by side, with their objectives: a global minimum, as far as the starts
+show, and a local one (Zhang and Boykov, Figure 3)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from runs.config.configs import ClusterConfig
-from runs.figures.clustered import Drawn, drawn, method_titles, of_one_dataset, on_dataset, run_ids
+from runs.figures.clustered import Drawn, drawn, method_titles, of_one_dataset, on_dataset
 from runs.figures.drawing import Drawing
 from runs.figures.entropy.partitions import BARS, LONG_STARTS
 from runs.figures.thesis.partitions import clusterings, partitions_of
@@ -28,10 +28,10 @@ def draw(results: Sequence[Drawn]) -> "Figure":
 
 
 def caption(results: Sequence[Drawn]) -> str:
-    """What is drawn, and of how many starts."""
+    """What is drawn, and over how many starts."""
     return (
-        f"{clusterings(results)} the lowest and the highest objective, which stands above; objectives of different "
-        "methods do not compare. Colours are those of the classes that clusters share most points with."
+        f"{clusterings(results)} the lowest and the highest objective, shown above; objectives of different methods "
+        "are not comparable. Colours are those of the classes that clusters share most points with."
     )
 
 
@@ -42,7 +42,6 @@ DRAWING = Drawing(
     elsewhere=on_dataset,
     check=of_one_dataset,
     read=drawn,
-    run_ids=run_ids,
     draw=draw,
     caption=caption,
 )

@@ -12,7 +12,7 @@ from runs.figures.thesis import partitions
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-LONG_STARTS = "entropy_margins"  # the method
+LONG_STARTS = "entropy_margins"  # the method with long first weights
 BARS = {"dataset": "bars"}
 
 

@@ -1,5 +1,5 @@
-"""Loss and accuracy of linear heads whose pseudo-labels are made for each batch or once an epoch, by the length of the
-training (Zhang and Boykov, Figure 12)."""
+"""Loss and accuracy of linear heads with pseudo-labels made for each batch or once an epoch, by the length of training
+(Zhang and Boykov, Figure 12)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from runs.config.configs import ClusterConfig
 from runs.figures.accuracy_along import differences, draw_line
 from runs.figures.clustered import datasets, on_dataset
-from runs.figures.drawing import Drawing
+from runs.figures.drawing import Drawing, either
 from runs.figures.style import PAGE, new_row, series, styled
 from runs.stages.clustering.results import Clustered
 from runs.stages.clustering.stage import recorded_clustering
@@ -35,13 +35,13 @@ Lines = dict[str, dict[float, dict[int, float]]]
 
 
 def epochs(result: Clustered) -> float:
-    """How long a training was."""
+    """Epochs of a training."""
     options, (points, _) = result.config.method.options, result.shape
     return float(options["max_iter"]) / (points // min(int(options["batch_size"]), points))
 
 
 def losses_and_accuracies(results: Sequence[Clustered]) -> tuple[Lines, Lines]:
-    """Of every start, by method and when pseudo-labels are made, epochs, and random state."""
+    """Losses and accuracies of all starts, by method and kind of pseudo-labels, epochs, and random state."""
     losses: Lines = {}
     accuracies: Lines = {}
     for result in results:
@@ -89,7 +89,7 @@ def caption(results: Sequence[Clustered]) -> str:
         f"Linear heads on {datasets([result.config for result in results])} against the epochs of the training, whose "
         "steps become small towards its end: the loss of equation 14 over all points, and the accuracy. "
         "Pseudo-labels are made for each batch or once an epoch; the paper has 63 % and 52 % after 50 epochs, on "
-        f"features that it does not name. Means and standard deviations over {' or '.join(map(str, sorted(starts)))} "
+        f"features that it does not name. Means and standard deviations over {either(starts)} "
         f"starts.{differences(by_method, WHEN['batch'])}"
     )
 
@@ -100,7 +100,6 @@ DRAWING: Drawing[ClusterConfig, Clustered] = Drawing(
     networks=(UPDATES,),
     elsewhere=lambda name: UPDATES | {"max_iter": "7,35,70,175,350"} | on_dataset(name),
     read=recorded_clustering,
-    run_ids=lambda found: [found.run_id],
     draw=draw,
     caption=caption,
 )

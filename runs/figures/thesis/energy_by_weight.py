@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
-from runs.figures.clustered import Drawn, drawn, method_titles, on_dataset, run_ids
-from runs.figures.drawing import Drawing
+from runs.figures.clustered import Drawn, drawn, method_titles, on_dataset
+from runs.figures.drawing import Drawing, either
 from runs.figures.style import COLOURS, COLUMN, PAGE, new_grid, series, styled
 from runs.stages.lineage import short
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-Curve = Mapping[float, NDArray[np.floating]]  # what every start reached, by weight
+Curve = Mapping[float, NDArray[np.floating]]  # values of all starts, by weight
 
 
 @styled
 def energy_figure(panels: Mapping[str, Mapping[str, Curve]], accuracies: Mapping[str, Mapping[str, Curve]]) -> "Figure":
-    """A column for each data set: E against the weight, and below it, where classes are known, the accuracy. Lines are
-    means over starts, bands reach from the lowest to the highest.
+    """A column for each data set: E against the weight and, where classes are known, the accuracy below. Lines are
+    means over starts; bands are ranges from the lowest to the highest.
 
     Args:
         panels: E by data set, by method.
-        accuracies: in [0, 1], likewise; empty where no classes are known.
+        accuracies: accuracies in [0, 1], likewise; empty where no classes are known.
     """
     down = 2 if any(accuracies.values()) else 1
     figure, grid = new_grid(down, len(panels), COLUMN if len(panels) == 1 else PAGE, 0.4 + 1.9 * down)
@@ -62,7 +62,7 @@ def draw(results: Sequence[Drawn]) -> "Figure":
 
 def caption(results: Sequence[Drawn]) -> str:
     """What is drawn, and over how many starts."""
-    starts = " or ".join(str(number) for number in sorted({result.config.fits for result in results}))
+    starts = either(result.config.fits for result in results)
     return (
         "The discrete objective E of eq. 2.4, which counts each arc in both directions with the weight λ, for the "
         f"labels and prototypes of each method: mean over {starts} starts, the same for all methods, and the range "
@@ -71,7 +71,7 @@ def caption(results: Sequence[Drawn]) -> str:
 
 
 def check(configs: Sequence[ClusterConfig]) -> None:
-    """That the methods have a weight.
+    """Check that the methods have a weight.
 
     Raises:
         InputError: one has none.
@@ -82,7 +82,7 @@ def check(configs: Sequence[ClusterConfig]) -> None:
 
 
 def _curves(results: Sequence[Drawn], score: str) -> dict[str, dict[str, dict[float, NDArray[np.floating]]]]:
-    """What every start reached, by data set, method and weight."""
+    """Values of a score of all starts, by data set, method and weight."""
     panels: dict[str, dict[str, dict[float, NDArray[np.floating]]]] = {}
     titles = method_titles([result.config for result in results], leave_out=["weight"])
     for result, title in zip(results, titles, strict=True):
@@ -106,7 +106,6 @@ DRAWING = Drawing(
     elsewhere=on_dataset,
     check=check,
     read=drawn,
-    run_ids=run_ids,
     draw=draw,
     caption=caption,
 )

@@ -10,9 +10,10 @@ from clustering.foundation.errors import InputError
 from runs.config.configs import FairConfig
 from runs.figures.drawing import Drawing
 from runs.figures.style import COLUMN, PAGE, new_row, series, styled
-from runs.figures.thesis.fair_drawn import data_title, drawn, method_title, of_paths, run_ids
+from runs.figures.thesis.fair_drawn import data_title, method_title, of_paths
 from runs.figures.thesis.fair_trade_off import check
 from runs.stages.fair.results import FairResult
+from runs.stages.fair.stage import recorded_fair
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +24,7 @@ def convergence_figure(results: Sequence[FairResult]) -> "Figure":
     """A plot for each result: E after each update at the largest weight of its path.
 
     Raises:
-        InputError: a method that does not tell what it lowered.
+        InputError: a method records no objective.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -43,16 +44,16 @@ def convergence_figure(results: Sequence[FairResult]) -> "Figure":
 
 
 def trace(result: FairResult) -> NDArray[np.float64]:
-    """(updates,) E at the largest weight of a path, without the weights that only lead to it.
+    """(updates,) E at the largest weight of a path.
 
     Raises:
-        InputError: the record has none.
+        InputError: the method records no objective.
     """
     path = result.found
     last = len(path.weights) - 1
     at = (path.history_step == last) & (path.history_weight == path.weights[last])
     if not at.any():
-        raise InputError(f"run {result.run_id}: {method_title(result.config)} does not tell what it lowered")
+        raise InputError(f"run {result.run_id}: {method_title(result.config)} records no objective")
     E: NDArray[np.float64] = path.history_objective[at]
     return E
 
@@ -79,8 +80,7 @@ DRAWING = Drawing(
     ),
     elsewhere=lambda name: {"dataset": name, "method": "fair_kmeans,fair_ncut,fair_kmedian"},
     check=check,
-    read=drawn,
-    run_ids=run_ids,
+    read=recorded_fair,
     draw=convergence_figure,
     caption=caption,
 )

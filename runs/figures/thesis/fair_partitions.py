@@ -14,11 +14,10 @@ from runs.config.configs import FairConfig
 from runs.figures.drawing import Drawing
 from runs.figures.style import COLOURS, PAGE, new_grid, styled
 from runs.figures.thesis.fair_drawn import data_title, method_title, of_paths
-from runs.figures.thesis.fair_drawn import drawn as recorded
 from runs.figures.thesis.fair_trade_off import check
 from runs.figures.thesis.partitions import matched
 from runs.stages.fair.results import FairResult
-from runs.stages.fair.stage import points_of
+from runs.stages.fair.stage import points_of, recorded_fair
 from runs.storage.locks import Say
 
 if TYPE_CHECKING:
@@ -32,13 +31,13 @@ SHAPES = ("o", "^", "s", "D", "v", "P", "X")  # of groups
 
 @dataclass(frozen=True, eq=False)
 class Drawn:
-    """A path with its points, as they are before rows are scaled.
+    """A recorded path with its points, before rows are scaled.
 
     Attributes:
-        result: as the record has it.
-        plane: (N, 2) points, or their principal plane.
-        groups: (N,) number of the group.
-        names: of the groups.
+        result: the recorded path.
+        plane: (N, 2) points, or their coordinates in the principal plane.
+        groups: (N,) index of the group of each point.
+        names: names of the groups.
     """
 
     result: FairResult
@@ -50,10 +49,14 @@ class Drawn:
     def config(self) -> FairConfig:
         return self.result.config
 
+    @property
+    def run_id(self) -> str:
+        return self.result.run_id
+
 
 def drawn(config: FairConfig, tracker: "Tracker", say: Say) -> Drawn | None:
-    """What the record has of a config; None where it is not whole."""
-    result = recorded(config, tracker, say)
+    """The recorded path of a config with its points; None if there is no complete one."""
+    result = recorded_fair(config, tracker, say)
     if result is None:
         return None
     data = points_of(_unscaled(config))
@@ -63,7 +66,7 @@ def drawn(config: FairConfig, tracker: "Tracker", say: Say) -> Drawn | None:
 
 
 def _unscaled(config: FairConfig) -> FairConfig:
-    """The same points in their own units, where the data set can give them."""
+    """The config with the points in their own units, if the data set can give them."""
     options = config.dataset.options
     if "preprocess" not in options:
         return config
@@ -72,7 +75,7 @@ def _unscaled(config: FairConfig) -> FairConfig:
 
 @styled
 def partitions_figure(results: Sequence[Drawn]) -> "Figure":
-    """A row for each data set: its groups, then its clusters at each weight, a colour for each; shapes are groups."""
+    """A row for each data set: its groups, then its clusters at each weight. Colours: clusters; shapes: groups."""
     steps = [_shown(len(one.result.found.weights)) for one in results]
     across = 1 + max(len(some) for some in steps)
     figure, grid = new_grid(len(results), across, PAGE, 1.75 * len(results) + 0.2)
@@ -95,7 +98,7 @@ def partitions_figure(results: Sequence[Drawn]) -> "Figure":
 
 
 def _shown(count: int) -> list[int]:
-    """Which weights of a path are drawn: all, or so many of them evenly."""
+    """Indices of the weights that are drawn: all of a short path, else some at equal distances."""
     return sorted({round(step) for step in np.linspace(0, count - 1, min(count, ACROSS - 1))})
 
 
@@ -114,7 +117,7 @@ def _scatter(axes: Any, one: Drawn, colours: NDArray[np.integer]) -> None:
 
 
 def caption(results: Sequence[Drawn]) -> str:
-    """What is drawn, and how fair the clusters are."""
+    """What is drawn, and the least balance at each weight."""
     balances = []
     for one in results:
         path = one.result.found
@@ -123,17 +126,17 @@ def caption(results: Sequence[Drawn]) -> str:
     methods = ", ".join(dict.fromkeys(method_title(one.config) for one in results))
     paths = of_paths([one.result for one in results])
     return (
-        f"Left, the groups; then the clusters of {methods} as the weight λ of fairness grows, with the fairness error, "
-        f"the sum over clusters of KL(U || P) ({paths}). Shapes are groups, colours clusters. The method sees rows "
+        f"Left: the groups; then the clusters of {methods} as the weight λ of fairness grows, with the fairness error, "
+        f"the sum over clusters of KL(U || P) ({paths}). Shapes are groups, colours are clusters. The method sees rows "
         f"divided by their length, that is, angles. Least balance: {'; '.join(balances)}."
     )
 
 
 def of_points(configs: Sequence[FairConfig]) -> None:
-    """That the methods have a weight, and a row of plots one path.
+    """Check that the methods have a weight, and that each row of plots has one path.
 
     Raises:
-        InputError: they have not.
+        InputError: they have none, or several paths.
     """
     check(configs)
     names = [config.dataset.name for config in configs]
@@ -148,7 +151,6 @@ DRAWING = Drawing(
     elsewhere=lambda name: {"dataset": name, "fairness_weight": "null"},
     check=of_points,
     read=drawn,
-    run_ids=lambda one: [one.result.run_id],
     draw=partitions_figure,
     caption=caption,
 )

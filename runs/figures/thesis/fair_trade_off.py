@@ -9,8 +9,9 @@ from clustering.foundation.errors import InputError
 from runs.config.configs import FairConfig
 from runs.figures.drawing import Drawing
 from runs.figures.style import COLOURS, COLUMN, LINES, MARKERS, PAGE, new_grid, styled
-from runs.figures.thesis.fair_drawn import data_title, drawn, method_title, of_paths, run_ids
+from runs.figures.thesis.fair_drawn import data_title, method_title, of_paths
 from runs.stages.fair.results import FairResult
+from runs.stages.fair.stage import recorded_fair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,8 +23,8 @@ ERROR = 5  # its colour, marker and line: far from the objective's
 
 @styled
 def trade_off_figure(results: Sequence[FairResult]) -> "Figure":
-    """A row for each method and a column for each data set: the objective of the labels on the left, their fairness
-    error on the right, against the weight."""
+    """A row for each method and a column for each data set: the objective of the labels (left axis) and their fairness
+    error (right axis) against the weight."""
     rows = list(dict.fromkeys(method_title(result.config) for result in results))
     columns = list(dict.fromkeys(data_title(result.config) for result in results))
     figure, grid = new_grid(len(rows), len(columns), PAGE if len(columns) > 1 else COLUMN, 1.9 * len(rows) + 0.3)
@@ -53,7 +54,7 @@ def trade_off_figure(results: Sequence[FairResult]) -> "Figure":
 
 
 def _draw(axes: "Axes", result: FairResult, which: int) -> "Line2D":
-    """The objective (0) or the error (1) of a path."""
+    """Draw the objective (`which` 0) or the error (1) of a path."""
     path, i = result.found, (0, ERROR)[which]
     values = (path.objective, path.fairness_error)[which]
     look: dict[str, Any] = {
@@ -85,7 +86,7 @@ def caption(results: Sequence[FairResult]) -> str:
 
 
 def check(configs: Sequence[FairConfig]) -> None:
-    """That the methods have a weight.
+    """Check that the methods have a weight.
 
     Raises:
         InputError: one has none.
@@ -96,7 +97,7 @@ def check(configs: Sequence[FairConfig]) -> None:
 
 
 def on_dataset(name: str) -> dict[str, str]:
-    """Settings that put another data set in the place of the paper's."""
+    """Settings that replace the paper's data sets."""
     return {"dataset": name, "method": "fair_ncut,fair_kmeans"}
 
 
@@ -116,8 +117,7 @@ DRAWING = Drawing(
     ),
     elsewhere=on_dataset,
     check=check,
-    read=drawn,
-    run_ids=run_ids,
+    read=recorded_fair,
     draw=trade_off_figure,
     caption=caption,
 )

@@ -1,4 +1,4 @@
-"""What stands for each cluster of pictures: its mode, its mean, and the pictures nearest to the mode (thesis, 2.1)."""
+"""The mode of each cluster of pictures, its mean, and the pictures nearest to the mode (thesis, Figure 2.1)."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
-from runs.figures.clustered import Drawn, datasets, drawn, method_titles, on_dataset, run_ids
+from runs.figures.clustered import Drawn, datasets, drawn, method_titles, on_dataset
 from runs.figures.drawing import Drawing
 from runs.figures.style import PAGE, new_grid, styled
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NEAREST = 3
-MOST = 20  # clusters that fit on a page
+MOST = 20  # clusters at most, which fit on a page
 
 
 @styled
@@ -26,12 +26,12 @@ def mode_images_figure(
     modes: NDArray[np.integer],
     size: tuple[int, int],
 ) -> "Figure":
-    """A column for each cluster; below each other its mode, its mean, and the members nearest to the mode.
+    """A column for each cluster with its mode, its mean, and the members nearest to the mode.
 
     Args:
         values: (N, D) pictures as rows of grey values, ink high.
         labels: (N,) clusters 0..K-1.
-        modes: (K,) rows that are the modes; -1 where a cluster has none.
+        modes: (K,) indices of the rows that are modes; -1 for a cluster without one.
         size: (height, width) of a picture, D in all.
     """
     clusters = [k for k in range(min(len(modes), MOST)) if (labels == k).any()]
@@ -52,7 +52,7 @@ def mode_images_figure(
 def cluster_pictures(
     values: NDArray[np.floating], labels: NDArray[np.integer], mode: int, cluster: int
 ) -> list[NDArray[np.floating]]:
-    """The mode, or nothing where there is none (-1), the mean, and the members nearest to the mode, itself left out."""
+    """The mode, the mean, and the members nearest to the mode; without a mode (-1), a blank and the mean."""
     members = np.flatnonzero(labels == cluster)
     mean = values[members].mean(axis=0)
     if mode < 0:
@@ -64,10 +64,10 @@ def cluster_pictures(
 
 
 def draw(results: Sequence[Drawn]) -> "Figure":
-    """Of the clustering of lowest objective.
+    """Draw the clustering chosen without labels.
 
     Raises:
-        InputError: several clusterings, points that are no pictures, prototypes that are no rows.
+        InputError: the points are no pictures, or the prototypes are no points.
     """
     (result,) = results
     size = result.data.picture
@@ -88,12 +88,12 @@ def caption(results: Sequence[Drawn]) -> str:
     return (
         f"Clusters of {datasets([result.config])} by {method_titles([result.config])[0]}, a column each: the mode, "
         f"which is one of the pictures, the mean of the cluster's pictures, and the {NEAREST} of them nearest to the "
-        f"mode; of {result.config.starts} starts the one that the method itself finds best.{left_out}"
+        f"mode; the best of {result.config.starts} starts by the method's own criterion.{left_out}"
     )
 
 
 def check(configs: Sequence[ClusterConfig]) -> None:
-    """That there is one clustering."""
+    """Check that there is one clustering."""
     if len(configs) > 1:
         raise InputError("the figure is of one clustering; give one value where there are several")
 
@@ -105,7 +105,6 @@ DRAWING = Drawing(
     elsewhere=on_dataset,
     check=check,
     read=drawn,
-    run_ids=run_ids,
     draw=draw,
     caption=caption,
 )

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from clustering.foundation.errors import InputError
 from runs.config.configs import ClusterConfig
-from runs.figures.clustered import Drawn, datasets, drawn, method_titles, on_dataset, run_ids
-from runs.figures.drawing import Drawing
+from runs.figures.clustered import Drawn, datasets, drawn, method_titles, on_dataset
+from runs.figures.drawing import Drawing, either
 from runs.figures.style import COLUMN, PAGE, new_row, series, styled
 from runs.stages.lineage import short
 
@@ -22,7 +22,7 @@ def movements_figure(panels: Mapping[str, NDArray[np.floating]]) -> "Figure":
     """A plot for each method, a line for each cluster.
 
     Args:
-        panels: (updates, K) Euclidean distance from each mode to its next place, by what stands above the plot.
+        panels: (updates, K) Euclidean distance from each mode to its next place, by title of the plot.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -44,16 +44,16 @@ def draw(results: Sequence[Drawn]) -> "Figure":
     """A plot for each clustering.
 
     Raises:
-        InputError: a method whose prototypes do not move.
+        InputError: a method records no movements of modes.
     """
     return movements_figure(dict(zip(_titles(results), map(_movements, results), strict=True)))
 
 
 def caption(results: Sequence[Drawn]) -> str:
-    """What is drawn, and after how many updates the modes stood still."""
+    """What is drawn, and the number of updates."""
     counts = [f"{title}: {len(_movements(result))}" for title, result in zip(_titles(results), results, strict=True)]
     configs = [result.config for result in results]
-    starts = " or ".join(str(number) for number in sorted({config.fits for config in configs}))
+    starts = either(config.fits for config in configs)
     return (
         "Euclidean distance from each cluster's mode to its place after the next update, a line for each cluster of "
         f"{datasets(configs)}; the best of {starts} starts by the method's own criterion. Updates until the end: "
@@ -74,7 +74,7 @@ def _movements(result: Drawn) -> NDArray[np.floating]:
     movements = result.clustered.trials.mode_movements
     if movements is None:
         raise InputError(
-            f"{short(result.config.method)} does not say how its modes move; give method=slk_byproduct,slk_mean_shift"
+            f"{short(result.config.method)} records no movements of modes; give method=slk_byproduct,slk_mean_shift"
         )
     return movements
 
@@ -85,7 +85,6 @@ DRAWING = Drawing(
     networks=({"dataset": "mnist_gan"},),
     elsewhere=on_dataset,
     read=drawn,
-    run_ids=run_ids,
     draw=draw,
     caption=caption,
 )

@@ -18,7 +18,7 @@ from runs.stages.results import Result, in_common
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-TASK = 0  # the first of those that the seed draws
+TASK = 0  # the first task of the seed
 
 
 @styled
@@ -26,7 +26,7 @@ def trace_figure(results: Sequence[Result]) -> "Figure":
     """A curve for each result: R at the start and after each iteration, until the task stopped.
 
     Raises:
-        InputError: a strategy that minimises no objective.
+        InputError: a strategy has no objective.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -45,7 +45,7 @@ def trace_figure(results: Sequence[Result]) -> "Figure":
 
 
 def trace_caption(results: Sequence[Result]) -> str:
-    """What is drawn, and after how many iterations the tasks stopped."""
+    """What is drawn, and the number of iterations until tasks stopped."""
     strategies = ", ".join(
         dict.fromkeys(f"{short(r.config.strategy)} at λ = {r.config.strategy.options.get('weight')}" for r in results)
     )
@@ -64,8 +64,8 @@ def _trace(result: Result) -> NDArray[np.floating[Any]]:
     """(steps, tasks) objective, NaN after a task has stopped."""
     if result.trace is None:
         raise InputError(
-            f"run {result.run_id}: {short(result.config.strategy)} has no objective whose iterations could be drawn; "
-            "give one that has, as strategy=laplacianshot"
+            f"run {result.run_id}: {short(result.config.strategy)} has no objective to draw; "
+            "give one that has, such as strategy=laplacianshot"
         )
     return result.trace
 
@@ -75,7 +75,6 @@ DRAWING = Drawing(
     settings={"benchmark": "mini", "strategy": "laplacianshot", "weight": "1.0", "shot": "5", "tasks": "256"},
     networks=NETWORKS,
     read=recorded_evaluation,
-    run_ids=lambda result: [result.run_id],
     draw=trace_figure,
     caption=trace_caption,
 )

@@ -8,16 +8,16 @@ from numpy.typing import NDArray
 
 from clustering.evaluation.profiles import principal_plane
 from runs.config.configs import ClusterConfig
-from runs.figures.clustered import Drawn, datasets, drawn, method_titles, of_one_dataset, on_dataset, run_ids
-from runs.figures.drawing import Drawing
+from runs.figures.clustered import Drawn, datasets, drawn, method_titles, of_one_dataset, on_dataset
+from runs.figures.drawing import Drawing, either
 from runs.figures.style import COLOURS, MARKERS, PAGE, new_grid, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 ACROSS = 3  # plots in a row
-LARGER = 3  # area of marks that are no dots
-LONGEST = 24  # letters of a title in one line, beside the accuracy
+LARGER = 3  # factor of the area of marks other than dots
+LONGEST = 24  # characters of a title in one line, without the accuracy
 
 
 @styled
@@ -26,13 +26,13 @@ def partitions_figure(
     partitions: Sequence[tuple[str, NDArray[np.integer]]],
     classes: NDArray[np.integer] | None,
 ) -> "Figure":
-    """A plot for each partition, a colour for each cluster: that of the class that it shares most points with. Where
-    colours come again, marks are others.
+    """A plot for each partition. A cluster has the colour of the class that it shares most points with; where colours
+    repeat, marks differ.
 
     Args:
-        values: (N, 2) points; of more dimensions their principal plane is drawn.
-        partitions: what stands above each plot, and (N,) clusters.
-        classes: (N,) true classes, or None; then colours are matched to those of the first partition.
+        values: (N, D) points; with D > 2 their principal plane is drawn.
+        partitions: title of each plot, and (N,) clusters.
+        classes: (N,) true classes; None to match the colours to the first partition.
     """
     plane: NDArray[Any] = values if values.shape[1] == 2 else principal_plane(values)[0]
     down, across = -(-len(partitions) // ACROSS), min(ACROSS, len(partitions))
@@ -63,8 +63,8 @@ def partitions_figure(
 
 
 def matched(labels: NDArray[np.integer], reference: NDArray[np.integer]) -> NDArray[np.integer]:
-    """The labels, called like the classes of the reference that they share most points with, one to one; those beyond
-    its number keep numbers of their own."""
+    """Labels renumbered as the classes of the reference, matched one to one so that they share most points. Labels
+    without a class get further numbers."""
     from scipy.optimize import linear_sum_assignment
 
     _, of = np.unique(labels, return_inverse=True)
@@ -76,7 +76,7 @@ def matched(labels: NDArray[np.integer], reference: NDArray[np.integer]) -> NDAr
 
 
 def partitions_of(results: Sequence[Drawn], partitions: Sequence[tuple[str, NDArray[np.integer]]]) -> "Figure":
-    """`partitions_figure` of the points that results have in common."""
+    """`partitions_figure` of results on the same points."""
     of_one_dataset([result.config for result in results])
     values = results[0].data.values
     dense = values if isinstance(values, np.ndarray) else values.toarray()
@@ -84,9 +84,9 @@ def partitions_of(results: Sequence[Drawn], partitions: Sequence[tuple[str, NDAr
 
 
 def clusterings(results: Sequence[Drawn]) -> str:
-    """Of what, by which methods and of how many starts: the beginning of a caption."""
+    """Beginning of a caption: the data set, the methods and the number of starts."""
     configs = [result.config for result in results]
-    starts = " or ".join(str(number) for number in sorted({config.fits for config in configs}))
+    starts = either(config.fits for config in configs)
     return (
         f"Clusterings of {datasets(configs)} ({results[0].data.values.shape[0]:,} points) by "
         f"{', '.join(method_titles(configs))}: of {starts} starts"
@@ -94,7 +94,7 @@ def clusterings(results: Sequence[Drawn]) -> str:
 
 
 def draw(results: Sequence[Drawn]) -> "Figure":
-    """A plot for each method's clustering of lowest objective, as found without labels."""
+    """A plot for each method: its clustering chosen without labels."""
     titles = method_titles([result.config for result in results])
     if len(max(titles, key=len)) > LONGEST:
         titles = [title.replace(", ", "\n", 1) for title in titles]
@@ -103,12 +103,12 @@ def draw(results: Sequence[Drawn]) -> "Figure":
 
 
 def caption(results: Sequence[Drawn]) -> str:
-    """What is drawn, and of how many starts each is the best."""
+    """What is drawn, and over how many starts."""
     most = max(int(result.labels.max()) + 1 for result in results)
-    again = f" The colours are {len(COLOURS)}: further clusters have other marks." if most > len(COLOURS) else ""
+    again = f" There are {len(COLOURS)} colours; further clusters have other marks." if most > len(COLOURS) else ""
     return (
-        f"{clusterings(results)} the one that each finds best itself. Colours are those of the classes that clusters "
-        f"share most points with; ACC is the share of points in that class.{again}"
+        f"{clusterings(results)} the best by each method's own criterion. Colours are those of the classes that "
+        f"clusters share most points with; ACC is the share of points in that class.{again}"
     )
 
 
@@ -121,9 +121,9 @@ DRAWING = Drawing(
     schema=ClusterConfig,
     settings={
         "method": "kmeans,lk,ncut,slk_mean_shift",
-        "weight": "2.0",  # and bandwidth: of the demonstration of LK's authors
+        "weight": "2.0",  # as bandwidth, from the demonstration by LK's authors
         "bandwidth": "0.3",
-        "warm_start": "true",  # without it a path of weights changes little: each weight begins anew
+        "warm_start": "true",  # else each weight starts anew, and a path of weights changes little
         "weight_path": "null,[0.15,0.25,0.4,0.6,0.8]",
         "selection": "null",
     },
@@ -131,7 +131,6 @@ DRAWING = Drawing(
     elsewhere=on_dataset,
     check=of_one_dataset,
     read=drawn,
-    run_ids=run_ids,
     draw=draw,
     caption=caption,
 )

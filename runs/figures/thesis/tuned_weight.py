@@ -26,7 +26,7 @@ NETWORKS = tuple({"backbone": name} for name in ("resnet18_84", "mobilenet_84", 
 
 @styled
 def weight_figure(tunings: Sequence[RecordedTuning]) -> "Figure":
-    """A row of plots for each number of shots, a plot for each network: both curves, and the weight that was chosen."""
+    """A row for each number of shots, a column for each network: both curves, and the chosen weight."""
     plots = _plots(tunings)
     rows = sorted({row for row, _ in plots}, key=lambda row: (len(row), row))  # 1-shot, 5-shot, 10-shot
     columns = list(dict.fromkeys(column for _, column in plots))
@@ -55,7 +55,7 @@ def weight_figure(tunings: Sequence[RecordedTuning]) -> "Figure":
 
 
 def weight_caption(tunings: Sequence[RecordedTuning]) -> str:
-    """What is drawn, on how many tasks, and how near each choice is to the best weight on novel classes."""
+    """What is drawn, on how many tasks, and the difference of each chosen weight to the best one on novel classes."""
     curves = [curve for tuning in tunings for curve in (tuning.curve, tuning.novel) if curve]
     strategies, benchmarks = (
         ", ".join(dict.fromkeys(short(choice) for choice in choices))
@@ -67,7 +67,7 @@ def weight_caption(tunings: Sequence[RecordedTuning]) -> str:
     return (
         f"Mean accuracy of {strategies} on {benchmarks} against the weight λ of the neighbour graph, with 95 % "
         f"intervals over tasks; all weights of a curve are on the same tasks: {chosen_on}, where the marked weight was "
-        f"chosen, and {novel} of novel classes, looked at after the choice "
+        f"chosen, and {novel} of novel classes, evaluated after the choice "
         f"({in_common([trial.result for curve in curves for trial in curve.trials])}). Chosen weight, "
         f"and the best one on novel classes: {chosen}."
     )
@@ -83,10 +83,10 @@ def _choice(tuning: RecordedTuning) -> str:
 
 
 def places(configs: Sequence[TuneConfig]) -> list[tuple[str, str]]:
-    """Row and column of the plot of each config: its shots, its network.
+    """Row and column of the plot of each config: its shots and its network.
 
     Raises:
-        InputError: two configs for one plot, or one that does not vary the weight alone.
+        InputError: two configs have the same plot, or one varies more than the weight.
     """
     known: list[tuple[str, str]] = []
     for config, column in zip(configs, plot_names(configs), strict=True):
@@ -106,7 +106,7 @@ def places(configs: Sequence[TuneConfig]) -> list[tuple[str, str]]:
 
 
 def _plots(tunings: Sequence[RecordedTuning]) -> dict[tuple[str, str], RecordedTuning]:
-    """By row and column."""
+    """Tunings by row and column of their plot."""
     return dict(zip(places([tuning.config for tuning in tunings]), tunings, strict=True))
 
 

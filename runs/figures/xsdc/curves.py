@@ -1,8 +1,9 @@
-"""The figures of XSDC (Jones, Roulet and Harchaoui): accuracy along labels, sizes of clusters and settings, and beside
-that of other methods.
+"""The figures of XSDC (Jones, Roulet and Harchaoui): accuracy along labels, sizes of clusters and settings, compared
+with other methods.
 
-The paper's accuracy is of a test set, at the step that is best on 10,000 labelled points for validation; here it is of
-all points whose class is not known, after the last step. Figures of many runs take `SHORT` ones, of 20,000 digits.
+The paper measures accuracy on a test set, at the step that is best on 10,000 labelled points for validation. Here it is
+measured on all points whose class is not known, after the last step. Figures of many runs take `SHORT` ones, of 20,000
+digits.
 """
 
 from collections.abc import Mapping, Sequence
@@ -14,7 +15,7 @@ from runs.figures.accuracy_along import Along, drawing
 
 ALL, SUPERVISED, UNTRAINED = "XSDC", "supervised steps alone", "untrained"
 SEEDS = "1,2,3"
-PENALTY = 2.0**-20  # small enough, as the paper has it
+PENALTY = 2.0**-20  # small enough, says the paper
 ONE_RUN = {"starts": "1", "selection": "null", "seed": SEEDS}
 PAPER = {"assignment": "balancing", "schedule": "constant", "classifier": "nearest", **ONE_RUN}  # not the defaults
 MNIST = {"dataset": "mnist", "method": "xsdc_lenet5", "steps": "400", "supervised_step_size": "null", **PAPER}
@@ -23,16 +24,16 @@ SHORT = {"steps": "200", "batch_size": "512"}
 MNIST_SHORT = {**MNIST, "dataset": "mnist_small", "per_class": "2000", **SHORT}
 ELSEWHERE = {"method": "xsdc", "batch_size": "512", **PAPER}  # steps=60, as of its own
 SEEDED = {"method": "seeded_kmeans", "metric": "linear,inverse_covariance,gaussian", **ONE_RUN}
-MNIST_AT, MAGIC_AT = (  # numbers of labels, with the step sizes that the authors selected
+MNIST_AT, MAGIC_AT = (  # numbers of labels, with the step sizes selected by the authors
     [{key: write(value) for key, value in line.items()} for line in groups.experiment(name)["each"]]
     for name in ("xsdc_mnist", "xsdc_magic")
 )
-MNIST_COPIES = {"50": "16", "100": "8", "500": "2"}  # that they selected likewise
-AT = {"labels": "50", "step_size": str(2.0**-6)}  # of MNIST, where something else varies
+MNIST_COPIES = {"50": "16", "100": "8", "500": "2"}  # selected by the authors
+AT = {"labels": "50", "step_size": str(2.0**-6)}  # MNIST, where another setting varies
 
 
 def stage(config: ClusterConfig) -> str:
-    """How far a network was trained."""
+    """Name of the training of a network: all steps, or some of them."""
     options = config.method.options
     if options.get("steps"):
         return ALL if options.get("supervised_steps") or not _known(config) else "without supervised steps"
@@ -172,7 +173,7 @@ UNLABELLED = drawing(
 
 
 def _constraints(config: ClusterConfig) -> str:
-    """What is known besides labels."""
+    """Name of the constraints known besides labels."""
     if config.links is not None:
         return f"{config.links} random pairs"
     return NOTHING if config.coarse is None else f"membership of {{{', '.join(map(str, config.coarse))}}}"
@@ -216,8 +217,7 @@ BY_SHARE = drawing(
 
 
 def _varied(config: ClusterConfig) -> str:
-    """Which of the three settings is not as usual; the usual config is in every panel's middle, and in that of the
-    penalty here."""
+    """The setting that differs from the default; the default config is in the panel of the penalty."""
     options = config.method.options
     if options["supervised_step_size"] is not None:
         return "supervised step"
