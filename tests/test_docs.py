@@ -97,6 +97,21 @@ def test_files_that_the_documentation_names_exist(page: str) -> None:
         assert [path for path in paths if not (PROJECT / path).exists()] == []
 
 
+def test_no_file_is_read_in_a_way_that_runs_what_it_holds() -> None:
+    """As docs/security.md says. Who may unpickle: the reader that calls nothing, and processes among themselves."""
+    unpickling = {"fsl/weights/pickles.py", "fsl/training/ranks.py"}
+    for path in (path for package in PACKAGES for path in (PROJECT / package).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if not isinstance(node, ast.Call):
+                continue
+            called, keywords = ast.unparse(node.func), {one.arg: ast.unparse(one.value) for one in node.keywords}
+            assert called not in ("eval", "exec", "os.system", "joblib.load", "yaml.unsafe_load"), named(path)
+            assert called not in ("pickle.load", "pickle.loads") or named(path) in unpickling, named(path)
+            assert called != "torch.load" or keywords.get("weights_only") == "True", named(path)
+            assert keywords.get("allow_pickle", "False") == "False", named(path)
+            assert keywords.get("shell", "False") == "False", named(path)
+
+
 def test_every_page_is_in_a_table_of_contents() -> None:
     """Sphinx warns of a page that is in none; this says so without a build."""
     for folder in (DOCS, *(path for path in DOCS.iterdir() if path.is_dir() and (path / "index.md").exists())):

@@ -1,7 +1,12 @@
-"""The directive `rooms`: a drawing of the packages, their folders and the imports between them, made from the code."""
+"""Drawings that are made while the site is built.
+
+`rooms` shows the packages, their folders and the imports between them, as they are in the code. `flow` shows a chain of
+things with what is done in between.
+"""
 
 import ast
 import html
+import importlib
 from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +20,7 @@ from extensions.docstrings import PACKAGES
 LAYERS = (("runs",), ("fsl", "fairness"), ("clustering",))
 WIDTH, PER_ROW = 960, 6
 FOLDER, GAP, HEADER = 46, 10, 34
+PER_CHAIN = 4
 STYLE = (
     "svg.rooms {max-width: 100%; height: auto; font-family: var(--pst-font-family-base, sans-serif)}"
     "svg.rooms text {fill: var(--pst-color-text-base, #222)} svg.rooms .small {font-size: 11px}"
@@ -136,7 +142,62 @@ class Rooms(SphinxDirective):
         return [nodes.raw("", f"<p>{drawing(Path(self.env.srcdir).parent)}</p>", format="html")]
 
 
+def chain(steps: list[tuple[str, str, str]]) -> str:
+    """A chain as SVG, row by row: boxes of a name and a place, and between them what is done.
+
+    Args:
+        steps: what is done to get there (empty for the first), name, place.
+    """
+    across, high, gap = WIDTH // PER_CHAIN, 56, 44
+    rows = -(-len(steps) // PER_CHAIN)
+    parts = []
+    for position, (done, name, place) in enumerate(steps):
+        row, column = divmod(position, PER_CHAIN)
+        x, y = column * across, row * (high + gap) + 18
+        width = across - 66
+        parts += [
+            f'<rect class="room" x="{x + 1}" y="{y}" width="{width}" height="{high}" rx="6"/>',
+            f'<text x="{x + 10}" y="{y + 24}" font-weight="bold">{html.escape(name)}</text>',
+            f'<text class="small" x="{x + 10}" y="{y + 43}">{html.escape(place)}</text>',
+        ]
+        if column:
+            parts += [
+                f'<path class="arrow" d="M{x - 62} {y + high // 2} L{x - 3} {y + high // 2}" marker-end="url(#end)"/>',
+                f'<text class="small" x="{x - 33}" y="{y + high // 2 - 10}" text-anchor="middle">{done}</text>',
+            ]
+        elif row:
+            end = (PER_CHAIN - 1) * across + width // 2
+            path = f"M{end} {y - gap + 2} L{end} {y - gap // 2} L{width // 2} {y - gap // 2} L{width // 2} {y - 3}"
+            parts += [
+                f'<path class="arrow" d="{path}" marker-end="url(#end)"/>',
+                f'<text class="small" x="{WIDTH // 2}" y="{y - gap // 2 - 5}" text-anchor="middle">{done}</text>',
+            ]
+    head = '<marker id="end" orient="auto" markerWidth="8" markerHeight="8" refX="7" refY="4">'
+    head = f'<defs>{head}<path class="head" d="M0 0 L8 4 L0 8 z"/></marker></defs>'
+    label = html.escape(" to ".join(name for _, name, _ in steps))
+    size = f'viewBox="0 0 {WIDTH} {rows * (high + gap)}" width="{WIDTH}"'
+    body = "".join(parts)
+    return f'<svg class="rooms" role="img" aria-label="{label}" {size}><style>{STYLE}</style>{head}{body}</svg>'
+
+
+class Flow(SphinxDirective):
+    """`{flow}`: lines `what is done | name | place`, where a place that is a dotted name must exist."""
+
+    has_content = True
+
+    def run(self) -> list[nodes.Node]:
+        """The SVG."""
+        steps = []
+        for line in self.content:
+            done, name, place = (part.strip() for part in line.split("|"))
+            if place.partition(".")[0] in PACKAGES:
+                importlib.import_module(place)
+            steps.append((done, name, place))
+        return [nodes.raw("", f"<p>{chain(steps)}</p>", format="html")]
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Add the directive."""
+    """Add the directives."""
     app.add_directive("rooms", Rooms)
+    app.add_directive("flow", Flow)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
