@@ -235,9 +235,9 @@ FORM = [  # what is wrong with the form of a file, so that the schema knows it, 
     (lambda t: t["corrected"][0].pop("values"), "has no values"),
 ]
 SENSE = [  # what only the loader sees
-    (lambda t: t["columns"][1].update(name="1-shot"), "miniImageNet 1-shot accuracy stands there twice"),
+    (lambda t: t["columns"][1].update(name="1-shot"), "miniImageNet 1-shot accuracy is there twice"),
     (lambda t: t["columns"][0].update(kind="own"), "row 1 .MAML., column 1-shot: give either .*own, rerun"),
-    (lambda t: t["rows"][1].update(name="MAML"), "row ResNet-18 MAML stands there twice"),
+    (lambda t: t["rows"][1].update(name="MAML"), "row ResNet-18 MAML is there twice"),
     (lambda t: t["rows"][1].update(column_groups=["CUB"]), r"row 2 \(Chen\): unknown column group 'CUB'"),
     (lambda t: t["rows"][3]["values"].pop(), r"row 4 \(MatchingNet\): 3 values for 4 columns"),
     (lambda t: t["rows"][0]["values"].__setitem__(0, "49.61 (0.92)"), r"row 1 \(MAML\): '49.61 \(0.92\)'"),
@@ -280,7 +280,7 @@ def test_numbers_are_read_as_they_are_written(numbers, besides, interval):
     assert [table.values[0, c].value for c in range(4)] == [float(n) for n in numbers]
     assert [table.values[0, c].half_width for c in range(4)] == [b if b is None else float(b) for b in besides]
     if any(beside is not None for beside in besides):
-        with pytest.raises(InputError, match=f"is no number as this table has them.*interval: {interval}"):
+        with pytest.raises(InputError, match=f"is no number of the form of this table.*interval: {interval}"):
             table_from("thesis/4.1", content | {"interval": other}, {}, published_names())
 
 

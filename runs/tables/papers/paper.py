@@ -2,7 +2,7 @@
 
 What is printed is in `runs/published/`; how a cell is run here is in `configs/table/`, see `runs.tables.papers.recipe`.
 `thesis/4.4@omniglot` is the table on another benchmark, with a small network, and `thesis/2.2@digits` on another data
-set; cells that become equal are one.
+set. Cells that become equal are merged.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from runs.tables.papers.recipe_checks import WEIGHT
 from runs.tables.table import Cell, Column, Config, OnPath, Row, Table
 
 SMALL = "conv4"  # the network of a table on another benchmark
-SMALL_CLUSTERING = "small_cnn"  # that of a table of clusterings on another data set, where the paper's has one
+SMALL_CLUSTERING = "small_cnn"  # the network of a table of clusterings on another data set, if the paper's has one
 
 
 def is_paper(name: str) -> bool:
@@ -36,7 +36,7 @@ def judged(table: Table) -> Table:
     """The table with the verdict of each cell that the paper prints, or that was run."""
     printed = read_published(table.name.partition("@")[0])
     recipe = recipe_of(printed.name)
-    by_metric = {recipe.metric(column): column for column in printed.columns}  # where columns are named otherwise
+    by_metric = {recipe.metric(column): column for column in printed.columns}  # if columns were renamed
     by_column = {(column.name, recipe.metric(column)): column for column in printed.columns}
     cells = {}
     for (row, column), cell in table.cells.items():
@@ -46,14 +46,14 @@ def judged(table: Table) -> Table:
 
 
 def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
-    """The table, with nothing found yet.
+    """The table, without results.
 
     Args:
         name: such as "thesis/4.1" or "thesis/4.1@omniglot".
-        settings: `key=value`, over the paper's; `mini.root=FOLDER` for the cells of one benchmark.
+        settings: `key=value`, which override the paper's; `mini.root=FOLDER` for the cells of one benchmark.
 
     Raises:
-        InputError: no such table or benchmark, a setting that no cell takes.
+        InputError: unknown table or benchmark, or a setting that fits no cell.
     """
     name, at, variant = name.partition("@")
     printed = read_published(name)
@@ -74,7 +74,7 @@ def paper_table(name: str, settings: Sequence[str] = ()) -> Table:
     rows, columns = _headings(shown, recipe, variant)
     cells: dict[tuple[Row, Column], Cell] = {}
     for (row, column), place in shown.items():
-        cells.setdefault((rows[row], columns[column]), place.cell)  # of those that a variant makes equal the first
+        cells.setdefault((rows[row], columns[column]), place.cell)  # the first of cells that a variant makes equal
     configs = {key: config for place in shown.values() for key, config in place.keys.items()}
     elsewhere = f", on {variant}{_network(configs.values())}" if variant else ""
     about = f"{printed.name}{elsewhere}: {printed.caption.rstrip('.')}"
@@ -95,26 +95,29 @@ def _network(configs: Iterable[Config]) -> str:
 def _headings(
     places: "Mapping[tuple[PublishedRow, PublishedColumn], _Place]", recipe: Recipe, variant: str
 ) -> tuple[dict[PublishedRow, Row], dict[PublishedColumn, Column]]:
-    """The rows and columns that are shown. On another benchmark, rows or columns of one name whose cells have become
-    equal share a heading; those of one name whose cells are not equal keep their groups."""
+    """The rows and columns that are shown.
+
+    On another benchmark, rows or columns of one name share a heading if their cells have become equal, else they keep
+    their groups.
+    """
     by_row: dict[PublishedRow, set[Any]] = {}
     by_column: dict[PublishedColumn, set[Any]] = {}
     for (row, column), place in places.items():
         by_row.setdefault(row, set()).update((recipe.metric(column), key) for key in place.keys)
         by_column.setdefault(column, set()).update(place.keys)
-    renamed = variant if recipe.clusters else ""  # what is named after a data set is named after that one
+    renamed = variant if recipe.clusters else ""  # headings named after a data set get the name of this one
     rows = {}
     for row, configs in by_row.items():
         same = all(configs == other for r, other in by_row.items() if r.name == row.name)
         moved = bool(renamed) and recipe.of_data(row, recipe.rows)
-        name, note = (renamed, "") if moved else (row.name, row.note)  # notes there are of the paper's data
+        name, note = (renamed, "") if moved else (row.name, row.note)  # notes are about the paper's data
         rows[row] = Row(name, "" if variant and same else row.group, row.kind or "", note)
     columns = {}
     for column, configs in by_column.items():
         same = all(configs == other for c, other in by_column.items() if c.name == column.name)
         group = f"{variant} {'' if same else column.group}".strip() if variant else column.group
         if renamed and recipe.of_data(column, recipe.columns):
-            apart = recipe.columns.get(column.group, {})  # a group that says something else than which data set
+            apart = recipe.columns.get(column.group, {})  # a group may decide more than the data set
             name, group = renamed, column.group if apart and "dataset" not in apart else ""
         else:
             name = column.name
@@ -124,7 +127,7 @@ def _headings(
 
 @dataclass(frozen=True)
 class _Place:
-    """A cell to be, with all seeds of its config."""
+    """Content of a cell, with its config for every seed."""
 
     value: Value | None
     configs: tuple[Config, ...] = ()
@@ -136,7 +139,7 @@ class _Place:
 
     @functools.cached_property
     def keys(self) -> dict[str, Config]:
-        """The configs by what they say."""
+        """The configs by their YAML."""
         return {config.to_yaml(): config for config in self.configs}
 
     @property
@@ -171,7 +174,7 @@ def _place(
     typed = [text for text in map(_of_data(recipe.data, key, asked.get(key, "")), settings) if text]
     plain, configs = parsed((), asked), parsed(tuple(typed), asked)
     if isinstance(configs, InputError):
-        if isinstance(plain, InputError):  # what is typed is not to blame
+        if isinstance(plain, InputError):  # not because of what was typed
             reason = str(plain).partition(";")[0].replace(f"experiment {printed.name}: ", "")
             return _Place(value, obstacle=reason)
         return _Place(value, obstacle=str(configs), refusal=configs)
@@ -194,14 +197,14 @@ def _place(
 
 
 def _in_words(on_path: OnPath, metric: str) -> str:
-    """What the print is held against, other than what the column shows."""
+    """The printed point on a path in words, as far as it differs from the column."""
     named = "" if on_path.metric == metric else on_path.metric.replace("_", " ")
     at = "" if on_path.weight is None else f"weight {on_path.weight:g}"
     return " at ".join(filter(None, (named, at)))
 
 
 class _Parsed:
-    """Configs of settings, each asked for once: on another benchmark most cells of a table are equal."""
+    """Parses settings into configs, each once: on another benchmark most cells of a table are equal."""
 
     def __init__(self, origin: str, schema: type[Config]) -> None:
         self._origin = origin
@@ -225,14 +228,14 @@ def _no_method(value: Value | None) -> str:
 
 
 def keys_of(config: Config) -> dict[str, str]:
-    """What can change the result of a config, less the seed: flat keys as text."""
+    """The keys of a config, except the seed, that can change its result: flat keys as text."""
     if isinstance(config, EvaluateConfig):
         return result_keys(config)
     return {name: str(value) for name, value in config.result_keys().items() if name != "seed" and value is not None}
 
 
 def lacking_folders(config: Config) -> list[str]:
-    """The folders of images or points that a config lacks, as they are typed: mini.root=FOLDER."""
+    """Settings for the folders of images or points that a config lacks: mini.root=FOLDER."""
     data = (config.benchmark, config.target) if isinstance(config, EvaluateConfig) else (config.dataset,)
     return [
         f"{choice.name}.root=FOLDER" for choice in data if "root" in choice.options and choice.options["root"] is None
@@ -240,13 +243,13 @@ def lacking_folders(config: Config) -> list[str]:
 
 
 def _needs(config: Config) -> str:
-    """Which folders a config lacks before it can be run."""
+    """The folders that a config lacks before it can be run."""
     lacking = lacking_folders(config)
     return f"needs {' and '.join(lacking)}" if lacking else ""
 
 
 def _on(wanted: Settings, benchmark: str, data: str) -> Settings:
-    """The settings of a cell on another benchmark, or another data set of that group, whose weights are its own."""
+    """The settings of a cell on another benchmark, or on another data set with its own weights."""
     if "method" in wanted:
         chosen = {group: wanted[key] for group, key in ((data, "dataset"), ("network", "network")) if key in wanted}
         own = {key for group, name in chosen.items() for key in groups.option(group, name).options}
@@ -257,8 +260,8 @@ def _on(wanted: Settings, benchmark: str, data: str) -> Settings:
 
 
 def _of_data(group: str, name: str, chosen: str) -> Any:
-    """What a setting is for the cells of a benchmark or data set: `mini.root=X` is `benchmark.root=X` for those of
-    mini."""
+    """A function that translates settings for the cells of a benchmark or data set: for those of mini, `mini.root=X` is
+    `benchmark.root=X`; for others it is dropped."""
     known = set(groups.names(group))
 
     def translate(setting: str) -> str:

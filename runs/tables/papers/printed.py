@@ -1,4 +1,4 @@
-"""What a paper prints, as facts: numbers, the tables and figures that they stand in, and what is wrong with them."""
+"""What a paper prints: its numbers, tables and figures, and known errors in them."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from clustering.foundation.parameters import AtLeast, validate
 
 Kind = Literal["own", "rerun", "quoted", "unclear"]
-"""Whose number it is: the work's own method, a rival run by the authors, copied from elsewhere, or not told."""
+"""Origin of a number: the work's own method, a rival run by the authors, copied from elsewhere, or unclear."""
 
 
 @dataclass(frozen=True)
@@ -17,15 +17,15 @@ class Value:
 
     Attributes:
         value: the number, in the unit of its column.
-        printed: as it stands in the file of the table, with its interval; a power of ten in e-form.
-        half_width: the number printed beside it, of the kind that the table's `interval` says; None without one.
-        kind: whose number it is.
-        note: what the reader should know of this number alone.
-        errata: ids of what looks wrong with it (`runs.tables.papers.published.errata`).
-        corrected: the number to compare with instead, in the same unit; None where the printed one stands.
-        corrected_half_width: as `half_width`.
+        printed: the number as printed, with its interval; a power of ten in e-form.
+        half_width: the number printed beside it, of the kind in the table's `interval`; None without one.
+        kind: origin of the number.
+        note: a remark on this number.
+        errata: ids of its known errors (`runs.tables.papers.published.errata`).
+        corrected: the number to compare with instead, in the same unit; None if the printed one holds.
+        corrected_half_width: as `half_width`, for `corrected`.
         corrected_source: the table that prints the corrected number, such as "slk_fewshot/II".
-        target: whether a run may be compared with it at all; if not, one of the errata says why.
+        target: whether runs may be compared with it; if not, one of the errata says why.
     """
 
     value: float
@@ -41,22 +41,22 @@ class Value:
 
     @property
     def resolution(self) -> float:
-        """Half a unit of the last digit that is printed."""
+        """Half a unit of the last printed digit."""
         digits = re.search(r"\d+(?:\.(\d+))?(?:e([-+]?\d+))?", self.printed)
         return 0.5 * 10.0 ** (int(digits[2] or 0) - len(digits[1] or "")) if digits else 0.0
 
 
 @dataclass(frozen=True)
 class PublishedColumn:
-    """One column; a printed column of two metrics is two of these, alike but for the metric.
+    """One column. A printed column of two metrics is two columns that differ in `metric`.
 
     Attributes:
         group: the heading above several columns; "" without one.
         name: the heading.
-        metric: accuracy, nmi, acc_hungarian, ari, seconds, objective ... as in the record of runs, where it is there.
+        metric: accuracy, nmi, acc_hungarian, ari, seconds, objective ..., named as in the record if it is there.
         unit: "%", "s" or "".
-        better: which direction is better; None for what describes, such as a number of samples.
-        kind: whose numbers its are, where columns and not rows are methods; else None.
+        better: which direction is better; None for descriptions, such as a number of samples.
+        kind: origin of its numbers, if columns are methods; else None.
     """
 
     name: str
@@ -75,12 +75,12 @@ class PublishedRow:
     """One row.
 
     Attributes:
-        group: what several rows share: the network, the half of the table; "" without one.
+        group: what several rows have in common, such as the network; "" without one.
         name: the method, or what is described.
-        kind: whose numbers its are; None where the column says so.
-        cite: the source that the work gives for it.
-        note: what the reader should know.
-        column_groups: the groups of columns that it has cells in; all without one.
+        kind: origin of its numbers; None if the column says it.
+        cite: the source that the work cites for it.
+        note: a remark for the reader.
+        column_groups: groups of columns in which it has cells; empty for all.
     """
 
     name: str
@@ -96,7 +96,7 @@ class PublishedRow:
 
 @dataclass(frozen=True)
 class Place:
-    """Cells of a table: those whose row and column are named by every list that is not empty; or figures."""
+    """Cells of a table, or figures. A cell belongs to it if every list that is not empty names its row or column."""
 
     table: str = ""
     row_groups: tuple[str, ...] = ()
@@ -111,11 +111,11 @@ class Place:
 
     @property
     def whole_table(self) -> bool:
-        """Whether it names no row and no column."""
+        """Whether it names no rows and no columns."""
         return not (self.row_groups or self.rows or self.column_groups or self.columns or self.metrics)
 
     def holds(self, row: PublishedRow, column: PublishedColumn) -> bool:
-        """Whether the cell of this row and column, of its table, is one of them."""
+        """Whether the cell of this row and column of its table belongs to it."""
         wanted = (
             (self.row_groups, row.group),
             (self.rows, row.name),
@@ -128,14 +128,14 @@ class Place:
 
 @dataclass(frozen=True)
 class Erratum:
-    """What looks wrong in print, or needs care.
+    """A known error of the print, or a caveat.
 
     Attributes:
         id: "E01" and so on; "C1" and so on for caveats.
-        severity: how much it matters to a comparison.
-        text: what, why, and what to do about it.
+        severity: its importance for comparisons.
+        text: what is wrong, why, and what to do about it.
         where: the cells or figures.
-        target: False where the numbers are no target for a run.
+        target: False if runs must not be compared with the numbers.
     """
 
     id: str
@@ -156,16 +156,16 @@ class PublishedTable:
         work: "thesis", "slk", "slk_fewshot", "xsdc" or "entropy".
         number: as printed, "4.1" or "II".
         caption: what it shows, in our words.
-        columns, rows: in the order of print.
+        columns, rows: in printed order.
         values: (index of the row, index of the column) -> number.
         missing: (index of the row, index of the column) -> what is printed instead of a number: "-", "N/A" or "".
-        errata: ids of the errata about it or about cells of it.
-        protocol: how the numbers were made, as far as the work says; short keys.
-        interval: what stands beside the numbers: half-widths of 95 % intervals, standard deviations, or nothing.
-        over: what the interval is, or would be, taken over; None where that is not said.
-        tasks: tasks behind a number, where there are any and the work says how many.
-        runs: runs behind a number, likewise.
-        remark: how the table was read from its source, where that was not plain.
+        errata: ids of the errata about it or its cells.
+        protocol: how the numbers were made, as far as the work says, by short keys.
+        interval: the numbers beside the values: half-widths of 95 % intervals, standard deviations, or none.
+        over: what the interval is taken over; None if the work does not say.
+        tasks: number of tasks behind a value, if there are any and the work says how many.
+        runs: number of runs behind a value, likewise.
+        remark: how the table was read from its source, if that was unclear.
     """
 
     work: str
@@ -188,7 +188,7 @@ class PublishedTable:
 
     @property
     def name(self) -> str:
-        """As `transduce table` takes it: "thesis/4.1"."""
+        """Name for `transduce table`: "thesis/4.1"."""
         return f"{self.work}/{self.number}"
 
     @property
@@ -205,10 +205,10 @@ class PublishedFigure:
 
     Attributes:
         work, number: as for tables.
-        data_like: drawn from data or an equation, so that it can be drawn again; else a sketch.
-        shows: what is seen, in our words.
+        data_like: whether it is drawn from data or an equation, so that it can be drawn again; else a sketch.
+        shows: what it shows, in our words.
         axes: the axes and panels; "" for sketches.
-        note: what else is to be known.
+        note: a remark for the reader.
     """
 
     work: str
@@ -223,13 +223,13 @@ class PublishedFigure:
 
     @property
     def name(self) -> str:
-        """As `transduce figure` takes it: "thesis/4.1"."""
+        """Name for `transduce figure`: "thesis/4.1"."""
         return f"{self.work}/{self.number}"
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A number, or several, that a work states in its text alone: where, of what, the words printed, their unit."""
+    """Numbers that a work states only in its text: where, of what, the printed words, and their unit."""
 
     work: str
     where: str

@@ -3,8 +3,8 @@
     table = published_table("thesis/4.1")
     table.values[18, 0].value, table.values[18, 0].corrected  # LaplacianShot on ResNet-18, 1-shot: 72.11, 70.74
 
-Facts alone: how a cell is run here stands in `configs/table/`. `runs/published/table.schema.json` describes the files
-of tables; `runs.tables.papers.published_files` reads and checks them.
+How a cell is run here is in `configs/table/`. `runs/published/table.schema.json` describes the files of tables;
+`runs.tables.papers.published_files` reads and checks them.
 """
 
 import importlib.resources
@@ -46,16 +46,16 @@ __all__ = [
 ]
 
 FOLDER = importlib.resources.files("runs") / "published"
-LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # written in C it takes a tenth of the time, where it was built
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the loader in C, if available, takes a tenth of the time
 
 
 def works() -> dict[str, str]:
-    """The works by their short names, with their titles."""
+    """Titles of the works, by their short names."""
     return {work: content["title"] for work, content in _works().items()}
 
 
 def published_names() -> list[str]:
-    """Names of all tables, "thesis/1.1" and so on, in the order of print."""
+    """Names of all tables, "thesis/1.1" and so on, in printed order."""
     return [f"{work}/{number}" for work, content in _works().items() for number in content["tables"]]
 
 
@@ -76,12 +76,12 @@ def errata() -> dict[str, Erratum]:
 
 
 def figures() -> tuple[PublishedFigure, ...]:
-    """All figures, in the order of print."""
+    """All figures, in printed order."""
     return tuple(build(PublishedFigure, entry, where) for entry, where in _by_work("figures.yaml"))
 
 
 def stated() -> tuple[Statement, ...]:
-    """The numbers that stand in the text alone."""
+    """The numbers that are only in the text."""
     return tuple(build(Statement, entry, where) for entry, where in _by_work("stated.yaml"))
 
 
@@ -102,7 +102,7 @@ def _table(name: str) -> PublishedTable:
 
 
 def _by_work(file: str) -> list[tuple[dict[str, Any], str]]:
-    """The entries of a file that lists them by work, with the work in each; and where it stands."""
+    """The entries of a file that lists them by work, each with its work, and their place for messages."""
     content = read_published(file)
     return [({"work": work, **entry}, f"runs/published/{file}, {work}") for work in content for entry in content[work]]
 

@@ -1,4 +1,4 @@
-"""From what a file of `runs/published/` holds to the table: every mistake is told with the file and the row."""
+"""Read the files of `runs/published/`. Every error names the file and the row."""
 
 import dataclasses
 import re
@@ -10,9 +10,9 @@ from clustering.foundation.errors import InputError, unknown
 from clustering.foundation.parameters import validate
 from runs.tables.papers.printed import Erratum, Kind, Place, PublishedColumn, PublishedRow, PublishedTable, Value
 
-NO_NUMBER = ("-", "N/A", "")  # printed instead of a number; null in a file is a dash
+NO_NUMBER = ("-", "N/A", "")  # printed in place of a number; null in a file means a dash
 NUMBER, BESIDE = r"(?P<about>~?)(?P<value>-?\d+(?:\.\d+)?(?:e-?\d+)?)", r"(?P<beside>\d+(?:\.\d+)?)"
-FORMS = {  # by the table's interval: what a number looks like, and an example
+FORMS = {  # by the interval of the table: the form of a number, and an example
     "none": (re.compile(f"{NUMBER}(?P<beside>)"), "49.61"),
     "ci95": (re.compile(f"{NUMBER}(?: ± {BESIDE})?"), "49.61 ± 0.92"),
     "std": (re.compile(rf"{NUMBER}(?: \({BESIDE}\))?"), "62 (3.5)"),
@@ -22,8 +22,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Correction:
-    """Numbers to compare with instead of a row's printed ones, None where those stand; which table prints them, and
-    the erratum that says why."""
+    """Numbers that replace the printed ones of a row as targets (None keeps a printed one), the table that prints them,
+    and the erratum that says why."""
 
     row: str
     values: tuple[str | None, ...]
@@ -36,10 +36,10 @@ class Correction:
 
 
 def erratum_from(key: str, content: Any, tables: Sequence[str]) -> Erratum:
-    """An erratum from what the file holds under its id.
+    """An erratum from the content of the file under its id.
 
     Raises:
-        InputError: what is wrong with it, or a table that there is not.
+        InputError: says what is wrong, such as an unknown table.
     """
     where = f"runs/published/errata.yaml, {key}"
     _check_keys(content, [field.name for field in dataclasses.fields(Erratum) if field.name != "id"], where)
@@ -51,10 +51,10 @@ def erratum_from(key: str, content: Any, tables: Sequence[str]) -> Erratum:
 
 
 def table_from(name: str, content: Any, errata: Mapping[str, Erratum], tables: Sequence[str]) -> PublishedTable:
-    """A table from what its file holds; `tables` are the names of all.
+    """A table from the content of its file; `tables` are the names of all tables.
 
     Raises:
-        InputError: what is wrong, with the file and the row.
+        InputError: says what is wrong, with the file and the row.
     """
     file = f"runs/published/{name}.yaml"
     own = [field.name for field in dataclasses.fields(PublishedTable) if field.name not in GIVEN]
@@ -93,7 +93,7 @@ def table_from(name: str, content: Any, errata: Mapping[str, Erratum], tables: S
     return build(PublishedTable, {**facts, "errata": tuple(dict.fromkeys(erratum.id for erratum, _ in places))}, file)
 
 
-GIVEN = ("work", "number", "values", "missing", "errata")  # fields of a table that its file does not hold
+GIVEN = ("work", "number", "values", "missing", "errata")  # fields of a table that are not in its file
 
 
 def _columns(written: Iterable[Any], file: str) -> tuple[PublishedColumn, ...]:
@@ -105,7 +105,7 @@ def _columns(written: Iterable[Any], file: str) -> tuple[PublishedColumn, ...]:
 def _rows(
     written: Iterable[Any], columns: Sequence[PublishedColumn], file: str
 ) -> tuple[tuple[PublishedRow, ...], dict[tuple[int, int], Any]]:
-    """The rows; and (row, column) -> what is written there."""
+    """The rows, and the content of the file by (row, column)."""
     rows: list[PublishedRow] = []
     numbers_at: dict[tuple[int, int], Any] = {}
     for r, content in enumerate(written):
@@ -135,7 +135,7 @@ def _corrected(
     interval: str,
     file: str,
 ) -> Iterable[tuple[tuple[int, int], Value]]:
-    """The values that have another target than the printed one, with it."""
+    """The values with a corrected target, by (row, column)."""
     for i, content in enumerate(written, 1):
         entry = build(Correction, content, f"{file}, corrected {i}")
         where = f"{file}, corrected {i} ({entry.row})"
@@ -164,14 +164,14 @@ def _corrected(
 
 
 def _number(text: Any, interval: str, where: str) -> tuple[float, float | None, bool]:
-    """The number, what stands beside it, and whether it is printed as approximate."""
+    """The number, the number beside it, and whether it is printed as approximate."""
     form, example = FORMS[interval]
     match = form.fullmatch(text) if isinstance(text, str) else None
     if match is None:
         fitting = [name for name, (other, _) in FORMS.items() if isinstance(text, str) and other.fullmatch(text)]
         instead = f", or give the table interval: {fitting[0]}" if fitting else ""
         raise InputError(
-            f'{where}: {text!r} is no number as this table has them; write it like "{example}", in quotes{instead}'
+            f'{where}: {text!r} is no number of the form of this table; write it like "{example}", in quotes{instead}'
         )
     return float(match["value"]), float(match["beside"]) if match["beside"] else None, bool(match["about"])
 
@@ -203,7 +203,7 @@ def _check_place(place: Place, rows: Sequence[PublishedRow], columns: Sequence[P
 def _check_twice(keys: Sequence[tuple[str, ...]], where: str) -> None:
     for key in keys:
         if keys.count(key) > 1:
-            raise InputError(f"{where} {' '.join(filter(None, key))} stands there twice")
+            raise InputError(f"{where} {' '.join(filter(None, key))} is there twice")
 
 
 def _check_keys(content: Any, known: Sequence[str], where: str) -> None:
@@ -215,10 +215,10 @@ def _check_keys(content: Any, known: Sequence[str], where: str) -> None:
 
 
 def build(kind: type[T], content: Any, where: str) -> T:
-    """A dataclass from its fields as a file holds them; lists become tuples.
+    """A dataclass from its fields in a file; lists become tuples.
 
     Raises:
-        InputError: an unknown key, a missing one, or a value that cannot be.
+        InputError: an unknown or missing key, or an invalid value.
     """
     fields = dataclasses.fields(kind)  # type: ignore[arg-type]
     _check_keys(content, [field.name for field in fields], where)

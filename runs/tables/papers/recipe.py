@@ -1,25 +1,24 @@
 """How the cells of a paper's table are run: `configs/table/<work>/<number>.yaml`.
 
-    all: {way: 5, tasks: 10000}               # of every cell
+    all: {way: 5, tasks: 10000}               # settings of every cell
     columns:
-      miniImageNet: {benchmark: mini}         # of the columns of that group, or of that name
+      miniImageNet: {benchmark: mini}         # settings of the columns of that group or name
     rows:
-      ResNet-18: {backbone: resnet18_84}      # of the rows of that group, or of that name
+      ResNet-18: {backbone: resnet18_84}      # settings of the rows of that group or name
       SimpleShot: {strategy: simpleshot}
-    metrics: {Per Class: accuracy_per_class}  # by column or metric, where the runs call it otherwise than the print
-    scored: {LaplacianShot (ours): audit_best_permutation}  # by row or metric, where the print is not of that metric
+    metrics: {Per Class: accuracy_per_class}  # by column or metric: its name in the runs, if not that of the print
+    scored: {LaplacianShot (ours): audit_best_permutation}  # by row or metric: the metric that was printed, if another
     tolerance: {accuracy: 0.3}                # by metric or column, in the printed unit; x10 is a factor
-    verb: fair                                # makes the runs, where strategies and methods do not tell
-    at:                                       # by row and column, what of a path of weights the print is held against
+    verb: fair                                # verb of the runs, if strategies and methods do not decide it
+    at:                                       # by row and column: the point of a path of weights that is compared
       Synthetic: {Ours: {fairness_weight: 85, balance: balance_mean}}
-    cells:                                    # of one cell, by row and column
+    cells:                                    # settings of one cell, by row and column
       Adult: {Ours: {max_iter: 20}}
-    instead: {MNIST: pixels, not features}    # by row or column, what cells are of that the print is not of
-    cannot:                                   # by row and column, what is not run, and why
+    instead: {MNIST: pixels, not features}    # by row or column: how cells differ from the protocol of the print
+    cannot:                                   # by row and column: cells that are not run, with the reason
       Bank: {Backurs et. al.: it takes two groups}
 
-The settings of a cell go over each other in this order. A row without a strategy, or in a table of clusterings without
-a method, is one that nothing here runs.
+Later settings of a cell override earlier ones, in this order. A row without a strategy or method cannot be run here.
 """
 
 import dataclasses
@@ -44,7 +43,7 @@ Settings = dict[str, str]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a table's cells are run: the content of its file."""
+    """How the cells of a table are run: the content of its file."""
 
     all: Settings = field(default_factory=dict)
     columns: Mapping[str, Settings] = field(default_factory=dict)
@@ -59,32 +58,32 @@ class Recipe:
     cannot: Mapping[str, Settings] = field(default_factory=dict)
 
     def settings(self, row: PublishedRow, column: PublishedColumn, *, elsewhere: bool = False) -> Settings:
-        """Of one cell, the later over the earlier; `elsewhere`, on other data, without what is for that cell alone."""
-        found = dict(self.all)
+        """Settings of one cell; `elsewhere`, on other data, without the settings for that cell alone."""
+        settings = dict(self.all)
         for part, heading in ((self.columns, column), (self.rows, row)):
             for name in (heading.group, heading.name):
-                found |= part.get(name, {})
-        return found if elsewhere else found | self.cells.get(row.name, {}).get(column.name, {})
+                settings |= part.get(name, {})
+        return settings if elsewhere else settings | self.cells.get(row.name, {}).get(column.name, {})
 
     def metric(self, column: PublishedColumn) -> str:
-        """What the runs call what stands in a column."""
+        """Name in the runs of the metric of a column."""
         return self.metrics.get(column.name, self.metrics.get(column.metric, column.metric))
 
     def scoring(self, row: PublishedRow, column: PublishedColumn) -> str:
-        """What the runs call what is printed, where that is not what stands in the column; else nothing."""
+        """Name in the runs of the metric that was printed, if it is not that of the column; else empty."""
         return self.scored.get(row.name, self.scored.get(column.metric, ""))
 
     def differing(self, row: PublishedRow, column: PublishedColumn) -> tuple[str, ...]:
-        """What a cell is of that the print is not of, in words: it is of another protocol."""
+        """How a cell differs from the protocol of the print, in words."""
         headings = (column.group, column.name, row.group, row.name)
         return tuple(self.instead[name] for name in headings if name in self.instead)
 
     def of_data(self, heading: PublishedRow | PublishedColumn, part: Mapping[str, Settings]) -> bool:
-        """Whether a heading says which data set."""
+        """Whether a heading decides the data set."""
         return any("dataset" in part.get(name, {}) for name in (heading.group, heading.name))
 
     def on_path(self, row: PublishedRow, column: PublishedColumn, config: Config) -> OnPath | None:
-        """Where on the path of a fair clustering the print is; None where it is what the column shows."""
+        """The printed point on the path of a fair clustering; None if it is what the column shows."""
         if not isinstance(config, FairConfig):
             return None
         at, metric = self.at.get(row.name, {}).get(column.name, {}), self.metric(column)
@@ -94,7 +93,7 @@ class Recipe:
 
     @property
     def schema(self) -> type[Config]:
-        """What its cells are configured by."""
+        """Class of the configs of its cells."""
         if self.verb:
             return cast("type[Config]", SCHEMAS[self.verb])
         methods = any("method" in settings for settings in (*self.rows.values(), *self.columns.values()))
@@ -102,12 +101,12 @@ class Recipe:
 
     @property
     def clusters(self) -> bool:
-        """Whether its cells are clusterings, fair ones among them, and no evaluations."""
+        """Whether its cells are clusterings, fair ones included, and not evaluations."""
         return self.schema is not EvaluateConfig
 
     @property
     def data(self) -> str:
-        """The group of its data."""
+        """Name of the group of its data."""
         return group_of(self.schema, "dataset") if self.clusters else "benchmark"
 
     def tolerated(self, column: PublishedColumn) -> Tolerance:
@@ -116,10 +115,10 @@ class Recipe:
 
 @functools.cache
 def recipe_of(name: str) -> Recipe:
-    """How the cells of a paper's table are run; of a table without a file, that none is.
+    """How the cells of a paper's table are run; empty for a table without a file.
 
     Raises:
-        InputError: names the file and the key that is wrong in it.
+        InputError: names the file and the wrong key.
     """
     path = groups.folder() / GROUP / f"{name}.yaml"
     if not path.is_file():

@@ -1,4 +1,4 @@
-"""What is wrong in a recipe of a paper's table, held against the print: `runs.tables.papers.recipe`."""
+"""Checks of the recipe of a paper's table (`runs.tables.papers.recipe`) against the print."""
 
 import math
 from collections.abc import Callable, Collection, Mapping
@@ -15,7 +15,7 @@ WEIGHT = "fairness_weight"
 
 
 def check_words(content: Mapping[str, Any], parts: Collection[str], printed: PublishedTable) -> None:
-    """Keys, headings and metrics of a file's content are those of recipes and of the print.
+    """Check that the keys, headings and metrics of a file are those of recipes and of the print.
 
     Raises:
         InputError: names the part and the word.
@@ -32,7 +32,7 @@ def check_words(content: Mapping[str, Any], parts: Collection[str], printed: Pub
     of_rows = {word for row in printed.rows for word in (row.group, row.name)}
     _check("instead", "heading", words, of_rows | {column.group for column in printed.columns} | names)
     if any(not isinstance(value, str) for value in words.values()):
-        raise InputError("instead: say in words what the cells are of")
+        raise InputError("instead: say in words how the cells differ")
     for part in ("metrics", "tolerance"):
         _check(part, "column or metric", _mapping(part, content.get(part)), metrics | names)
     for part in ("at", "cells", "cannot"):
@@ -57,7 +57,7 @@ def check_paths(
     settings: Callable[[PublishedRow, PublishedColumn], Mapping[str, str]],
     printed: PublishedTable,
 ) -> None:
-    """What a print is held against is on the path of its cell.
+    """Check that the compared point is on the path of its cell.
 
     Args:
         at: of the recipe. metric: what its runs call a column's. settings: those of a cell.
