@@ -275,5 +275,5 @@ def test_the_verb_takes_a_papers_table(tmp_path, capsys):
 def test_the_command_for_what_is_missing_names_the_folders(tmp_path, capsys):
     runnable = sum("not among" not in cell.obstacle for cell in paper_table("thesis/4.1").cells.values())
     assert main(["table", "thesis/4.1", f"results={tmp_path}"]) == 0
-    assert f"{runnable} cells can be run: transduce table thesis/4.1" in (said := capsys.readouterr().err)
+    assert f"{runnable} missing cells can be run: transduce table thesis/4.1" in (said := capsys.readouterr().err)
     assert "--run-missing mini.root=FOLDER tiered.root=FOLDER" in said
