@@ -1,4 +1,4 @@
-"""Files of saved classifiers: what may be replaced, and whether what is read is whole."""
+"""Checks for files of saved classifiers: which files may be overwritten, and whether a file is complete."""
 
 import json
 from collections.abc import Mapping
@@ -12,26 +12,26 @@ from clustering.files.tensor_headers import read_header
 from clustering.foundation.errors import InputError
 
 FORMAT = "transduce classifier 1"
-REMEDY = "give a file that FewShotClassifier.save or `transduce classify --save` wrote"
+REMEDY = "give a file written by FewShotClassifier.save or `transduce classify --save`"
 
 
 def check_replaceable(path: Path) -> None:
-    """Check that nothing is written over but an older classifier.
+    """Check that only a classifier would be overwritten.
 
     Raises:
-        InputError: another file is there.
+        InputError: another file exists at the path.
     """
     if path.exists() and path.stat().st_size:  # an empty file has nothing to lose
-        remedy = "only an older classifier is replaced; give another place"
-        if "classifier" not in read_header(path, remedy, FORMAT):  # networks were once of this format, too
-            raise InputError(f"{path}: holds another thing than a classifier; {remedy}")
+        remedy = "only classifiers are overwritten; give another path"
+        if "classifier" not in read_header(path, remedy, FORMAT):  # networks once had this format too
+            raise InputError(f"{path}: exists, and is not a classifier; {remedy}")
 
 
 def described(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
-    """What a file says beside its tensors, each of its type.
+    """The validated JSON header of a file.
 
     Raises:
-        InputError: something is missing or of another type.
+        InputError: an entry is missing or has a wrong type.
     """
     try:
         about = json.loads(header["classifier"])
@@ -49,9 +49,9 @@ def described(path: Path, header: Mapping[str, str]) -> dict[str, Any]:
             and all(isinstance(about[name], str | None) for name in ("backbone", "weights", "encoder"))
         )
     except (KeyError, TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{path}: is no whole classifier ({type(error).__name__} in its header); {REMEDY}") from error
+        raise InputError(f"{path}: not a complete classifier ({type(error).__name__} in header); {REMEDY}") from error
     if not whole:
-        raise InputError(f"{path}: is no whole classifier (its header is damaged); {REMEDY}")
+        raise InputError(f"{path}: not a complete classifier (its header is damaged); {REMEDY}")
     return dict(about)
 
 
@@ -63,18 +63,18 @@ def check_whole(
     base_mean: NDArray[Any],
     prototypes: NDArray[Any],
 ) -> None:
-    """Check that the parts of a file fit each other.
+    """Check that the tensors of a file are consistent.
 
     Args:
         path: the file.
-        classes: K.
+        classes: number of classes K.
         support: (S, D) features.
-        labels: (S,) their classes 0..K-1.
-        base_mean: (D,).
-        prototypes: (K, D).
+        labels: (S,) classes 0..K-1.
+        base_mean: (D,) mean.
+        prototypes: (K, D) prototypes.
 
     Raises:
-        InputError: they do not.
+        InputError: shapes, dtypes or values are inconsistent.
     """
     whole = (
         support.ndim == 2
@@ -89,4 +89,4 @@ def check_whole(
         and base_mean.dtype == prototypes.dtype == support.dtype
     )
     if not whole:
-        raise InputError(f"{path}: is no whole classifier (its parts do not fit each other); {REMEDY}")
+        raise InputError(f"{path}: not a complete classifier (its tensors are inconsistent); {REMEDY}")

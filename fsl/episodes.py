@@ -1,4 +1,4 @@
-"""Episodes: a batch of few-shot tasks as feature tensors, all that a strategy ever sees."""
+"""Episodes: a batch of few-shot tasks as feature tensors, the only input of a strategy."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from fsl.features.pictures import TaskPictures
 
 LARGEST_GRAM = 1024
-"""Points per task up to which the matrix of inner products is used instead of the features."""
+"""Maximum number of points per task for which inner products are used instead of features."""
 
 
 def check_base_mean(mean: Tensor) -> None:
-    """Raise InputError of a base mean (D,) with values that are not finite, or whose squares would not be."""
+    """Raise InputError if a base mean (D,) has values that are not finite or whose squares overflow."""
     if not bool(mean.isfinite().all()):
         raise InputError("base_mean is NaN or infinite")
     if float(mean.abs().max()) > torch.finfo(mean.dtype).max ** 0.5 / 4e4:
@@ -29,12 +29,13 @@ def check_base_mean(mean: Tensor) -> None:
 
 
 class Predictions(NamedTuple):
-    """What a strategy returns for B tasks.
+    """The result of a strategy for B tasks.
 
     Attributes:
-        probabilities: (B, Q, K), rows sum to one. The predicted class is the argmax, ties to the lowest index.
-        iterations: (B,) int64, steps that the strategy took; 0 for a closed form.
-        trace: (T, B) objective after each step, NaN after a task has stopped; None where there is no objective.
+        probabilities: (B, Q, K) class probabilities, rows sum to one. The predicted class is the argmax; ties go to the
+            lowest index.
+        iterations: (B,) int64 number of steps; 0 for a closed form.
+        trace: (T, B) objective after each step, NaN after a task has stopped; None without an objective.
     """
 
     probabilities: Tensor
@@ -44,28 +45,28 @@ class Predictions(NamedTuple):
     @property
     def labels(self) -> Tensor:
         """(B, Q) predicted class, 0..K-1."""
-        return self.probabilities.max(dim=-1).indices  # as argmax, many times faster where classes are few
+        return self.probabilities.max(dim=-1).indices  # like argmax, but many times faster for few classes
 
 
 @dataclass(frozen=True, eq=False)
 class Episodes:
-    """B tasks. There are no query labels here, so no strategy can read them.
+    """A batch of B tasks. Query labels are not included, so strategies cannot read them.
 
     Attributes:
         support: (B, S, D) features.
         support_labels: (B, S) int64 in 0..way-1.
         query: (B, Q, D) features.
         way: number of classes K; 1 is allowed.
-        support_mask: (B, S) bool, False where padded (shots that differ); None where all are real.
-        query_mask: (B, Q) bool, likewise.
+        support_mask: (B, S) bool, False for padding (unequal shots); None without padding.
+        query_mask: (B, Q) bool, False for padding; None without padding.
         base_mean: (D,) mean of the raw base-class features, which CL2N subtracts.
-        transform: the per-feature transform that the features already went through.
-        trusted: skip the checks; for features that were checked when they were loaded.
-        pictures: the images that the features are of, with their network; None where there are features alone.
+        transform: the per-feature transform already applied to the features.
+        trusted: skip the checks, for features that were checked when they were loaded.
+        pictures: the images of the features and their network; None if only features are available.
 
     Raises:
-        InputError: shapes that do not fit, labels outside 0..way-1, a class without support, a task without query, NaN,
-            infinite or huge features (the first bad task and row are named).
+        InputError: shapes do not agree, labels are outside 0..way-1, a class has no support, a task has no query, or
+            features are NaN, infinite or huge (the message names the first such task and row).
     """
 
     support: Tensor
@@ -86,11 +87,11 @@ class Episodes:
             self._check_values()
 
     def transformed(self, transform: Transform) -> "Episodes":
-        """These episodes with the transform applied to support and query; themselves where it already is."""
+        """The episodes with the transform applied to support and query; the same object if it is already applied."""
         if transform == self.transform:
             return self
         if self.transform != "UN":
-            raise InputError(f"features went through {self.transform} already; {transform} needs the raw ones")
+            raise InputError(f"{self.transform} is already applied to the features; {transform} needs raw features")
         return replace(
             self,
             support=transform_features(self.support, transform, self.base_mean),
@@ -106,7 +107,7 @@ class Episodes:
 
     @cached_property
     def points(self) -> Points:
-        """Support and query, support first. By inner products while that is the cheaper form (see `Gram`)."""
+        """Support and query, support first; as inner products (see `Gram`) if that is cheaper."""
         features = self.features
         if features.shape[1] > LARGEST_GRAM:
             return Features(features)
@@ -124,7 +125,7 @@ class Episodes:
 
     @cached_property
     def shots(self) -> Tensor:
-        """(B, 1, 1) support examples of a class, on average."""
+        """(B, 1, 1) mean number of support examples per class."""
         return self.support_one_hot.sum((1, 2))[:, None, None] / self.way
 
     @property
@@ -134,13 +135,13 @@ class Episodes:
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of the features."""
+        """The dtype of the features."""
         return self.support.dtype
 
     @cached_property
     def shifted_points(self) -> Points:
-        """The points with every query moved by mean(support) - mean(query): the cross-class shift of LaplacianShot
-        (thesis section 4.3.4). It takes the classes to be mixed alike in support and query."""
+        """The points with every query shifted by mean(support) - mean(query): the cross-class shift of LaplacianShot
+        (thesis section 4.3.4). It assumes equal class proportions in support and query."""
         moved = self.valid.to(self.dtype)
         moved[:, : self.support_size] = 0
         return self.points.moved(moved, self.shift_step[:, 0])
@@ -153,8 +154,8 @@ class Episodes:
         return step[:, None]
 
     def unshifted(self, coefficients: Tensor) -> Tensor:
-        """(B, K, S + Q) coefficients over the points as they were, of sums of points of which the queries were moved by
-        the shift: each of these brings the step along, which is a sum of points itself."""
+        """Convert (B, K, S + Q) coefficients over the shifted points to coefficients over the unshifted points, using
+        that the shift is itself a linear combination of points."""
         mass = coefficients[:, :, self.support_size :].sum(dim=2, keepdim=True)
         return torch.addcmul(coefficients, mass, self.shift_step)
 
@@ -172,20 +173,20 @@ class Episodes:
 
     @property
     def padding(self) -> tuple[Tensor, Tensor] | None:
-        """Padded queries as `descend`'s clamp: kept at class 0, where with cost 0 they weigh nothing."""
+        """Padded queries as the argument `clamp` of `descend`: fixed to class 0, where they have cost 0."""
         if self.query_mask is None:
             return None
         return ~self.query_mask, torch.zeros_like(self.query_mask, dtype=torch.int64)
 
     @property
     def _support_weights(self) -> Tensor:
-        """(B, S) 1, and 0 in padded rows."""
+        """(B, S) 1 for support points, 0 for padding."""
         mask = torch.ones_like(self.support_labels) if self.support_mask is None else self.support_mask
         return mask.to(self.dtype)
 
     @property
     def _query_weights(self) -> Tensor:
-        """(B, Q) 1, and 0 in padded rows."""
+        """(B, Q) 1 for queries, 0 for padding."""
         if self.query_mask is not None:
             return self.query_mask.to(self.dtype)
         return torch.ones(
@@ -203,7 +204,7 @@ class Episodes:
 
     def _check_values(self) -> None:
         for name, features in (("support", self.support), ("query", self.query)):
-            bad = ~features.square().sum(dim=-1).isfinite()  # huge ones too, whose distances would be infinite
+            bad = ~features.square().sum(dim=-1).isfinite()  # also true for values whose squares overflow
             if bad.any():
                 task, row = (int(i) for i in bad.nonzero()[0])
                 raise InputError(
@@ -214,7 +215,7 @@ class Episodes:
         faint = (sizes > 0) & (sizes < vanishing(self.dtype))
         if faint.any():
             raise InputError(
-                f"features of task {int(faint.nonzero()[0])} have no values whose squares {self.dtype} tells from 0; "
+                f"features of task {int(faint.nonzero()[0])} are too small: their squares underflow in {self.dtype}; "
                 "rescale them"
             )
         if self.base_mean is not None:
@@ -224,7 +225,7 @@ class Episodes:
         for name, tensor in vars(self).items():
             if name not in ("way", "transform", "trusted", "pictures") and not isinstance(tensor, (Tensor, NoneType)):
                 raise InputError(
-                    f"{name} must be a torch tensor, not {type(tensor).__name__}; torch.from_numpy makes one"
+                    f"{name} must be a torch tensor, not {type(tensor).__name__}; convert with torch.from_numpy"
                 )
         if self.support.dim() != 3 or self.query.dim() != 3:
             raise InputError(
@@ -241,10 +242,10 @@ class Episodes:
         sizes = {"task: B": len(self.query), "support: S": self.support_size, "query: Q": self.query_size}
         for what, size in sizes.items():
             if size == 0:
-                raise InputError(f"there is no {what} is 0")
+                raise InputError(f"there is no {what} = 0")
         if self.support.dtype not in (torch.float32, torch.float64) or self.query.dtype != self.support.dtype:
             raise InputError(
-                f"features must be float32, or float64, all alike: support is {self.support.dtype}, query "
+                f"features must all be float32, or all float64: support is {self.support.dtype}, query "
                 f"{self.query.dtype}; convert with .float()"
             )
         masks = {"support_mask": (self.support_mask, self.support), "query_mask": (self.query_mask, self.query)}
@@ -259,7 +260,7 @@ class Episodes:
             raise InputError(f"pictures must have rows of shape {shape}, not {tuple(self.pictures.rows.shape)}")
         if self.base_mean is not None and self.base_mean.shape != self.support.shape[2:]:
             raise InputError(
-                f"base_mean must be of shape {tuple(self.support.shape[2:])}, as the features, not "
+                f"base_mean must be of shape {tuple(self.support.shape[2:])}, like a feature, not "
                 f"{tuple(self.base_mean.shape)}"
             )
 
@@ -282,10 +283,12 @@ class Episodes:
 class Strategy(Protocol):
     """A few-shot strategy: a frozen dataclass whose fields are its hyper-parameters and its config schema.
 
-    `transductive`: a query's prediction may depend on the other queries (the shared tests hold it). `assumes_balance`:
-    it takes the classes of a task to have equally many queries. Both are shown in lists and tables.
+    Episodes are shared between strategies: `predict` must not change them, and may be called from several threads at
+    once.
 
-    Episodes are shared: `predict` leaves them as they are, and may be called from several threads at once.
+    Attributes:
+        transductive: whether the prediction of a query may depend on the other queries; the shared tests check it.
+        assumes_balance: whether the strategy assumes the same number of queries in each class.
     """
 
     transductive: ClassVar[bool]
@@ -293,7 +296,7 @@ class Strategy(Protocol):
 
     @property
     def transform(self) -> Transform:
-        """The per-feature transform that the strategy works on."""
+        """The per-feature transform that the strategy requires."""
         ...
 
     def predict(self, episodes: Episodes) -> Predictions:

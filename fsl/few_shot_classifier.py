@@ -1,4 +1,4 @@
-"""Few-shot classification of a person's own pictures, or features, in the manner of scikit-learn."""
+"""A few-shot classifier for a user's own pictures or features, with scikit-learn's interface."""
 
 import dataclasses
 import json
@@ -32,52 +32,53 @@ from fsl.transforms import transform_features
 if TYPE_CHECKING:
     from fsl.features.image_encoder import ImageEncoder
 
-_ROWS = 8192  # queries at a time, where each is labelled by itself
+_ROWS = 8192  # queries per block if they are classified independently
 
 
 class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Labels pictures, or rows of features, by a few labelled ones of each class.
+    """Classify pictures, or rows of features, from a few labelled examples of each class.
 
         classifier = FewShotClassifier(backbone="timm:vit_small_patch14_dinov2").fit("support")
         names = classifier.predict("query")
 
-    Pictures are a folder (for `fit` one with a folder for each class, for `predict` any; its pictures are taken in the
-    order of `fsl.picture_folders.unlabelled_pictures`), or a sequence of what `ImageEncoder.encode` takes. An array of
-    two dimensions is features, whether there is a network or not.
+    Pictures are given as a folder, or as a sequence of inputs accepted by `ImageEncoder.encode`. For `fit`, the folder
+    has one subfolder per class; for `predict`, any folder is accepted, and its pictures are read in the order of
+    `fsl.picture_folders.unlabelled_pictures`. A two-dimensional array is always interpreted as features.
 
-    A transductive strategy labels the queries of one call together: a prediction may depend on the other queries, and
-    one query alone is labelled by the nearest prototype, which a warning says. `alone=True` does so with every query:
-    the prototypes are the means of the support's classes, and after `refine` of the support and of those pictures
-    that the strategy put into each class. That is what such a strategy can leave behind for pictures to come; the
-    neighbours among these themselves, by which it does better than their nearest prototype, are not used then.
-    A strategy that is not transductive does the same either way.
+    A transductive strategy classifies the queries of one call jointly: a prediction may depend on the other queries. A
+    single query is classified by the nearest prototype, with a warning. `alone=True` classifies every query by the
+    nearest prototype. The prototypes are the class means of the support, and after `refine` those of the support and of
+    the given queries in their predicted classes. `refine` thus carries over part of the transductive gain to later
+    pictures, but the similarities among these are not used. An inductive strategy classifies every query independently
+    in both cases.
 
-    Memory: the features, Q x K, and what the strategy needs, which for most is no Q x Q matrix; see
+    Memory: the features, a Q x K matrix, and the strategy's own needs; most strategies need no Q x Q matrix; see
     docs/how_to/own-pictures.md.
 
     Parameters
     ----------
-    strategy : name of a strategy, or one, as LaplacianShot(weight=0.3, shift=False). By name it has its defaults, but
-        shift=False where there is such a field: the queries' classes may be mixed in another way than the support's.
-    backbone : the network: "timm:NAME", or a checkpoint of this project. None: only features are taken.
-    weights : file of a timm network's weights; None: timm's own.
+    strategy : name of a strategy, or a strategy object such as LaplacianShot(weight=0.3, shift=False). A name stands
+        for the defaults, except for shift=False, because the class proportions of the queries may differ from those of
+        the support.
+    backbone : the network: "timm:NAME", or a checkpoint of this project. None: only features are accepted.
+    weights : file with weights for a timm network; None: timm's own.
     base_mean : (D,) mean of the raw features of the classes that the network was trained on, which CL2N subtracts.
-        None: the mean of the class means of the support stands for it.
+        None: the mean of the support's class means is used instead.
     device : "auto", "cpu", "cuda" or "cuda:N".
 
     Attributes
     ----------
     classes_ : (K,) sorted class names.
-    support_, support_labels_ : (S, D) raw features of the support, and their places in classes_.
-    base_mean_ : (D,) what CL2N subtracts.
+    support_, support_labels_ : (S, D) raw features of the support, and (S,) indices into classes_.
+    base_mean_ : (D,) the mean that CL2N subtracts.
     prototypes_ : (K, D) transformed features, see above.
-    refined_by_ : pictures that `refine` was given; 0 before.
-    strategy_ : the strategy itself.
-    encoder_fingerprint_ : of the network that the support was encoded with; None where it came as features.
-    n_features_in_ : D.
+    refined_by_ : number of pictures given to `refine`; 0 before.
+    strategy_ : the strategy object.
+    encoder_fingerprint_ : fingerprint of the network that encoded the support; None if features were given.
+    n_features_in_ : dimension D of the features.
     """
 
-    _read_from: Path | None = None  # the file, of one that `load` made
+    _read_from: Path | None = None  # the file read by `load`
 
     def __init__(
         self,
@@ -95,30 +96,30 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Take the labelled pictures.
+        """Fit the classifier to labelled pictures.
 
         Args:
             X: a folder, S pictures, or (S, D) features.
-            y: (S,) class of each; None for a folder, which says it.
+            y: (S,) class of each picture; None for a folder, whose subfolders are the classes.
 
         Raises:
-            InputError: an unknown strategy, pictures that cannot be used, fewer than two classes.
+            InputError: the strategy is unknown, a picture cannot be used, or there are fewer than two classes.
         """
         strategy = named(self.strategy)
         if isinstance(X, (str, os.PathLike)):
             if y is not None:
-                raise InputError("the folders in a folder of support pictures are their classes; leave y out")
+                raise InputError("the subfolders of a support folder are the classes; omit y")
             pictures = labelled_pictures(Path(X))
             X, y = pictures.files, pictures.labels
         self.encoder_fingerprint_: str | None = None
         self._read_from = None
         X, y = validate_data(self, self._features(X), y, dtype=[np.float32, np.float64])
-        with warnings.catch_warnings():  # one or two pictures of each class are what this is for
+        with warnings.catch_warnings():  # one or two examples per class are expected here
             warnings.filterwarnings("ignore", "The number of unique classes")
             check_classification_targets(y)
         self.classes_, self.support_labels_ = np.unique(y, return_inverse=True)
         if len(self.classes_) < 2:
-            raise InputError(f"only one class, '{self.classes_[0]}'; there must be at least two to tell apart")
+            raise InputError(f"only one class, '{self.classes_[0]}'; at least two classes are required")
         self.strategy_, self.support_, self.refined_by_ = strategy, _writable(X), 0
         check_not_vanishing(_largest(X), X.dtype)
         encoder = self._loaded()
@@ -128,24 +129,23 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def predict(self, X: Any, *, alone: bool = False) -> NDArray[Any]:
-        """(Q,) class of each query; see `predict_proba`."""
+        """(Q,) predicted class of each query; for the arguments see `predict_proba`."""
         probabilities = self.predict_proba(X, alone=alone)
         return np.asarray(self.classes_[probabilities.argmax(axis=1)])
 
     def predict_proba(self, X: Any, *, alone: bool = False) -> NDArray[np.floating]:
-        """(Q, K) probabilities by class, in the order of classes_; rows sum to one. They are the strategy's, and not
-        calibrated.
+        """(Q, K) class probabilities, in the order of classes_; rows sum to one. They are not calibrated.
 
         Args:
             X: a folder, Q pictures, or (Q, D) features.
-            alone: label each query by itself, by the nearest prototype where the strategy is transductive.
+            alone: classify each query independently; with a transductive strategy, by the nearest prototype.
 
         Warns:
-            UserWarning: the strategy takes the classes to be equally frequent in X, or mixed as in the support, or X is
-                one query alone.
+            UserWarning: the strategy assumes equally frequent classes in X, or the class proportions of the support, or
+                X is a single query.
 
         Raises:
-            InputError: pictures that cannot be used, or features that do not fit.
+            InputError: a picture cannot be used, or the features have the wrong dimension.
         """
         check_is_fitted(self)
         X = _writable(validate_data(self, self._features(X), reset=False, dtype=self.support_.dtype))
@@ -158,14 +158,14 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._nearest(X) if len(X) == 1 else self._together(X)
 
     def refine(self, X: Any, probabilities: NDArray[np.floating] | None = None) -> Self:
-        """Move the prototypes to the means of the support and these queries, each in its predicted class.
+        """Update the prototypes to the class means of the support and these queries in their predicted classes.
 
         Args:
             X: queries, as for `predict`.
-            probabilities: what `predict_proba` gave for them; None: it is asked.
+            probabilities: the result of `predict_proba` for X; None: it is computed.
 
         Raises:
-            InputError: probabilities that are not finite, or of another shape than queries x classes.
+            InputError: the probabilities are not finite, or not of shape (queries, classes).
         """
         check_is_fitted(self)
         features = self._features(X)
@@ -174,30 +174,30 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         features = _writable(validate_data(self, features, reset=False, dtype=self.support_.dtype))
         shape = (len(features), len(self.classes_))
         if probabilities.shape != shape or not np.isfinite(probabilities).all():
-            raise InputError(f"probabilities must be finite and {shape}, as predict_proba gives them")
+            raise InputError(f"probabilities must be finite and of shape {shape}, as returned by predict_proba")
         points = torch.cat([self._transformed(self.support_), self._transformed(features)])
         labels = np.concatenate([self.support_labels_, probabilities.argmax(axis=1)])
         self.prototypes_, self.refined_by_ = self._class_means(points, labels), len(features)
         return self
 
     def save(self, path: str | Path) -> None:
-        """Write a safetensors file, in one step: features of the support, prototypes and, as JSON in its header, class
-        names, strategy and which network it is for. The network's weights are not in it. An older classifier at `path`
-        is replaced.
+        """Save the classifier to a safetensors file. It contains the features of the support and the prototypes, and a
+        JSON header with the class names, the strategy and the name of the network, but not the network's weights. An
+        existing classifier at `path` is replaced atomically.
 
         Raises:
-            InputError: class names that are neither text nor numbers, a place where no file can be, or where another
-                file is.
+            InputError: class names are neither strings nor numbers, the file cannot be created, or another file exists
+                at `path`.
         """
         check_is_fitted(self)
         path = Path(path)
         if path.is_dir() or not path.absolute().parent.is_dir():
             problem = "is a folder" if path.is_dir() else "its folder does not exist"
-            raise InputError(f"{path}: {problem}; give a file, in a folder that is there")
+            raise InputError(f"{path}: {problem}; give a file in an existing folder")
         check_replaceable(path)
         classes = self.classes_.tolist()
         if not all(isinstance(name, (str, int, float)) for name in classes):
-            raise InputError("class names must be text or numbers to be saved")
+            raise InputError("class names must be strings or numbers to be saved")
         about = {
             "classes": classes,
             "strategy": name_of(self.strategy_),
@@ -225,14 +225,17 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights: str | None = None,
         device: str = "auto",
     ) -> Self:
-        """A classifier that `save` wrote. Nothing in the file is run.
+        """Load a classifier written by `save`. No code in the file is executed.
 
         Args:
-            strategy: another one than the file says; needed where that is of a module of one's own.
-            backbone, weights: where the network is now, if not where the file says. It must be the same one.
+            path: the file.
+            strategy: a strategy to use instead of the saved one; required if that is not a registered strategy.
+            backbone, weights: location of the network, if it has changed. It must be the same network.
+            device: "auto", "cpu", "cuda" or "cuda:N".
 
         Raises:
-            InputError: names the file: missing, damaged, of another program, or of a strategy that is not known here.
+            InputError: the file is missing, damaged or of another program, or its strategy is not registered; the
+                message names the file.
         """
         path = Path(path)
         tensors, header = read_tensors(path, FORMAT, REMEDY)
@@ -245,54 +248,53 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for name in ("support", "support_labels", "base_mean", "prototypes"):
                 setattr(made, f"{name}_", tensors[name].numpy())
         except (KeyError, TypeError) as error:
-            raise InputError(f"{path}: is no whole classifier ({error}); {REMEDY}") from error
+            raise InputError(f"{path}: not a complete classifier ({error}); {REMEDY}") from error
         made.strategy_, made.n_features_in_ = named(chosen), made.support_.shape[-1]
         parts = made.support_, made.support_labels_, made.base_mean_, made.prototypes_
         check_whole(path, len(made.classes_), *parts)
         return made
 
     def encoder(self) -> "ImageEncoder":
-        """The network, which is loaded when it is first needed.
+        """The network, loaded on first use.
 
         Raises:
-            InputError: there is none, it is not the one that the support was encoded with, or a file does not say which
-                that was.
+            InputError: no network is given, or it is not, or cannot be verified as, the one that encoded the support.
         """
         if self.backbone is None:
-            raise InputError('pictures need a network: give backbone="timm:NAME" or a checkpoint, or give features')
+            raise InputError('pictures require a network: give backbone="timm:NAME" or a checkpoint, or give features')
         from fsl.features.image_encoder import ImageEncoder
 
-        found = self._loaded()
-        if found is None:
-            found = ImageEncoder.of(self.backbone, weights=self.weights, device=self.device)
-            self._encoder = self._network, found
+        network = self._loaded()
+        if network is None:
+            network = ImageEncoder.of(self.backbone, weights=self.weights, device=self.device)
+            self._encoder = self._network, network
         known = getattr(self, "encoder_fingerprint_", None)
         if known is None and self._read_from is not None:
             raise InputError(
-                f"{self._read_from}: does not say which network its support was encoded with; give features, or fit "
-                "again on pictures"
+                f"{self._read_from}: was fitted on features, and does not name the network of its support; give "
+                "features, or fit again on pictures"
             )
-        if known not in (None, found.fingerprint):
+        if known not in (None, network.fingerprint):
             raise InputError(
-                f"backbone {self.backbone}: not the network that the support was encoded with (its fingerprint is "
-                f"{found.fingerprint}, that one's {known}); give that one, or fit again"
+                f"backbone {self.backbone}: not the network of the support (fingerprint {network.fingerprint} "
+                f"instead of {known}); give that network, or fit again"
             )
-        return found
+        return network
 
     @property
     def _network(self) -> tuple[str | None, str | None, str]:
         return self.backbone, self.weights, self.device
 
     def _loaded(self) -> "ImageEncoder | None":
-        """The network, if it was needed already."""
+        """The network if it is already loaded, else None."""
         network, encoder = getattr(self, "_encoder", (None, None))
         return encoder if network == self._network else None
 
     def _features(self, X: Any) -> Any:
-        """Rows of features as they are, of pictures and folders what the network makes of them."""
+        """The features of pictures or folders; arrays of features are returned unchanged."""
         if isinstance(X, (str, os.PathLike)):
             X = unlabelled_pictures(Path(X))
-        if isinstance(X, (Mapping, Set, Iterator)) and not issparse(X):  # scikit-learn refuses these, in its words
+        if isinstance(X, (Mapping, Set, Iterator)) and not issparse(X):  # scikit-learn's own message would be unclear
             raise InputError(f"pictures must be a folder or a list, and features an array, not {type(X).__name__}")
         check_no_dates(X)
         if _are_pictures(X):
@@ -309,12 +311,12 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         except (TypeError, ValueError):
             given = np.empty(0)
         if given.shape != self.support_.shape[1:] or not np.isfinite(given).all():
-            raise InputError(f"base_mean must be {self.support_.shape[1]} finite numbers, as the features")
+            raise InputError(f"base_mean must be {self.support_.shape[1]} finite numbers, one per feature")
         check_base_mean(torch.from_numpy(given))
         return given
 
     def _class_means(self, points: Tensor, labels: NDArray[np.integer]) -> NDArray[np.floating]:
-        """(K, D)."""
+        """(K, D) means of the points in each class."""
         sums = points.new_zeros(len(self.classes_), points.shape[1]).index_add_(0, torch.from_numpy(labels), points)
         return (sums / torch.bincount(torch.from_numpy(labels))[:, None]).numpy()
 
@@ -323,7 +325,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return transform_features(torch.from_numpy(features), self.strategy_.transform, mean)
 
     def _together(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
-        """What the strategy makes of the support and these queries."""
+        """(Q, K) probabilities of the strategy for all queries jointly."""
         place = resolve_device(self.device)
         episodes = Episodes(
             torch.from_numpy(self.support_).to(place)[None],
@@ -337,7 +339,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self.strategy_.predict(episodes).probabilities[0].detach().cpu().numpy()
 
     def _nearest(self, X: NDArray[np.floating]) -> NDArray[np.floating]:
-        """softmax(-||z - m_k||^2) over the prototypes."""
+        """(Q, K) softmax(-||z - m_k||^2) over the prototypes."""
         distances = torch.cdist(self._transformed(X), torch.from_numpy(self.prototypes_)).square()
         return torch.softmax(-distances, dim=1).numpy()
 
@@ -346,7 +348,7 @@ class FewShotClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _are_pictures(X: Any) -> bool:
-    """Whether these are pictures, by the first: a path, a PIL image, or pixels in two or three dimensions."""
+    """Whether the first item is a picture: a path, a PIL image, or an array of pixels."""
     if isinstance(X, np.ndarray):
         if X.ndim != 1 or X.dtype.kind != "O":
             return X.ndim > 2 or X.dtype.kind == "U"
@@ -360,7 +362,7 @@ def _largest(X: NDArray[np.floating]) -> float:
 
 
 def _writable(X: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Rows that torch takes without a warning, and that can be squared."""
+    """A writable array, as torch expects; also checks that the squares of its values do not overflow."""
     check_values(-1, _largest(X), X.dtype)
     return X if X.flags.writeable else X.copy()
 

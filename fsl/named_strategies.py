@@ -1,4 +1,4 @@
-"""Strategies as people name them: to be made by name, written into files and read back, and used with care."""
+"""Strategies by name: creation, storage in files, and warnings about their assumptions."""
 
 import dataclasses
 from pathlib import Path
@@ -8,16 +8,17 @@ from clustering.foundation.errors import InputError
 from fsl.episodes import Strategy
 from fsl.strategies import STRATEGIES
 
-ANY_MIX = "soft_slk"  # transductive, of queries whose classes may be mixed in any way
-SHIFT = "shift"  # the field of strategies that may move the queries' mean to the support's
+ANY_MIX = "soft_slk"  # a transductive strategy for queries with any class proportions
+SHIFT = "shift"  # the field of strategies that can shift the queries' mean to the support's
 
 
 def named(given: str | Strategy) -> Strategy:
-    """The strategy of that name with its defaults, but without the shift of the queries' mean to the support's: in a
-    benchmark's tasks the classes are mixed alike in both, in a person's pictures hardly. Or the one given.
+    """The strategy with that name and its defaults, except for `shift`, which is false: unlike tasks of a benchmark, a
+    user's own pictures rarely have equal class proportions in support and queries. A strategy object is returned
+    unchanged.
 
     Raises:
-        InputError: an unknown name, or no strategy.
+        InputError: the name is unknown, or the object is not a strategy.
     """
     if isinstance(given, str):
         made = STRATEGIES.load(given)
@@ -31,54 +32,56 @@ def named(given: str | Strategy) -> Strategy:
 
 
 def name_of(strategy: Strategy) -> str:
-    """Its name in the table or of an installed package, else module:Class."""
+    """The strategy's registered name, otherwise module:Class."""
     place = f"{type(strategy).__module__}:{type(strategy).__qualname__}"
     return next((name for name in STRATEGIES.names() if STRATEGIES.locate(name) == place), place)
 
 
 def stored(path: Path, name: str, fields: dict[str, Any]) -> Strategy:
-    """The strategy that a file names, with the fields in it. It must have a name of its own: a file must not choose
-    which module is imported.
+    """Create the strategy stored in a file. Only registered names are accepted, so that a file cannot cause the import
+    of an arbitrary module.
 
     Raises:
-        InputError: names the file.
+        InputError: the name is not registered or the fields are invalid; the message names the file.
     """
     if name not in STRATEGIES.names():
         raise InputError(
-            f"{path}: its strategy {name!r} is not known here; give strategy= and one that you trust, since a "
-            "module is run when it is imported"
+            f"{path}: its strategy {name!r} is not registered; give a strategy that you trust with strategy=, because "
+            "importing a module runs its code"
         )
     values = {field: tuple(value) if isinstance(value, list) else value for field, value in fields.items()}
     try:
         made: Strategy = STRATEGIES.load(name)(**values)
     except (TypeError, InputError) as error:
-        raise InputError(f"{path}: {name} does not take the fields in it ({error}); fit it again") from error
+        raise InputError(
+            f"{path}: {name} does not accept the stored fields ({error}); fit and save it again"
+        ) from error
     return made
 
 
 def cautions(strategy: Strategy, queries: int) -> list[str]:
-    """Why this strategy may be the wrong one for so many queries of unknown classes: a line for each reason."""
+    """Warnings about a strategy for the given number of queries with unknown class proportions."""
     name = name_of(strategy)
     if strategy.transductive and queries == 1:
         return [
-            f"one query alone: {name} learns from the other queries, and there are none; it gets the class of the "
+            f"only one query: {name} uses the other queries, but there are none; the query gets the class of the "
             "nearest prototype"
         ]
     if strategy.assumes_balance:
         return [
-            f"{name} takes every class to have equally many of the queries; where that may not be so, take "
-            f"strategy={ANY_MIX}"
+            f"{name} assumes the same number of queries in each class; if this may not hold, use strategy={ANY_MIX}"
         ]
     if getattr(strategy, SHIFT, False):
         return [
-            f"{name} with shift=true takes the classes to be mixed in the queries as in the support; else shift=false"
+            f"{name} with shift=true assumes equal class proportions in queries and support; if this may not hold, set "
+            "shift=false"
         ]
     return []
 
 
 def said_of(strategy: Strategy) -> str:
-    """What it means for the predictions whether a strategy is transductive, in a sentence or two."""
+    """A sentence on whether the predictions of pictures depend on each other."""
     name = name_of(strategy)
     if not strategy.transductive:
-        return f"{name} labels every picture by itself: the others do not change what it gets."
-    return f"{name} labels the pictures together: which others are there may change what one of them gets."
+        return f"{name} classifies each picture independently of the others."
+    return f"{name} classifies all pictures jointly: the label of a picture may depend on the other pictures."

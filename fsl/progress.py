@@ -1,4 +1,4 @@
-"""How long work reports how far it is: a protocol that the experiment layer fills with a bar; else silent."""
+"""Progress of long computations: a protocol, which the console implements with progress bars."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -6,25 +6,25 @@ from typing import Protocol
 
 
 class Advance(Protocol):
-    """Count `n` more finished units; `numbers` (a loss, an accuracy) may be shown beside the bar."""
+    """Report `n` more completed units; `numbers` (a loss, an accuracy) may be shown beside the bar."""
 
     def __call__(self, n: int = 1, **numbers: float) -> None: ...
 
 
 class Progress(Protocol):
-    """What a long computation is handed to report to."""
+    """Receives progress reports of a long computation."""
 
     def track(self, description: str, total: int) -> AbstractContextManager[Advance]:
         """Open a bar of `total` units; it closes with the context, finished or not."""
         ...
 
     def note(self, text: str) -> None:
-        """One line for the user about something that happened: what was resumed, reused or discarded."""
+        """Show the user a message, such as what was resumed, reused or discarded."""
         ...
 
 
 class Quiet:
-    """Reports nothing."""
+    """Progress that shows nothing."""
 
     @contextmanager
     def track(self, description: str, total: int) -> Iterator[Advance]:

@@ -1,7 +1,7 @@
-"""Tasks as index tensors: which samples of a split are support and which are query.
+"""Tasks as tensors of indices: the support and query samples in a split.
 
-A whole block of tasks is drawn at once from (seed, block), so task i is the same task for every strategy, every
-batch size and every process, however many tasks are asked for. How they are drawn: `fsl.samplers`.
+Blocks of tasks are drawn from (seed, block). Task i therefore does not depend on the strategy, the batch size, the
+process or the number of tasks. The samplers lie in `fsl.samplers`.
 """
 
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ from clustering.foundation.errors import InputError
 
 FORMAT = "transduce tasks 1"
 BLOCK = 256
-"""Tasks drawn at once. Part of what defines task i: changing it changes every task list."""
+"""Number of tasks drawn at once. Changing it changes all tasks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,10 +27,10 @@ class Tasks:
         support: (B, S) indices of the support samples, int64.
         support_labels: (B, S) in 0..way-1.
         query: (B, Q) indices of the query samples, in random order.
-        query_labels: (B, Q) in 0..way-1. Only the scorer reads them; a strategy never does.
-        classes: (B, way) the split's class of each position 0..way-1.
-        support_mask: (B, S) bool, False where padded; None where every task is full.
-        query_mask: (B, Q) bool, likewise.
+        query_labels: (B, Q) in 0..way-1. They are used for scoring only, and never passed to strategies.
+        classes: (B, way) class in the split of each label 0..way-1.
+        support_mask: (B, S) bool, False for padding; None without padding.
+        query_mask: (B, Q) bool, False for padding; None without padding.
     """
 
     support: Tensor
@@ -49,12 +49,12 @@ class Tasks:
         return len(self.query)
 
     def __getitem__(self, index: slice | Tensor) -> "Tasks":
-        """The tasks of a slice or an index tensor."""
+        """Select tasks by a slice or an index tensor."""
         return Tasks(**{name: field[index] for name, field in self._present().items()})
 
     @property
     def source(self) -> "TaskSource":
-        """These very tasks, block by block."""
+        """The tasks as a source of blocks."""
         return TaskSource(lambda index: self[index * BLOCK : (index + 1) * BLOCK], len(self))
 
     def _present(self) -> dict[str, Tensor]:
@@ -69,15 +69,15 @@ class Tasks:
         """Read tasks written by `save`.
 
         Raises:
-            InputError: names the file: missing, truncated, or no task list.
+            InputError: the file is missing, truncated or not a task list; the message names the file.
         """
-        tensors, _ = read_tensors(path, FORMAT, "`transduce tasks` writes a task list")
+        tensors, _ = read_tensors(path, FORMAT, "create a task list with `transduce tasks`")
         missing = [field.name for field in fields(cls) if field.default is MISSING and field.name not in tensors]
         if missing:
             raise InputError(f"{path}: the task list lacks {', '.join(missing)}")
-        strange = sorted(tensors.keys() - {field.name for field in fields(cls)})
-        if strange:
-            raise InputError(f"{path}: a task list has no {', '.join(strange)}")
+        unknown = sorted(tensors.keys() - {field.name for field in fields(cls)})
+        if unknown:
+            raise InputError(f"{path}: unknown tensors in a task list: {', '.join(unknown)}")
         tasks = cls(**tensors)
         problem = tasks._problem()
         if problem:
@@ -85,7 +85,7 @@ class Tasks:
         return tasks
 
     def _problem(self) -> str | None:
-        """What is wrong with these tasks, or None."""
+        """A description of the first error in the tasks, or None."""
         if self.classes.dtype != torch.int64 or self.classes.dim() != 2 or not self.classes.numel():
             return "classes must be int64 of shape (tasks, way)"
         parts = {
@@ -94,9 +94,9 @@ class Tasks:
         }
         for name, (samples, labels, mask) in parts.items():
             if samples.dtype != torch.int64 or samples.dim() != 2 or labels.dtype != torch.int64:
-                return f"{name} and {name}_labels must be int64 of one shape (tasks, samples)"
+                return f"{name} and {name}_labels must be int64 of the same shape (tasks, samples)"
             if samples.shape != labels.shape or len(samples) != len(self.classes) or not samples.shape[1]:
-                return f"{name} and {name}_labels must be int64 of one shape (tasks, samples)"
+                return f"{name} and {name}_labels must be int64 of the same shape (tasks, samples)"
             if samples.min() < 0 or labels.min() < 0 or labels.max() >= self.way:
                 return f"{name} indices must be at least 0, and labels 0..{self.way - 1}"
             if mask is not None and (mask.dtype != torch.bool or mask.shape != samples.shape):
@@ -113,31 +113,31 @@ class Tasks:
         return None
 
     def _in_support_and_query(self) -> Tensor:
-        """(B,) bool: some sample is in both."""
+        """(B,) bool, whether a sample of the task is in both support and query."""
         support, query = 2 * self.support, 2 * self.query + 1
         if self.support_mask is not None:
             support = support.where(self.support_mask, -2)
         if self.query_mask is not None:
             query = query.where(self.query_mask, -2)
-        # Sorted, a sample that is in both stands beside itself.
+        # After sorting, a sample that is in both is next to itself.
         samples = torch.cat([support, query], dim=1).sort(dim=1).values
         return (samples[:, 1:] == samples[:, :-1] + 1).logical_and(samples[:, 1:] % 2 == 1).any(dim=1)
 
 
 def concatenate(blocks: list[Tasks]) -> Tasks:
-    """The tasks of several blocks of one shape, one after the other."""
+    """Concatenate blocks of tasks of the same shape."""
     parts = [block._present() for block in blocks]
     return Tasks(**{name: torch.cat([part[name] for part in parts]) for name in parts[0]})
 
 
 @dataclass(frozen=True, eq=False)
 class TaskSource:
-    """Tasks that are drawn when they are asked for, a block at a time.
+    """Tasks that are drawn on demand, block by block.
 
     Attributes:
-        block: the tasks `index * BLOCK` to `(index + 1) * BLOCK - 1`, or to the last one. Every call with an index
-            gives the same tasks, and all blocks are of one width: where tasks differ in size, they are padded.
-        limit: how many tasks there are; None where there is no end.
+        block: function of an index that returns the tasks `index * BLOCK` to `(index + 1) * BLOCK - 1`, or to the last
+            task. It is deterministic, and all blocks have the same width: tasks of different sizes are padded.
+        limit: number of tasks; None if unlimited.
     """
 
     block: Callable[[int], Tasks]
@@ -147,12 +147,12 @@ class TaskSource:
         """The first `tasks` tasks, block by block.
 
         Raises:
-            InputError: fewer than one, or more than there are.
+            InputError: `tasks` is below 1 or above the limit.
         """
         if tasks < 1:
             raise InputError(f"the number of tasks must be at least 1, not {tasks}")
         if self.limit is not None and tasks > self.limit:
-            raise InputError(f"{tasks} tasks are asked for, but there {_are(self.limit)}; give tasks={self.limit}")
+            raise InputError(f"{tasks} tasks requested, but there {_are(self.limit)}; give tasks={self.limit}")
         return (self.block(start // BLOCK)[: tasks - start] for start in range(0, tasks, BLOCK))
 
     def first(self, tasks: int) -> Tasks:

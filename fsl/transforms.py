@@ -3,11 +3,11 @@
     UN    z = x
     L2N   z = x / ||x||
     CL2N  z = (x - base_mean) / ||x - base_mean||
-    PT    z = (x + 1e-6)^(1/2), coordinate by coordinate, then z / ||z||; for x >= 0, as after a ReLU
+    PT    z = (x + 1e-6)^(1/2) for each coordinate, then z / ||z||; requires x >= 0, as after a ReLU
 
-`base_mean` is the mean of the raw features of all base-class images, never of novel data. A zero vector stays zero,
-but for PT. PT is the power transform of PT-MAP (Hu, Gripon and Pateux 2021), which makes the skewed features of a ReLU
-more like Gaussians.
+`base_mean` is the mean of the raw features of all base-class images, never of novel data. Zero vectors stay zero,
+except for PT. PT is the power transform of PT-MAP (Hu, Gripon and Pateux 2021), which makes the skewed distribution of
+features after a ReLU closer to a Gaussian.
 """
 
 from typing import Literal
@@ -19,7 +19,7 @@ from clustering.lengths import unit_rows
 
 Transform = Literal["UN", "L2N", "CL2N", "PT"]
 
-_SMALL = 1e-6  # of the power transform
+_SMALL = 1e-6  # offset of the power transform
 
 
 def transform_features(features: Tensor, transform: Transform, base_mean: Tensor | None = None) -> Tensor:
@@ -28,13 +28,13 @@ def transform_features(features: Tensor, transform: Transform, base_mean: Tensor
     Args:
         features: (..., D) raw features.
         transform: UN, L2N, CL2N or PT.
-        base_mean: (D,), needed by CL2N.
+        base_mean: (D,) mean of the base classes, required by CL2N.
 
     Returns:
-        (..., D), of the same dtype.
+        (..., D) transformed features, of the same dtype.
 
     Raises:
-        InputError: CL2N without a base mean, or PT of negative features.
+        InputError: CL2N without a base mean, or PT on negative features.
     """
     if transform == "UN":
         return features
@@ -46,8 +46,8 @@ def transform_features(features: Tensor, transform: Transform, base_mean: Tensor
         lowest = float(features.min())
         if lowest < 0:
             raise InputError(
-                f"transform PT is a power of the features and needs non-negative ones, but the lowest is {lowest:.4g}; "
-                "take them from after the last ReLU, not centred or normalised by mean, or choose transform=L2N or CL2N"
+                f"transform PT requires non-negative features, but the smallest is {lowest:.4g}; use features after "
+                "the last ReLU, without centring, or choose transform=L2N or CL2N"
             )
         features = (features + _SMALL).sqrt_()
     return unit_rows(features)

@@ -1,6 +1,6 @@
-"""Strategies on tasks: per-task accuracies, intervals, paired comparisons and audits.
+"""Evaluation of strategies on tasks: per-task accuracies, intervals, paired comparisons and audits.
 
-What is kept of them, and where, is the business of `runs`.
+Recording of results lies in `runs`.
 """
 
 from typing import TYPE_CHECKING

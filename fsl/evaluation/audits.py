@@ -1,8 +1,7 @@
-"""Audits: known ways to measure too much, kept apart from accuracy so that they are never taken for it.
+"""Audits: known flaws of evaluation that inflate accuracies, measured separately from the accuracy.
 
-Each is measured beside the accuracy, by name, for any strategies on the same tasks; `docs/methods/audits.md` shows how
-much each inflates. Two of them use the true labels of the queries, which no strategy ever sees: that is what is
-audited.
+An audit is computed for strategies on the same tasks as the accuracy; `docs/methods/audits.md` shows how much each
+inflates. Two audits use the true labels of the queries, which strategies never get: this is the flaw they measure.
 """
 
 import dataclasses
@@ -18,19 +17,19 @@ from fsl.episodes import Strategy
 from fsl.tasks import Tasks
 
 Labels = Mapping[str, Tensor]
-"""(B, Q) predicted class of every query, by strategy."""
+"""(B, Q) predicted class of each query, by strategy."""
 
 Predict = Callable[[Mapping[str, Strategy], Tasks], Labels]
-"""Strategies on other tasks over the same bank."""
+"""Function that runs strategies on other tasks over the same bank."""
 
 Audit = Callable[[Mapping[str, Strategy], Labels, Tasks, Predict], dict[str, Tensor]]
-"""(B,) accuracies by strategy, of strategies that predicted these labels on these tasks."""
+"""Function that returns (B,) accuracies by strategy, from the predicted labels on the tasks."""
 
 
 def best_permutation(
     strategies: Mapping[str, Strategy], labels: Labels, tasks: Tasks, predict: Predict
 ) -> dict[str, Tensor]:
-    """Scored by the relabelling of each task's predictions that does best, see `best_permutation_accuracy`."""
+    """Accuracy after the best relabelling of each task's predictions, see `best_permutation_accuracy`."""
     return {
         name: best_permutation_accuracy(predicted, tasks.query_labels, tasks.way, tasks.query_mask)
         for name, predicted in labels.items()
@@ -40,9 +39,9 @@ def best_permutation(
 def per_true_class(
     strategies: Mapping[str, Strategy], labels: Labels, tasks: Tasks, predict: Predict
 ) -> dict[str, Tensor]:
-    """The queries of each true class are predicted in an episode of their own, with the whole support, as the public
-    iNat script of LaplacianShot did (thesis Table 4.3): a graph, a shift or a prototype then only ever meets queries
-    of one class. Without effect on a strategy that is not transductive."""
+    """Accuracy if the queries of each true class are predicted in a separate episode with the whole support, as in the
+    public iNat script of LaplacianShot (thesis Table 4.3). The graph, the shift and the prototypes then only use
+    queries of one class. Inductive strategies are not affected."""
     right = {name: torch.zeros(len(tasks), dtype=torch.float64) for name in labels}
     asked = torch.zeros(len(tasks), dtype=torch.float64)
     for part, origin in true_class_tasks(tasks):
@@ -56,12 +55,15 @@ def per_true_class(
 def directed_with_self(
     strategies: Mapping[str, Strategy], labels: Labels, tasks: Tasks, predict: Predict
 ) -> dict[str, Tensor]:
-    """The same strategy on the graph of the public LaplacianShot and SLK code: the arcs of each point to its k nearest,
-    itself counted and then dropped, never symmetrised, with the update unguarded since it descends no objective."""
-    found = predict({name: on_published_graph(name, strategies[name]) for name in labels}, tasks)
+    """Accuracy with the graph of the public LaplacianShot and SLK code: directed arcs from each point to its k nearest
+    neighbours, of which the point itself is one and then removed; with the unguarded update, which does not minimise an
+    objective."""
+    predictions = predict({name: on_published_graph(name, strategies[name]) for name in labels}, tasks)
     truth = tasks.query_labels
     mask = torch.ones_like(truth) if tasks.query_mask is None else tasks.query_mask.long()
-    return {name: ((predicted == truth) * mask).sum(1).double() / mask.sum(1) for name, predicted in found.items()}
+    return {
+        name: ((predicted == truth) * mask).sum(1).double() / mask.sum(1) for name, predicted in predictions.items()
+    }
 
 
 AUDITS: Mapping[str, Audit] = {
@@ -72,10 +74,10 @@ AUDITS: Mapping[str, Audit] = {
 
 
 def check_audits(audits: Sequence[str], name: str, strategy: Any) -> None:
-    """That every audit is known and can be had of a strategy.
+    """Check that the audits are known and apply to a strategy.
 
     Raises:
-        InputError: an unknown audit, or one that needs a graph of a strategy without.
+        InputError: an audit is unknown, or needs a graph that the strategy does not have.
     """
     for audit in audits:
         if audit not in AUDITS:
@@ -85,26 +87,26 @@ def check_audits(audits: Sequence[str], name: str, strategy: Any) -> None:
 
 
 def on_published_graph(name: str, strategy: Any) -> Any:
-    """A strategy with the published graph in place of its own.
+    """A copy of a strategy with the published graph.
 
     Raises:
-        InputError: it has no such graph.
+        InputError: the strategy has no graph.
     """
     published = {"graph": "directed", "include_self": True, "step": "published"}
     fields = {field.name for field in dataclasses.fields(strategy)} if dataclasses.is_dataclass(strategy) else set()
     if not published.keys() <= fields:
         raise InputError(
-            f"strategy {name} has no neighbour graph of its own (fields {', '.join(published)}), so the audit "
-            "directed_with_self cannot be measured of it; leave the audit or the strategy out"
+            f"the audit directed_with_self requires a strategy with a neighbour graph (fields {', '.join(published)}), "
+            f"which {name} does not have; omit the audit or the strategy"
         )
     return dataclasses.replace(strategy, **published)
 
 
 def best_permutation_accuracy(predicted: Tensor, labels: Tensor, way: int, query_mask: Tensor | None = None) -> Tensor:
-    """(B,) accuracy after relabelling each task's predictions in the way that scores highest.
+    """(B,) accuracy after the relabelling of each task's predictions with the highest accuracy.
 
-    The accuracies of the thesis' LaplacianShot tables (4.1, 4.2, 4.4) were scored so; support labels fix what a
-    class is, so only the plain accuracy is one. Never below the plain accuracy.
+    The LaplacianShot tables of the thesis (4.1, 4.2, 4.4) were scored in this way. It is not a valid accuracy, because
+    the support labels define the classes. It is never below the plain accuracy.
 
     Args:
         predicted: (B, Q) predicted class, 0..way-1.
@@ -123,10 +125,10 @@ def best_permutation_accuracy(predicted: Tensor, labels: Tensor, way: int, query
 
 
 def true_class_tasks(tasks: Tasks) -> Iterator[tuple[Tasks, Tensor]]:
-    """Tasks with the queries of one true class each, and the index of the task that each was part of.
+    """Tasks with the queries of one true class each, and the indices of their original tasks.
 
-    They come in groups of similar size, none larger than the B tasks that they are made of: whatever a strategy needs
-    for those, it needs no more for these.
+    The tasks are grouped by similar size. No group is larger than the B original tasks, so that strategies need no more
+    memory than for these.
     """
     truth = tasks.query_labels if tasks.query_mask is None else tasks.query_labels.where(tasks.query_mask, tasks.way)
     order = truth.argsort(dim=1, stable=True)  # the queries of class 0, those of class 1, ..., padding

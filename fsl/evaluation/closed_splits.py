@@ -1,4 +1,4 @@
-"""Splits that nobody may look at for a while: the novel classes, while hyper-parameters are chosen."""
+"""Closed splits: protection of the novel classes from access while hyper-parameters are chosen."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -8,12 +8,12 @@ _closed: Counter[str] = Counter()
 
 
 class ClosedSplitError(RuntimeError):
-    """A closed split was asked for: a mistake in the code that asked, which no user can mend."""
+    """A closed split was read. This is a programming error, which users cannot correct."""
 
 
 @contextmanager
 def closed(*splits: str) -> Iterator[None]:
-    """Refuse the images and features of these splits, in every thread of the process, while the block runs."""
+    """Deny access to images and features of these splits in all threads of the process, within the block."""
     _closed.update(splits)
     try:
         yield
@@ -22,10 +22,10 @@ def closed(*splits: str) -> Iterator[None]:
 
 
 def check_open(split: str) -> None:
-    """To be called by whatever gives out images or features.
+    """Check that a split may be read; called by all functions that return images or features.
 
     Raises:
         ClosedSplitError: the split is closed.
     """
     if _closed[split] > 0:
-        raise ClosedSplitError(f"the {split} split is closed: nothing may be chosen by what is in it")
+        raise ClosedSplitError(f"the {split} split is closed while hyper-parameters are chosen")

@@ -1,4 +1,4 @@
-"""Strategies on tasks: per-task accuracies first, everything else derived from them."""
+"""Evaluation of strategies on tasks. All scores derive from per-task accuracies."""
 
 import functools
 import itertools
@@ -16,7 +16,7 @@ from clustering.foundation.errors import InputError
 from fsl.episodes import LARGEST_GRAM, Predictions, Strategy
 from fsl.evaluation.audits import AUDITS, check_audits
 from fsl.evaluation.scores import ClassScores, half_width
-from fsl.evaluation.unfinished import Found, Unfinished
+from fsl.evaluation.unfinished import BatchResult, Unfinished
 from fsl.features.bank import FeatureBank
 from fsl.features.gathering import GatheredEpisodes
 from fsl.progress import Progress, quiet
@@ -28,28 +28,27 @@ if TYPE_CHECKING:
     from fsl.features.pictures import Pictures
 
 BATCHES = {"cpu": 256, "cuda": 2048}
-"""Tasks at a time: enough that the cost of an operation does not matter; on a processor, few enough for its cache."""
+"""Default number of tasks per batch: large enough to amortise overheads, and on a CPU small enough for its cache."""
 
 _AT_ONCE = 1 << 26
-"""Numbers of a batch's features, inner products or probabilities: 256 MiB each in float32."""
+"""Maximum number of values of a batch's features, inner products or probabilities: 256 MiB each in float32."""
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How one strategy did on T tasks over a split of C classes.
+    """The scores of one strategy on T tasks over a split of C classes.
 
     Attributes:
-        accuracies: (T,) float64, share of each task's queries that got their true class.
+        accuracies: (T,) float64 fraction of correct queries in each task.
         iterations: (T,) int64 steps of the strategy.
-        seconds_per_task: mean time in `predict`, on the CPU that of a core, summed over the cores that share a large
-            task. What strategies evaluated together share (features at hand, inner products) is counted for the first
-            that needs it.
-        classes: right answers by class of the split.
-        query_right: (Q,) bool, whether each query of the task got its true class, where there is one task only; None
-            where there are several.
-        trace: (steps, b) objective of the first batch of tasks, NaN after a task has stopped; None where the
-            strategy has none.
-        audits: (T,) float64 by name of the audit, see `fsl.evaluation.audits`: never the accuracy.
+        seconds_per_task: mean time in `predict`; on the CPU, core seconds, summed over the cores that share a large
+            task. The time of shared computations (gathering features, inner products) is counted for the first strategy
+            that needs them.
+        classes: correct predictions by class of the split.
+        query_right: (Q,) bool, whether each query is correct, for a single task; None for several tasks.
+        trace: (steps, b) objective of the first batch of tasks, NaN after a task has stopped; None without an
+            objective.
+        audits: (T,) float64 values of each audit, see `fsl.evaluation.audits`.
     """
 
     accuracies: Tensor
@@ -62,12 +61,12 @@ class Evaluation:
 
     @property
     def accuracy(self) -> float:
-        """Mean accuracy over the tasks, a fraction."""
+        """Mean accuracy over the tasks, in 0..1."""
         return float(self.accuracies.mean())
 
     @property
     def ci95(self) -> float:
-        """Half-width of the 95 % interval of the mean over tasks; of one task, over its queries."""
+        """Half-width of the 95 % interval of the mean over tasks, or over the queries of a single task."""
         return half_width((self.accuracies if self.query_right is None else self.query_right).numpy())
 
 
@@ -85,37 +84,36 @@ def evaluate(
     pictures: "Pictures | None" = None,
     unfinished: Unfinished | None = None,
 ) -> dict[str, Evaluation]:
-    """Evaluate strategies on the same tasks. Memory does not grow with the number of tasks, but for their results.
+    """Evaluate strategies on the same tasks. Apart from the results, memory does not grow with the number of tasks.
 
-    Not to be called from two threads at once: of large tasks it sets how memory is freed, and sets it back.
+    Not thread-safe: for large tasks, the function temporarily changes a setting of the memory allocator.
 
     Args:
-        strategies: by name. Those of one transform share what their episodes hold, such as the inner products.
+        strategies: strategies by name. Those with the same transform share computations such as inner products.
         bank: features of the split that the tasks index.
-        tasks: what a sampler draws (`fsl.samplers`), or tasks drawn before.
-        count: how many tasks; None: all that there are.
-        batch: tasks at a time at most, fewer of large ones; None: as many as suit the device, or one where a strategy
-            needs images. Changes no result beyond rounding.
-        device: where the strategies run.
-        progress: reports tasks done.
-        audits: names of `fsl.evaluation.audits.AUDITS` to measure beside the accuracy.
-        failures: takes the error of each strategy that fails, while the others go on; without it the first error is
-            raised.
-        pictures: the images of the bank, and their network; for strategies that need images.
-        unfinished: keeps what was found while the evaluation is under way, and goes on after what it has.
+        tasks: a source of tasks from a sampler (`fsl.samplers`), or given tasks.
+        count: number of tasks; None: all.
+        batch: maximum number of tasks per batch, reduced for large tasks; None: chosen for the device, or 1 if a
+            strategy needs images. It does not change results beyond rounding.
+        device: device of the strategies.
+        progress: receives the number of completed tasks.
+        audits: names of `fsl.evaluation.audits.AUDITS` to compute in addition.
+        failures: receives the error of each failing strategy, and the others continue; None: the first error is raised.
+        pictures: the images of the bank and their network, for strategies that need images.
+        unfinished: stores intermediate results, from which an interrupted evaluation resumes.
 
     Returns:
-        By name, without the strategies that failed.
+        Evaluations by name, without failed strategies.
 
     Raises:
-        InputError: no tasks or fewer than asked for, tasks that index beyond the bank, CL2N on a bank without base
-            mean, pictures of another number than the bank has features, or none where a strategy needs them, an audit
-            that a strategy cannot have, or a strategy that returns what it should not or changes its episodes.
+        InputError: there are no tasks or fewer than `count`; tasks index beyond the bank; CL2N without base mean;
+            pictures are missing or differ in number from the features; an audit does not apply to a strategy; a
+            strategy returns invalid predictions or changes its episodes.
     """
     source = tasks.source if isinstance(tasks, Tasks) else tasks
     total = count if count is not None else source.limit
     if total is None:
-        raise InputError("say how many tasks: these have no end")
+        raise InputError("the number of tasks is unlimited; give count")
     blocks = source.blocks(total)
     for name, strategy in strategies.items():
         check_strategy(name, strategy)
@@ -123,7 +121,7 @@ def evaluate(
     banks = {s.transform: _transformed(bank, s.transform).to(device) for s in strategies.values()}
     if pictures is not None and len(pictures.images) != len(bank.features):
         raise InputError(
-            f"there are {len(pictures.images):,} images for {len(bank.features):,} features: those of another split"
+            f"there are {len(pictures.images):,} images for {len(bank.features):,} features; are they of another split?"
         )
     predictor = _Predictor(banks, bank.base_mean, failures, pictures)
     scores = {name: _Score(total, bank, audits) for name in strategies}
@@ -133,10 +131,10 @@ def evaluate(
     usual = 1 if slow else BATCHES.get(on, BATCHES["cuda"])
     batches = _batches(blocks, batch or usual, bank)
     with progress.track("evaluating", total) as advance:
-        for start, part, found in _going_on(unfinished, list(strategies), work, batches, parallel=on == "cpu"):
+        for start, part, results in _resumed(unfinished, list(strategies), work, batches, parallel=on == "cpu"):
             going = {name: scores[name] for name in strategies if not failures or name not in failures}
             for name, score in going.items():
-                score.add(start, part, found[name])
+                score.add(start, part, results[name])
             if not going:
                 return {}
             advance(len(part), **{name: score.mean for name, score in going.items()})
@@ -144,36 +142,38 @@ def evaluate(
 
 
 def check_strategy(name: str, strategy: object) -> None:
-    """That an object is a strategy.
+    """Check that an object is a strategy.
 
     Raises:
-        InputError: it has no method predict, or no known transform.
+        InputError: the object has no method `predict`, or no known transform.
     """
     known = get_args(Transform)
     if getattr(strategy, "transform", None) not in known or not callable(getattr(strategy, "predict", None)):
-        raise InputError(f"strategy {name}: needs a method predict and a field transform, one of {', '.join(known)}")
+        raise InputError(f"strategy {name}: requires a method predict and a field transform, one of {', '.join(known)}")
 
 
 def _work(
     strategies: Mapping[str, Strategy], predictor: "_Predictor", audits: Sequence[str], tasks: Tasks
-) -> dict[str, Found]:
-    """Predictions, seconds and audits of every strategy on one batch."""
-    found = predictor.timed(strategies, tasks)
-    labels = {name: one.labels for name, one in found.items()}
+) -> dict[str, BatchResult]:
+    """Predictions, seconds and audits of each strategy on one batch."""
+    results = predictor.timed(strategies, tasks)
+    labels = {name: one.labels for name, one in results.items()}
     audited = {audit: AUDITS[audit](strategies, labels, tasks, predictor) for audit in audits}
     return {
         name: one._replace(audits={audit: of[name] for audit, of in audited.items() if name in of})
-        for name, one in found.items()
+        for name, one in results.items()
     }
 
 
 @dataclass(frozen=True)
 class _Predictor:
-    """Strategies on batches of tasks over one bank, given in the transforms that they need.
+    """Runs strategies on batches of tasks over one bank.
 
     Attributes:
-        failures: takes the errors of strategies, which are left out from then on; None raises them.
-        pictures: of the bank.
+        banks: the features of the bank, by transform.
+        base_mean: (D,) mean of the base classes, or None.
+        failures: receives the errors of strategies, which are then skipped; None: errors are raised.
+        pictures: the images of the bank.
     """
 
     banks: Mapping[Transform, Tensor]
@@ -182,23 +182,23 @@ class _Predictor:
     pictures: "Pictures | None" = None
 
     def __call__(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, Tensor]:
-        """(B, Q) labels that each strategy predicts."""
-        return {name: found.labels for name, found in self.timed(strategies, tasks).items()}
+        """(B, Q) predicted labels of each strategy."""
+        return {name: result.labels for name, result in self.timed(strategies, tasks).items()}
 
-    def timed(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, Found]:
-        """What each strategy predicts, and its seconds."""
+    def timed(self, strategies: Mapping[str, Strategy], tasks: Tasks) -> dict[str, BatchResult]:
+        """Predictions and seconds of each strategy."""
         device = next(iter(self.banks.values())).device
         mean = None if self.base_mean is None else self.base_mean.to(device)
         shared = {
             transform: GatheredEpisodes(self.banks[transform], tasks, transform, mean, self.pictures)
             for transform in {strategy.transform for strategy in strategies.values()}
         }
-        found = {}
+        results = {}
         for name, strategy in strategies.items():
             if self.failures is not None and name in self.failures:
                 continue
-            # Time of the processor: of this thread, which works on small tasks alone, or of all that share a large one.
-            of_processor = time.process_time if _are_large(tasks) else time.thread_time
+            # CPU time: of this thread for small tasks, which use one core; of the process for large tasks.
+            of_processor = time.process_time if _is_large(tasks) else time.thread_time
             clock = time.perf_counter if device.type == "cuda" else of_processor
             began = clock()
             try:
@@ -211,21 +211,21 @@ class _Predictor:
             if device.type == "cuda":
                 torch.cuda.synchronize()
             seconds, trace = clock() - began, predictions.trace
-            found[name] = Found(
+            results[name] = BatchResult(
                 predictions.labels.cpu(), predictions.iterations.cpu(), None if trace is None else trace.cpu(), seconds
             )
-        return found
+        return results
 
 
 def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predictions:
-    """A strategy's predictions, or an error that names the strategy."""
+    """Run a strategy and check its predictions; errors name the strategy."""
     try:
         predictions = strategy.predict(episodes)
     except InputError as error:
         raise InputError(f"strategy {name}: {error}") from error
     except torch.linalg.LinAlgError as error:  # type: ignore[attr-defined]  # documented, but not in the stubs
         raise InputError(
-            f"strategy {name}: its equations have no solution for these features; set other values ({error})"
+            f"strategy {name}: its equations have no solution for these features ({error}); change its parameters"
         ) from error
     except (Exception, SystemExit) as error:
         raise RuntimeError(f"strategy {name}: {type(error).__name__}: {error}") from error
@@ -237,7 +237,7 @@ def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predi
         )
         raise InputError(f"strategy {name}: predict must return Predictions of shape {expected}, not {what}")
     lowest, off = given.amin(), (given.sum(dim=-1) - 1).abs().amax()
-    if not (lowest >= 0 and off <= 1e-3):  # nor is either true of NaN
+    if not (lowest >= 0 and off <= 1e-3):  # also true for NaN
         if not bool(given.isfinite().all()):
             raise InputError(f"strategy {name}: probabilities are NaN or infinite")
         raise InputError(f"strategy {name}: probabilities must be at least 0 and sum to 1 over the classes")
@@ -246,20 +246,20 @@ def _checked(name: str, strategy: Strategy, episodes: GatheredEpisodes) -> Predi
         raise InputError(f"strategy {name}: iterations must be integers of shape {expected[:1]}")
     if changed := episodes.changed():
         raise InputError(
-            f"strategy {name}: changes the {changed[0]} of its episodes, which others share; copy it first"
+            f"strategy {name}: changes {changed[0]} of its episodes, which are shared; copy the tensor first"
         )
     return predictions
 
 
-def _going_on(
+def _resumed(
     unfinished: Unfinished | None,
     names: Sequence[str],
-    work: Callable[[Tasks], dict[str, Found]],
+    work: Callable[[Tasks], dict[str, BatchResult]],
     batches: Iterator[tuple[int, Tasks]],
     *,
     parallel: bool,
-) -> Iterator[tuple[int, Tasks, dict[str, Found]]]:
-    """As `_each`, but without work on the first batches, of which an interrupted evaluation has left what it found."""
+) -> Iterator[tuple[int, Tasks, dict[str, BatchResult]]]:
+    """Like `_each`, but the first batches are read from the results of an interrupted evaluation."""
     if unfinished is None:
         yield from _each(work, batches, parallel=parallel)
         return
@@ -271,35 +271,35 @@ def _going_on(
             break
         yield start, part, known
     try:
-        for start, part, found in _each(work, batches, parallel=parallel):
-            unfinished.add(len(part), found)
-            yield start, part, found
+        for start, part, results in _each(work, batches, parallel=parallel):
+            unfinished.add(len(part), results)
+            yield start, part, results
     finally:
         unfinished.write()
 
 
 def _each(
-    work: Callable[[Tasks], dict[str, Found]], batches: Iterator[tuple[int, Tasks]], *, parallel: bool
-) -> Iterator[tuple[int, Tasks, dict[str, Found]]]:
-    """The work done on every batch, in order.
+    work: Callable[[Tasks], dict[str, BatchResult]], batches: Iterator[tuple[int, Tasks]], *, parallel: bool
+) -> Iterator[tuple[int, Tasks, dict[str, BatchResult]]]:
+    """Apply `work` to each batch, in order.
 
-    The tensors of a batch are too small to be shared between cores, so on the CPU each core takes batches of its own.
-    A few batches are under way at once, whatever their number. Large tasks share the cores, one batch after the other.
+    On the CPU, the tensors of a batch are too small for several cores, so each core processes its own batches. The
+    number of batches in memory is bounded. Batches of large tasks are processed one by one, using all cores.
     """
     first = list(itertools.islice(batches, 1))
     batches = itertools.chain(first, batches)
-    large = any(_are_large(part) for _, part in first)
+    large = any(_is_large(part) for _, part in first)
     if not parallel or large:
         with large_buffers_returned() if large else nullcontext():
             for start, part in batches:
                 yield start, part, work(part)
         return
-    for (start, part), found in on_each_core(lambda item: work(item[1]), batches):
-        yield start, part, found
+    for (start, part), results in on_each_core(lambda item: work(item[1]), batches):
+        yield start, part, results
 
 
 class _Score:
-    """Collects one strategy's results, batch by batch."""
+    """Accumulates the results of one strategy over batches."""
 
     def __init__(self, total: int, bank: FeatureBank, audits: Sequence[str]) -> None:
         self.labels, classes = bank.labels, len(bank.class_names)
@@ -311,23 +311,23 @@ class _Score:
         self.trace: Tensor | None = None
         self.done, self.seconds = 0, 0.0
 
-    def add(self, start: int, tasks: Tasks, found: Found) -> None:
-        right = found.labels == tasks.query_labels
+    def add(self, start: int, tasks: Tasks, results: BatchResult) -> None:
+        right = results.labels == tasks.query_labels
         mask = torch.ones_like(right) if tasks.query_mask is None else tasks.query_mask
         right &= mask
         span = slice(start, start + len(right))
         self.accuracies[span] = right.sum(1).double() / mask.sum(1)
-        self.iterations[span] = found.iterations
+        self.iterations[span] = results.iterations
         classes = self.labels[tasks.query].flatten()
         for counts, which in ((self.asked, mask), (self.right, right)):
             counts += torch.bincount(classes, weights=which.flatten(), minlength=len(counts)).long()
-        for audit, values in found.audits.items():
+        for audit, values in results.audits.items():
             self.audits[audit][span] = values
         if len(self.accuracies) == 1:
             self.query_right = right[mask]
         if start == 0:
-            self.trace = found.trace
-        self.done, self.seconds = span.stop, self.seconds + found.seconds
+            self.trace = results.trace
+        self.done, self.seconds = span.stop, self.seconds + results.seconds
 
     @property
     def mean(self) -> float:
@@ -345,18 +345,18 @@ class _Score:
         )
 
 
-def _are_large(tasks: Tasks) -> bool:
-    """Whether one task keeps all cores busy: it has too many points for `Gram`."""
+def _is_large(tasks: Tasks) -> bool:
+    """Whether one task can use all cores, because it has too many points for `Gram`."""
     return tasks.support.shape[1] + tasks.query.shape[1] > LARGEST_GRAM
 
 
 def _batches(blocks: Iterator[Tasks], batch: int, bank: FeatureBank) -> Iterator[tuple[int, Tasks]]:
-    """Consecutive batches with the index of their first task; of large tasks, no more at a time than memory is for."""
+    """Consecutive batches with the index of their first task; batches of large tasks are limited by memory."""
     start = 0
     while joined := list(itertools.islice(blocks, max(1, batch // BLOCK))):
         block = concatenate(joined)
         points = block.support.shape[1] + block.query.shape[1]
-        width = max(bank.features.shape[1], block.way, 0 if _are_large(block) else points)
+        width = max(bank.features.shape[1], block.way, 0 if _is_large(block) else points)
         at_once = max(1, min(batch, _AT_ONCE // (points * width)))
         for first in range(0, len(block), at_once):
             part = block[first : first + at_once]
@@ -373,5 +373,5 @@ def _check_range(tasks: Tasks, bank: FeatureBank) -> None:
     largest = max(int(tasks.support.max()), int(tasks.query.max()))
     if largest >= len(bank.features):
         raise InputError(
-            f"a task names sample {largest}, but the bank has {len(bank.features)}: tasks of another split"
+            f"a task has index {largest}, but the bank has {len(bank.features)} features: tasks of another split"
         )

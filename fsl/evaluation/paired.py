@@ -1,8 +1,8 @@
-"""Strategies compared on the same tasks: what counts is the difference within each task, not the spread between tasks.
+"""Paired comparison of strategies on the same tasks.
 
-Tasks differ far more from each other than strategies do on one of them, so that two intervals of two means overlap long
-before the difference is in doubt. Here all strategies are resampled together: each bootstrap sample of tasks gives the
-mean of every strategy, and a difference of two strategies is the difference of their means on the same sample.
+Accuracies vary much more between tasks than between strategies on the same task, so the intervals of two means may
+overlap although their difference is significant. Here strategies are resampled together: each bootstrap sample of tasks
+gives the mean of each strategy, and the difference of two strategies is computed on the same sample.
 """
 
 from collections.abc import Sequence
@@ -18,20 +18,20 @@ from fsl.evaluation.scores import half_width_over_seeds
 
 RESAMPLES = 9_999
 _FEWEST = 999
-_DRAWS = 200_000_000  # above which fewer resamples are taken: an interval over so many tasks moves little with them
-_AT_ONCE = 1 << 17  # draws counted at once: 1 MiB, which stays in the cache
+_DRAWS = 200_000_000  # limit on random draws; above it, fewer resamples are used, which hardly changes the interval
+_AT_ONCE = 1 << 17  # draws counted at once: 1 MiB, which fits in the cache
 
 Matrix = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much better one strategy is than another. Fractions; below 0 it is worse.
+    """The difference in accuracy between two strategies, as a fraction; positive if the first is better.
 
     Attributes:
-        mean: mean over seeds of the mean difference over the units (tasks, or the queries of the only one).
-        low, high: 95 % interval of `mean`, from resampling the units of each seed: the trained networks are given.
-        better, equal, worse: shares of the units in which it is.
+        mean: mean over seeds of the mean difference over the units (tasks, or the queries of a single task).
+        low, high: 95 % interval of `mean`, from resampling the units of each seed, for fixed trained networks.
+        better, equal, worse: fractions of the units in which the first strategy is better, equal or worse.
         seed_means: mean difference of each seed.
     """
 
@@ -45,13 +45,13 @@ class Difference:
 
     @property
     def seeds_half_width(self) -> float:
-        """Half-width of the 95 % interval over seeds (Student's t), which holds for networks trained anew; NaN for
-        one seed."""
+        """Half-width of the 95 % interval over seeds (Student's t), which includes the variation between trained
+        networks; NaN for one seed."""
         return half_width_over_seeds(self.seed_means)
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the interval over the units excludes 0, and the one over seeds too where there are several."""
+        """Whether the interval over units excludes 0, and with several seeds the interval over seeds as well."""
         over_units = self.low > 0 or self.high < 0
         return over_units and (len(self.seed_means) < 2 or abs(self.mean) > self.seeds_half_width)
 
@@ -61,12 +61,12 @@ class Paired:
     """Accuracies of S strategies on the same units.
 
     Attributes:
-        accuracies: for each seed (U, S): the accuracy of every strategy on every task; where there is one task, 1 for
-            the queries that it got right and 0 for the others.
-        resamples: bootstrap samples.
+        accuracies: for each seed, (U, S) accuracy of each strategy on each task; for a single task, 1 for correct
+            queries and 0 for the others.
+        resamples: number of bootstrap samples.
 
     Raises:
-        InputError: no seed, no units, or seeds with different numbers of strategies.
+        InputError: there are no seeds or no units, or the seeds have different numbers of strategies.
     """
 
     accuracies: Sequence[Matrix]
@@ -75,13 +75,17 @@ class Paired:
     def __post_init__(self) -> None:
         shapes = [values.shape for values in self.accuracies]
         if not shapes or any(len(shape) != 2 or 0 in shape for shape in shapes) or len({s[1] for s in shapes}) > 1:
-            raise InputError(f"paired accuracies must be (units, strategies), alike in strategies, not {shapes}")
+            raise InputError(
+                f"paired accuracies must be of shape (units, strategies) with the same strategies, not {shapes}"
+            )
 
     def difference(self, first: int, second: int) -> Difference:
-        """Of strategy `first` less strategy `second`, by their columns."""
+        """The difference of strategy `first` minus strategy `second`, given by their columns."""
         by_unit = [values[:, first] - values[:, second] for values in self.accuracies]
         units = np.concatenate(by_unit)
-        equal = float((np.abs(units) < 1e-9).mean())  # accuracies are counts over counts: rounding only
+        equal = float(
+            (np.abs(units) < 1e-9).mean()
+        )  # accuracies are ratios of counts: smaller differences are rounding
         better, worse = float((units >= 1e-9).mean()), float((units <= -1e-9).mean())
         sampled = self.resampled_means[:, first] - self.resampled_means[:, second]
         low, high = np.quantile(sampled, (0.025, 0.975))
@@ -91,7 +95,7 @@ class Paired:
 
     @cached_property
     def resampled_means(self) -> Matrix:
-        """(R, S) mean over seeds of the strategies' means on each bootstrap sample of units, the same for all of them
+        """(R, S) mean over seeds of each strategy's mean on each bootstrap sample; all strategies use the same samples
         (percentile bootstrap, Efron and Tibshirani 1993, section 13.3)."""
         largest = max(len(values) for values in self.accuracies)
         resamples = min(self.resamples, max(_FEWEST, _DRAWS // largest))
@@ -103,14 +107,14 @@ class Paired:
 
 
 def _resampled(values: Matrix, resamples: int, random: np.random.Generator) -> Matrix:
-    """(R, S) means of R samples of U rows with replacement. A sample is how often each row was drawn, so that its
-    means for all columns are one product, and no sample is ever laid out."""
+    """(R, S) means of R samples of U rows with replacement. A sample is represented by the counts of its rows, so that
+    its means are a matrix product."""
     units = len(values)
-    found = np.empty((resamples, values.shape[1]))
+    means = np.empty((resamples, values.shape[1]))
     at_once = max(1, _AT_ONCE // units)
     for start in range(0, resamples, at_once):
         rows = min(at_once, resamples - start)
         drawn = random.integers(0, units, (rows, units)) + np.arange(rows)[:, None] * units
         counts = np.bincount(drawn.ravel(), minlength=rows * units).reshape(rows, units)
-        found[start : start + rows] = counts @ values / units
-    return found
+        means[start : start + rows] = counts @ values / units
+    return means

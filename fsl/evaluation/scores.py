@@ -1,4 +1,4 @@
-"""Right and wrong answers counted: mean accuracies and their intervals, over tasks, queries and classes."""
+"""Mean accuracies and their intervals over tasks, queries and classes."""
 
 import math
 from collections.abc import Sequence
@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 NORMAL = 1.96
-"""Standard errors on each side of a mean that hold 95 % of a normal distribution."""
+"""Half-width of the 95 % interval of a normal distribution, in standard errors."""
 
 
 def half_width(values: NDArray[np.floating] | NDArray[np.bool_]) -> float:
-    """Half-width of the 95 % interval of a mean: 1.96 std / sqrt(n), with the population's std (fewshot tables)."""
+    """Half-width of the 95 % interval of a mean: 1.96 std / sqrt(n), with the population standard deviation, as in
+    few-shot papers."""
     return NORMAL * float(values.std(dtype=np.float64)) / math.sqrt(len(values))
 
 
@@ -28,11 +29,11 @@ def half_width_over_seeds(means: Sequence[float]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class ClassScores:
-    """Queries by their true class, over all tasks. C classes of a split.
+    """Counts of queries by their true class, over all tasks, for the C classes of a split.
 
     Attributes:
-        asked: (C,) int64, how many queries of each class there were; one that is in several tasks counts in each.
-        right: (C,) int64, how many of them got their true class.
+        asked: (C,) int64 number of queries of each class; a query in several tasks counts each time.
+        right: (C,) int64 number of correct queries of each class.
     """
 
     asked: NDArray[np.int64]
@@ -40,19 +41,19 @@ class ClassScores:
 
     @property
     def accuracies(self) -> NDArray[np.float64]:
-        """(C,) accuracy of each class, NaN where nothing was asked."""
+        """(C,) accuracy of each class, NaN for classes without queries."""
         with np.errstate(invalid="ignore"):
             return self.right / self.asked
 
     @property
     def mean(self) -> float:
-        """Mean of the classes' accuracies, each class counting alike ("Per Class" of thesis Table 4.3)."""
+        """Unweighted mean of the classes' accuracies ("Per Class" of thesis Table 4.3)."""
         return float(np.nanmean(self.accuracies))
 
     @property
     def half_width(self) -> float:
-        """Half-width of the 95 % interval of `mean`, where each query was asked once: the classes are given, their
-        queries drawn. A class whose queries are all right, or all wrong, adds nothing to it."""
+        """Half-width of the 95 % interval of `mean`, if each query occurs once; classes are fixed, queries are random.
+        Classes whose queries are all correct, or all wrong, contribute no variance."""
         shares = self.accuracies[self.asked > 0]
         variances = shares * (1 - shares) / self.asked[self.asked > 0]
         return NORMAL * math.sqrt(float(variances.sum())) / len(shares)

@@ -1,5 +1,4 @@
-"""What strategies predicted in an evaluation that takes long, kept on disk while it is under way: an interrupted one
-goes on after the last task that was kept."""
+"""Intermediate results of a long evaluation, stored on disk, from which an interrupted evaluation resumes."""
 
 import time
 from collections.abc import Mapping
@@ -14,18 +13,18 @@ from clustering.files.tensors import read_tensors, write_tensors
 from clustering.foundation.errors import InputError
 
 FORMAT = "transduce unfinished evaluation 1"
-EVERY = 30.0  # seconds between writings
+EVERY = 30.0  # seconds between writes
 
 
-class Found(NamedTuple):
-    """What is kept of a strategy's predictions for b tasks, on the CPU.
+class BatchResult(NamedTuple):
+    """The stored part of a strategy's predictions for b tasks, on the CPU.
 
     Attributes:
         labels: (b, Q) predicted classes.
         iterations: (b,) steps.
         trace: (steps, b) objective, or None.
-        seconds: that the tasks took together.
-        audits: (b,) by name.
+        seconds: total time of the tasks.
+        audits: (b,) values of each audit.
     """
 
     labels: Tensor
@@ -36,11 +35,11 @@ class Found(NamedTuple):
 
 
 class Unfinished:
-    """The file of one evaluation. Objectives are kept of the first batch, as evaluations show no others.
+    """The file of one evaluation. Objectives are stored for the first batch only, as in `Evaluation`.
 
     Args:
-        path: of the file; its folder must exist.
-        about: what the tasks and predictions depend on; a file about something else, or a damaged one, is passed over.
+        path: the file; its folder must exist.
+        about: identity of the tasks and strategies; a file with another identity, or a damaged file, is ignored.
     """
 
     def __init__(self, path: Path, about: str) -> None:
@@ -56,27 +55,27 @@ class Unfinished:
             self._kept = {key: [tensor.clone()] for key, tensor in tensors.items()}
             self.done = int(header["done"])
 
-    def take(self, name: str, start: int, count: int) -> Found | None:
-        """What the strategy of that name found for these tasks; None where that is not known of all of them."""
+    def take(self, name: str, start: int, count: int) -> BatchResult | None:
+        """The stored predictions of a strategy for these tasks; None unless all are stored."""
         if start + count > self.done or f"{name}|labels" not in self._kept:
             return None
         kept = {key.removeprefix(f"{name}|"): self._joined(key) for key in self._kept if key.startswith(f"{name}|")}
         part = slice(start, start + count)
         audits = {key.partition(":")[2]: kept[key][part] for key in kept if key.startswith("audit:")}
         seconds = float(kept["seconds"][part].sum())
-        return Found(kept["labels"][part], kept["iterations"][part], kept.get("trace"), seconds, audits)
+        return BatchResult(kept["labels"][part], kept["iterations"][part], kept.get("trace"), seconds, audits)
 
     def cut(self, done: int) -> None:
-        """Forget all tasks but the first `done`."""
+        """Discard all tasks after the first `done`."""
         if done < self.done:
             rows = [key for key in self._kept if not key.endswith("|trace")]
             self._kept |= {key: [self._joined(key)[:done]] for key in rows}
             self._kept = self._kept if done else {}
             self.done = done
 
-    def add(self, count: int, found: Mapping[str, Found]) -> None:
-        """Keep what strategies found for the next tasks, `count` of them; it is written now and then."""
-        for name, one in found.items():
+    def add(self, count: int, results: Mapping[str, BatchResult]) -> None:
+        """Store the predictions for the next `count` tasks; they are written to disk periodically."""
+        for name, one in results.items():
             rows = {"labels": one.labels, "iterations": one.iterations}
             rows["seconds"] = torch.full((count,), one.seconds / count, dtype=torch.float64)
             rows |= {f"audit:{audit}": values for audit, values in one.audits.items()}
@@ -89,7 +88,7 @@ class Unfinished:
             self.write()
 
     def write(self) -> None:
-        """What was added is on disk after this."""
+        """Write all stored predictions to disk."""
         if self.done:
             tensors = {key: self._joined(key) for key in self._kept}
             write_tensors(self.path, tensors, {"format": FORMAT, "about": self.about, "done": str(self.done)})

@@ -1,6 +1,6 @@
-"""Features of pictures: banks on disk, networks that make them, features of other programs.
+"""Features of images: feature banks, encoders, and features written by other programs.
 
-Weights of networks lie in `fsl.weights`; per-feature transforms are `fsl.transforms`.
+Weights of networks lie in `fsl.weights`, per-feature transforms in `fsl.transforms`.
 """
 
 from typing import TYPE_CHECKING

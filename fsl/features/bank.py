@@ -1,4 +1,4 @@
-"""Features of a whole split: extracted once, kept on disk, memory-mapped when read."""
+"""Feature banks: features of a whole split, extracted once, stored on disk and memory-mapped."""
 
 import hashlib
 import json
@@ -24,23 +24,23 @@ if TYPE_CHECKING:
     from fsl.benchmarks.images import ImageSet
 
 FORMAT = "transduce features 1"
-_ROWS = 1 << 16  # rows looked at in one piece, so that checking a large bank takes little memory
+_ROWS = 1 << 16  # rows checked at once, to limit memory for large banks
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureBank:
-    """Features of the images of one split, made by one backbone. N images, D features, K classes.
+    """Features of the N images of one split, from one backbone, with dimension D and K classes.
 
     Attributes:
         features: (N, D) float32, finite.
         labels: (N,) int64 in 0..K-1.
         class_names: K names.
-        base_mean: (D,) mean feature of the base classes, which CL2N subtracts; None where it is not known.
-        provenance: what made it: fingerprints of checkpoint and images, the test-time transform, versions.
-        told: (N,) bool, points whose class the backbone was trained with; None where it is so of none.
+        base_mean: (D,) mean feature of the base classes, which CL2N subtracts; None if unknown.
+        provenance: origin of the features: fingerprints of checkpoint and images, the test-time transform, versions.
+        told: (N,) bool mask of the points whose labels were used to train the backbone; None if there are none.
 
     Raises:
-        InputError: NaN or infinite features, labels out of range, sizes that do not fit each other.
+        InputError: features are NaN or infinite, labels are out of range, or sizes do not agree.
     """
 
     features: Tensor
@@ -59,7 +59,7 @@ class FeatureBank:
         return self.features.shape[1]
 
     def fingerprint(self) -> str:
-        """16 hexadecimal digits that depend on every number and name in the bank, not on its provenance."""
+        """Hash of all values and names in the bank, but not of its provenance: 16 hexadecimal digits."""
         return self._fingerprint
 
     @cached_property
@@ -70,7 +70,7 @@ class FeatureBank:
         return digest.hexdigest()[:16]
 
     def save(self, path: Path) -> None:
-        """Write to a safetensors file in one step: `path` holds the whole bank or what it held before."""
+        """Write the bank to a safetensors file. The file is replaced atomically."""
         tensors = {"features": self.features, "labels": self.labels}
         if self.base_mean is not None:
             tensors["base_mean"] = self.base_mean
@@ -85,15 +85,15 @@ class FeatureBank:
 
     @classmethod
     def load(cls, path: Path, remedy: str = "remove it, so that the features are extracted again") -> "FeatureBank":
-        """Read and check a bank; its tensors are mapped from the file, not copied.
+        """Read and check a bank. Its tensors are memory-mapped.
 
         Args:
             path: the file.
-            remedy: what the user can do about a bad file, for the message.
+            remedy: advice for the error message about an invalid file.
 
         Raises:
-            InputError: names the file: missing, truncated, of another format, or with wrong contents.
-            ClosedSplitError: its provenance names a split that is closed, see `fsl.evaluation.closed_splits`.
+            InputError: the file is missing, truncated, of another format or invalid; the message names the file.
+            ClosedSplitError: the bank belongs to a closed split, see `fsl.evaluation.closed_splits`.
         """
         path = Path(path)
         tensors, header = read_tensors(path, FORMAT, remedy)
@@ -105,7 +105,7 @@ class FeatureBank:
         except InputError as error:
             raise InputError(f"{path}: {error}; {remedy}") from error
         except KeyError as error:
-            raise InputError(f"{path}: lacks {error}, so it is no feature bank; {remedy}") from error
+            raise InputError(f"{path}: not a feature bank, because it lacks {error}; {remedy}") from error
         except (TypeError, ValueError, RecursionError) as error:
             raise InputError(f"{path}: its header is damaged ({error}); {remedy}") from error
         check_open(str(provenance.get("split", "")))
@@ -150,27 +150,27 @@ def extract(
     device: str = "auto",
     progress: Progress = quiet,
 ) -> Tensor:
-    """Features of all images under the test-time transform: scaled and normalised, nothing random.
+    """Extract the features of all images with the deterministic test-time transform: resizing and normalisation.
 
     Args:
-        backbone: maps (N, C, H, W) to (N, D); moved to the device, and left in the mode that it was in.
+        backbone: maps (N, C, H, W) to (N, D); moved to the device, and returned to its previous mode.
         images: N images.
-        mean, std: of the benchmark that the backbone was trained on, per channel of images scaled to 0..1.
-        size: side of that benchmark's images; those of another size or of other channels are made like them (see
-            `fsl.features.conforming`). None where they are as they should be.
-        interpolation: how those of another size get it.
-        batch_size: images at a time; None: as many as suit the device, see `suitable_batch`.
+        mean, std: per-channel mean and standard deviation of the backbone's training images, scaled to 0..1.
+        size: side of the backbone's input in pixels; images with another size or number of channels are converted, see
+            `fsl.features.conforming`. None: the images already have the right form.
+        interpolation: interpolation for resizing.
+        batch_size: images per batch; None: chosen for the device, see `suitable_batch`.
         device: "auto", "cpu", "cuda", "cuda:N".
 
     Returns:
-        (N, D) float32 on the CPU.
+        (N, D) float32 features on the CPU.
     """
     place = resolve_device(device)
     side = size or images.images.shape[-1]
     if batch_size is None:
         batch_size = suitable_batch(place, len(mean) * side**2)
     if not len(images.labels):
-        raise InputError("there are no images to extract features from")
+        raise InputError("no images to extract features from")
     training = backbone.training
     backbone.to(place, memory_format=torch.channels_last).eval()  # type: ignore[call-overload]
 
@@ -182,27 +182,26 @@ def extract(
     try:
         with progress.track("extracting features", len(images.labels)) as advance:
             parts = ((batch, work(batch)) for batch in batches)
-            for _, found in parts if place.type != "cpu" else on_each_core(work, batches):
+            for _, part in parts if place.type != "cpu" else on_each_core(work, batches):
                 if not done:
-                    features = torch.empty(len(images.labels), found.shape[1])
-                features[done : done + len(found)] = found
-                done += len(found)
-                advance(len(found))
+                    features = torch.empty(len(images.labels), part.shape[1])
+                features[done : done + len(part)] = part
+                done += len(part)
+                advance(len(part))
     finally:
         backbone.train(training)
     return features
 
 
 def forward(backbone: nn.Module, pixels: Tensor, mean: Sequence[float], std: Sequence[float]) -> Tensor:
-    """Features (N, D) float32 on the CPU of images (N, C, H, W) in 0..255 on the backbone's device."""
+    """(N, D) float32 features on the CPU, of (N, C, H, W) images in 0..255 on the backbone's device."""
     with torch.inference_mode():
-        found: Tensor = backbone(normalise(pixels, mean, std).contiguous(memory_format=torch.channels_last))
-        return found.float().cpu()
+        features: Tensor = backbone(normalise(pixels, mean, std).contiguous(memory_format=torch.channels_last))
+        return features.float().cpu()
 
 
 def suitable_batch(place: torch.device, numbers: int) -> int:
-    """How many images of so many numbers to work on at once: on a CPU those whose activations stay in a core's cache,
-    so that those of all cores stay in memory."""
+    """Batch size for images of `numbers` values each. On a CPU, the activations of a batch fit in a core's cache."""
     if place.type != "cpu":
         return max(1, min(512, (1 << 25) // numbers))
     at_once = min(1 << 19, (1 << 23) // torch.get_num_threads())

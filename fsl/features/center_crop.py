@@ -1,4 +1,4 @@
-"""The middle of a picture, enlarged: how papers and timm show pictures to a network that is trained already."""
+"""Central crops: the test-time transform of the papers and of timm, which resizes an image and crops its centre."""
 
 import math
 
@@ -7,23 +7,24 @@ from torch import Tensor, nn
 
 
 def enlarged(size: int, share: float | None) -> int:
-    """Side in pixels of pictures whose middle, `size` wide, is that share of a side; `size` for None.
+    """Side in pixels to which an image is resized, so that a central crop of `size` pixels keeps `share` of each side.
 
-    Of 84 pixels and a share of 0.875 these are the 96 of torchvision's Resize(96) and CenterCrop(84), the test-time
-    transform of SimpleShot, LaplacianShot and TIM. (Their public code does so for base means and features, but not for
-    the validation that chooses an epoch.)
+    For size 84 and share 0.875 the result is 96, as in torchvision's Resize(96) and CenterCrop(84), the test-time
+    transform of SimpleShot, LaplacianShot and TIM. (Their public code uses it for base means and features, but not for
+    the validation that selects an epoch.)
 
     Args:
-        share: of a side that remains, in 0..1; timm calls it crop_pct, and rounds down as here.
+        size: side of the crop in pixels.
+        share: fraction of the side that is kept, in 0..1, rounded down as timm's crop_pct; None: no crop.
     """
     return size if share is None else math.floor(size / share)
 
 
 class CenterCrop(nn.Module):
-    """Cuts out the middle of images.
+    """Crop the centre of images.
 
     Args:
-        size: height and width in pixels of what remains.
+        size: height and width of the crop in pixels.
 
     Shapes: (N, C, H, W) -> (N, C, size, size).
     """

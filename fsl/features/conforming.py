@@ -1,4 +1,4 @@
-"""Images of one benchmark made like those of another, for a network that was trained on the other."""
+"""Conversion of images to the size and channels of a network's input."""
 
 from typing import Literal
 
@@ -6,24 +6,24 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-LUMA = (0.299, 0.587, 0.114)  # of red, green and blue in grey: ITU-R recommendation BT.601
+LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue in grey (ITU-R BT.601)
 Interpolation = Literal["bilinear", "bicubic"]
 
 
 def conform(images: Tensor, channels: int, size: int, interpolation: Interpolation = "bilinear") -> Tensor:
-    """Images with that many channels and pixels; themselves where they are so already.
+    """Convert images to a size and number of channels; images that already have them are returned unchanged.
 
-    Grey images become coloured by repetition, coloured ones grey by their luma; another size is made by
-    interpolation, antialiased where it is smaller.
+    Grey images are repeated to three channels; RGB images are converted to grey by their luma. Resizing interpolates,
+    with antialiasing when it shrinks.
 
     Args:
-        images: (N, C, H, W) in 0..255, C being 1 or 3.
+        images: (N, C, H, W) in 0..255, with C = 1 or 3.
         channels: 1 or 3.
         size: height and width in pixels.
-        interpolation: of another size; what bicubic overshoots is cut off at 0 and 255.
+        interpolation: interpolation for resizing; overshoots of bicubic are clipped to 0..255.
 
     Returns:
-        (N, channels, size, size) in 0..255; float32 where anything was changed.
+        (N, channels, size, size) in 0..255; float32 if anything was changed.
     """
     if images.shape[1] != channels:
         grey = (images.float() * torch.tensor(LUMA, device=images.device).view(1, 3, 1, 1)).sum(1, keepdim=True)

@@ -1,4 +1,4 @@
-"""Features that another program extracted: read without running anything in the file, as an ordinary feature bank."""
+"""Import of features extracted by other programs, as a feature bank. Code in a file is never executed."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ WANTED = (
 )
 
 
-class _Found(NamedTuple):
+class _Content(NamedTuple):
     form: str
     features: NDArray[Any]
     labels: NDArray[Any]
@@ -35,24 +35,24 @@ class _Found(NamedTuple):
 
 
 def import_features(path: Path, split: Split = "novel") -> FeatureBank:
-    """The features of a file that people have of a split, in any of the usual forms.
+    """Read the features of a split from a file in one of these forms:
 
-    - SimpleShot, LaplacianShot: a pickled list of the mean of the base classes, that of their logits, the features by
-      class, and the logits by class; of which the first and the third are taken.
+    - SimpleShot, LaplacianShot: a pickled list of the mean of the base classes, the mean of their logits, the features
+      by class, and the logits by class; the first and third are used.
     - S2M2, PT-MAP: a pickled dict of features by class.
-    - an .npz of `features` and `labels`, or `features_<split>` and `labels_<split>`, with `class_names` and
-      `base_mean` if they are known.
+    - an .npz with `features` and `labels`, or `features_<split>` and `labels_<split>`, and optionally `class_names` and
+      `base_mean`.
 
-    Classes are numbered in the order of the file's labels (whole numbers or text), whose names they keep. Features
-    become float32.
+    Classes are numbered in the order of the file's labels (integers or strings) and keep their names. Features are
+    converted to float32.
 
     Args:
         path: .plk, .pkl, .pickle or .npz.
-        split: whose features they are; kept in the bank's provenance.
+        split: the split of the features, stored in the bank's provenance.
 
     Raises:
-        InputError: names the file: missing, damaged, holding objects that only running code could build, of another
-            form, NaN or infinite, a NaN for a label, two classes of one name.
+        InputError: the file is missing, damaged, of another form, or contains objects that require executing code;
+            features are NaN or infinite; a label is NaN; two classes have the same name. The message names the file.
     """
     path = Path(path)
     if not path.is_file():
@@ -60,51 +60,52 @@ def import_features(path: Path, split: Split = "novel") -> FeatureBank:
     if path.suffix not in (*PICKLES, ".npz"):
         raise InputError(f"{path}: features are read from {', '.join(PICKLES)} and .npz: {WANTED}")
     try:
-        found = _of_arrays(*_arrays(path, split), split) if path.suffix == ".npz" else _of_pickle(read_pickle(path))
-        labels, names = _numbered(found)
-        mean = found.base_mean
-        check_no_dates(found.features, "its array of features")
+        content = _of_arrays(*_arrays(path, split), split) if path.suffix == ".npz" else _of_pickle(read_pickle(path))
+        labels, names = _numbered(content)
+        mean = content.base_mean
+        check_no_dates(content.features, "its array of features")
         check_no_dates(mean, "base_mean")
-        numbers = np.asarray(found.features)
+        numbers = np.asarray(content.features)
         if numbers.size and numbers.dtype.kind == "f":
             check_not_vanishing(float(np.abs(numbers).max()), np.float32)
-        with np.errstate(over="ignore"):  # what is too large for 32 bits is refused as infinite
-            features = np.ascontiguousarray(found.features, np.float32)
+        with np.errstate(over="ignore"):  # values that overflow float32 are rejected as infinite
+            features = np.ascontiguousarray(content.features, np.float32)
             mean = None if mean is None else np.array(mean, np.float32)
         return FeatureBank(
             torch.from_numpy(features),
             torch.from_numpy(labels),
             names,
             None if mean is None else torch.from_numpy(mean),
-            {"imported": path.name, "content": fingerprint(path.read_bytes()), "form": found.form, "split": split},
+            {"imported": path.name, "content": fingerprint(path.read_bytes()), "form": content.form, "split": split},
         )
     except InputError as error:
         raise error if str(error).startswith(str(path)) else InputError(f"{path}: {error}") from error
     except (ValueError, TypeError, LookupError, AttributeError, OverflowError, MemoryError) as error:
-        raise InputError(f"{path}: its features cannot be told ({error}); it should be {WANTED}") from error
+        raise InputError(f"{path}: no features recognised ({error}); the file should be {WANTED}") from error
 
 
 def _arrays(path: Path, split: Split) -> tuple[Mapping[str, NDArray[Any]], Sequence[str]]:
-    """Those that features may be in, and the names of all: what else there is may be larger than the memory."""
+    """The arrays that may hold features, and the names of all arrays; others are not read, to save memory."""
     try:
         return read_arrays(path, lambda name: name.removesuffix(f"_{split}") in KNOWN), array_names(path)
     except InputError:
         raise
-    except Exception as error:  # what a damaged archive raises cannot be listed
-        raise InputError(f"{path}: damaged, or no archive of arrays ({error}); fetch it again") from error
+    except Exception as error:  # a damaged archive may raise any error
+        raise InputError(f"{path}: damaged, or not an archive of arrays ({error}); download it again") from error
 
 
-def _of_arrays(arrays: Mapping[str, NDArray[Any]], held: Sequence[str], split: Split) -> _Found:
+def _of_arrays(arrays: Mapping[str, NDArray[Any]], held: Sequence[str], split: Split) -> _Content:
     def first(names: Sequence[str], what: str) -> NDArray[Any]:
         for name in (*(f"{name}_{split}" for name in names), *names):
             if name in arrays:
                 return arrays[name]
         raise InputError(
-            f"has {', '.join(map(str, held)) or 'nothing'}, and no {what}; call it {names[0]} or {names[0]}_{split}"
+            f"contains {', '.join(map(str, held)) or 'nothing'}, but no {what}; name the array {names[0]} or "
+            f"{names[0]}_{split}"
         )
 
     names = arrays.get("class_names")
-    return _Found(
+    return _Content(
         "npz",
         first(FEATURES, "features"),
         first(LABELS, "labels"),
@@ -113,7 +114,7 @@ def _of_arrays(arrays: Mapping[str, NDArray[Any]], held: Sequence[str], split: S
     )
 
 
-def _of_pickle(content: Any) -> _Found:
+def _of_pickle(content: Any) -> _Content:
     if isinstance(content, (list, tuple)) and len(content) == 4 and isinstance(content[2], Mapping):
         return _by_class("SimpleShot", content[2], np.asarray(content[0]))
     if isinstance(content, Mapping) and content:
@@ -124,15 +125,15 @@ def _of_pickle(content: Any) -> _Found:
 
 
 def _has_classes_only(content: Mapping[Any, Any]) -> bool:
-    """Whether a dict has equally long rows under every name, so that a name such as "x" is that of a class."""
+    """Whether all values of a dict have rows of the same length, so that a key such as "x" is the name of a class."""
     if len(content) < 2 or not all(isinstance(rows, (list, tuple)) or np.ndim(rows) for rows in content.values()):
         return False
     widths = {np.shape(rows[0]) for rows in content.values() if len(rows)}
     return len(widths) == 1 and len(next(iter(widths))) == 1
 
 
-def _by_class(form: str, by_class: Mapping[Any, Any], mean: NDArray[Any] | None) -> _Found:
-    """The rows of a dict from labels to lists of rows, class by class."""
+def _by_class(form: str, by_class: Mapping[Any, Any], mean: NDArray[Any] | None) -> _Content:
+    """The features of a dict that maps labels to lists of rows."""
     order = sorted(by_class, key=lambda label: (isinstance(label, str), label))
     parts = [np.asarray(by_class[label]) for label in order]
     shapes = {part.shape[1:] for part in parts if len(part)}
@@ -140,39 +141,41 @@ def _by_class(form: str, by_class: Mapping[Any, Any], mean: NDArray[Any] | None)
         raise ValueError(f"the classes have rows of shapes {', '.join(map(str, sorted(shapes))) or 'none'}")
     kept = [(label, part) for label, part in zip(order, parts, strict=True) if len(part)]
     labels = np.repeat(np.arange(len(kept)), [len(part) for _, part in kept])
-    return _Found(
+    return _Content(
         form, np.concatenate([part for _, part in kept]), labels, tuple(str(label) for label, _ in kept), mean
     )
 
 
-def _numbered(found: _Found) -> tuple[NDArray[np.int64], tuple[str, ...]]:
+def _numbered(content: _Content) -> tuple[NDArray[np.int64], tuple[str, ...]]:
     """Labels 0..K-1 and the names of the classes."""
-    if found.features.ndim != 2 or found.features.dtype.kind not in "fiu":
-        raise InputError(f"features must be numbers of shape (N, D), not {found.features.dtype} {found.features.shape}")
-    if found.labels.shape != found.features.shape[:1]:
-        raise InputError(f"{len(found.features)} features but labels of shape {found.labels.shape}; give one for each")
-    values, labels = np.unique(_as_text(found.labels), return_inverse=True)
+    if content.features.ndim != 2 or content.features.dtype.kind not in "fiu":
+        raise InputError(
+            f"features must be numbers of shape (N, D), not {content.features.dtype} {content.features.shape}"
+        )
+    if content.labels.shape != content.features.shape[:1]:
+        raise InputError(
+            f"{len(content.features)} features but labels of shape {content.labels.shape}; give one for each"
+        )
+    values, labels = np.unique(_as_text(content.labels), return_inverse=True)
     if values.dtype.kind == "f":
         wrong = values[(values != np.trunc(values)) | ~(np.abs(values) < 2**53)]
         if len(wrong):
-            raise InputError(
-                f"labels must be whole numbers or text, and one is {wrong[0]}; leave out what has no label"
-            )
+            raise InputError(f"labels must be integers or strings, but one is {wrong[0]}; remove rows without a label")
         values = values.astype(np.int64)
-    if found.names is None:
+    if content.names is None:
         names = tuple(map(str, values.tolist()))
-    elif values.dtype.kind not in "iu" or values[0] < 0 or values[-1] >= len(found.names):
-        raise InputError(f"labels run from {values[0]} to {values[-1]}, but there are {len(found.names)} class names")
+    elif values.dtype.kind not in "iu" or values[0] < 0 or values[-1] >= len(content.names):
+        raise InputError(f"labels run from {values[0]} to {values[-1]}, but there are {len(content.names)} class names")
     else:
-        names = tuple(found.names[int(value)] for value in values)
+        names = tuple(content.names[int(value)] for value in values)
     twice = next((name for name, count in Counter(names).items() if count > 1), None)
     if twice is not None:
-        raise InputError(f"two classes are called {twice!r}; give each a name of its own, or both one label")
+        raise InputError(f"two classes are called {twice!r}; use distinct names, or the same label for both")
     return labels.astype(np.int64), names
 
 
 def _as_text(names: NDArray[Any]) -> NDArray[Any]:
-    """Text of bytes, as Python 2 wrote it; anything else as it is."""
+    """Decode byte strings, as written by Python 2; other arrays are returned unchanged."""
     if names.dtype.kind != "S":
         return names
     try:

@@ -1,4 +1,4 @@
-"""Episodes whose features stay in the bank until a strategy asks for them."""
+"""Episodes that gather their features from the bank on demand."""
 
 from dataclasses import fields
 from functools import cached_property
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from fsl.features.pictures import Pictures
 
 _CACHED = 1 << 18
-"""Numbers gathered at once: 1 MiB, so that they are still in a core's cache when their products are taken."""
+"""Values gathered at once: 1 MiB, so that they are still in a core's cache when their products are computed."""
 
 
 class GatheredEpisodes(Episodes):
-    """Episodes of tasks over a bank, whose features are gathered when a strategy asks for them.
+    """Episodes of tasks over a bank, which gather features when a strategy reads them.
 
-    The inner products are computed a few tasks at a time, while those tasks' features are in the processor's cache;
-    the features of the whole batch are never laid out for a strategy that does not ask for them.
+    Inner products are computed a few tasks at a time, while the features of these tasks are in the processor's cache.
+    The features of the whole batch are only copied for strategies that read them.
     """
 
     def __init__(
@@ -34,8 +34,15 @@ class GatheredEpisodes(Episodes):
         base_mean: Tensor | None = None,
         pictures: "Pictures | None" = None,
     ) -> None:
-        """Of (N, D) features that went through `transform` already and were checked; `base_mean` of the raw ones.
-        `pictures` are those of the whole bank."""
+        """Create episodes.
+
+        Args:
+            bank: (N, D) checked features, with `transform` already applied.
+            tasks: tasks over the bank.
+            transform: the transform of the features.
+            base_mean: (D,) mean of the raw base-class features.
+            pictures: the images of the whole bank.
+        """
         rows = torch.cat([tasks.support, tasks.query], dim=1)
         vars(self).update(
             bank=bank,
@@ -59,14 +66,14 @@ class GatheredEpisodes(Episodes):
     made: dict[str, tuple[Tensor, int]]
 
     def changed(self) -> list[str]:
-        """Which of the tensors that were made for the strategies, who share them, one of them has written to."""
+        """Names of shared tensors that a strategy has modified in place."""
         return [name for name, (tensor, version) in self.made.items() if tensor._version != version]
 
     def transformed(self, transform: Transform) -> Episodes:
         return self if transform == self.transform else self._laid_out().transformed(transform)
 
     def _laid_out(self) -> Episodes:
-        """The same episodes with their features gathered."""
+        """Ordinary episodes with gathered features."""
         return Episodes(**{field.name: getattr(self, field.name) for field in fields(Episodes)})
 
     @property
@@ -110,7 +117,7 @@ class GatheredEpisodes(Episodes):
         return Gram(self._keep("points", products))
 
     def _part(self, name: str, part: slice) -> Tensor:
-        """Some of the features; of many points there is one copy alone."""
+        """Some of the features; with many points, a view of the only copy."""
         if self.rows.shape[1] > LARGEST_GRAM:
             return self.features[:, part]
         return self._keep(name, self._gathered(self.rows[:, part]))

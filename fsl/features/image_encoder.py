@@ -1,4 +1,4 @@
-"""Pictures of any size and kind as features, by a network whose weights exist already."""
+"""Encoding of pictures of any size and format as features, with a trained network."""
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -27,16 +27,16 @@ from fsl.weights.foreign import TORCH
 from fsl.weights.pretrained import PREFIX, Look, look_of, pretrained_backbone, weights_fingerprint
 
 Picture: TypeAlias = str | Path | Image.Image | NDArray[np.uint8] | NDArray[np.uint16]
-"""A file, a picture of Pillow's, or pixels (H, W), (H, W, 3) or (H, W, 4)."""
+"""A file, a Pillow image, or an array of pixels (H, W), (H, W, 3) or (H, W, 4)."""
 
 
 class Encoded(NamedTuple):
     """Features of pictures.
 
     Attributes:
-        features: (N, D) float32 on the CPU, of the pictures that could be read.
-        kept: (N,) int64, which of the pictures they are of, ascending.
-        broken: what is wrong with each of the others, by its index.
+        features: (N, D) float32 features on the CPU, of the readable pictures.
+        kept: (N,) int64 indices of the readable pictures, ascending.
+        broken: error messages of the other pictures, by index.
     """
 
     features: Tensor
@@ -46,14 +46,14 @@ class Encoded(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ImageEncoder:
-    """A network with all that it takes to show it pictures; made by `of`.
+    """A network with the preprocessing of its input; created by `of`.
 
     Attributes:
         network: maps (N, channels, size, size) to (N, D); in evaluation mode, on the device.
-        name: what it was asked for by: "timm:NAME", or the name of the checkpoint's file.
-        look: channels, size, mean and std of what the network takes, and how a picture becomes that.
-        fingerprint: of its weights and of the look, 16 hexadecimal digits.
-        device: where it is.
+        name: "timm:NAME", or the file name of the checkpoint.
+        look: channels, size, mean and standard deviation of the input, and the preprocessing of pictures.
+        fingerprint: hash of the weights and the preprocessing, 16 hexadecimal digits.
+        device: the device of the network.
     """
 
     network: nn.Module
@@ -65,26 +65,26 @@ class ImageEncoder:
 
     @property
     def feature_size(self) -> int:
-        """D."""
+        """The dimension D of the features."""
         return int(self.network.feature_size)  # type: ignore[arg-type]
 
     @classmethod
     def of(
         cls, backbone: str | Path, *, weights: str | Path | None = None, size: int | None = None, device: str = "auto"
     ) -> Self:
-        """The encoder of a network of timm, or of a checkpoint of this project.
+        """Create the encoder of a timm network, or of a checkpoint of this project.
 
-        A picture is shown to a network of timm as timm does it for evaluation, and to one of a checkpoint as
-        `benchmark=folder` does it: the middle cut out and scaled (Lanczos).
+        For a timm network, pictures are preprocessed as timm does for evaluation. For a checkpoint, they are
+        preprocessed as for `benchmark=folder`: cropped to the central square and resized (Lanczos).
 
         Args:
-            backbone: "timm:NAME", or a file that `transduce train` or `transduce import checkpoint` wrote.
-            weights: of a network of timm: a file of them; None for those that timm knows of.
-            size: of a network of timm: side in pixels, other than that of its training.
+            backbone: "timm:NAME", or a file written by `transduce train` or `transduce import checkpoint`.
+            weights: for a timm network, a file of weights; None: timm's own weights.
+            size: for a timm network, side of the input in pixels; None: that of its training.
             device: "auto", "cpu", "cuda", "cuda:N".
 
         Raises:
-            InputError: a network, a file or weights that are not there, or do not fit each other.
+            InputError: the network, the file or the weights do not exist, or do not fit each other.
         """
         place = resolve_device(device)
         name = str(backbone)
@@ -94,14 +94,14 @@ class ImageEncoder:
             look = look_of(timm_name, size)
             square: Callable[[Image.Image], Any] = look.transform()
         elif weights is not None or size is not None:
-            raise InputError(f"{name}: weights and size can be given for networks of timm only; write {PREFIX}NAME")
+            raise InputError(f"{name}: weights and size apply to networks of timm only; write {PREFIX}NAME")
         else:
             path = Path(name).expanduser()
             if not path.is_file():
                 raise InputError(f"{name}: no such checkpoint; give a file, or {PREFIX}NAME for a network of timm")
             if path.suffix in TORCH or path.suffix == ".npz":
                 raise InputError(
-                    f"{name}: weights of another program; make them a checkpoint: transduce import checkpoint {name} "
+                    f"{name}: weights of another program; convert them with transduce import checkpoint {name} "
                     "backbone=NAME benchmark=NAME"
                 )
             network = load_backbone(path)
@@ -121,18 +121,19 @@ class ImageEncoder:
         batch_size: int | None = None,
         progress: Progress = quiet,
     ) -> Encoded:
-        """Features of pictures: turned upright as their EXIF data say, white where transparent, in colour or grey as
-        the network takes them.
+        """Compute the features of pictures. Pictures are rotated according to their EXIF data, transparency becomes
+        white, and colours are converted to the network's channels.
 
-        They are read and decoded by all cores, a few batches ahead of the network, whatever their number.
+        All cores read and decode pictures, a few batches ahead of the network, so memory does not grow with the number
+        of pictures.
 
         Args:
-            pictures: N of them.
-            broken: what is done about one that cannot be read or decoded: an error that names it, or without it.
-            batch_size: pictures shown to the network at once; None: as many as suit the device.
+            pictures: N pictures.
+            broken: "raise" an error for a picture that cannot be read or decoded, or "skip" it.
+            batch_size: pictures per batch; None: chosen for the device.
 
         Raises:
-            InputError: no pictures, or one that cannot be read or decoded.
+            InputError: there are no pictures, or one cannot be read or decoded.
         """
         listed = hasattr(pictures, "__getitem__") and not isinstance(pictures, (str, bytes, Mapping))
         if not listed or not len(pictures):
@@ -147,9 +148,9 @@ class ImageEncoder:
         batches = (range(start, min(start + size, len(pictures))) for start in range(0, len(pictures), size))
         features, kept, wrong = torch.empty(len(pictures), self.feature_size), list[int](), dict[int, str]()
         with progress.track("encoding pictures", len(pictures)) as advance:
-            for batch, (found, problems) in self._encoded(pictures, batches, broken == "skip"):
+            for batch, (part, problems) in self._encoded(pictures, batches, broken == "skip"):
                 rows = [index for index in batch if index not in problems]
-                features[len(kept) : len(kept) + len(rows)] = found
+                features[len(kept) : len(kept) + len(rows)] = part
                 kept += rows
                 wrong |= problems
                 advance(len(batch))
@@ -158,7 +159,8 @@ class ImageEncoder:
     def _encoded(
         self, pictures: Sequence[Picture], batches: Iterator[range], skip: bool
     ) -> Iterator[tuple[range, tuple[Tensor, dict[int, str]]]]:
-        """Features and problems of each batch: on a CPU each core does all of a batch, else all but the network."""
+        """Features and error messages of each batch. On a CPU, each core processes whole batches; otherwise the cores
+        only decode."""
 
         def decoded(batch: range) -> tuple[NDArray[np.uint8], dict[int, str]]:
             return self._decoded(pictures, batch, skip)
@@ -176,7 +178,7 @@ class ImageEncoder:
     def _decoded(
         self, pictures: Sequence[Picture], batch: range, skip: bool
     ) -> tuple[NDArray[np.uint8], dict[int, str]]:
-        """Pixels (n, 3, size, size) of the pictures of a batch that can be decoded; what is wrong with the others."""
+        """(n, 3, size, size) pixels of the readable pictures of a batch, and error messages of the others."""
         pixels, problems = np.empty((len(batch), 3, self.look.size, self.look.size), np.uint8), dict[int, str]()
         for index in batch:
             try:
@@ -197,17 +199,17 @@ class ImageEncoder:
 
 
 def _read(picture: Picture, index: int, size: int) -> Image.Image:
-    """A picture in colour, upright.
+    """Open a picture as upright RGB.
 
     Raises:
-        InputError: names it, by its file or its number.
+        InputError: the picture cannot be read or decoded; the message names its file or number.
     """
     name = os.fspath(picture) if isinstance(picture, (str, Path)) else f"picture {index}"
     if isinstance(picture, (str, Path)):
         try:
             stored: bytes | NDArray[np.uint8] | Image.Image = read_bytes(name)
         except OSError as error:
-            raise InputError(f"{name}: cannot be read ({error.strerror}); put it there again") from error
+            raise InputError(f"{name}: cannot be read ({error.strerror}); restore it") from error
     elif isinstance(picture, np.ndarray):
         shaped = picture.size and picture.ndim in (2, 3) and picture.shape[2:] in ((), (1,), (3,), (4,))
         if picture.dtype not in (np.uint8, np.uint16) or not shaped:
@@ -220,19 +222,19 @@ def _read(picture: Picture, index: int, size: int) -> Image.Image:
     elif isinstance(picture, Image.Image):
         stored = picture
     else:
-        raise InputError(f"{name}: must be a file, a picture of Pillow's or an array, not {type(picture).__name__}")
+        raise InputError(f"{name}: must be a file, a Pillow image or an array, not {type(picture).__name__}")
     return open_rgb(stored, name, least=size, upright=True)
 
 
 def _look_of_checkpoint(network: nn.Module, path: Path) -> Look:
-    """What the network of a checkpoint takes, as its header says, or the benchmark that it names."""
+    """The input format of a checkpoint's network, from its header or from the benchmark it names."""
     channels, size, about = (getattr(network, key) for key in ("channels", "size", "about"))
     if "mean" in about and "std" in about:
         return Look(channels, size, about["mean"], about["std"])
     named = about.get("benchmark") if isinstance(about, dict) else None
     if named not in BENCHMARKS.names():  # a file must not choose which module is imported
         raise InputError(
-            f"{path}: does not say how the images that it was trained on were normalised; make it again: "
+            f"{path}: does not contain the normalisation of its training images; create it again with "
             "transduce import checkpoint FILE backbone=NAME benchmark=NAME"
         )
     kind = BENCHMARKS.load(named)

@@ -1,4 +1,4 @@
-"""Images of a split beside the network that makes its features: for strategies that change the network itself."""
+"""Images of a split with the network that extracts their features, for strategies that train the network."""
 
 from dataclasses import dataclass
 
@@ -13,19 +13,19 @@ from fsl.training.augmentation import Augmentation, normalise
 
 @dataclass(frozen=True, eq=False)
 class Pictures:
-    """The images that a bank's features were made from, and what made them. N images, sides of H and W pixels.
+    """The N images of a feature bank, with the network and preprocessing that produced the features.
 
     Attributes:
-        images: (N, C, H, W) uint8, as a benchmark's cache has them.
-        network: maps (n, len(mean), size, size) float32 to (n, D). Shared: a strategy copies it before it changes it.
-        mean, std: per channel of images scaled to 0..1, as the network knows them.
-        size: side of what the network takes; images of another size or of other channels are made like that.
-        augmentation: how the benchmark that the network was trained on changes its images in training.
-        interpolation: how images of another size get it.
-        crop_pct: share of a side that the network is shown, enlarged; None: whole images.
+        images: (N, C, H, W) uint8, as in a benchmark's cache.
+        network: maps (n, len(mean), size, size) float32 to (n, D). It is shared: strategies copy it before training.
+        mean, std: per-channel mean and standard deviation of the network's training images, scaled to 0..1.
+        size: side of the network's input in pixels; images with another size or number of channels are converted.
+        augmentation: the training augmentation of the network's benchmark.
+        interpolation: interpolation for resizing.
+        crop_pct: fraction of each side kept by a central crop; None: no crop.
 
     Raises:
-        InputError: images that are none.
+        InputError: `images` has a wrong dtype or shape.
     """
 
     images: Tensor
@@ -45,15 +45,15 @@ class Pictures:
             )
 
     def of_tasks(self, rows: Tensor) -> "TaskPictures":
-        """Of tasks with these (B, S + Q) images, support first."""
+        """The images of tasks, given by (B, S + Q) indices, support first."""
         return TaskPictures(self, rows)
 
     def conformed(self, rows: Tensor, device: torch.device) -> Tensor:
-        """(n, len(mean), size, size) in 0..255, the images of these rows, on a device: whole, as in training."""
+        """(n, len(mean), size, size) images in 0..255 on a device, without crop, as in training."""
         return self._conformed(rows, device, self.size)
 
     def shown(self, rows: Tensor, device: torch.device) -> Tensor:
-        """(n, len(mean), size, size), what the network takes of these rows: that of which features are extracted."""
+        """(n, len(mean), size, size) network inputs of these rows, with the preprocessing of feature extraction."""
         pixels = self.normalised(self._conformed(rows, device, enlarged(self.size, self.crop_pct)))
         return pixels if self.crop_pct is None else CenterCrop(self.size)(pixels)
 
@@ -62,7 +62,7 @@ class Pictures:
         return conform(images, len(self.mean), size, self.interpolation)
 
     def normalised(self, images: Tensor) -> Tensor:
-        """What the network takes, of images that `conformed` gave."""
+        """Normalise images returned by `conformed` for the network."""
         return normalise(images, self.mean, self.std).contiguous(memory_format=torch.channels_last)
 
 
@@ -71,8 +71,8 @@ class TaskPictures:
     """The images of B tasks.
 
     Attributes:
-        pictures: of the whole split.
-        rows: (B, S + Q) int64, which of them each task has, support first.
+        pictures: the images of the whole split.
+        rows: (B, S + Q) int64 indices of each task's images, support first.
     """
 
     pictures: Pictures

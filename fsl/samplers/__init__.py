@@ -1,4 +1,4 @@
-"""Samplers: how tasks are drawn. To add one: a file in this folder and a line in this table."""
+"""Samplers of tasks. To add one, write a file in this folder and add a line to this table."""
 
 from clustering.foundation.plugins import Plugins
 

@@ -1,4 +1,4 @@
-"""Balanced tasks, the usual protocol: as many queries of every class."""
+"""Balanced tasks: the same number of queries in each class, the usual protocol."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -14,12 +14,12 @@ from fsl.tasks import BLOCK, Tasks, TaskSource
 
 @dataclass(frozen=True)
 class Balanced:
-    """`way` random classes, of each `shot` support and `query` query samples, all without replacement.
+    """Draw `way` random classes, with `shot` support and `query` query samples each, without replacement.
 
     Attributes:
-        way: classes of a task, K.
-        shot: support samples of each class.
-        query: query samples of each class.
+        way: number of classes of a task, K.
+        shot: support samples per class.
+        query: query samples per class.
     """
 
     way: Annotated[int, AtLeast(2)] = 5
@@ -34,10 +34,10 @@ class Balanced:
         return f"{self.way}w{self.shot}s"
 
     def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
-        """Tasks over the samples of a split.
+        """Draw tasks from the samples of a split.
 
         Raises:
-            InputError: fewer classes than `way`, or a class with fewer samples than `shot + query`.
+            InputError: there are fewer classes than `way`, or a class has fewer samples than `shot + query`.
         """
         pool = Pool.of(labels, class_names)
         reason = f"shot={self.shot} and query={self.query}"

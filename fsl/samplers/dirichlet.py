@@ -1,4 +1,5 @@
-"""Tasks whose queries are of unequally many of each class (Veilleux et al. 2021, alpha-TIM, section 4)."""
+"""Unbalanced tasks, with class proportions of the queries from a Dirichlet distribution (Veilleux et al. 2021,
+alpha-TIM, section 4)."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -16,17 +17,18 @@ from fsl.tasks import BLOCK, Tasks, TaskSource
 
 @dataclass(frozen=True)
 class Dirichlet:
-    """`way` random classes, `shot` support samples of each, `way * query` queries in proportions of a Dirichlet law.
+    """Draw `way` random classes with `shot` support samples each, and `way * query` queries with class proportions from
+    a Dirichlet distribution.
 
-    The proportions are rounded to counts by largest remainders; a class may have none. Where a class has fewer samples
-    than its count, the other classes get the rest, in their proportions. Support and query share no sample (the
-    public sampler of alpha-TIM draws them independently).
+    The proportions are rounded to counts by the largest-remainder method; a class may have no query. If a class has
+    fewer samples than its count, the rest is distributed over the other classes in their proportions. Support and query
+    are disjoint (the public sampler of alpha-TIM draws them independently).
 
     Attributes:
-        way: classes of a task, K.
-        shot: support samples of each class.
-        query: queries a class on average: a task has `way * query`.
-        concentration: of the law, above 0; 2 in the papers. The smaller, the less balanced.
+        way: number of classes of a task, K.
+        shot: support samples per class.
+        query: mean number of queries per class; a task has `way * query` queries.
+        concentration: parameter of the distribution, above 0; 2 in the papers. Smaller values are less balanced.
     """
 
     way: Annotated[int, AtLeast(2)] = 5
@@ -42,10 +44,10 @@ class Dirichlet:
         return f"{self.way}w{self.shot}s dirichlet{'' if self.concentration == 2 else f' {self.concentration:g}'}"
 
     def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
-        """Tasks over the samples of a split.
+        """Draw tasks from the samples of a split.
 
         Raises:
-            InputError: fewer classes than `way`, or classes with too few samples.
+            InputError: there are fewer classes than `way`, or classes have too few samples.
         """
         pool = Pool.of(labels, class_names)
         pool.require(self.way, self.shot, f"shot={self.shot}", "lower shot")
@@ -67,20 +69,20 @@ class Dirichlet:
 
 
 def apportion(proportions: NDArray[np.float64], total: int, capacity: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Whole numbers that sum to `total`, in these proportions by largest remainders, none above its capacity.
+    """Distribute `total` in the given proportions to integer counts, by the largest-remainder method with capacities.
 
-    What a full entry cannot take goes to those with room, in their proportions; ties to the lowest index.
+    The excess over a capacity is distributed over the other entries in their proportions; ties go to the lowest index.
 
     Args:
-        proportions: (B, K), rows sum to 1.
-        total: at most what every row's capacities sum to.
-        capacity: (B, K), at least 0.
+        proportions: (B, K) proportions, rows sum to 1.
+        total: the sum of the counts, at most the sum of each row's capacities.
+        capacity: (B, K) maximum counts, at least 0.
 
     Returns:
-        (B, K) int64.
+        (B, K) int64 counts.
     """
     counts = np.zeros_like(capacity)
-    # A round either hands out everything or fills an entry of every row that it does not finish: K rounds at most.
+    # Each round completes a row or fills one of its entries, so there are at most K rounds.
     while (rest := total - counts.sum(axis=1, keepdims=True)).any():
         room = counts < capacity
         shares = np.where(room, proportions, 0)

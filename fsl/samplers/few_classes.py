@@ -1,4 +1,4 @@
-"""Tasks of many classes whose queries are of a few of them only (Martin et al. 2022, PADDLE, section 5)."""
+"""Tasks with many classes, whose queries come from a few of them (Martin et al. 2022, PADDLE, section 5)."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -17,17 +17,17 @@ from fsl.tasks import BLOCK, Tasks, TaskSource
 
 @dataclass(frozen=True)
 class FewClasses:
-    """`way` random classes, `shot` support samples of each; the queries are drawn uniformly from all other samples of
-    `effective` of these classes.
+    """Draw `way` random classes with `shot` support samples each; the queries are drawn uniformly from the other
+    samples of `effective` of these classes.
 
-    Support and query share no sample (PADDLE's public sampler draws them independently). Some of the effective classes
-    may get no query, large ones get more.
+    Support and query are disjoint (PADDLE's public sampler draws them independently). An effective class may have no
+    query; large classes have more queries.
 
     Attributes:
-        way: classes of a task, K; the papers take all of the split.
-        shot: support samples of each class.
-        queries: of a task, in all.
-        effective: classes that the queries are drawn from, at most `way`.
+        way: number of classes of a task, K; the papers use all classes of the split.
+        shot: support samples per class.
+        queries: number of queries of a task.
+        effective: number of classes of the queries, at most `way`.
     """
 
     way: Annotated[int, AtLeast(2)] = 20
@@ -38,17 +38,17 @@ class FewClasses:
     def __post_init__(self) -> None:
         validate(self)
         if self.effective > self.way:
-            raise InputError(f"effective={self.effective} classes are more than way={self.way}; lower effective")
+            raise InputError(f"effective={self.effective} must be at most way={self.way}")
 
     @property
     def label(self) -> str:
         return f"{self.way}w{self.shot}s {self.effective} effective"
 
     def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
-        """Tasks over the samples of a split.
+        """Draw tasks from the samples of a split.
 
         Raises:
-            InputError: fewer classes than `way`, or classes with too few samples.
+            InputError: there are fewer classes than `way`, or classes have too few samples.
         """
         pool = Pool.of(labels, class_names)
         pool.require(self.way, self.shot, f"shot={self.shot}", "lower shot")
@@ -72,14 +72,14 @@ class FewClasses:
         places: NDArray[np.int64],
         effective: NDArray[np.int64],
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """(B, queries) samples and positions of the effective classes (B, effective), none at the support's places."""
+        """(B, queries) samples and labels from the (B, effective) classes, without the support samples."""
         rows = np.arange(len(classes))[:, None]
         left = pool.counts[classes[rows, effective]] - self.shot
         ends = left.cumsum(axis=1)
-        ranks = subset(random, ends[:, -1], self.queries)  # among all that is left, class after class
+        ranks = subset(random, ends[:, -1], self.queries)  # among all remaining samples, sorted by class
         which = (ranks[..., None] >= ends[:, None, :]).sum(axis=2)
         place = ranks - (ends - left)[rows, which]
         labels = effective[rows, which]
         for taken in np.moveaxis(np.sort(places, axis=2)[rows, labels], 2, 0):
-            place = place + (place >= taken)  # counted without the support, which is passed over
+            place = place + (place >= taken)  # skip the support samples
         return pool.members[classes[rows, labels], place], labels

@@ -1,4 +1,4 @@
-"""Tasks of a file, as `transduce tasks` or another program wrote them."""
+"""Tasks read from a file written by `transduce tasks` or another program."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,11 +12,11 @@ from fsl.tasks import Tasks, TaskSource
 
 @dataclass(frozen=True)
 class File:
-    """Exactly the tasks of a file, in its order.
+    """Use the tasks of a file, in its order.
 
     Attributes:
-        path: a file of tasks, as `fsl.tasks.Tasks.save` writes it. Where it lies is no part of a run's identity; its
-            content is.
+        path: a file of tasks in the format of `fsl.tasks.Tasks.save`. Its content is part of a run's identity; its path
+            is not.
     """
 
     path: str
@@ -29,16 +29,16 @@ class File:
         return Path(self.path).name
 
     def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
-        """The tasks of the file; the seed changes nothing.
+        """The tasks of the file; the seed has no effect.
 
         Raises:
-            InputError: a file that holds no tasks, or tasks of other samples than these.
+            InputError: the file is not a task list, or its tasks do not match the samples.
         """
         tasks = Tasks.load(Path(self.path))
         highest = max(int(tasks.support.max()), int(tasks.query.max()))
         if highest >= len(labels):
             raise InputError(
-                f"{self.path}: names image {highest}, but the split has {len(labels)}; give the tasks of this "
+                f"{self.path}: has image index {highest}, but the split has {len(labels)} images; give tasks of this "
                 f"benchmark and split"
             )
         own = tasks.classes.gather(1, tasks.support_labels), tasks.classes.gather(1, tasks.query_labels)
@@ -48,6 +48,6 @@ class File:
             right = labels[samples] == classes
             if not bool((right if mask is None else right | ~mask).all()):
                 raise InputError(
-                    f"{self.path}: its labels are not those of this split; give the tasks of this benchmark and split"
+                    f"{self.path}: its labels differ from those of this split; give tasks of this benchmark and split"
                 )
         return tasks.source

@@ -1,4 +1,4 @@
-"""The samples of a split by class: what samplers draw from."""
+"""The samples of a split by class, from which samplers draw tasks."""
 
 from dataclasses import dataclass
 
@@ -16,9 +16,9 @@ class Pool:
     """The samples of a split by class.
 
     Attributes:
-        counts: (K,) samples of each class.
+        counts: (K,) number of samples of each class.
         members: (K, largest class) indices of the samples of each class, zero-padded.
-        names: of the classes, for messages.
+        names: names of the classes, for messages.
     """
 
     counts: NDArray[np.int64]
@@ -27,7 +27,7 @@ class Pool:
 
     @classmethod
     def of(cls, labels: Tensor, names: tuple[str, ...] = ()) -> "Pool":
-        """Of (N,) labels 0..K-1."""
+        """Group samples by their (N,) labels 0..K-1."""
         given = labels.numpy()
         counts = np.bincount(given)
         order = np.argsort(given, kind="stable")
@@ -37,51 +37,55 @@ class Pool:
         return cls(counts, members, names or tuple(str(k) for k in range(len(counts))))
 
     def require(self, way: int, each: int, reason: str, remedy: str) -> None:
-        """That there are `way` classes, and `each` samples of every class.
+        """Check that there are at least `way` classes, and `each` samples of every class.
 
         Args:
-            reason: the settings that need so many, such as "shot=1 and query=15".
-            remedy: what to do about it, such as "lower shot or query".
+            way: number of classes.
+            each: number of samples per class.
+            reason: the settings that require these numbers, such as "shot=1 and query=15".
+            remedy: advice, such as "lower shot or query".
 
         Raises:
-            InputError: there are fewer; names the smallest class.
+            InputError: there are fewer; the message names the smallest class.
         """
         if way > len(self.counts):
-            raise InputError(f"way={way} but the split has only {len(self.counts)} classes; set way to at most that")
+            raise InputError(f"way={way}, but the split has only {len(self.counts)} classes; lower way")
         short = int((self.counts < each).sum())
         if short:
             worst = int(np.argmin(self.counts))
             raise InputError(
-                f"{reason}: that takes {each} images of each class, but class {self.names[worst]!r} has "
+                f"{reason}: this requires {each} images of each class, but class {self.names[worst]!r} has "
                 f"{self.counts[worst]} ({short} of {len(self.counts)} classes have too few); {remedy}"
             )
 
     def require_queries(self, classes: int, shot: int, queries: int, remedy: str) -> None:
-        """That any `classes` classes have `queries` samples in all, besides `shot` of each.
+        """Check that any `classes` classes have at least `queries` samples in total, besides `shot` of each.
 
         Raises:
-            InputError: the smallest classes have fewer.
+            InputError: the smallest classes have fewer samples.
         """
         left = int(np.sort(self.counts - shot)[:classes].sum())
         if left < queries:
             raise InputError(
-                f"a task has {queries} queries of {classes} classes, but the smallest {classes} classes have only "
+                f"a task has {queries} queries from {classes} classes, but the smallest {classes} classes have only "
                 f"{left} images besides their support; {remedy}"
             )
 
     def classes(self, random: np.random.Generator, tasks: int, way: int) -> NDArray[np.int64]:
-        """(tasks, way) classes, without replacement within a task, in random order."""
+        """(tasks, way) random classes, without replacement within a task."""
         return smallest(random.random((tasks, len(self.counts))), way)
 
     def samples(
         self, random: np.random.Generator, classes: NDArray[np.int64], sizes: int | NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """(tasks, way, largest size) samples of each class, without replacement, in random order.
+        """(tasks, way, largest size) random samples of each class, without replacement.
 
-        Of a class of which fewer are asked for, those come first, then what must not be used.
+        Rows with a smaller size are padded at the end with arbitrary samples.
 
         Args:
-            sizes: how many, or (tasks, way) of it; at most what the class has.
+            random: random number generator.
+            classes: (tasks, way) classes.
+            sizes: number of samples, or (tasks, way) numbers; at most the size of the class.
         """
         drawn = subset(random, self.counts[classes], np.broadcast_to(np.asarray(sizes), classes.shape))
         keys = np.where(drawn < 0, np.inf, random.random(drawn.shape))
@@ -90,14 +94,15 @@ class Pool:
 
 
 def subset(random: np.random.Generator, counts: NDArray[np.int64], sizes: int | NDArray[np.int64]) -> NDArray[np.int64]:
-    """(…, largest size) whole numbers below each of the counts (…), without replacement, every set equally likely.
+    """(…, largest size) uniformly random subsets of the integers below each of the counts (…).
 
-    Floyd's algorithm (Bentley and Floyd 1987): as many random numbers as are drawn, however many there are to draw
-    from. The order within a set is not random; -1 where a set is smaller than the largest.
+    Uses Floyd's algorithm (Bentley and Floyd 1987), whose cost depends on the sizes but not on the counts. The order
+    within a subset is not random; smaller subsets are padded with -1.
 
     Args:
-        counts: (…).
-        sizes: of the sets, or (…) of it; none above its count.
+        random: random number generator.
+        counts: (…) upper bounds.
+        sizes: size of the subsets, or (…) sizes; at most the count.
     """
     sizes = np.asarray(sizes)
     drawn = np.full((int(sizes.max()), *counts.shape), -1, dtype=np.int64)
@@ -118,14 +123,15 @@ def assemble(
     query_labels: NDArray[np.int64],
     given: NDArray[np.bool_] | None = None,
 ) -> Tasks:
-    """Tasks of what was drawn. The queries are shuffled, so that their order tells nothing about their classes.
+    """Create tasks from drawn samples. The queries are shuffled, so that their order is independent of their classes.
 
     Args:
-        classes: (B, way).
+        random: random number generator.
+        classes: (B, way) classes.
         support: (B, way, shot) samples.
         query: (B, Q) samples.
-        query_labels: (B, Q) in 0..way-1.
-        given: (B, way, shot) bool, False where there is no support sample; None where all are there.
+        query_labels: (B, Q) labels in 0..way-1.
+        given: (B, way, shot) bool, False for padding of the support; None without padding.
     """
     tasks, way, shot = support.shape
     support_labels = np.empty_like(support)
@@ -150,13 +156,14 @@ def assemble_equal(
     shot: int,
     given: NDArray[np.bool_] | None = None,
 ) -> Tasks:
-    """Tasks with equally many queries of every class.
+    """Create tasks with the same number of queries in each class.
 
     Args:
-        classes: (B, way).
-        samples: (B, way, shot + query): of each class its support, then its queries.
-        shot: how many of them are support.
-        given: as of `assemble`.
+        random: random number generator.
+        classes: (B, way) classes.
+        samples: (B, way, shot + query) samples of each class, support first.
+        shot: number of support samples per class.
+        given: see `assemble`.
     """
     tasks, way, size = samples.shape
     query = samples[..., shot:].reshape(tasks, -1)
@@ -165,8 +172,8 @@ def assemble_equal(
 
 
 def smallest(keys: NDArray[np.float64], size: int) -> NDArray[np.int64]:
-    """Indices of the `size` smallest keys along the last axis, smallest first. Keys are float64, so that they do not
-    tie: how argpartition breaks a tie depends on the processor."""
+    """Indices of the `size` smallest keys along the last axis, in ascending order. Keys are float64 to avoid ties,
+    which argpartition breaks differently on different processors."""
     chosen = np.argpartition(keys, size - 1, axis=-1)[..., :size]
     order = np.argsort(np.take_along_axis(keys, chosen, axis=-1), axis=-1, kind="stable")
     return np.take_along_axis(chosen, order, axis=-1)

@@ -1,4 +1,4 @@
-"""What a sampler is: how tasks are drawn from the samples of a split."""
+"""The protocol of samplers, which draw tasks from the samples of a split."""
 
 from typing import Protocol
 
@@ -8,24 +8,24 @@ from fsl.tasks import TaskSource
 
 
 class Sampler(Protocol):
-    """A frozen dataclass whose fields are its config; one small file each.
+    """A frozen dataclass whose fields are its config.
 
     Attributes:
-        label: a few characters for the names of runs, such as "5w1s": way and shot, and what is special.
+        label: short text for the names of runs, such as "5w1s" for way and shot.
     """
 
     @property
     def label(self) -> str: ...
 
     def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
-        """Tasks over the samples of a split.
+        """Draw tasks from the samples of a split.
 
         Args:
             labels: (N,) class of each sample, 0..K-1.
-            seed: tasks of different seeds are independent.
-            class_names: for messages only.
+            seed: seed; tasks of different seeds are independent.
+            class_names: names of the classes, for messages.
 
         Raises:
-            InputError: tasks that these classes cannot give; names the class or the key, and the remedy.
+            InputError: the classes are insufficient for the tasks; the message names the class or key, and a remedy.
         """
         ...

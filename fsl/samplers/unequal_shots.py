@@ -1,4 +1,4 @@
-"""Tasks whose classes have unequally many support samples."""
+"""Tasks with different numbers of support samples per class."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -16,14 +16,14 @@ from fsl.tasks import BLOCK, Tasks, TaskSource
 
 @dataclass(frozen=True)
 class UnequalShots:
-    """`way` random classes, of each `shot_min` to `shot_max` support samples, every number equally likely, and `query`
-    query samples, all without replacement.
+    """Draw `way` random classes, with a uniformly random number of support samples from `shot_min` to `shot_max` and
+    `query` query samples each, without replacement.
 
     Attributes:
-        way: classes of a task, K.
-        shot_min: support samples of a class at least.
-        shot_max: support samples of a class at most.
-        query: query samples of each class.
+        way: number of classes of a task, K.
+        shot_min: minimum number of support samples per class.
+        shot_max: maximum number of support samples per class.
+        query: query samples per class.
     """
 
     way: Annotated[int, AtLeast(2)] = 5
@@ -41,10 +41,10 @@ class UnequalShots:
         return f"{self.way}w{self.shot_min}-{self.shot_max}s"
 
     def tasks(self, labels: Tensor, seed: int = 0, class_names: tuple[str, ...] = ()) -> TaskSource:
-        """Tasks over the samples of a split.
+        """Draw tasks from the samples of a split.
 
         Raises:
-            InputError: fewer classes than `way`, or a class with fewer samples than `shot_max + query`.
+            InputError: there are fewer classes than `way`, or a class has fewer samples than `shot_max + query`.
         """
         pool = Pool.of(labels, class_names)
         reason = f"shot_max={self.shot_max} and query={self.query}"

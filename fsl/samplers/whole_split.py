@@ -1,4 +1,4 @@
-"""One task of a whole split: the protocol of iNat in the thesis (section 4.3)."""
+"""A single task with all samples of a split: the protocol for iNat in the thesis (section 4.3)."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -16,14 +16,14 @@ from fsl.tasks import Tasks, TaskSource
 
 @dataclass(frozen=True)
 class WholeSplit:
-    """All classes and all samples of the split in one task: of each class a share as support, the others as queries.
+    """One task with all classes and samples of the split: a fraction of each class is support, the rest are queries.
 
-    A class of n samples has floor(n * support_share) support samples, but at least 1. Which ones is random, or
-    they are the first of each class: so `benchmark=inat` lists what its authors' division has as support.
+    A class of n samples has max(1, floor(n * support_share)) support samples. They are chosen at random, or are the
+    first of each class: `benchmark=inat` lists the support of its authors' division first.
 
     Attributes:
-        support_share: share of each class's samples that are support, between 0 and 1; a fifth in the papers.
-        support: "random", or "first" in the order of the benchmark, whatever the seed.
+        support_share: fraction of each class's samples that are support, between 0 and 1; 0.2 in the papers.
+        support: "random", or "first" in the order of the benchmark, independent of the seed.
     """
 
     support_share: Annotated[float, Above(0), Within(0, 1)] = 0.2
@@ -40,18 +40,18 @@ class WholeSplit:
         """The one task over the samples of a split.
 
         Raises:
-            InputError: a single class, or a class that is left without a query.
+            InputError: the split has one class, or a class has no query.
         """
         pool = Pool.of(labels, class_names)
         if len(pool.counts) < 2:
-            raise InputError("the split has a single class, and a task needs two; take another split")
-        # Rounded first: a fifth of 5 samples is 1, also where 5 * 0.2 is not exactly 1.
+            raise InputError("the split has only one class, but a task needs two; use another split")
+        # Round first, so that a fifth of 5 samples is 1 despite floating-point errors.
         shots = np.maximum(np.floor(np.round(pool.counts * self.support_share, 9)).astype(np.int64), 1)
-        pool.require(2, 2, f"support_share={self.support_share:g}", "leave such classes out of the benchmark")
+        pool.require(2, 2, f"support_share={self.support_share:g}", "remove such classes from the benchmark")
         if (shots >= pool.counts).any():
             name = pool.names[int(np.argmax(shots >= pool.counts))]
             raise InputError(
-                f"support_share={self.support_share:g} leaves class {name!r} no query; lower support_share"
+                f"support_share={self.support_share:g} leaves class {name!r} without queries; lower support_share"
             )
 
         def whole(index: int) -> Tasks:

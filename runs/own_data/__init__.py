@@ -1,4 +1,4 @@
-"""A person's own tables and pictures: read, worked on, and given back as files and pages.
+"""A user's own tables and pictures: input, processing, and output as files and pages.
 
 Pages about the papers lie in `runs.report`.
 """

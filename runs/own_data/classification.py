@@ -1,4 +1,4 @@
-"""A person's own pictures, classified: from folders, or a saved classifier, to probabilities."""
+"""Classification of a user's own pictures, from folders or a saved classifier."""
 
 import os
 import warnings
@@ -30,17 +30,17 @@ STAGE = "classify"
 
 @dataclass(frozen=True, eq=False)
 class Classified:
-    """Pictures with their classes.
+    """Classified pictures.
 
     Attributes:
-        config: what was asked for, with the strategy that was used.
-        classifier: that was fitted, or read.
-        support: labelled pictures by class; empty where the classifier was read.
-        query: the N pictures that were labelled.
-        probabilities: (N, K).
-        warnings: what may be wrong with them.
-        broken: what is wrong with pictures that could not be read.
-        identity: of the result.
+        config: the config, with the strategy that was used.
+        classifier: the fitted or loaded classifier.
+        support: labelled pictures by class; empty for a loaded classifier.
+        query: the N classified pictures.
+        probabilities: (N, K) class probabilities.
+        warnings: warnings about the result.
+        broken: error messages of pictures that could not be read.
+        identity: identity of the result.
     """
 
     config: ClassifyConfig
@@ -54,34 +54,34 @@ class Classified:
 
     @property
     def classes(self) -> tuple[str, ...]:
-        """K names, sorted."""
+        """The K sorted class names."""
         return tuple(map(str, self.classifier.classes_))
 
     @property
     def labels(self) -> list[str]:
-        """The class of each picture."""
+        """The predicted class of each picture."""
         return [self.classes[place] for place in self.probabilities.argmax(axis=1)]
 
     @property
     def names(self) -> list[str]:
-        """The pictures, relative to their folder."""
+        """The paths of the pictures, relative to the query folder."""
         return _relative(self.config, self.query.files)
 
     @property
     def all_names(self) -> list[str]:
-        """Likewise with those that could not be read."""
+        """The same, including pictures that could not be read."""
         return _relative(self.config, self.query.paths)
 
     @property
     def truth(self) -> list[str] | None:
-        """The classes that the folders of the pictures are called like; None where one is in no such folder."""
+        """The class of each picture by the name of its folder; None unless every picture is in such a folder."""
         known = set(self.classes)
-        found = [next((part for part in reversed(name.split(os.sep)[:-1]) if part in known), "") for name in self.names]
-        return found if all(found) else None
+        truth = [next((part for part in reversed(name.split(os.sep)[:-1]) if part in known), "") for name in self.names]
+        return truth if all(truth) else None
 
     @property
     def accuracy(self) -> float | None:
-        """Share of the pictures whose folder is called like their class; None where the folders are no classes."""
+        """Fraction of the pictures whose folder has the name of the predicted class; None without `truth`."""
         return None if self.truth is None else float(np.mean(np.array(self.labels) == np.array(self.truth)))
 
 
@@ -93,15 +93,17 @@ def classify(
     other: bool = False,
     known: dict[tuple[str, ...], Pictures] | None = None,
 ) -> Classified:
-    """Label the pictures of a folder.
+    """Classify the pictures of a folder.
 
     Args:
-        config: whose places were found right.
-        other: of a saved classifier, take the config's strategy and not the saved one.
-        known: pictures that this command has encoded, for its other strategies.
+        config: the config, with checked paths.
+        store: the store, for cached features.
+        progress: shows progress and messages.
+        other: for a saved classifier, use the config's strategy instead of the saved one.
+        known: pictures already encoded by this command; new ones are added.
 
     Raises:
-        InputError: folders or pictures that cannot be used, or another network than a saved classifier's.
+        InputError: a folder or picture cannot be used, or the network is not that of the saved classifier.
     """
     assert config.query is not None
     known = {} if known is None else known
@@ -110,11 +112,11 @@ def classify(
     query = encode(files, classifier.encoder(), store, progress, skip=config.broken == "skip", known=known)
     strategy = classifier.strategy_
     together = strategy.transductive and not config.by_itself and len(query.files) > 1
-    told = [*(_twice(support, labels, query) if support else ()), *(_copied(query) if together else ())]
+    messages = [*(_twice(support, labels, query) if support else ()), *(_copied(query) if together else ())]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         probabilities = classifier.predict_proba(query.features, alone=config.by_itself)
-    told += [str(warning.message) for warning in caught]
+    messages += [str(warning.message) for warning in caught]
     if together:
         classifier.refine(query.features, probabilities)
     options = {name: freeze(value) for name, value in vars(strategy).items()}
@@ -129,7 +131,7 @@ def classify(
         support=by_class,
         query=query,
         probabilities=probabilities,
-        warnings=tuple(told),
+        warnings=tuple(messages),
         broken=(*(support.broken if support else ()), *query.broken),
         identity=identity(
             STAGE,
@@ -150,7 +152,7 @@ def _classifier(
     other: bool,
     known: dict[tuple[str, ...], Pictures],
 ) -> tuple[FewShotClassifier, Pictures | None, list[str]]:
-    """The classifier, the pictures that it was fitted on with their classes, unless it was read."""
+    """The classifier, and the pictures and classes it was fitted on; None and [] for a loaded classifier."""
     where: dict[str, Any] = {
         "backbone": config.backbone,
         "weights": config.pretrained,
@@ -172,32 +174,32 @@ def _classifier(
     labels = [given.labels[place] for place in support.kept]
     lost = sorted(set(given.labels) - set(labels))
     if lost:
-        raise InputError(f"support: no picture of the class {lost[0]!r} can be read; put others there, or remove it")
+        raise InputError(f"support: no picture of class {lost[0]!r} can be read; add others, or remove the class")
     return classifier.fit(support.features, labels), support, labels
 
 
 def _twice(support: Pictures, labels: Sequence[str], query: Pictures) -> list[str]:
-    """What is to be said of pictures that are labelled in two ways, or both labelled and to be labelled."""
+    """Warnings about identical pictures with different labels, or in both support and query."""
     known, asked = (dict(zip(part.paths, part.digests, strict=True)) for part in (support, query))
     classes = dict(zip(support.files, labels, strict=True))
-    torn = [pair for pair in copies(known) if len({classes.get(file) for file in pair}) > 1]
+    contradictory = [pair for pair in copies(known) if len({classes.get(file) for file in pair}) > 1]
     return [
-        *_pairs(torn, "the labelled picture", "their classes differ; remove the wrong one"),
-        *_pairs(in_both(known, asked), "the labelled picture", "it is no test of the classes"),
+        *_pairs(contradictory, "the labelled picture", "their classes differ; remove the wrong one"),
+        *_pairs(in_both(known, asked), "the labelled picture", "it cannot be used to test the classifier"),
     ]
 
 
 def _copied(query: Pictures) -> list[str]:
-    """What is to be said of pictures that are there twice, where they are labelled together."""
-    found = copies(dict(zip(query.paths, query.digests, strict=True)))
-    return _pairs(found, "the picture", "copies make each other's class more certain than it is")
+    """Warnings about duplicate queries, which are classified jointly."""
+    duplicates = copies(dict(zip(query.paths, query.digests, strict=True)))
+    return _pairs(duplicates, "the picture", "duplicates inflate each other's confidence")
 
 
-def _pairs(found: Sequence[tuple[str, str]], what: str, meaning: str) -> list[str]:
-    if not found:
+def _pairs(pairs: Sequence[tuple[str, str]], what: str, meaning: str) -> list[str]:
+    if not pairs:
         return []
-    more = f"; so are {len(found) - 1:,} more" if len(found) > 1 else ""
-    return [f"{found[0][0]} is, byte by byte, {what} {found[0][1]}{more}: {meaning}"]
+    more = f" ({len(pairs) - 1:,} more pairs)" if len(pairs) > 1 else ""
+    return [f"{pairs[0][0]} is identical to {what} {pairs[0][1]}{more}: {meaning}"]
 
 
 def _relative(config: ClassifyConfig, files: Sequence[str]) -> list[str]:

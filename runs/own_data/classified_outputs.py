@@ -1,4 +1,4 @@
-"""What a person gets for classified pictures: predictions, a page, the classifier, and a run in the record."""
+"""Outputs for classified pictures: the predictions, a page, the classifier, and a run in the record."""
 
 import csv
 import io
@@ -28,28 +28,28 @@ COLUMNS = ("picture", "class", "confidence")
 
 
 class Written(NamedTuple):
-    """The files about classified pictures."""
+    """The output files for classified pictures."""
 
     rows: Path
     page: Path
 
 
 def check_outputs(config: ClassifyConfig) -> None:
-    """That the files can be written, and nothing is written over but an older one of the same kind.
+    """Check that the files can be written, and that only files of the same kind would be overwritten.
 
     Raises:
-        InputError: names the key and the file.
+        InputError: a file cannot be written; the message names the key and the file.
     """
     if config.output is not None:
         rows = Path(config.output).expanduser()
         _check_place("output", rows, ".csv")
         if rows.exists() and not head_of(rows).startswith(",".join(COLUMNS).encode()):
-            raise InputError(f"output={rows}: is there already and holds no predictions; give another name")
+            raise InputError(f"output={rows}: exists, and does not contain predictions; give another name")
         page = rows.with_suffix(".html")
         _check_place("output", page, ".html")
         if page.exists() and PAGE_MARK not in head_of(page):
             raise InputError(
-                f"output={rows}: its page would take the place of {page}, which is another; give another name"
+                f"output={rows}: its page would overwrite {page}, which is another file; give another name"
             )
     if config.save is not None:
         place = Path(config.save).expanduser()
@@ -61,13 +61,16 @@ def check_outputs(config: ClassifyConfig) -> None:
 
 
 def write_outputs(result: Classified, store: Store, command: str, progress: "Progress") -> Written:
-    """Write the predictions, the page and, where asked for, the classifier: all of them, or none.
+    """Write the predictions, the page and optionally the classifier: all of them, or none.
 
     Args:
-        command: what was typed.
+        result: the classified pictures.
+        store: the store, for the default folder.
+        command: the command line.
+        progress: shows progress.
 
     Raises:
-        InputError: a disk that is full, or cannot be written to.
+        InputError: the disk is full or not writable.
     """
     from runs.own_data.contact_sheet import Sheet, contact_sheet
 
@@ -113,8 +116,9 @@ def write_outputs(result: Classified, store: Store, command: str, progress: "Pro
 
 
 def predictions(result: Classified) -> str:
-    """A line for each picture, in CSV: its class, the probability of that, and of every class. Of one that could not be
-    read only its name. No name is a formula to a spreadsheet: `=1.png` is written as `./=1.png`, a class as `'=1`."""
+    """The predictions as CSV, one line per picture: its class, the confidence, and the probability of each class. For a
+    picture that could not be read, only the name. Names are escaped so that spreadsheets do not read them as formulas:
+    `=1.png` becomes `./=1.png`, and a class `'=1`."""
     stream = io.StringIO()
     lines = csv.writer(stream, lineterminator="\n")
     lines.writerow([*COLUMNS, *(f"p({name})" for name in result.classes)])
@@ -129,34 +133,34 @@ def predictions(result: Classified) -> str:
 
 
 def said(result: Classified) -> list[str]:
-    """How the pictures got their classes, in words: a sentence or two each."""
+    """Sentences that explain how the pictures were classified."""
     classifier, strategy = result.classifier, result.classifier.strategy_
     name = short(result.config.strategy)
     if strategy.transductive and result.config.by_itself:
-        seen = f" and of {classifier.refined_by_:,} pictures that it labelled" if classifier.refined_by_ else ""
+        refined = f" and of {classifier.refined_by_:,} earlier pictures" if classifier.refined_by_ else ""
         lines = [
-            "Each picture was labelled by itself, by the nearest prototype: the mean of the labelled pictures of a "
-            f"class{seen}. {name} would label them together, with the saved support: alone=false."
+            "Each picture was classified independently, by the nearest prototype: the mean of the labelled pictures of "
+            f"a class{refined}. With alone=false, {name} classifies them jointly, with the saved support."
         ]
     else:
         lines = [said_of(strategy)]
     if strategy.transform == "CL2N":
         lines.append(
-            "A mean is subtracted from the features (transform CL2N): that of the labelled classes, since the mean of "
-            "the classes that the network was trained on is not known."
+            "The transform CL2N subtracts the mean of the labelled classes from the features, because the mean of the "
+            "network's training classes is unknown."
         )
     return lines
 
 
 def record(result: Classified, written: Written, store: Store, tracker: "Tracker", seconds: float) -> tuple[str, bool]:
-    """Keep the result as a run, unless there is one of its identity; gives its id, and whether it was there."""
+    """Record the result as a run, unless a run with its identity exists; returns its id, and whether it existed."""
     config = result.config
     experiment = f"{STAGE}/{_name(config)}"
     name = f"{short(config.strategy)} {len(result.classes)} classes {Path(result.classifier.backbone or '').name}"
     with store.lock(STAGE, result.identity, "this classification", tracker.say):
-        found = tracker.find(experiment, result.identity)
-        if found is not None:
-            return str(found.info.run_id), True
+        earlier = tracker.find(experiment, result.identity)
+        if earlier is not None:
+            return str(earlier.info.run_id), True
         tracker.bury(experiment, result.identity)
         tags = {
             "strategy": config.strategy.name,
@@ -184,26 +188,24 @@ def record(result: Classified, written: Written, store: Store, tracker: "Tracker
 
 
 def _writable(text: str) -> str:
-    """With bytes of files' names that are no UTF-8 spelt out: caf\\udce9.png."""
+    """Escape bytes of file names that are not UTF-8: caf\\udce9.png."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _check_place(key: str, place: Path, ending: str) -> None:
     if place.suffix != ending:
-        raise InputError(f"{key}={place}: what is written is a {ending} file; give it that ending")
+        raise InputError(f"{key}={place}: the output is a {ending} file; use that ending")
     if not place.absolute().parent.is_dir():
-        raise InputError(f"{key}={place}: its folder does not exist; make it, or give another place")
+        raise InputError(f"{key}={place}: its folder does not exist; create it, or give another path")
     if place.is_symlink():
-        raise InputError(f"{key}={place} is a link, and the file would take its place; give what it leads to")
+        raise InputError(f"{key}={place} is a link, which the file would replace; give the path it points to")
     if place.exists() and not place.is_file():
-        raise InputError(f"{key}={place} is no file; give another place")
+        raise InputError(f"{key}={place} is not a file; give another path")
     try:
         with tempfile.TemporaryFile(dir=place.absolute().parent):
             pass
     except OSError as error:
-        raise InputError(
-            f"{key}={place}: its folder cannot be written to ({error.strerror}); give another place"
-        ) from error
+        raise InputError(f"{key}={place}: its folder is not writable ({error.strerror}); give another path") from error
 
 
 def _places(result: Classified, store: Store) -> Written:
@@ -215,7 +217,7 @@ def _places(result: Classified, store: Store) -> Written:
 
 
 def _name(config: ClassifyConfig) -> str:
-    """What the pictures are called: the folder of the labelled ones, or the file of the classifier."""
+    """A name for the result: that of the support folder, or of the classifier's file."""
     return (
         Path(config.support or "").expanduser().resolve().name if config.support else Path(config.classifier or "").stem
     )

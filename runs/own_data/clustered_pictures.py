@@ -1,4 +1,4 @@
-"""What a person gets for a folder of pictures of their own: every picture with its cluster, as a table."""
+"""Output for a clustered folder of a user's own pictures: a table of pictures and clusters."""
 
 import csv
 import io
@@ -27,33 +27,34 @@ COLUMNS = ("file", "cluster", "confidence")
 
 
 def is_folder(config: ClusterConfig) -> bool:
-    """Whether it clusters a folder of one's own."""
+    """Whether the config clusters a folder of a user's own pictures."""
     return config.dataset.plugin == FOLDER
 
 
 def check_pictures(config: ClusterConfig) -> None:
-    """That the table can be written: to be asked before anything is done.
+    """Check before clustering that the table can be written.
 
     Raises:
-        InputError: an output that is no CSV file, in a folder that is not there, or another file than such a table.
+        InputError: the output is not a CSV file, its folder does not exist, or it would overwrite another file.
     """
     if config.output is None:
         return
     path = Path(config.output)
     if path.suffix != ".csv":
-        raise InputError(f"output={config.output}: pictures and clusters are written as CSV; end its name in .csv")
+        raise InputError(f"output={config.output}: the output is a CSV file; use the ending .csv")
     if not path.parent.is_dir():
-        raise InputError(f"output={config.output}: there is no folder {path.parent}; make it, or give another")
+        raise InputError(f"output={config.output}: there is no folder {path.parent}; create it, or give another path")
     if os.path.lexists(path) and not head_of(path).startswith(",".join(COLUMNS).encode()):
-        raise InputError(f"output={config.output}: is there, and is no such table; give another name, or move it")
+        raise InputError(f"output={config.output}: exists, and is not such a table; give another name, or move it")
 
 
 def write_pictures(result: "Clustered", store: "Store") -> Path:
-    """Write file, cluster and confidence of every picture: clusters by the names of their classes where labels were
-    given, else by number.
+    """Write file, cluster and confidence of each picture. With given labels, clusters have the names of their classes,
+    otherwise numbers.
 
     Args:
-        store: where it is written, unless the config says where.
+        result: the clustering.
+        store: the store, for the default folder.
     """
     data, trials = points_of(result.config), result.trials
     labels = named_clusters(trials.labels[trials.chosen].astype(np.int64), known_labels(result.config, data)).tolist()

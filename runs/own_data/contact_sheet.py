@@ -15,27 +15,27 @@ from fsl.benchmarks.encoded import EncodedPictures, read_bytes
 from fsl.progress import Progress, quiet
 from runs.report.rendering import environment
 
-SIDE = 96  # of a thumbnail in pixels
-SHOWN = 2000  # thumbnails at most, so that the page opens: some 4 kB each
-EXAMPLES = 8  # labelled pictures of a class
+SIDE = 96  # side of a thumbnail in pixels
+SHOWN = 2000  # maximum number of thumbnails of about 4 kB each, to limit the size of the page
+EXAMPLES = 8  # labelled pictures shown per class
 
 
 @dataclass(frozen=True)
 class Sheet:
-    """What there is to show.
+    """The content of the page.
 
     Attributes:
-        title: what the pictures are called.
-        files, names: where the N labelled pictures are, and what they are called.
-        classes: K names.
-        probabilities: (N, K).
+        title: title of the page.
+        files, names: paths and displayed names of the N classified pictures.
+        classes: the K class names.
+        probabilities: (N, K) class probabilities.
         examples: files of labelled pictures by class.
-        truth: what the pictures' folders call them; None where they do not.
-        said: what a reader should know, a sentence or two each.
-        warnings: likewise, what may be wrong.
-        broken: what is wrong with the pictures that are not shown.
-        method, command, facts: how it was made.
-        rows: name of the file of all probabilities.
+        truth: class of each picture by its folder; None if unknown.
+        said: explanations for the reader.
+        warnings: warnings for the reader.
+        broken: error messages of pictures that could not be read.
+        method, command, facts: how the result was computed.
+        rows: name of the CSV file of all probabilities.
     """
 
     title: str
@@ -59,11 +59,11 @@ class Shown:
     """One picture on the page.
 
     Attributes:
-        source: the thumbnail as a data: address; empty where it cannot be decoded.
-        name: of the picture.
-        certain: probability of its class, as text.
-        second: the next likely class with its probability.
-        meant: the class of its folder, where that is another.
+        source: the thumbnail as a data URL; empty if the picture cannot be decoded.
+        name: name of the picture.
+        certain: probability of the predicted class, as text.
+        second: the second most likely class with its probability.
+        meant: the class of its folder, if different from the predicted one.
     """
 
     source: str
@@ -74,7 +74,7 @@ class Shown:
 
     @property
     def pieces(self) -> list[str]:
-        """The name, cut where a line may end."""
+        """The name, split where a line may be broken."""
         return re.split(r"(?<=[/_\- ])|(?=\.)", self.name)
 
 
@@ -83,12 +83,12 @@ class Section:
     """One predicted class.
 
     Attributes:
-        name: of the class.
-        count: pictures that were put into it.
-        right: how many of these are in a folder called like it; None where the folders are no classes.
-        meant: how many of all are.
-        examples: thumbnails of its labelled pictures, as data: addresses.
-        shown: its pictures on the page, the least certain first.
+        name: name of the class.
+        count: number of pictures predicted to be in the class.
+        right: number of these in the class's folder; None if the folders are not classes.
+        meant: number of all pictures in the class's folder.
+        examples: thumbnails of its labelled pictures, as data URLs.
+        shown: its pictures on the page, least certain first.
     """
 
     name: str
@@ -100,10 +100,10 @@ class Section:
 
 
 def contact_sheet(sheet: Sheet, progress: Progress = quiet) -> str:
-    """The page, in HTML that asks nothing of any other file or host.
+    """Render the page as self-contained HTML.
 
     Args:
-        sheet: at least one picture and two classes.
+        sheet: the content, with at least one picture and two classes.
     """
     confidence = sheet.probabilities.max(axis=1)
     labels = sheet.probabilities.argmax(axis=1)
@@ -139,7 +139,7 @@ def contact_sheet(sheet: Sheet, progress: Progress = quiet) -> str:
 
 def _shown(sheet: Sheet, row: int, source: str) -> Shown:
     chances = sheet.probabilities[row]
-    first, second = np.argsort(-chances, kind="stable")[:2]  # of equal ones the lowest, as everywhere
+    first, second = np.argsort(-chances, kind="stable")[:2]  # ties go to the lowest class, as in predictions
     name = sheet.classes[first]
     meant = "" if sheet.truth is None or sheet.truth[row] == name else sheet.truth[row]
     next_likely = f"{sheet.classes[second]} {_percent(float(chances[second]))}"
@@ -147,18 +147,18 @@ def _shown(sheet: Sheet, row: int, source: str) -> Shown:
 
 
 def _percent(share: float) -> str:
-    """With one decimal, since of many classes each has little."""
+    """Percent with one decimal, because probabilities are small for many classes."""
     return f"{100 * share:.1f} %"
 
 
 def _thumbnails(files: Sequence[str], progress: Progress) -> list[str]:
-    """data: addresses of JPEG squares, the middle of each picture; empty where a picture cannot be decoded."""
+    """Data URLs of JPEG thumbnails, cropped to the central square; empty if a picture cannot be decoded."""
     pictures = EncodedPictures(files, lambda index: read_bytes(files[index]), SIDE, "crop", upright=True)
 
     def thumbnail(index: int) -> str:
         try:
             pixels = pictures.decoded(index, pictures.stored(index))
-        except ValueError:  # it was there a moment ago
+        except ValueError:  # the file has changed since it was encoded
             return ""
         stream = io.BytesIO()
         Image.fromarray(pixels).save(stream, "JPEG", quality=80)

@@ -1,4 +1,4 @@
-"""What fairness changed in a person's own table: the groups in each cluster before and after, and what it cost."""
+"""The effect of fairness on the clusters of a user's own table: group shares before and after, and the cost."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,33 +16,33 @@ from fairness.objectives import distances_to_means
 from runs.own_data.fair_words import farther
 from runs.own_data.group_words import described, in_a_line, kinds
 
-SHOWN = 8  # groups of an attribute that have bars, at most: those that are farthest from what they should be
-NOTICED = 0.01  # of a share: less is no difference to a reader
-CHANCE = 0.05  # p-value from which a difference may be chance
+SHOWN = 8  # maximum number of groups per attribute with bars: those farthest from their target share
+NOTICED = 0.01  # differences between shares below this are ignored
+CHANCE = 0.05  # p-value above which a difference is not significant
 
 
 @dataclass(frozen=True, eq=False)
 class FairFound:
-    """A table clustered at several weights of fairness, and which of them is given out.
+    """A table clustered at several fairness weights, and the selected weight.
 
     Attributes:
         contents: the table.
-        attributes: what the clusters are to be fair about.
-        points: (N, D) the rows as they were clustered, such as in standard deviations.
-        weights: (W,) rising, the first 0: without fairness; (0, NaN) of a method without a weight, (NaN,) of one that
-            knows of no groups.
-        labels: (W, N) clusters 0..K-1 at each of them.
-        chosen: place of the weight that is given out.
-        clusters: K.
-        method: its name, for people.
-        command: what makes these results.
-        commands: what to type for each weight alone.
-        more: what to type for a larger weight than all of them.
-        output: where the rows with their clusters are.
-        aware: whether the method knows of the groups.
-        settled: whether the method ended by itself, at each weight; none: all did.
-        target: share of each (attribute, group) that clusters should have; None: that of the whole table.
-        facts: what an expert wants to know, by its name.
+        attributes: the sensitive attributes.
+        points: (N, D) the rows as clustered, such as in standard deviations.
+        weights: (W,) ascending, the first 0 (no fairness); (0, NaN) for a method without a weight, (NaN,) for a method
+            that does not use the groups.
+        labels: (W, N) clusters 0..K-1 at each weight.
+        chosen: index of the selected weight.
+        clusters: number of clusters K.
+        method: displayed name of the method.
+        command: command line of this result.
+        commands: command lines for each weight alone.
+        more: command line for a weight larger than all others.
+        output: path of the rows with their clusters.
+        aware: whether the method uses the groups.
+        settled: whether the method converged at each weight; empty: at all.
+        target: target share of each (attribute, group) in the clusters; None: the share in the whole table.
+        facts: technical details by name.
     """
 
     contents: Contents
@@ -65,7 +65,7 @@ class FairFound:
 
 @dataclass(frozen=True)
 class Share:
-    """A group in a cluster: shares without fairness, with it, and the one to be reached, mostly that of the table."""
+    """A group's share of a cluster: before (without fairness), after (with fairness), and wanted (the target)."""
 
     attribute: str
     group: str
@@ -78,22 +78,25 @@ class Share:
 
     @property
     def left(self) -> float:
-        """How far it is from the share to be reached, with fairness."""
+        """Distance from the target share, with fairness."""
         return abs(self.after - self.wanted)
 
     @property
     def farthest(self) -> float:
-        """From the share to be reached, before or after."""
-        return max(0.0, abs(self.before - self.wanted), abs(self.after - self.wanted))  # NaN, of no rows, is none
+        """The larger distance from the target share, before or after."""
+        return max(0.0, abs(self.before - self.wanted), abs(self.after - self.wanted))  # NaN (empty cluster) counts 0
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """A cluster with fairness, and the one without that it is most like.
+    """A cluster with fairness, matched to the most similar cluster without.
 
     Attributes:
-        shares: of each group, attribute by attribute.
-        shown: those that have bars.
+        number: number of the cluster.
+        before, after: number of rows without and with fairness.
+        line: description of the cluster.
+        shares: share of each group, by attribute.
+        shown: the shares with bars.
     """
 
     number: int
@@ -106,15 +109,17 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Step:
-    """One weight: what it gives and what it costs.
+    """The effect and the cost of one weight.
 
     Attributes:
-        farthest: of a group's share in a cluster from the one to be reached.
-        lacking: groups that a cluster lacks.
-        lost: clusters without rows.
-        distance: mean of the rows to their cluster's middle, over that without fairness.
-        moved: rows in another cluster than without fairness.
-        settled: whether the method ended by itself.
+        weight: the weight.
+        farthest: largest distance of a group's share in a cluster from its target.
+        lacking: number of groups missing from a cluster.
+        lost: number of empty clusters.
+        distance: mean distance of the rows to their cluster's mean, relative to that without fairness.
+        moved: number of rows in another cluster than without fairness.
+        settled: whether the method converged.
+        command: command line for this weight.
     """
 
     weight: float
@@ -127,15 +132,15 @@ class Step:
     command: str
 
     def whole_as(self, other: "Step") -> bool:
-        """Whether it has as many clusters as another one, and as many groups in them."""
+        """Whether it has at most as many empty clusters and missing groups as another step."""
         return self.lost <= other.lost and self.lacking <= other.lacking
 
 
 class Change:
-    """What fairness changed in a table.
+    """The effect of fairness on a table.
 
     Args:
-        found: the clusterings.
+        found: the clusterings of the table.
     """
 
     def __init__(self, found: FairFound) -> None:
@@ -162,12 +167,12 @@ class Change:
 
     @property
     def asked(self) -> dict[str, dict[str, float]]:
-        """Likewise the shares that were asked for; none where they are those of the whole table."""
+        """The target shares in the same form; empty if they are those of the whole table."""
         return {} if self._found.target is None else self._by_attribute(self._groups.target)
 
     @cached_property
     def shares(self) -> list[Share]:
-        """Of every group in every cluster."""
+        """The shares of each group in each cluster."""
         before, after = self.reports
         place = {key: j for j, key in enumerate(self._keys())}
         return [
@@ -188,7 +193,7 @@ class Change:
         ]
 
     def worst(self, *, after: bool) -> Share:
-        """The share that is farthest from the one to be reached; of two groups that are, the rarer."""
+        """The share farthest from its target; ties go to the rarer group."""
 
         def distance(share: Share) -> tuple[float, float]:
             away = abs((share.after if after else share.before) - share.wanted)
@@ -197,12 +202,12 @@ class Change:
         return max(self.shares, key=distance)
 
     def lacking(self, *, after: bool) -> list[tuple[str, str, int]]:
-        """Attribute, group and cluster, of groups that a cluster lacks."""
+        """The groups missing from a cluster, as (attribute, group, cluster)."""
         keys, report = self._keys(), self.reports[after]
         return [(*keys[j], cluster) for j, cluster in sorted(report.absent(), key=lambda pair: pair[1])]
 
     def too_rare(self) -> dict[tuple[str, str], int]:
-        """Rows of groups that a cluster lacks with fairness, and that have too few rows for all clusters."""
+        """Number of rows of groups that are missing from a cluster because they have fewer rows than clusters."""
         sizes = dict(zip(self._keys(), self._groups.sizes.tolist(), strict=True))
         clusters = int((self.reports[1].sizes > 0).sum())
         lacking = [(attribute, group) for attribute, group, _ in self.lacking(after=True)]
@@ -210,11 +215,11 @@ class Change:
 
     @property
     def reachable(self) -> bool:
-        """Whether all clusters could have the shares to be reached: together they have those of the whole table."""
+        """Whether all clusters can reach the target shares: these must be the shares of the whole table."""
         return bool(np.abs(self._groups.target - self._groups.sizes / self.rows).max() <= NOTICED)
 
     def clusters(self) -> list[Cluster]:
-        """All that have rows, with fairness."""
+        """The non-empty clusters with fairness."""
         contents = self._found.contents
         features, names = kinds(contents), [feature.name for feature in contents.features]
         lines = {
@@ -222,7 +227,7 @@ class Change:
             for profile in profiles(contents.values, self.after, names, column_of=contents.column_of)
         }
         shown = self._shown()
-        found = []
+        clusters = []
         for cluster in np.flatnonzero(self.reports[1].sizes).tolist():
             own = {
                 name: tuple(share for share in self.shares if (share.attribute, share.cluster) == (name, cluster))
@@ -230,11 +235,11 @@ class Change:
             }
             bars = {name: tuple(s for s in shares if s.group in shown[name]) for name, shares in own.items()}
             before, after = (int(report.sizes[cluster]) for report in self.reports)
-            found.append(Cluster(cluster, before, after, lines[cluster], own, bars))
-        return found
+            clusters.append(Cluster(cluster, before, after, lines[cluster], own, bars))
+        return clusters
 
     def steps(self) -> list[Step]:
-        """Every weight."""
+        """The effect and cost of each weight."""
         found = self._found
         steps = []
         for i, weight in enumerate(found.weights):
@@ -254,14 +259,14 @@ class Change:
         return steps
 
     def less(self, steps: Sequence[Step]) -> Step | None:
-        """The largest weight of noticeably less fairness than the chosen one; None where that is none at all."""
+        """The largest positive weight with noticeably less fairness than the selected one, or None."""
         chosen = steps[self._found.chosen]
         fewer = [step for step in steps[: self._found.chosen] if step.farthest > chosen.farthest + NOTICED]
         return fewer[-1] if fewer and fewer[-1].weight > 0 else None
 
     def cheaper(self, steps: Sequence[Step]) -> Step | None:
-        """Of the smaller weights that are as near in the farthest group and noticeably cheaper, the nearest; None where
-        there are none. The chosen weight has the least error of all groups, of which that group is one."""
+        """The fairest smaller weight that is noticeably cheaper and not worse in the farthest group; None if there is
+        none. It can exist because the selected weight minimises the error over all groups, not that of the farthest."""
         chosen = steps[self._found.chosen]
         as_near = [
             step
@@ -271,8 +276,8 @@ class Change:
         return min(as_near, key=lambda step: (step.farthest, step.distance), default=None)
 
     def more(self, steps: Sequence[Step]) -> str | None:
-        """What to type for noticeably more fairness; None where there is no room for it, or where larger weights were
-        tried and gave none without losing a cluster, or a group of one."""
+        """The command line for noticeably more fairness; None if there is no room, or if all larger weights that were
+        tried lose a cluster or a group of a cluster."""
         chosen = steps[self._found.chosen]
         if chosen.farthest <= NOTICED:
             return None
@@ -283,7 +288,8 @@ class Change:
         return None if larger else self._found.more
 
     def distances(self) -> list[tuple[str, str, float, float, str]]:
-        """Attribute, group, mean distance to the middle of the cluster without and with fairness, and what it says."""
+        """For each group: attribute, group, mean distance to the cluster mean without and with fairness, and its change
+        in words."""
         before, after = self._distances[0], self._distances[self._found.chosen]
         return [
             (
@@ -310,12 +316,12 @@ class Change:
         return {own.column: {group: shares[own.column, group] for group in own.names} for own in self._found.attributes}
 
     def _keys(self) -> list[tuple[str, str]]:
-        """Attribute and group, in the order of the groups."""
+        """(attribute, group) in the order of the groups."""
         groups = self._groups
         return [(groups.attributes[t], str(name)) for t, name in zip(groups.attribute_of, groups.names, strict=True)]
 
     def _shown(self) -> dict[str, set[str]]:
-        """Groups that have bars, by attribute."""
+        """The groups with bars, by attribute."""
         far: dict[str, dict[str, float]] = {name: {} for name in self.whole}
         for share in self.shares:
             known = far[share.attribute]
@@ -324,6 +330,6 @@ class Change:
 
 
 def _ratio(distances: NDArray[np.float64], others: NDArray[np.float64]) -> float:
-    """Of their means; 1 where both are 0."""
+    """Ratio of the means; 1 if both are 0."""
     mine, theirs = float(distances.mean()), float(others.mean())
     return 1.0 if mine == theirs else mine / theirs if theirs else float("inf")

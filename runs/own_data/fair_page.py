@@ -1,4 +1,4 @@
-"""One page about a person's own table that was clustered fairly, for somebody who knows the rows and no statistics."""
+"""The page about a user's own table with fair clusters, for readers without knowledge of statistics."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from runs.report.rendering import environment
 
 
 def fair_page(found: FairFound) -> str:
-    """The page, in HTML that asks nothing of any other file or host."""
+    """Render the page as self-contained HTML."""
     change = Change(found)
     steps = change.steps()
     chosen = steps[found.chosen]

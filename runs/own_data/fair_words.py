@@ -1,10 +1,10 @@
-"""What is said of shares and distances on the page about fair clusters, for people who do not know statistics."""
+"""Shares and distances in words, for the page about fair clusters."""
 
-SAME = 0.005  # of a distance: less is no difference to a reader
+SAME = 0.005  # relative differences of distances below this are ignored
 
 
 def of_hundred(share: float) -> str:
-    """How many of 100 rows a share is; 0 and 100 only where it is so."""
+    """A share as rows of 100; 0 and 100 only if exact."""
     if 0 < share <= 0.005:
         return "under 1"
     if 0.995 <= share < 1:
@@ -13,13 +13,13 @@ def of_hundred(share: float) -> str:
 
 
 def between(shares: tuple[float, float]) -> str:
-    """A range of shares, in rows of 100."""
+    """A range of shares as rows of 100."""
     low, high = (f"{100 * share:.0f}" for share in shares)
     return low if low == high else f"{low} to {high}"
 
 
 def farther(ratio: float) -> str:
-    """How much longer a distance is than another, such as "4 % farther"."""
+    """A ratio of distances in words, such as "4 % farther"."""
     change = abs(ratio - 1)
     if ratio == float("inf"):
         return "farther"
@@ -31,7 +31,7 @@ def farther(ratio: float) -> str:
 
 
 def weight_name(weight: float) -> str:
-    """A weight as it may be typed, in four digits unless it is whole."""
+    """A weight as text for the command line, with four digits unless it is an integer."""
     if weight % 1 == 0 and weight < 1e15:
         return f"{weight:.0f}"
     short = float(f"{weight:.4g}")

@@ -1,4 +1,4 @@
-"""What statistics say of groups of rows, in words for people who do not know statistics."""
+"""Statistics of groups of rows in words, for readers without knowledge of statistics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from clustering.evaluation.profiles import Profile, Trait
 from clustering.files.cells import date_of
 
 SMALL, MEDIUM, LARGE = 0.2, 0.5, 0.8  # standard deviations (Cohen 1988)
-NAMED = 4  # columns that a group is described by, at most
+NAMED = 4  # maximum number of columns in the description of a group
 SETTLED = 0.85
 STABLE = ((0.95, "very stable"), (SETTLED, "mostly stable"), (0.7, "only partly stable"), (0.0, "not stable"))
 APART = (  # by the mean silhouette (Kaufman and Rousseeuw 1990, p. 88)
@@ -21,12 +21,12 @@ APART = (  # by the mean silhouette (Kaufman and Rousseeuw 1990, p. 88)
 
 @dataclass(frozen=True)
 class Kind:
-    """What a number of each row is, to a reader: a number, a date, or whether the row has a value of a column.
+    """The kind of a feature, for its description.
 
     Attributes:
-        column: its name.
-        of: "share" of a column that has only 0 and 1, "category" of one with words.
-        value: what a share is the share of.
+        column: the column of the feature.
+        of: "number", "date", "share" for a column with only 0 and 1, or "category" for a value of a text column.
+        value: the value whose share is reported, for "share" and "category".
     """
 
     column: str
@@ -35,25 +35,29 @@ class Kind:
 
 
 def kinds(contents: Contents) -> dict[str, Kind]:
-    """What each number of a table's rows is, by its name."""
-    found = {}
+    """The kind of each feature of a table, by its name."""
+    by_name = {}
     for j, feature in enumerate(contents.features):
         if feature.kind == "categories":
-            found[feature.name] = Kind(feature.column, "category", feature.category)
+            by_name[feature.name] = Kind(feature.column, "category", feature.category)
         elif feature.kind == "dates":
-            found[feature.name] = Kind(feature.column, "date")
+            by_name[feature.name] = Kind(feature.column, "date")
         else:
             share = bool(((contents.values[:, j] == 0) | (contents.values[:, j] == 1)).all())
-            found[feature.name] = Kind(feature.column, "share" if share else "number")
-    return found
+            by_name[feature.name] = Kind(feature.column, "share" if share else "number")
+    return by_name
 
 
 @dataclass(frozen=True)
 class Phrase:
-    """How a group differs in one column: `words` such as "much higher", then the averages, or the shares of a value.
+    """The difference of a group from the other rows in one column.
 
     Attributes:
-        heading: the column, and the value that shares are of.
+        column: the column.
+        words: the difference in words, such as "much higher".
+        inside, outside: mean, or share of a value, in the group and in the other rows.
+        heading: the column, and the value whose share is reported.
+        share: whether shares are reported rather than means.
     """
 
     column: str
@@ -65,7 +69,7 @@ class Phrase:
 
 
 def number(value: float) -> str:
-    """Three digits, or all before the point."""
+    """A number with three digits, or all digits before the decimal point."""
     if abs(value) >= 9_999.5:
         return f"{value:,.0f}"
     if abs(value) >= 99.5:
@@ -74,7 +78,7 @@ def number(value: float) -> str:
 
 
 def percent(share: float) -> str:
-    """A share in percent; 0 % and 100 % only where it is so."""
+    """A share in percent; 0 % and 100 % only if exact."""
     if 0 < share <= 0.005:
         return "under 1 %"
     if 0.995 <= share < 1:
@@ -83,10 +87,11 @@ def percent(share: float) -> str:
 
 
 def compared(trait: Trait, kind: Kind | None = None) -> Phrase:
-    """One column of a group in words.
+    """Describe a group's difference in one column.
 
     Args:
-        kind: None: a number by the trait's name.
+        trait: the difference.
+        kind: the kind of the feature; None: a number with the trait's name.
     """
     kind = kind or Kind(trait.column)
     size = abs(trait.difference)
@@ -104,10 +109,11 @@ def compared(trait: Trait, kind: Kind | None = None) -> Phrase:
 
 
 def described(profile: Profile, kinds: Mapping[str, Kind] | None = None) -> list[Phrase]:
-    """The columns that mark a group out, the clearest first; none where it is in all of them like the others.
+    """The columns in which a group differs from the other rows, largest difference first; empty if there are none.
 
     Args:
-        kinds: what each trait is, by its name; None: all are numbers.
+        profile: the profile of the group.
+        kinds: kind of each feature by name; None: all are numbers.
     """
     marked = [trait for trait in profile.traits if abs(trait.difference) >= SMALL]
     clear = [trait for trait in marked if abs(trait.difference) >= MEDIUM] or marked
@@ -115,14 +121,14 @@ def described(profile: Profile, kinds: Mapping[str, Kind] | None = None) -> list
 
 
 def in_a_line(phrases: Sequence[Phrase]) -> str:
-    """Such as "much higher income, lower age"."""
+    """The phrases in one line, such as "much higher income, lower age"."""
     return ", ".join(
         f"{phrase.column} {phrase.words}" if phrase.share else f"{phrase.words} {phrase.column}" for phrase in phrases
     )
 
 
 def stability(share: float) -> str:
-    """A word for how many rows, in [0, 1], end in the same group from another start."""
+    """The stability in words, from the fraction of rows in [0, 1] that are in the same group after another start."""
     return next(word for least, word in STABLE if share >= least)
 
 

@@ -1,4 +1,4 @@
-"""What a person gets for a table of their own that is clustered fairly: its rows with clusters, and a page about it."""
+"""Outputs for a user's own table with fair clusters: the rows with their clusters, and a page."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -30,35 +30,37 @@ if TYPE_CHECKING:
     from runs.storage.store import Store
 
 ADDED = ("cluster",)
-OURS = {"numeric_bins": "bins=4"}  # of a method: what does it for a table
-MORE = 10.0  # times the largest weight is what to try next
+TABLE_KEYS = {"numeric_bins": "bins=4"}  # fields of a method that have no effect on a table, and the key to use instead
+MORE = 10.0  # factor of the largest weight, for the suggestion of a larger weight
 
 Fit = Callable[[FairConfig], "FairResult"]
-"""Clusters one config, or takes it from the record."""
+"""Function that clusters one config, or reads its result from the record."""
 
 
 def check_fair_tables(configs: Sequence[FairConfig]) -> list[TableColumns]:
-    """That tables can be clustered and the files written: to be asked before anything is done. Gives what is done with
-    their columns, each answer once.
+    """Check before clustering that the tables can be clustered and the files written.
+
+    Returns:
+        The columns of each distinct table.
 
     Raises:
-        InputError: a table that cannot be used, or has a column `cluster` already; no number of clusters, or more than
-            there are different rows, or rows of a group; an output without a table, for several configs, or that
+        InputError: a table cannot be used, or already has a column `cluster`; n_clusters is missing, or exceeds the
+            number of distinct rows or the rows of a group; the output is given without a table, for several configs, or
             cannot be written.
     """
     check_outputs(configs)
     columns: list[TableColumns] = []
     for config in filter(is_table, configs):
-        for name, instead in OURS.items():
+        for name, instead in TABLE_KEYS.items():
             if config.method.options.get(name) not in (None, "error"):
-                raise InputError(f"{name} of the method does nothing for a table, whose groups are text; add {instead}")
+                raise InputError(f"{name} has no effect on a table, because its groups are text; use {instead} instead")
         table = _table(config)
         attributes = table.attributes()
         _check_target(config, attributes)
         contents = table.contents()
         check_files(config, contents.file, ADDED)
-        if (told := TableColumns.of(contents)) not in columns:
-            columns.append(told)
+        if (own_columns := TableColumns.of(contents)) not in columns:
+            columns.append(own_columns)
         check_clusters(contents, config.n_clusters)
         if config.n_clusters and config.method.options.get("small_groups") == "error":
             for own in attributes:
@@ -67,13 +69,13 @@ def check_fair_tables(configs: Sequence[FairConfig]) -> list[TableColumns]:
 
 
 def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str], fit: Fit) -> Written:
-    """Write the rows and the page of a table that was clustered fairly.
+    """Write the rows and the page of a table with fair clusters.
 
     Args:
-        result: of a config whose data set is a table.
-        store: where they are written, unless the config says where.
-        words: what makes this one result, as it was typed.
-        fit: for the clusters without fairness, of a method that has no weight.
+        result: the result of a config with dataset=table.
+        store: the store, for the default folder.
+        words: the settings of the command line that produce this result.
+        fit: computes the clusters without fairness for a method without weights.
     """
     from runs.own_data.fair_change import FairFound
     from runs.own_data.fair_page import fair_page
@@ -82,7 +84,7 @@ def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str
     config, found = result.config, result.found
     table = _table(config)
     contents = table.contents()
-    place = given_out(result)
+    place = selected_weight(result)
     weights, labels, chosen = found.weights.tolist(), found.labels, place
     settled = found.converged.tolist()
     aware, target = knows_groups(config.method.kind), _target(result, table)
@@ -114,11 +116,11 @@ def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str
                 "run in MLflow": result.run_id,
                 "identity": result.identity,
                 "seed": str(config.seed),
-                "columns": "in their standard deviations" if table.scale == "standard" else "as they are",
+                "columns": "in their standard deviations" if table.scale == "standard" else "not scaled",
                 "fairness error": f"{found.fairness_error[place]:.4g} (sum of KL over clusters, in nats)",
                 **_price(float(found.price[place]) if aware else math.nan),
-                **({} if target is None else {"least fairness error": f"{_least(found):.4g} (none is below)"}),
-                "least balance": f"{found.balance_min[place]:.3f} (whole table {found.data_balance:.3f})",
+                **({} if target is None else {"least fairness error": f"{_least(found):.4g} (lower bound)"}),
+                "minimum balance": f"{found.balance_min[place]:.3f} (whole table {found.data_balance:.3f})",
                 "settings": spell(config.method.options),
             },
         )
@@ -126,15 +128,15 @@ def write_fair_outputs(result: "FairResult", store: "Store", words: Sequence[str
     return written
 
 
-def given_out(result: "FairResult") -> int:
-    """Which weight the rows come with: the one that was asked for, of several the smallest that is as fair as any."""
+def selected_weight(result: "FairResult") -> int:
+    """Index of the selected weight: the only given one, otherwise the smallest with the least error."""
     positive = np.flatnonzero(result.found.weights > 0)
     asked = result.config.fairness_weight is not None and len(positive) == 1
     return int(positive[0]) if asked else result.found.chosen
 
 
 def _at(weight: float, words: Sequence[str], config: FairConfig) -> str:
-    """What to type for one weight, and a file of its own where the rows were to go to one."""
+    """The command line for one weight; if an output is given, with its own output file."""
     from runs.own_data.fair_words import weight_name
 
     changed = {"fairness_weight": weight_name(weight)}
@@ -146,19 +148,19 @@ def _at(weight: float, words: Sequence[str], config: FairConfig) -> str:
 
 
 def _least(found: "TradeOff") -> float:
-    """Fairness error that no clusters are below: weighted by sizes they have the whole table's shares, and KL is
-    convex."""
+    """Lower bound of the fairness error. It holds because the clusters' shares, weighted by size, average to those of
+    the whole table, and KL is convex."""
     shares = found.group_sizes / found.labels.shape[1]
     return float((found.target * np.log(found.target / shares)).sum())
 
 
 def _price(price: float) -> dict[str, str]:
-    """What is said of it; nothing where it is not known."""
+    """The price of fairness for the page; empty if unknown."""
     return {} if math.isnan(price) else {"price of fairness": f"{price:.4g} of the objective without"}
 
 
 def _unfair(result: "FairResult") -> FairConfig:
-    """The method that lowers the same objective, without fairness."""
+    """The config of a method that minimises the same objective without fairness."""
     from fairness.methods import UNFAIR
     from runs.config.groups import option
 
@@ -167,7 +169,7 @@ def _unfair(result: "FairResult") -> FairConfig:
 
 
 def _attributes(config: FairConfig, table: "Table") -> "list[Attribute]":
-    """What clusters are fair about: the sensitive columns, or their combinations."""
+    """The sensitive attributes: the sensitive columns, or their combinations."""
     from fairness.datasets.table import Attribute
 
     own = table.attributes()
@@ -180,7 +182,7 @@ def _attributes(config: FairConfig, table: "Table") -> "list[Attribute]":
 
 
 def _target(result: "FairResult", table: "Table") -> dict[tuple[str, str], float] | None:
-    """The shares that were asked for, by attribute and group; None where they are those of the table."""
+    """The target shares by attribute and group; None if they are those of the table."""
     if result.config.method.options.get("target") is None:
         return None
     keys = [(own.column, group) for own in _attributes(result.config, table) for group in own.names]
@@ -188,14 +190,14 @@ def _target(result: "FairResult", table: "Table") -> dict[tuple[str, str], float
 
 
 def _check_target(config: FairConfig, attributes: "Sequence[Attribute]") -> None:
-    """That shares without names are not taken for those of other groups: a person reads numbers as they rise."""
+    """Require names for target shares if the order of the groups is not alphabetical, to avoid confusion."""
     target = config.method.options.get("target")
     if not isinstance(target, tuple) or any(isinstance(share, str) for share in target):
         return
     for own in attributes:
         if list(own.names) != sorted(own.names):
             named = ", ".join(f"{name}: {1 / len(own.names):.2g}" for name in own.names)
-            raise InputError(f"target: say which share is of which group of {own.column!r}, as 'target=[{named}]'")
+            raise InputError(f"target: name the group of each share of {own.column!r}, as 'target=[{named}]'")
 
 
 def _check_smallest(path: str, own: "Attribute", clusters: int) -> None:
@@ -204,9 +206,8 @@ def _check_smallest(path: str, own: "Attribute", clusters: int) -> None:
     if counts[name] < clusters:
         rows = "one row" if counts[name] == 1 else f"{counts[name]} rows"
         raise InputError(
-            f"{path}: the group {name!r} of column {own.column!r} has {rows}, which cannot be in every one of "
-            f"{clusters} clusters; join it with another group, leave its rows out, ask for fewer clusters, or let it "
-            "be with small_groups=keep"
+            f"{path}: group {name!r} of column {own.column!r} has {rows}, too few for {clusters} clusters; merge it "
+            "with another group, remove its rows, reduce n_clusters, or accept this with small_groups=keep"
         )
 
 

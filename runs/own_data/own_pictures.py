@@ -1,4 +1,4 @@
-"""A person's own pictures with their features, which are kept in the cache by what is in the files and the network."""
+"""Features of a user's own pictures, cached by the content of the files and the network."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,11 +29,11 @@ class Pictures:
     """Pictures with their features.
 
     Attributes:
-        paths: of all of them.
-        digests: of what is in each file.
-        kept: (N,) places of those that could be read.
-        features: (N, D) float32 of these.
-        broken: what is wrong with each of the others.
+        paths: paths of all pictures.
+        digests: hash of each file's content.
+        kept: (N,) indices of the readable pictures.
+        features: (N, D) float32 features of these.
+        broken: error messages of the other pictures.
     """
 
     paths: tuple[str, ...]
@@ -44,7 +44,7 @@ class Pictures:
 
     @property
     def files(self) -> list[str]:
-        """Paths of the N pictures that could be read."""
+        """Paths of the N readable pictures."""
         return [self.paths[place] for place in self.kept]
 
 
@@ -57,14 +57,18 @@ def encode(
     skip: bool,
     known: dict[tuple[str, ...], Pictures],
 ) -> Pictures:
-    """The features of pictures, from the cache where they are there.
+    """Compute the features of pictures, or read them from the cache.
 
     Args:
-        known: of this command, where they are looked for first and put: the cache has none of which one is broken.
-        skip: leave out pictures that cannot be read, and say which; else the first is an error.
+        files: paths of the pictures.
+        encoder: the network.
+        store: the store with the cache.
+        progress: shows progress and messages.
+        skip: skip pictures that cannot be read, with a message; otherwise the first raises an error.
+        known: results of this command, which are searched first; sets with broken pictures are not in the cache.
 
     Raises:
-        InputError: a picture that cannot be read, or none that can.
+        InputError: a picture cannot be read, or with `skip`, none can be read.
     """
     contents = digests(files)
     key = identity("pictures", encoder=encoder.fingerprint, pictures=contents)
@@ -86,38 +90,37 @@ def _encode(
         entry = store.find("features", key, progress.note)
         if entry is not None:
             try:
-                tensors, _ = read_tensors(entry.path / FILE, FORMAT, "they are made again")
+                tensors, _ = read_tensors(entry.path / FILE, FORMAT, "the features are computed again")
                 progress.note(f"features of {len(files):,} pictures: reused")
                 return Pictures(tuple(files), contents, np.arange(len(files)), tensors["features"])
             except InputError as error:
                 progress.note(str(error))
                 store.put_aside(entry.path, progress.note)
         _check_heif(files, skip)
-        found = encoder.encode(files, broken="skip" if skip else "raise", progress=progress)
-        broken = tuple(found.broken.values())
+        encoded = encoder.encode(files, broken="skip" if skip else "raise", progress=progress)
+        broken = tuple(encoded.broken.values())
         for problem in broken:
             progress.note(f"skipped: {problem}")
         if broken:
             progress.note(f"{len(broken):,} of {len(files):,} pictures were skipped")
         if len(broken) == len(files):
             raise InputError(f"none of {len(files):,} pictures can be read; the first: {broken[0]}")
-        if not broken:  # else they are looked at again each time, to say what is wrong with them
+        if not broken:  # sets with broken pictures are read again each time, to report the errors
             partial = store.partial("features", key, fresh=True)
             with store.watched():
-                write_tensors(partial / FILE, {"features": found.features}, {"format": FORMAT})
+                write_tensors(partial / FILE, {"features": encoded.features}, {"format": FORMAT})
             store.publish("features", key, [FILE], {"pictures": len(files)})
-    return Pictures(tuple(files), contents, found.kept.numpy(), found.features, broken)
+    return Pictures(tuple(files), contents, encoded.kept.numpy(), encoded.features, broken)
 
 
 def _check_heif(files: Sequence[str], skip: bool) -> None:
-    """That all can be read that telephones write; else how many cannot.
+    """Check that HEIF pictures, as written by phones, can be read.
 
     Raises:
-        InputError: counts them, and names the first.
+        InputError: they cannot be read; the message gives their number and the first.
     """
     closed = [file for file in files if is_heif(file)]
     if closed and not skip and not read_heif():
         raise InputError(
-            f"{len(closed):,} of {len(files):,} pictures, such as {closed[0]}: {HEIF_REMEDY}; broken=skip leaves "
-            "them out"
+            f"{len(closed):,} of {len(files):,} pictures, such as {closed[0]}: {HEIF_REMEDY}; broken=skip skips them"
         )

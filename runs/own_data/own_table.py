@@ -1,4 +1,4 @@
-"""What a person gets for a table of their own: the same rows with their clusters, and a page about these."""
+"""Outputs for a user's own clustered table: the rows with their clusters, and a page."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
@@ -30,16 +30,18 @@ if TYPE_CHECKING:
     from runs.storage.store import Store
 
 ADDED = ("cluster", "confidence")
-OTHERS = ("slk_means", "slk_mean_shift")  # methods to try where groups hang on the start: one, or else the other
+OTHERS = ("slk_means", "slk_mean_shift")  # the suggestion if groups depend on the start: the first that was not used
 
 
 def check_tables(configs: Sequence[ClusterConfig]) -> list[TableColumns]:
-    """That tables can be clustered and the files written: to be asked before anything is done. Gives what is done with
-    their columns, each answer once.
+    """Check before clustering that the tables can be clustered and the files written.
+
+    Returns:
+        The columns of each distinct table.
 
     Raises:
-        InputError: a table that cannot be used, or has the added columns already; no number of clusters, or more than
-            there are different rows; an output without a table, for several configs, or that cannot be written.
+        InputError: a table cannot be used, or already has the added columns; n_clusters is missing, or exceeds the
+            number of distinct rows; the output is given without a table, for several configs, or cannot be written.
     """
     check_outputs(configs)
     columns: list[TableColumns] = []
@@ -47,24 +49,24 @@ def check_tables(configs: Sequence[ClusterConfig]) -> list[TableColumns]:
         table = _table(config)
         contents = table.contents()
         check_files(config, contents.file, ADDED)
-        if (told := TableColumns.of(contents)) not in columns:
-            columns.append(told)
-        unnamed = table.label is None and not isinstance(config.asked_labels(), str)  # whose classes say how many
+        if (own_columns := TableColumns.of(contents)) not in columns:
+            columns.append(own_columns)
+        unnamed = table.label is None and not isinstance(config.asked_labels(), str)  # no classes to count clusters
         if config.n_clusters is not None or unnamed:
             check_clusters(contents, config.n_clusters)
     return columns
 
 
 def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> Written:
-    """Write the rows and the page of a clustered table. Clusters have the names of known labels; on the page numbers
-    with these names beside.
+    """Write the rows and the page of a clustered table. With known labels, clusters have their names in the rows, and
+    numbers with names on the page.
 
     Args:
-        result: of a config whose data set is a table.
-        store: where they are written, unless the config says where.
-        words: what makes this one result, as it was typed.
+        result: the result of a config with dataset=table.
+        store: the store, for the default folder.
+        words: the settings of the command line that produce this result.
     """
-    from runs.own_data.table_page import Found, table_page
+    from runs.own_data.table_page import PageContent, table_page
 
     table = _table(result.config)
     contents = table.contents()
@@ -80,7 +82,7 @@ def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> 
         written.rows.parent.mkdir(parents=True, exist_ok=True)
         named = {"cluster": named_clusters(labels, known), "confidence": np.round(confidence, 4)}
         contents.file.save(written.rows, named, contents.rows)
-        found = Found(
+        summary = PageContent(
             contents=contents,
             labels=labels,
             confidence=confidence,
@@ -98,29 +100,29 @@ def write_outputs(result: "Clustered", store: "Store", words: Sequence[str]) -> 
             classes=None
             if table.label is None
             else contents.file.column(table.label).astype("str").to_numpy()[contents.rows],
-            told=_told(result.config, known),
+            given=_given_to_method(result.config, known),
             names=() if known is None else known.class_names,
             facts={
                 "run in MLflow": result.run_id,
                 "identity": result.identity,
                 "seed": str(result.config.seed),
                 "starts": str(int(trials.given.sum())),
-                "columns": "in their standard deviations" if table.scale == "standard" else "as they are",
+                "columns": "in their standard deviations" if table.scale == "standard" else "not scaled",
                 "settings": spell(result.config.method.options),
             },
         )
-        write_text(written.page, table_page(found))
+        write_text(written.page, table_page(summary))
     return written
 
 
-def _told(config: ClusterConfig, known: "KnownLabels | None") -> list[str]:
-    """What the method was told of rows, in words that follow "The computer was told"."""
-    found = [] if known is None else [f"the groups of {int(known.known.sum()):,} rows"]
+def _given_to_method(config: ClusterConfig, known: "KnownLabels | None") -> list[str]:
+    """The knowledge about rows that the method was given, as objects of the sentence "The method was given ...\""""
+    given = [] if known is None else [f"the groups of {int(known.known.sum()):,} rows"]
     if config.links is not None:
-        found.append(f"of {config.links:,} pairs of rows whether they belong together")
+        given.append(f"for {config.links:,} pairs of rows, whether they belong together")
     if config.coarse is not None:
-        found.append(f"of half of the rows whether they are of {' or '.join(map(str, config.coarse))}")
-    return found
+        given.append(f"for half of the rows, whether they belong to {' or '.join(map(str, config.coarse))}")
+    return given
 
 
 def _table(config: ClusterConfig) -> "Table":

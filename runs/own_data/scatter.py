@@ -1,4 +1,4 @@
-"""Groups of rows in a plane, as a picture inside a page."""
+"""Scatter plot of groups of rows as an SVG for a page."""
 
 from dataclasses import dataclass
 
@@ -8,24 +8,24 @@ from numpy.typing import NDArray
 
 WIDTH, HEIGHT, EDGE = 640.0, 420.0, 14.0
 SIZE = 3.4  # half the width of a mark, in pixels
-COLOURS = 7  # of the style sheet; the eighth group looks as the first, and has its number
+COLOURS = 7  # colours of the style sheet; they repeat, but groups also differ in shape and number
 SHAPES = ("circle", "square", "triangle", "diamond", "cross")
 
 
 @dataclass(frozen=True)
 class Mark:
-    """How a group's rows are drawn: a colour of the style sheet and a shape, each of which would do alone."""
+    """The mark of a group: a colour of the style sheet and a shape, so that neither is needed alone."""
 
     colour: int
     shape: str
 
     @classmethod
     def of(cls, place: int) -> "Mark":
-        """Of the group at that place."""
+        """The mark of the group with this index."""
         return cls(place % COLOURS, SHAPES[place % len(SHAPES)])
 
     def svg(self) -> Markup:
-        """In a box of its own, for a legend."""
+        """The mark as a separate SVG, for a legend."""
         shape = _shape(self.shape, 7, 7, 5.5)
         return Markup('<svg class="mark" viewBox="0 0 14 14" aria-hidden="true"><g class="g{}">{}</g></svg>').format(
             self.colour, shape
@@ -33,13 +33,13 @@ class Mark:
 
 
 def scatter(plane: NDArray[np.floating], places: NDArray[np.integer], names: list[str], about: str) -> Markup:
-    """An SVG in which every row is a mark, and the number of a group stands where its rows are.
+    """Draw each row as a mark, and the name of each group at the median of its rows.
 
     Args:
-        plane: (n, 2).
-        places: (n,) of the groups in `names`.
-        names: what is written at each group.
-        about: for those who do not see it.
+        plane: (n, 2) coordinates.
+        places: (n,) indices into `names`.
+        names: label of each group.
+        about: alternative text.
     """
     low, high = plane.min(axis=0), plane.max(axis=0)
     unit = np.where(high > low, high - low, 1.0)

@@ -1,4 +1,4 @@
-"""What a person is told of the columns of their own table: which are used, as what, and why others are not."""
+"""Summary of the columns of a user's own table: which are used, as what, and why others are not."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from clustering.datasets.table import Contents
 
-NAMED = 12  # columns of one kind or reason that are named, at most
+NAMED = 12  # maximum number of columns listed per kind or reason
 KINDS = {"numbers": "numbers", "dates": "dates, in days since 1970-01-01", "categories": "categories"}
 
 
@@ -16,11 +16,11 @@ class TableColumns:
     """The columns of a table.
 
     Attributes:
-        used: names of the columns, by what they are clustered as.
-        unused: names of the others, by the reason.
-        filled: gaps that were filled, by column.
-        mistakes: why a column is not used that a few cells keep from use, by its name.
-        dropped: rows that are in no cluster, because they lack a value.
+        used: names of the used columns, by their kind.
+        unused: names of the other columns, by the reason.
+        filled: number of missing values that were filled, by column.
+        mistakes: columns that are not used because of a few invalid cells, with the reason.
+        dropped: number of rows without a cluster because of missing values.
     """
 
     used: Mapping[str, list[str]]
@@ -31,7 +31,7 @@ class TableColumns:
 
     @classmethod
     def of(cls, contents: "Contents") -> "TableColumns":
-        """Those of the contents of a table."""
+        """Summarise the contents of a table."""
         used: dict[str, list[str]] = {}
         for name, kind in {feature.column: feature.kind for feature in contents.features}.items():
             used.setdefault(KINDS[kind], []).append(name)
@@ -42,7 +42,7 @@ class TableColumns:
         return cls(used, unused, contents.filled, mistakes, contents.dropped)
 
     def say(self, note: Callable[[str], None]) -> None:
-        """Write them down for a person at a terminal."""
+        """Print the summary with `note`."""
         note(f"columns used: {_by(self.used)}")
         others = {why: names for why, names in self.unused.items() if why not in self.mistakes.values()}
         if others:
@@ -52,10 +52,10 @@ class TableColumns:
         if self.filled:
             note(f"missing values filled: {sum(self.filled.values()):,}, in {named(list(self.filled))}")
         if self.dropped:
-            note(f"rows without a cluster, because they lack a value: {self.dropped:,}")
+            note(f"rows without a cluster because of missing values: {self.dropped:,}")
 
     def record(self) -> dict[str, Any]:
-        """Them, for JSON."""
+        """The summary for JSON."""
         return {
             "used": {name: kind for kind, names in self.used.items() for name in names},
             "unused": {name: why for why, names in self.unused.items() for name in names},
@@ -65,7 +65,7 @@ class TableColumns:
 
 
 def named(names: list[str]) -> str:
-    """Names in a line, those of no name too, and how many more there are."""
+    """The first names in a line, and the number of the others."""
     more = f" and {len(names) - NAMED:,} more" if len(names) > NAMED else ""
     return ", ".join(name or "(no name)" for name in names[:NAMED]) + more
 

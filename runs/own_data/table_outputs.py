@@ -1,4 +1,4 @@
-"""What verbs share that cluster a person's own table: where its rows and the page go, and what is checked before."""
+"""Shared parts of the outputs for a user's own clustered table: paths of rows and page, and checks."""
 
 import os
 import shlex
@@ -21,97 +21,98 @@ if TYPE_CHECKING:
 TABLE = "table"  # the data set
 OWN = (TABLE, "folder")  # data sets whose points have an output
 PAGE_MARK = b'<meta name="generator" content="transduce">'
-"""In every page that is written beside rows: what lacks it was written by somebody else."""
+"""Contained in every page written beside rows; a page without it is never overwritten."""
 
 
 class TableConfig(Protocol):
-    """A config that may be about a table."""
+    """A config that may have dataset=table."""
 
     @property
     def dataset(self) -> Choice:
-        """The points."""
+        """The data set."""
 
     @property
     def method(self) -> Choice:
-        """How they are clustered."""
+        """The method."""
 
     @property
     def output(self) -> str | None:
-        """Where the rows go."""
+        """The file for the rows."""
 
     def arguments(self) -> list[str]:
-        """What to type for it."""
+        """The command-line arguments of the config."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """The two files of a clustered table, and what was done with its columns."""
+    """The output files of a clustered table, and the summary of its columns."""
 
     rows: Path
     page: Path
     columns: TableColumns
 
     def record(self) -> dict[str, Any]:
-        """It, for JSON."""
+        """The record for JSON."""
         return {"rows": str(self.rows), "page": str(self.page), "columns": self.columns.record()}
 
 
 def is_table(config: TableConfig) -> bool:
-    """Whether it clusters a table of one's own."""
+    """Whether the config clusters a user's own table."""
     return config.dataset.plugin == TABLE
 
 
 def check_outputs(configs: Sequence[TableConfig]) -> None:
-    """That an output is of one table.
+    """Check that an output belongs to one table.
 
     Raises:
-        InputError: an output without a table, or for several configs.
+        InputError: an output is given without a table, or for several configs.
     """
     asked = [config for config in configs if config.output is not None]
     if any(config.dataset.plugin not in OWN for config in asked):
-        raise InputError(f"output= is for the rows of a table; add dataset={TABLE} path=FILE, or leave it out")
+        raise InputError(f"output= applies to the rows of a table; add dataset={TABLE} path=FILE, or omit it")
     if asked and len(configs) > 1:
-        raise InputError(f"output={asked[0].output}: one file, but {len(configs)} clusterings; leave output out")
+        raise InputError(f"output={asked[0].output}: one file for {len(configs)} clusterings; omit output")
 
 
 def check_files(config: TableConfig, file: "RowFile", added: Sequence[str]) -> None:
-    """That the rows can be written with columns added.
+    """Check that the rows can be written with the added columns.
 
     Raises:
-        InputError: an output that cannot be written, or a table that has such a column.
+        InputError: the output cannot be written, or the table already has such a column.
     """
     if config.output is not None:
         page = _page_beside(file.check_output(config.output, added))
         if os.path.lexists(page) and PAGE_MARK not in head_of(page):
             raise InputError(
-                f"output={config.output}: the page about it would take the place of {page}, which is another; give "
-                "another name, or move that file"
+                f"output={config.output}: its page would overwrite {page}, which is another file; give another name, "
+                "or move that file"
             )
     file.check_added(added)
 
 
 def check_clusters(contents: "Contents", clusters: int | None) -> None:
-    """That so many clusters can be found.
+    """Check the number of clusters.
 
     Raises:
-        InputError: it was not said how many, or there are fewer different rows.
+        InputError: it is missing, or exceeds the number of distinct rows.
     """
     if clusters is None:
         raise InputError(
-            f"{contents.file.path}: say how many clusters to find; add n_clusters=3, say, and try others when you "
-            "have seen the page about these"
+            f"{contents.file.path}: the number of clusters is missing; add, for example, n_clusters=3, and try other "
+            "numbers after reading the page"
         )
-    for values in (contents.values[:1000], contents.values):  # of which the first thousand may do
-        distinct = len({row.tobytes() for row in values + 0.0})  # -0.0 is 0.0
+    for values in (contents.values[:1000], contents.values):  # usually the first thousand rows suffice
+        distinct = len({row.tobytes() for row in values + 0.0})  # -0.0 becomes 0.0
         if distinct >= clusters:
             return
     raise InputError(
-        f"{contents.file.path}: {distinct} different rows for {clusters} clusters; set n_clusters to at most {distinct}"
+        f"{contents.file.path}: only {distinct} distinct rows for {clusters} clusters; set n_clusters to at most "
+        f"{distinct}"
     )
 
 
 def places(config: TableConfig, clusters: int, identity: str, contents: "Contents", store: "Store") -> Written:
-    """Where the rows and the page are written: where the config says, or in the results."""
+    """The paths of the rows and the page, from the config or in the results folder."""
     columns = TableColumns.of(contents)
     if config.output is not None:
         rows = Path(config.output)
@@ -123,18 +124,18 @@ def places(config: TableConfig, clusters: int, identity: str, contents: "Content
 
 
 def method_name(config: TableConfig) -> str:
-    """What a person calls the method."""
+    """The displayed name of the method, with its description."""
     said = comment(config.method.group, config.method.name).rstrip(".")
     return f"{short(config.method)}, {said}" if said else short(config.method)
 
 
 def typed(config: TableConfig, configs: Sequence[TableConfig], settings: Sequence[str]) -> list[str]:
-    """What was typed, where it makes one result; else what makes this one of them alone."""
+    """The settings of the command line if they produce one result, otherwise those of this config alone."""
     return list(settings) if len(configs) == 1 else config.arguments()
 
 
 def command(verb: str, words: Sequence[str], changed: Mapping[str, str]) -> str:
-    """What to type for the same with some keys changed, and then with files of its own."""
+    """The command line with some keys changed; a changed command does not keep the output file."""
     dropped = tuple(f"{name}=" for name in (*changed, *(["output"] if changed else [])))
     kept = [word for word in words if not word.startswith(dropped)]
     return shlex.join(["transduce", verb, *kept, *(f"{name}={value}" for name, value in changed.items())])
@@ -145,6 +146,6 @@ def _page_beside(rows: Path) -> Path:
 
 
 def stem_and_ending(path: Path) -> tuple[str, str]:
-    """Its name in two, of which .csv.gz is one ending."""
+    """Split a file name into stem and ending, where .csv.gz is one ending."""
     stem = Path(path.name.removesuffix(".gz")).stem
     return stem, path.name.removeprefix(stem)

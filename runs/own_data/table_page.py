@@ -1,4 +1,4 @@
-"""One page about the groups found in a person's own table, for somebody who knows the rows and no statistics."""
+"""The page about the clusters of a user's own table, for readers without knowledge of statistics."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,31 +27,32 @@ from runs.own_data.scatter import Mark, scatter
 from runs.own_data.table_columns import TableColumns
 from runs.report.rendering import environment
 
-DOTS = 1_500  # rows in the picture, and in the silhouette, at most
-COMPARED = 12  # columns of a group's table, at most
-SHOWN = 8  # columns of the file that are shown of a row, at most
-DOUBTFUL = 8  # rows that are shown as hardest to place
+DOTS = 1_500  # maximum number of rows in the plot and for the silhouette
+COMPARED = 12  # maximum number of columns in a group's table
+SHOWN = 8  # maximum number of columns shown for a row
+DOUBTFUL = 8  # number of rows shown with the lowest confidence
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """What was found in a table, and how.
+class PageContent:
+    """The clustering of a table, for the page.
 
     Attributes:
         contents: the table.
-        labels: (N,) the cluster of each row of the contents, -1 of one that is in none.
-        confidence: (N,) how sure it is, in [0, 1], NaN where the method does not say.
-        others: labels from other starts of the same method; empty where there was one.
-        clusters: how many were asked for.
-        method: its name, for people.
-        command: what makes these results.
-        other_method: what to type for another method.
-        next_commands: what to type for other numbers of clusters, by that number.
-        output: where the rows with their clusters are.
-        classes: (N,) known classes, to be compared with; None where there are none.
-        told: what the method was told of rows, as "the groups of 20 rows"; empty where it saw the columns alone.
-        names: of the clusters by known labels, from cluster 0; those after them have none.
-        facts: what an expert wants to know, by its name.
+        labels: (N,) cluster of each row, -1 for rows without a cluster.
+        confidence: (N,) confidence in [0, 1]; NaN if the method does not report it.
+        others: labels from other starts of the method; empty for a single start.
+        clusters: requested number of clusters.
+        method: displayed name of the method.
+        command: command line of this result.
+        other_method: command line for another method.
+        next_commands: command lines for other numbers of clusters.
+        output: path of the rows with their clusters.
+        classes: (N,) known classes for comparison, or None.
+        given: knowledge about rows that the method was given, such as "the groups of 20 rows"; empty if it used only
+            the columns.
+        names: names of the first clusters by known labels; the others have none.
+        facts: technical details by name.
     """
 
     contents: Contents
@@ -65,14 +66,14 @@ class Found:
     next_commands: Mapping[int, str]
     output: str
     classes: NDArray[Any] | None = None
-    told: Sequence[str] = ()
+    given: Sequence[str] = ()
     names: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Row:
-    """A row as the file has it: its number, counted from 1, and what stands in the columns that are shown."""
+    """A row of the file: its number from 1, and the cells of the shown columns."""
 
     number: int
     cells: tuple[str, ...]
@@ -96,11 +97,11 @@ class Group:
         return self.profile.cluster
 
 
-def table_page(found: Found) -> str:
-    """The page, in HTML that asks nothing of any other file or host.
+def table_page(found: PageContent) -> str:
+    """Render the page as self-contained HTML.
 
     Args:
-        found: at least two rows.
+        found: the clustering, with at least two rows.
     """
     contents, labels = found.contents, found.labels
     values, column_of = contents.values, contents.column_of
@@ -145,7 +146,7 @@ def table_page(found: Found) -> str:
     )
 
 
-def _group(found: Found, place: int, profile: Profile, features: Mapping[str, Kind]) -> Group:
+def _group(found: PageContent, place: int, profile: Profile, features: Mapping[str, Kind]) -> Group:
     phrases = described(profile, features)
     return Group(
         profile,
@@ -158,22 +159,22 @@ def _group(found: Found, place: int, profile: Profile, features: Mapping[str, Ki
 
 
 def _shown(contents: Contents) -> list[str]:
-    """Columns of the file by which a reader knows a row: first those that are not clustered by, such as names."""
+    """Columns that identify a row for the reader: first unused columns, such as names, then used ones."""
     names = contents.file.names
     others = [name for name in names if name not in contents.columns][:4]
     kept = {*others, *contents.columns[: SHOWN - len(others)]}
     return [name for name in names if name in kept]
 
 
-def _row(found: Found, row: int) -> Row:
+def _row(found: PageContent, row: int) -> Row:
     place = int(found.contents.rows[row])  # in the file
     cells = (str(found.contents.file.column(name).iloc[place]) for name in _shown(found.contents))
     short = tuple(cell if len(cell) <= 40 else f"{cell[:39]}…" for cell in cells)
     return Row(place + 1, short, int(found.labels[row]), float(found.confidence[row]))
 
 
-def _doubtful(found: Found) -> list[Row]:
-    """The rows of least confidence, least first."""
+def _doubtful(found: PageContent) -> list[Row]:
+    """The rows with the lowest confidence, in ascending order."""
     if np.isnan(found.confidence).all():
         return []
     rows = np.argsort(found.confidence, kind="stable")[:DOUBTFUL]  # NaN comes last
@@ -187,7 +188,7 @@ def _sample(rows: int) -> NDArray[np.intp]:
 
 
 def _separation(values: NDArray[np.floating], labels: NDArray[np.integer], column_of: NDArray[np.intp]) -> str:
-    """How far the groups are apart, in words; empty where there is one, or as many as rows."""
+    """The separation of the groups in words; empty for one group, or as many groups as rows."""
     from sklearn.metrics import silhouette_score
 
     if not 2 <= len(np.unique(labels)) < len(labels):
@@ -196,8 +197,8 @@ def _separation(values: NDArray[np.floating], labels: NDArray[np.integer], colum
     return separation(float(silhouette_score(values / np.where(spread > 0, spread, 1.0), labels)))
 
 
-def _crossed(found: Found, groups: Sequence[Group]) -> list[tuple[str, list[int]]]:
-    """Known classes, with how many of their rows are in each group; empty where none are known."""
+def _crossed(found: PageContent, groups: Sequence[Group]) -> list[tuple[str, list[int]]]:
+    """The known classes with the number of their rows in each group; empty without classes."""
     if found.classes is None:
         return []
     names = list(dict.fromkeys(np.sort(found.classes).tolist()))

@@ -1,4 +1,4 @@
-"""Networks that were trained or imported here, which `classify` can look at pictures with."""
+"""Networks in the results folder that `classify` can use."""
 
 import contextlib
 import json
@@ -10,15 +10,16 @@ from clustering.files.tensor_headers import read_header
 from runs.storage.store import COMPLETE, Store
 
 FILE = "best.safetensors"
-TRAIN = "transduce train benchmark=folder root=FOLDER trains one on your own pictures"
+TRAIN = "to train a network on your own pictures: transduce train benchmark=folder root=FOLDER"
 
 
 class TrainedNetwork(NamedTuple):
-    """A checkpoint of the results folder.
+    """A checkpoint in the results folder.
 
     Attributes:
-        path: of its file.
-        backbone, benchmark: what it is, and what it was trained on.
+        path: its file.
+        backbone: its network.
+        benchmark: the benchmark it was trained on.
     """
 
     path: Path
@@ -27,25 +28,25 @@ class TrainedNetwork(NamedTuple):
 
 
 def trained_networks(store: Store) -> list[TrainedNetwork]:
-    """The newest first. Nothing is written, and no weights are read."""
+    """The trained networks, newest first. Only headers are read."""
     finished = [path for path in store.cache("checkpoints").glob(f"*/{COMPLETE}") if (path.parent / FILE).is_file()]
     newest = sorted(finished, key=lambda path: path.stat().st_mtime_ns, reverse=True)
     return [network for path in newest for network in _described(path.parent / FILE)]
 
 
 def networks_here(store: Store) -> str:
-    """What may be given as a network that needs no download, for messages."""
-    found = trained_networks(store)
-    if not found:
+    """The available networks, for error messages."""
+    networks = trained_networks(store)
+    if not networks:
         return TRAIN
-    first = found[0]
+    first = networks[0]
     others = store.cache("checkpoints")
-    more = f" ({len(found) - 1} more in {others})" if len(found) > 1 else ""
+    more = f" ({len(networks) - 1} more in {others})" if len(networks) > 1 else ""
     return f"trained here: --backbone {first.path}, {first.backbone} on {first.benchmark}{more}; {TRAIN}"
 
 
 def _described(path: Path) -> Iterator[TrainedNetwork]:
-    """What the header says; nothing of a file whose header is damaged."""
+    """The description from a file's header; nothing if it is damaged."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         about = read_header(path, "")
         config = json.loads(about["about"]) if "about" in about else about

@@ -104,7 +104,7 @@ def test_prototypes_are_the_means_of_support_and_of_what_was_labelled():
 
 def test_one_query_alone_and_balance_are_warned_of():
     support, names, query, _ = draw()
-    with pytest.warns(UserWarning, match="one query alone"):
+    with pytest.warns(UserWarning, match="only one query"):
         alone = FewShotClassifier("laplacianshot").fit(support, names).predict_proba(query[:1])
     np.testing.assert_allclose(
         alone, FewShotClassifier("laplacianshot").fit(support, names).predict_proba(query[:1], alone=True)
@@ -160,7 +160,7 @@ def test_saving_replaces_no_other_file(tmp_path):
     support, names, _, _ = draw()
     notes = tmp_path / "notes.csv"
     notes.write_text("name,age\n")
-    with pytest.raises(InputError, match=r"notes\.csv.*another place"):
+    with pytest.raises(InputError, match=r"notes\.csv.*another path"):
         FewShotClassifier("simpleshot").fit(support, names).save(notes)
     assert notes.read_text() == "name,age\n"
 

@@ -305,7 +305,7 @@ class TestEncoders:
             ImageEncoder.of(tmp_path / "x.safetensors", device="cpu")
         network = create_backbone("conv4", channels=3, size=32)
         save_backbone(tmp_path / "old.safetensors", network, "conv4", channels=3, size=32, about={"imported": "x"})
-        with pytest.raises(InputError, match=r"old\.safetensors: .*normalised"):
+        with pytest.raises(InputError, match=r"old\.safetensors: .*normalisation"):
             ImageEncoder.of(tmp_path / "old.safetensors", device="cpu")
 
     def test_weights_are_of_timms_networks_only(self, files, checkpoint):

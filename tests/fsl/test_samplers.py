@@ -337,7 +337,7 @@ NAMES = ("one", "two", "three", "four", "five", "six")
         (lambda: UnequalShots(shot_max=6, query=3), ["shot_max=6", "9 images", "'four'"]),
         (lambda: WholeSplit(0.0), ["support_share", "above 0"]),
         (lambda: WholeSplit(1.5), ["support_share", "between 0 and 1"]),
-        (lambda: WholeSplit(1.0), ["support_share=1", "'one'", "no query"]),
+        (lambda: WholeSplit(1.0), ["support_share=1", "'one'", "without queries"]),
     ],
 )
 def test_impossible_tasks_are_refused(sampler, words) -> None:  # type: ignore[no-untyped-def]
@@ -350,7 +350,7 @@ def test_impossible_tasks_are_refused(sampler, words) -> None:  # type: ignore[n
 def test_a_class_of_one_image_is_no_part_of_a_whole_split() -> None:
     with pytest.raises(InputError, match=r"'two' .*1 of 6"):
         WholeSplit().tasks(labels_of([9, 1, 8, 7, 6, 5]), class_names=NAMES)
-    with pytest.raises(InputError, match="single class"):
+    with pytest.raises(InputError, match="only one class"):
         WholeSplit().tasks(labels_of([9]))
 
 

@@ -38,7 +38,7 @@ def test_a_foreign_or_truncated_task_list_is_refused(tmp_path: Path) -> None:
         ("query_labels", lambda x: x + 1, r"0\.\.4"),
         ("support_labels", torch.zeros_like, "class without support"),
         ("support", lambda x: x.roll(1, 1), None),
-        ("query", lambda x: x[:, :3], "one shape"),
+        ("query", lambda x: x[:, :3], "the same shape"),
         ("support", lambda x: x.int(), "int64"),
     ],
 )
@@ -76,7 +76,7 @@ def padded() -> Tasks:
         ({"support_mask": lambda mask: mask & (torch.arange(20) >= 4)}, "task 0 .*class"),
         ({"support_mask": torch.zeros_like}, "task 0 "),
         ({"classes": lambda classes: classes[:, 0]}, "classes .*int64"),
-        ({"classes": lambda classes: classes[:7]}, "one shape"),
+        ({"classes": lambda classes: classes[:7]}, "the same shape"),
     ],
 )
 def test_padded_tasks_that_make_no_sense_are_refused(padded: Tasks, tmp_path: Path, changes: Any, words: str) -> None:

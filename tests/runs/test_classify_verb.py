@@ -83,9 +83,9 @@ def test_predictions_and_a_page(classify, here, store):
         assert float(row["confidence"]) == max(chances.values())
     assert said["accuracy"] == np.mean([row["class"] == row["picture"].split("/")[0] for row in rows]) == 1
     assert said["config"]["strategy.shift"] is False
-    assert "labels the pictures together" in seen.err
+    assert "classifies all pictures jointly" in seen.err
     page = (here / "found.html").read_text()
-    assert "100.0 % (8) are right" in text(page)
+    assert "100.0 % (8) of the predictions are correct" in text(page)
     assert "each would have 50.0 %" in text(page)
     assert page.count('<img src="data:image/jpeg;base64,') == 8 + 5
     sections = [re.findall(r"<b>([\d.]+) %</b>", part) for part in page.split('<section class="class"')[1:]]
@@ -136,7 +136,7 @@ def test_the_record_keeps_it_and_features_are_reused(classify, tracker):
     assert "features of 8 pictures: reused" in seen.err
     code, seen = classify(*GIVEN, "--strategy", "simpleshot", "--json")
     assert json.loads(seen.out)["run"] != first["run"]
-    assert "labels every picture by itself" in seen.err
+    assert "classifies each picture independently" in seen.err
 
 
 def test_how_many_a_folder_has_stands_beside_how_many_were_put_into_its_class(classify, here):
@@ -154,8 +154,8 @@ def test_saved_and_applied_to_later_pictures(classify, here):
     assert classify(*GIVEN, "--save", "mine.safetensors")[0] == 0
     code, seen = classify("--classifier", "mine.safetensors", "--query", "new", "--output", "new.csv")
     assert code == 0, seen.err
-    assert "by itself, by the nearest prototype" in seen.err
-    assert "of 8 pictures that it labelled" in seen.err
+    assert "independently, by the nearest prototype" in seen.err
+    assert "of 8 earlier pictures" in seen.err
     alone = rows_of(here / "new.csv")
     assert {row["class"] for row in alone} == {"red"}
     for i in (1, 2):
@@ -164,7 +164,7 @@ def test_saved_and_applied_to_later_pictures(classify, here):
     assert rows_of(here / "new.csv") == alone[:1]
     code, seen = classify("--classifier", "mine.safetensors", "--query", "query", "alone=false", "--json")
     assert json.loads(seen.out)["accuracy"] == 1
-    assert "labels the pictures together" in seen.err
+    assert "classifies all pictures jointly" in seen.err
     code, seen = classify("--classifier", "mine.safetensors", "--query", "query", "--backbone", "other.safetensors")
     assert code == 2
     assert "not the network" in seen.err
@@ -192,24 +192,24 @@ def test_broken_pictures_are_skipped_on_request_only(classify, here):
         path.write_bytes(b"no picture")
     code, seen = classify(*GIVEN, "broken=skip")
     assert code == 2
-    assert "no picture of the class 'red' can be read" in seen.err
+    assert "no picture of class 'red' can be read" in seen.err
 
 
 def test_what_may_be_wrong_is_said(classify, here):
     (here / "query" / "red" / "copy.png").write_bytes((here / "support" / "red" / "0, support.png").read_bytes())
     code, seen = classify(*GIVEN, "--strategy", "tim_adm", "--output", "found.csv", "--quiet")
     assert code == 0
-    assert "warning: tim_adm takes every class to have equally many" in seen.err
+    assert "warning: tim_adm assumes the same number" in seen.err
     assert "strategy=soft_slk" in seen.err
-    assert re.search(r"copy\.png is, byte by byte, the labelled picture .*0, support\.png", seen.err)
-    assert "tim_adm takes every class" in text((here / "found.html").read_text())
+    assert re.search(r"copy\.png is identical to the labelled picture .*0, support\.png", seen.err)
+    assert "tim_adm assumes the same number" in text((here / "found.html").read_text())
     code, seen = classify(*GIVEN, "shift=true")
-    assert "else shift=false" in seen.err
+    assert "set shift=false" in seen.err
     for path in list((here / "query").rglob("*.png"))[1:]:
         path.unlink()
     code, seen = classify(*GIVEN)
     assert code == 0
-    assert "one query alone" in seen.err
+    assert "only one query" in seen.err
 
 
 def test_weights_of_timm_may_be_asked_for_by_the_word_that_evaluate_takes():
@@ -233,16 +233,19 @@ def test_weights_of_timm_may_be_asked_for_by_the_word_that_evaluate_takes():
         ("--support support --query query --backbone timm:resnet18 pretrained=false", "give a FILE"),
         ("--support support --query query --backbone net.safetensors weight=1,2", "one value"),
         ("--support support --query query --backbone net.safetensors broken=drop", "skip"),
-        ("--support support --query support/red --backbone net.safetensors", "one is in the other"),
-        ("--support support/red --query query --backbone net.safetensors", "no class's folder"),
+        ("--support support --query support/red --backbone net.safetensors", "contains the other"),
+        ("--support support/red --query query --backbone net.safetensors", "not in the folder of a class"),
         ("--support support --query empty --backbone net.safetensors", "no pictures"),
         ("--support hollow --query query --backbone net.safetensors", "class has no pictures"),
         ("--support support --query query --backbone kept.txt", "kept.txt"),
-        ("--support support --query query --backbone net.safetensors output=kept.csv", "holds no predictions"),
+        ("--support support --query query --backbone net.safetensors output=kept.csv", "does not contain predictions"),
         ("--support support --query query --backbone net.safetensors output=paged.csv", "paged.html"),
         ("--support support --query query --backbone net.safetensors output=nowhere/x.csv", "does not exist"),
         ("--support support --query query --backbone net.safetensors output=x.txt", ".csv"),
-        ("--support support --query query --backbone net.safetensors --save given.safetensors", "older classifier"),
+        (
+            "--support support --query query --backbone net.safetensors --save given.safetensors",
+            "only classifiers are overwritten",
+        ),
         ("--support support --query query --backbone net.safetensors --output link.csv", "is a link"),
         ("--support support --query query --backbone net.safetensors --save link.safetensors", "is a link"),
         ("--support support --query query --backbone net.safetensors --output linked.csv", "linked.html is a link"),
@@ -275,7 +278,7 @@ def test_mistakes_leave_nothing(here, capsys, typed, words):
 def test_folders_that_cannot_be_written_to_are_named_before_the_work(classify, words):
     code, seen = classify(*GIVEN, *words)
     assert code == 2
-    assert "its folder cannot be written to" in seen.err
+    assert "its folder is not writable" in seen.err
     assert "encoding" not in seen.err
 
 
@@ -287,12 +290,12 @@ def test_copies_and_formulas(classify, here):
     code, seen = classify("--support", "support", "--query", "new", *GIVEN[4:], "--output", "new.csv")
     assert code == 0, seen.err
     assert re.search(
-        r"0, support\.png is, byte by byte, the labelled picture .*false\.png: their classes differ", seen.err
+        r"0, support\.png is identical to the labelled picture .*false\.png: their classes differ", seen.err
     )
-    assert re.search(r"same\.png is, byte by byte, the picture .*=1\+1\.png: copies make", seen.err)
+    assert re.search(r"same\.png is identical to the picture .*=1\+1\.png: duplicates inflate", seen.err)
     assert {"./=1+1.png", "same.png"} < {row["picture"] for row in rows_of(here / "new.csv")}
     seen = classify("--support", "support", "--query", "new", *GIVEN[4:], "--strategy", "simpleshot")[1]
-    assert "copies make" not in seen.err
+    assert "duplicates inflate" not in seen.err
 
 
 @pytest.mark.slow

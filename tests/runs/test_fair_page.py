@@ -51,14 +51,14 @@ APART, HALF, MIXED = [0, 0, 0, 0, 1, 1, 1, 1], [1, 1, 1, 0, 0, 0, 0, 1], [0, 0, 
 
 def test_it_says_what_is_so(tmp_path, people):
     seen = text(fair_page(found(tmp_path, people, [APART, MIXED])))
-    assert "The 8 rows were sorted into 2 clusters of rows that are like each other in income , age ." in seen
+    assert "The 8 rows were divided into 2 clusters of similar rows, compared in income , age ." in seen
     assert "Of 100 rows of the whole table, 50 have sex = f , 50 sex = m ." in seen
     assert "Without fairness, cluster 0 is farthest from that: 100 of 100 rows have sex = f ." in seen
     assert "With fairness it is 50 of 100." in seen
     assert "the share of every group in every cluster is within one row of 100 of the whole table" in seen
     assert "4 rows (50 %) are in another cluster than without fairness" in seen
     assert "Without fairness, cluster 0 has no row with sex = m , cluster 1 has no row with sex = f ." in seen
-    assert "There is no more fairness of this kind to be had" in seen
+    assert "More fairness of this kind is not possible" in seen
     assert "For less fairness" not in seen  # that were none
 
 
@@ -105,12 +105,12 @@ def test_shares_and_distances_are_those_of_loops(tmp_path_factory, drawn):
 def test_groups_that_a_cluster_lacks_and_clusters_that_are_lost(tmp_path, people):
     seen = text(fair_page(found(tmp_path, people, [APART, APART], clusters=3)))
     assert "Also with fairness cluster 0 has no row with sex = m" in seen
-    assert "3 clusters were asked for, and 1 of them got no rows" in seen
+    assert "3 clusters were requested, but 1 of them has no rows" in seen
     assert "none. No row is in another cluster" in seen
     seen = text(
         fair_page(found(tmp_path, people, [[0, 1, 2] * 2 + [0, 1], [2] * 8]))
     )  # two are lost with fairness alone
-    assert "3 clusters were asked for, and 2 of them got no rows" in seen
+    assert "3 clusters were requested, but 2 of them have no rows" in seen
     assert "nan" not in seen
     assert "Fairness had no weight here" in text(fair_page(found(tmp_path, people, [APART, MIXED], chosen=0)))
 
@@ -120,13 +120,13 @@ def test_several_columns_are_apart_and_one_of_them_is_clustered_by(tmp_path, peo
     given_rows = found(tmp_path, frame, [APART, MIXED], sensitive=("sex", "old"))
     seen = text(fair_page(given_rows))
     assert "50 have old = 0 , 50 old = 1 ." in seen
-    assert "Each of sex , old counts for itself" in seen
+    assert "Each of sex , old is considered separately" in seen
     path = str(tmp_path / "people.csv")
     named = Table(path=path, columns=("income", "old"), sensitive=("old",))
     seen = text(
         fair_page(found(tmp_path, frame, [APART, MIXED], contents=named.contents(), attributes=named.attributes()))
     )
-    assert "old was used to sort the rows as well" in seen
+    assert "old was also used to compare rows" in seen
 
 
 def test_of_many_groups_the_farthest_have_bars(tmp_path):
@@ -136,22 +136,22 @@ def test_of_many_groups_the_farthest_have_bars(tmp_path):
     page = fair_page(found(tmp_path, frame, labels))
     assert page.count('class="bars"') == 2 * SHOWN
     assert page.count("<td>sex</td>") == 2 * 30
-    assert f"Of 30 groups, the {SHOWN} that are farthest" in page
+    assert f"Of 30 groups, the {SHOWN} farthest" in page
 
 
 def test_other_shares_may_be_asked_for(tmp_path, people):
     target = {("sex", "f"): 0.25, ("sex", "m"): 0.75}
     seen = text(fair_page(found(tmp_path, people, [APART, HALF], target=target)))
-    assert "Asked for was, of 100 rows of a cluster: 25 have sex = f , 75 sex = m ." in seen
-    assert "With fairness it is 75 of 100, which is still the largest difference from what was asked for." in seen
+    assert "The target, of 100 rows of a cluster: 25 have sex = f , 75 sex = m ." in seen
+    assert "With fairness it is 75 of 100, which is still the largest difference from the target." in seen
 
 
 def test_shares_that_no_clusters_can_have_are_said_to_be_so(tmp_path, people):
     target = {("sex", "f"): 0.25, ("sex", "m"): 0.75}
     seen = text(fair_page(found(tmp_path, people, [APART, HALF], target=target)))
-    assert "No clusters can all have what was asked for." in seen
+    assert "Not all clusters can reach the target." in seen
     assert "about the shares" not in seen
-    assert "No clusters can" not in text(fair_page(found(tmp_path, people, [APART, HALF])))
+    assert "Not all clusters can" not in text(fair_page(found(tmp_path, people, [APART, HALF])))
 
 
 def test_weights_that_lose_a_cluster_are_not_advised(tmp_path, people):
@@ -164,15 +164,15 @@ def test_weights_that_lose_a_cluster_are_not_advised(tmp_path, people):
 def test_a_smaller_weight_that_is_as_near_and_cheaper_is_named(tmp_path, people):
     by_age = [0, 1, 0, 1, 0, 1, 0, 1]  # as fair as MIXED, of rows that are more alike
     seen = text(fair_page(found(tmp_path, people, [APART, by_age, MIXED])))
-    assert "no farther: transduce fair fairness_weight=10" in seen
-    assert "no farther:" not in text(fair_page(found(tmp_path, people, [APART, MIXED, by_age])))
+    assert "no farther from the whole table: transduce fair fairness_weight=10" in seen
+    assert "no farther from" not in text(fair_page(found(tmp_path, people, [APART, MIXED, by_age])))
 
 
 def test_labels_that_had_not_settled_are_said_to_be_so(tmp_path, people):
     seen = text(fair_page(found(tmp_path, people, [APART, HALF], settled=[True, False])))
-    assert "stopped at max_iter before it had settled" in seen
+    assert "stopped at max_iter before it converged" in seen
     seen = text(fair_page(found(tmp_path, people, [APART, HALF], settled=[True, True])))
-    assert "settled" not in seen.lower()
+    assert "converged" not in seen.lower()
 
 
 def test_a_group_of_fewer_rows_than_clusters_is_beyond_any_weight(tmp_path, people):
@@ -180,10 +180,10 @@ def test_a_group_of_fewer_rows_than_clusters_is_beyond_any_weight(tmp_path, peop
     labels = [0, 1, 2, 0, 1, 2, 0, 1]
     seen = text(fair_page(found(tmp_path, frame, [labels, labels])))
     assert "sex = x has 2 rows, which cannot be in each of 3 clusters, whatever the weight." in seen
-    assert "Fewer clusters may mend it, or joining a group with another." in seen
+    assert "Fewer clusters may help, or merging groups." in seen
     assert "A larger weight" not in seen
     frame, labels = people.assign(sex=list("fffmmmxx")), [0, 0, 0, 1, 1, 2, 0, 1]
-    assert "A larger weight or fewer clusters may mend the rest." in text(
+    assert "A larger weight or fewer clusters may help with the others." in text(
         fair_page(found(tmp_path, frame, [labels] * 2))
     )
 

@@ -62,7 +62,7 @@ def test_shares_of_numbers_need_their_names(fair, tmp_path):
     asked = ("sensitive=age", "columns=a,b", "n_clusters=2", "fairness_weight=10", *BRIEF, "--json")
     code, seen = fair(*asked, "target=[0.5, 0.5]", path=path)
     assert code == 2
-    assert "say which share is of which group of 'age', as 'target=[2: 0.5, 10: 0.5]'" in seen.err
+    assert "name the group of each share of 'age', as 'target=[2: 0.5, 10: 0.5]'" in seen.err
     code, seen = fair(*asked, "target=[2: 0.6, 10: 0.4]", path=path)
     assert code == 0, seen.err
     (record,) = json.loads(seen.out)
@@ -84,7 +84,7 @@ def test_one_weight_is_what_the_rows_come_with(fair, store):
     assert code == 0, seen.err
     (record,) = json.loads(seen.out)
     assert [point["fairness_weight"] for point in record["weights"]] == [0, 1e-6]
-    assert "This page is about 1e-06 ." in text((store.root / "clusters" / record["page"]).read_text())
+    assert "This page shows 1e-06 ." in text((store.root / "clusters" / record["page"]).read_text())
     assert record["rows"].endswith(".csv")
 
 
@@ -106,7 +106,7 @@ def test_combinations_and_shares_that_were_asked_for(fair, store):
     code, seen = fair("n_clusters=2", "columns=income", "target=[Male: 0.5, Female: 0.5]", *WEIGHTS, "--json")
     assert code == 0, seen.err
     page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
-    assert "Asked for was, of 100 rows of a cluster: 50 have sex = Female , 50 sex = Male ." in page
+    assert "The target, of 100 rows of a cluster: 50 have sex = Female , 50 sex = Male ." in page
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_combinations_and_shares_that_were_asked_for(fair, store):
         (("sensitive=gender", "n_clusters=2"), ["gender", "sex"]),
         (("sensitive=", "n_clusters=2"), ["sensitive"]),
         ((), ["n_clusters=3"]),
-        (("n_clusters=61",), ["60 different rows for 61 clusters"]),
+        (("n_clusters=61",), ["60 distinct rows for 61 clusters"]),
         (("n_clusters=21",), ["'Female'", "20 rows", "21 clusters"]),
         (("n_clusters=2", "sensitive=age"), ["bins=4"]),
         (("n_clusters=2", "sensitive=age", "numeric_bins=4"), ["bins=4"]),
@@ -145,7 +145,7 @@ def test_a_method_that_knows_of_no_groups_is_not_said_to_be_fair(fair, store):
     code, seen = fair("n_clusters=2", "columns=income,age", "method=sklearn.cluster:KMeans", "n_init=auto", "--json")
     assert code == 0, seen.err
     page = text((store.root / json.loads(seen.out)[0]["page"]).read_text())
-    assert "This method does not look at sex" in page
+    assert "This method does not use sex" in page
     assert "Method: KMeans." in page
     for word in ("done twice", "Without fairness", "with fairness", "nan", "price"):
         assert word not in page.lower()

@@ -77,8 +77,8 @@ def test_clusters_have_the_names_of_known_labels(cluster, people, tmp_path, endi
     page = (tmp_path / "out.html").read_text()
     assert "Group 0 (adult): 30 rows" in page
     assert "Group 1 (zebra): 30 rows" in page
-    assert "The computer was told the groups of 2 rows; of the other rows it saw these columns" in page
-    assert "Nobody told the computer" not in page
+    assert "The method was given the groups of 2 rows; for the other rows it used only these columns" in page
+    assert "knows nothing about the meaning" not in page
     code, seen = cluster(*given, "n_clusters=3", path=path)
     assert code == 0, seen.err
 
@@ -91,7 +91,7 @@ def test_several_methods_write_beside_each_other(cluster, store):
     assert len(names) == 4
     assert sorted({name.split("-")[1] for name in names}) == ["slk_byproduct", "slk_means"]
     for path in folder.glob("*.html"):
-        assert "Compared with what is known" in path.read_text()
+        assert "Comparison with known classes" in path.read_text()
     code, seen = cluster("n_clusters=2", "starts=2", "label=kind", "selection=null", "--json")
     (record,) = json.loads(seen.out)
     assert record["acc_hungarian"] == 1
@@ -104,7 +104,7 @@ def test_several_methods_write_beside_each_other(cluster, store):
         ((), ["n_clusters=3"]),
         (("n_clusters=2", "columns=hight"), ["hight", "height"]),
         (("n_clusters=2", "columns=age,kind", "missing=zero"), ["missing", "drop"]),
-        (("n_clusters=61",), ["60 different rows for 61 clusters"]),
+        (("n_clusters=61",), ["60 distinct rows for 61 clusters"]),
         (("n_clusters=2", "output=out.parquet"), ["ends with .csv"]),
         (("n_clusters=2,3", "output=out.csv"), ["2 clusterings"]),
         (("n_clusters=2", "output=no/such/out.csv"), ["no folder"]),

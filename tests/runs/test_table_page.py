@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from clustering.datasets.table import Table
 from clustering.evaluation.profiles import Profile, Trait
 from runs.own_data.group_words import compared, described, in_a_line, number, percent
-from runs.own_data.table_page import DOTS, Found, table_page
+from runs.own_data.table_page import DOTS, PageContent, table_page
 from tests.runs.pages import text
 
 
-def found(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> Found:
+def found(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> PageContent:
     """Labels of a table that is written to a file."""
     path = folder / "rows.csv"
     frame.to_csv(path, index=False)
@@ -32,7 +32,7 @@ def found(folder: Path, frame: pd.DataFrame, labels: list[int], **changes) -> Fo
         "next_commands": {4: "transduce cluster n_clusters=4"},
         "output": "out.csv",
     }
-    return Found(**settings | changes)
+    return PageContent(**settings | changes)
 
 
 @pytest.fixture
@@ -42,11 +42,11 @@ def ages():
 
 def test_it_says_what_is_so(tmp_path, ages):
     seen = text(table_page(found(tmp_path, ages, [0, 0, 0, 1, 1, 1])))
-    assert "The 6 rows were sorted into 2 groups of rows that are like each other in 2 columns (age, member)" in seen
+    assert "The 6 rows were divided into 2 groups of similar rows, compared in 2 columns (age, member)" in seen
     assert "age is much higher: 62 on average, 22 in the other rows." in seen
     assert "member is much more often 1: 100 % of its rows, 33 % of the other rows." in seen
     assert "4 times" in seen
-    assert "100 % of the rows ended in the same group" in seen
+    assert "100 % of the rows were in the same group" in seen
     assert "1 row is below 50 %" in seen
     assert "Not used: who (text that differs in every row, such as names)" in seen
     assert "transduce cluster n_clusters=4" in seen
@@ -54,16 +54,19 @@ def test_it_says_what_is_so(tmp_path, ages):
 
 def test_what_the_computer_was_told_is_said_and_names_are_beside_the_numbers(tmp_path, ages):
     labels, classes = [1, 1, 1, 0, 0, 2], np.array(["young"] * 3 + ["old"] * 3)
-    told = {"told": ["the groups of 2 rows", "of 3 pairs of rows whether they belong together"]}
+    told = {"given": ["the groups of 2 rows", "of 3 pairs of rows whether they belong together"]}
     seen = text(table_page(found(tmp_path, ages, labels, classes=classes, names=["<old>", "young"], **told)))
-    assert "told the groups of 2 rows, and of 3 pairs of rows whether they belong together; of the other rows" in seen
-    assert "Nobody told the computer" not in seen
+    assert (
+        "The method was given the groups of 2 rows, and of 3 pairs of rows whether they belong together; for the other"
+        in seen
+    )
+    assert "The method used only these columns" not in seen
     assert "classes were not used" not in seen
-    assert "random start, and was told the same each time" in seen
+    assert "random start with the same given knowledge" in seen
     assert "Group 0 (<old>): 2 rows" in seen
     assert "Group 2: 1 row" in seen
     seen = text(table_page(found(tmp_path, ages, labels, classes=classes)))
-    assert "Nobody told the computer" in seen
+    assert "The method used only these columns" in seen
     assert "The classes were not used to find the groups." in seen
 
 
@@ -72,18 +75,18 @@ def test_known_classes_lost_groups_and_silent_methods(tmp_path, ages):
     classes = np.array(["young"] * 3 + ["old"] * 3)
     labels = [1, 1, 1, 1, 0, 0]
     seen = text(table_page(found(tmp_path, ages, labels, confidence=nothing, clusters=3, others=[], classes=classes)))
-    assert "3 groups were asked for, and 1 of them got no rows" in seen
+    assert "3 groups were requested, but 1 of them has no rows" in seen
     assert "class group 1 group 0 old 1 2 young 3 0" in seen
-    assert "This method does not say how clearly" in seen
-    assert "looked for groups once" in seen
+    assert "This method does not report how clearly" in seen
+    assert "The method was run once" in seen
 
 
 def test_rows_in_no_group(tmp_path, ages):
     others = [np.array([0, 0, -1, 1, 1, 1])]
     page = table_page(found(tmp_path, ages, [0, 0, -1, 1, 1, 1], others=others))
-    assert "sorted into 2 groups" in text(page)
+    assert "divided into 2 groups" in text(page)
     assert "1 row is in no group" in text(page)
-    assert "100 % of the rows ended in the same group" in text(page)
+    assert "100 % of the rows were in the same group" in text(page)
     assert "Group -1" not in page
 
 
@@ -129,7 +132,7 @@ def test_the_picture_of_many_rows_stays_small(tmp_path):
     frame = pd.DataFrame(generator.normal(size=(5000, 3)), columns=list("abc"))
     page = table_page(found(tmp_path, frame, generator.integers(0, 9, 5000).tolist()))
     assert len(page) < 300_000
-    assert f"{DOTS:,} of them" in page
+    assert f"{DOTS:,} rows" in page
 
 
 @given(st.floats(-3, 3), st.floats(0, 1))
