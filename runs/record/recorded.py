@@ -14,7 +14,7 @@ from runs.config.tuning_protocol import Step, steps_of
 from runs.record.query import RunRow, read_runs
 from runs.record.tracking import PARENT
 from runs.stages.lineage import Lineage, evaluate_name, short
-from runs.stages.results import PER_TASK, Result, recorded_scores
+from runs.stages.results import PER_TASK, Result, recorded_result
 from runs.stages.tuning import chosen_values
 from runs.stages.tuning_curves import Curve, Trial
 from runs.storage.locks import Say, silent
@@ -142,16 +142,7 @@ def _curve(
 def _result(config: EvaluateConfig, run: RunRow, tracker: "Tracker", say: Say) -> Result | None:
     """What a run says, task by task; None where it is no longer whole, which is said."""
     try:
-        scores = recorded_scores(tracker, run.run_id, run.metrics["accuracy"], run.artifact_uri)
-        seconds = run.metrics["seconds_per_task"]
+        return recorded_result(tracker, run.run_id, run.metrics, run.artifact_uri, config, run.tags["identity"])
     except (ValueError, KeyError) as error:
         say(f"{PER_TASK} of run {run.run_id} ({run.name}) is no longer whole: {error}")
         return None
-    return Result(
-        **vars(scores),
-        config=config,
-        identity=run.tags["identity"],
-        run_id=run.run_id,
-        reused=True,
-        seconds_per_task=seconds,
-    )

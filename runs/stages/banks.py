@@ -11,6 +11,7 @@ from runs.record.tracking import Tracker
 from runs.stages.checkpoints import Checkpoint, checkpoint
 from runs.stages.given_features import given_bank
 from runs.stages.lineage import Lineage, Part, images_of, train_name
+from runs.stages.stage import Workspace
 from runs.storage import cards
 from runs.storage.store import Store
 
@@ -45,9 +46,10 @@ def features(
     if config.features is not None:
         return given_bank(config.features, split)
     lineage = lineage or Lineage.of(config)
-    bank = _bank(config, lineage, lineage.part(split), store, tracker, progress)
+    work = Workspace(store, tracker, progress)
+    bank = _bank(config, lineage, lineage.part(split), work)
     if split == "novel" and lineage.target_base and isinstance(config, EvaluateConfig) and config.base_mean == "target":
-        mean = _bank(config, lineage, lineage.target_base, store, tracker, progress).base_mean
+        mean = _bank(config, lineage, lineage.target_base, work).base_mean
         return dataclasses.replace(bank, base_mean=mean, provenance={**bank.provenance, "base_mean": "target"})
     return bank
 
@@ -80,12 +82,10 @@ def pictures(
     )
 
 
-def _bank(
-    config: TrainConfig, lineage: Lineage, part: Part, store: Store, tracker: Tracker, progress: Progress
-) -> "FeatureBank":
+def _bank(config: TrainConfig, lineage: Lineage, part: Part, work: Workspace) -> "FeatureBank":
     from fsl.features.bank import FeatureBank
 
-    key = lineage.bank_of(part)
+    (store, tracker, progress, _), key = work, lineage.bank_of(part)
     trained = store.peek("checkpoints", lineage.checkpoint)
     with store.lock("features", key, f"the features of {train_name(config)} {part.split}", progress.note):
         entry = store.find("features", key, progress.note)
@@ -98,7 +98,7 @@ def _bank(
         if trained is None and not config.given:
             progress.note(f"no checkpoint of {train_name(config)} yet: training it first")
         made = checkpoint(config, store, tracker, progress=progress, lineage=lineage)
-        bank, speed = _extract(config, lineage, part, made, store, tracker, progress)
+        bank, speed = _extract(config, lineage, part, made, work)
         partial = store.partial("features", key, fresh=True)
         with store.watched():
             bank.save(partial / BANK)
@@ -114,13 +114,7 @@ def _bank(
 
 
 def _extract(
-    config: TrainConfig,
-    lineage: Lineage,
-    part: Part,
-    made: Checkpoint,
-    store: Store,
-    tracker: Tracker,
-    progress: Progress,
+    config: TrainConfig, lineage: Lineage, part: Part, made: Checkpoint, work: Workspace
 ) -> tuple["FeatureBank", float]:
     """The features, and how many images a second it took."""
     from torch import nn
@@ -129,12 +123,12 @@ def _extract(
     from fsl.features.center_crop import CenterCrop, enlarged
     from fsl.training.base import load_backbone
 
-    look = lineage.look  # of the images that it was trained on, whatever it is shown now
+    progress, look = work.progress, lineage.look  # of the images that it was trained on, whatever it is shown now
     base = None
     if part.split != "base":
         progress.note(f"the mean of the base classes' features is kept with those of {part.split} classes")
-        base = _bank(config, lineage, lineage.part("base"), store, tracker, progress)
-    images = images_of(part.benchmark, part.split, store, progress)
+        base = _bank(config, lineage, lineage.part("base"), work)
+    images = images_of(part.benchmark, part.split, work.store, progress)
     known = set(images.class_names) & set(base.class_names if base and part.split == "novel" else ())
     if known:
         raise InputError(

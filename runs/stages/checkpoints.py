@@ -12,11 +12,15 @@ from runs.config.configs import TrainConfig
 from runs.record.noted_runs import noted_run
 from runs.record.tracked_run import TrackedRun
 from runs.record.tracking import Tracker
+from runs.record.unrecorded import Made
 from runs.stages.lineage import Lineage, common_tags, images_of, short, train_name
+from runs.stages.stage import Begun, Stage, Workspace, execute
 from runs.storage import cards
+from runs.storage.locks import Say
 from runs.storage.store import CARD, Entry, Store
 
 if TYPE_CHECKING:
+    from fsl.training.settings import Trained
     from fsl.weights.pretrained import Look
 
 CHECKPOINT = "best.safetensors"
@@ -64,40 +68,147 @@ def checkpoint(
         InputError: see `fsl.training.base.train`, `fsl.weights.foreign`, `Store`, `Tracker`.
     """
     lineage = lineage or Lineage.of(config)
-    name, key = train_name(config), lineage.checkpoint
+    work, key = Workspace(store, tracker, progress, force), lineage.checkpoint
     if not config.given:
-        tracker.bury()  # also where nothing is to be trained: a forced training may have been killed
+        stage = TrainingStage(config, lineage)
+        results, failures = execute([stage], work)
+        if failures:
+            raise failures[0][1]
+        found: Checkpoint = results[key]
+        return found
     if not force and (entry := store.peek("checkpoints", key)):
-        return _reused(entry, key, tracker)
-    with store.lock("checkpoint", key, f"the training of {name}", progress.note):
+        return _checkpoint(entry, key, reused=True)
+    with store.lock("checkpoint", key, f"the training of {train_name(config)}", progress.note):
         entry = None if force else store.find("checkpoints", key, progress.note)
-        if entry:
-            return _reused(entry, key, tracker)
-        if config.given:
-            return _import(config, lineage, store, progress)
-        return _train(config, lineage, store, tracker, progress, force)
+        return _checkpoint(entry or _import(config, lineage, work), key, reused=entry is not None)
 
 
-def _reused(entry: Entry, key: str, tracker: Tracker) -> Checkpoint:
+def _checkpoint(entry: Entry, key: str, *, reused: bool) -> Checkpoint:
     run_id = str(entry.facts.get("run", ""))
-    # Killed after the rename and before the mark: everything is in the run, but for the card and the mark.
-    run = tracker.get(run_id) if run_id and tracker.exists() else None
-    if run is not None and run.info.status in ("RUNNING", "KILLED"):
-        left = tracker.tracked(run_id)
-        if (entry.path / CARD).is_file():
-            left.artifact(entry.path / CARD)
-        left.finish()
-    _tidy(entry)
-    return Checkpoint(entry.path / CHECKPOINT, key, entry.fingerprint, run_id, True, entry.facts)
+    return Checkpoint(entry.path / CHECKPOINT, key, entry.fingerprint, run_id, reused, entry.facts)
 
 
-def _tidy(entry: Entry) -> None:
+@dataclass(frozen=True)
+class TrainingStage(Stage[None, "Trained", Checkpoint]):
+    """One config whose network is trained; its weights are kept in the store."""
+
+    kind, noun, counted = "checkpoint", "the training", False
+
+    config: TrainConfig
+    lineage: Lineage
+
+    @property
+    def identity(self) -> str:
+        return self.lineage.checkpoint
+
+    @property
+    def experiment(self) -> str:
+        return f"train/{short(self.config.benchmark)}"
+
+    @property
+    def name(self) -> str:
+        return train_name(self.config)
+
+    def settle(self, work: Workspace) -> None:
+        work.store.find("checkpoints", self.identity, work.progress.note)
+
+    def recorded(self, tracker: Tracker, say: Say) -> Checkpoint | None:
+        entry = tracker.store.peek("checkpoints", self.identity)
+        if entry is None:
+            return None
+        found = _checkpoint(entry, self.identity, reused=True)
+        # Killed after the rename and before the mark: everything is in the run, but for the card and the mark.
+        run = tracker.get(found.run_id) if found.run_id and tracker.exists() else None
+        if run is not None and run.info.status in ("RUNNING", "KILLED"):
+            left = tracker.tracked(found.run_id)
+            if (entry.path / CARD).is_file():
+                left.artifact(entry.path / CARD)
+            left.finish()
+        _tidy(entry.path)
+        return found
+
+    def begin(self, prepared: None, work: Workspace) -> Begun:
+        """The run that an interrupted training left, or a new one."""
+        from fsl.training.machine import resolve_devices
+
+        config, lineage, store, tracker = self.config, self.lineage, work.store, work.tracker
+        resolve_devices(config.device, config.devices)  # that there are so many, before images are decoded
+        partial = store.partial("checkpoints", self.identity)
+        forced = partial / "forced"  # so that a forced training that was interrupted goes on, too
+        if work.force and not forced.exists():
+            partial = store.partial("checkpoints", self.identity, fresh=True)
+            forced.touch()
+        images = {split: images_of(lineage.benchmark, split, store, work.progress) for split in ("base", "validation")}
+
+        def start() -> TrackedRun:
+            return tracker.start(
+                self.experiment,
+                self.name,
+                stage=self.kind,
+                identity=self.identity,
+                params=config.flat(),
+                config=config.to_yaml(),
+                tags=common_tags(config, lineage),
+            )
+
+        return Begun(noted_run(partial / "run.json", self.name, tracker, start), (partial, images))
+
+    def run(self, begun: Begun, prepared: None, work: Workspace) -> Made["Trained"]:
+        from fsl.training.base import precision_of, train
+
+        config, run, (partial, images), started = self.config, begun.run, begun.state, time.monotonic()
+        with work.store.watched():
+            trained = train(
+                config.backbone.build(),
+                self.lineage.benchmark,
+                images["base"],
+                images["validation"],
+                config.training.build(),
+                config.seed,
+                partial,
+                log=run,
+                progress=work.progress,
+                device=config.device,
+                devices=config.devices,
+            )
+        numbers = {"best_epoch": trained.best_epoch, "epochs": trained.epochs, "images": trained.images}
+        best = {"best_validation_accuracy": trained.validation_accuracy}  # the plain name is that of the curve
+        # An interrupted training counts the seconds since it was taken up again.
+        seconds = {"seconds": time.monotonic() - started}
+        run.log(metrics=numbers | best | seconds, tags={"base_images": images["base"].fingerprint})
+        facts = {
+            "run": run.run_id,
+            **numbers,
+            "validation_accuracy": trained.validation_accuracy,
+            "validation_ci95": trained.validation_ci95,
+            "images_per_second": trained.images_per_second,
+            "devices": config.devices,
+            "precision": precision_of(config.training.build(), config.device),
+        }
+        return Made(trained, facts)
+
+    def keep(self, made: Made["Trained"], begun: Begun, work: Workspace) -> Path:
+        config, facts = self.config, {name: value for name, value in made.facts.items() if name != "run"}
+        keys = config.training_config().result_keys() | {"training.precision": facts["precision"]}
+        card = cards.trained(self.name, CHECKPOINT, keys, self.lineage.benchmark, facts, begun.state[1])
+        return work.store.publish("checkpoints", self.identity, [CHECKPOINT], made.facts, card.text).path / CARD
+
+    def result(self, made: Made["Trained"], begun: Begun, work: Workspace) -> Checkpoint:
+        entry = work.store.peek("checkpoints", self.identity)
+        assert entry is not None, "it was put there under the lock"
+        return _checkpoint(entry, self.identity, reused=False)
+
+    def close(self, made: Made["Trained"], begun: Begun, work: Workspace) -> None:
+        _tidy(work.store.cache("checkpoints") / self.identity)
+
+
+def _tidy(folder: Path) -> None:
     """What only an interrupted training needs."""
     for rest in ("last.ckpt", "run.json", "forced"):
-        (entry.path / rest).unlink(missing_ok=True)
+        (folder / rest).unlink(missing_ok=True)
 
 
-def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progress) -> Checkpoint:
+def _import(config: TrainConfig, lineage: Lineage, work: Workspace) -> Entry:
     """Given weights as a finished checkpoint."""
     from fsl.weights.checkpoints import save_backbone
     from fsl.weights.foreign import import_backbone
@@ -124,68 +235,12 @@ def _import(config: TrainConfig, lineage: Lineage, store: Store, progress: Progr
         folded=getattr(backbone, "folded", ()),
         look=look if config.pretrained else None,
     )
-    partial = store.partial("checkpoints", lineage.checkpoint, fresh=True)
-    with store.watched():
+    partial = work.store.partial("checkpoints", lineage.checkpoint, fresh=True)
+    with work.store.watched():
         save_backbone(partial / CHECKPOINT, backbone, network, **size, about={**facts, **shown})
-    entry = store.publish("checkpoints", lineage.checkpoint, [CHECKPOINT], facts, card.text)
-    progress.note(f"weights of {network} taken from {origin}")
-    return Checkpoint(entry.path / CHECKPOINT, lineage.checkpoint, entry.fingerprint, "", False, entry.facts)
-
-
-def _train(
-    config: TrainConfig, lineage: Lineage, store: Store, tracker: Tracker, progress: Progress, force: bool
-) -> Checkpoint:
-    from fsl.training.base import precision_of, train
-    from fsl.training.machine import resolve_devices
-
-    resolve_devices(config.device, config.devices)  # that there are so many, before images are decoded
-    key = lineage.checkpoint
-    partial = store.partial("checkpoints", key)
-    forced = partial / "forced"  # so that a forced training that was interrupted goes on, too
-    if force and not forced.exists():
-        partial = store.partial("checkpoints", key, fresh=True)
-        forced.touch()
-    base = images_of(lineage.benchmark, "base", store, progress)
-    validation = images_of(lineage.benchmark, "validation", store, progress)
-    run = _training_run(config, lineage, partial, tracker)
-    started = time.monotonic()
-    with run.guarded():
-        with store.watched():
-            trained = train(
-                config.backbone.build(),
-                lineage.benchmark,
-                base,
-                validation,
-                config.training.build(),
-                config.seed,
-                partial,
-                log=run,
-                progress=progress,
-                device=config.device,
-                devices=config.devices,
-            )
-        numbers = {"best_epoch": trained.best_epoch, "epochs": trained.epochs, "images": trained.images}
-        best = {"best_validation_accuracy": trained.validation_accuracy}  # the plain name is that of the curve
-        # An interrupted training counts the seconds since it was taken up again.
-        seconds = {"seconds": time.monotonic() - started}
-        run.log(metrics=numbers | best | seconds, tags={"base_images": base.fingerprint})
-        precision = precision_of(config.training.build(), config.device)
-        facts = {
-            **numbers,
-            "validation_accuracy": trained.validation_accuracy,
-            "validation_ci95": trained.validation_ci95,
-            "images_per_second": trained.images_per_second,
-            "devices": config.devices,
-            "precision": precision,
-        }
-        keys = config.training_config().result_keys() | {"training.precision": precision}
-        splits = {"base": base, "validation": validation}
-        card = cards.trained(train_name(config), CHECKPOINT, keys, lineage.benchmark, facts, splits)
-        entry = store.publish("checkpoints", key, [CHECKPOINT], {**facts, "run": run.run_id}, card.text)
-        run.artifact(entry.path / CARD)
-        run.finish()
-    _tidy(entry)
-    return Checkpoint(entry.path / CHECKPOINT, key, entry.fingerprint, run.run_id, False, entry.facts)
+    entry = work.store.publish("checkpoints", lineage.checkpoint, [CHECKPOINT], facts, card.text)
+    work.progress.note(f"weights of {network} taken from {origin}")
+    return entry
 
 
 def _check_look(config: TrainConfig, look: "Look") -> None:
@@ -200,22 +255,3 @@ def _check_look(config: TrainConfig, look: "Look") -> None:
             f"of benchmark {name} have {shown[0]} and {shown[1]}; name the benchmark that it was trained on, and "
             f"target={name} for other classes"
         )
-
-
-def _training_run(config: TrainConfig, lineage: Lineage, partial: Path, tracker: Tracker) -> TrackedRun:
-    """The run that an interrupted training left, or a new one."""
-    experiment = f"train/{short(config.benchmark)}"
-    tracker.bury(experiment, lineage.checkpoint)
-
-    def begin() -> TrackedRun:
-        return tracker.start(
-            experiment,
-            train_name(config),
-            stage="checkpoint",
-            identity=lineage.checkpoint,
-            params=config.flat(),
-            config=config.to_yaml(),
-            tags=common_tags(config, lineage),
-        )
-
-    return noted_run(partial / "run.json", train_name(config), tracker, begin)

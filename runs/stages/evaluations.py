@@ -5,7 +5,6 @@ import functools
 import shutil
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from fsl.progress import Progress, quiet
@@ -17,7 +16,7 @@ from runs.stages.banks import features, pictures
 from runs.stages.given_features import check_transform
 from runs.stages.lineage import Lineage, Lineages, common_tags, evaluate_name, recipe, short
 from runs.stages.preflight import preflight, tasks_of
-from runs.stages.results import PER_TASK, Result, Scores, Tuned, recorded_scores
+from runs.stages.results import PER_TASK, Result, Scores, Tuned, recorded_result
 from runs.stages.stage import Begun, Stage, Workspace, execute
 from runs.storage.locks import Say
 from runs.storage.store import Store
@@ -80,6 +79,7 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
     """
 
     kind, noun, file = "evaluation", "the evaluation", PER_TASK
+    load = staticmethod(Scores.load)
 
     asked: EvaluateConfig
     lineage: Lineage
@@ -218,10 +218,6 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
             work.progress.note(f"{self.name}: going on after {found.done:,} tasks")
         return found
 
-    @staticmethod
-    def load(path: Path) -> Scores:
-        return Scores.load(path)
-
     def record(self, made: Made[Scores], begun: Begun, work: Workspace) -> None:
         scores, seconds = made.content, float(made.facts["seconds_per_task"])
         tasks = len(scores.accuracies)
@@ -229,8 +225,16 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
         metrics, tags = scores.metrics() | times | {"tasks": tasks}, {"interval": f"over {scores.units}"}
         begun.run.log(metrics=metrics, tags=tags)
 
-    def result(self, made: Made[Scores], begun: Begun, prepared: TasksOf) -> Result:
-        return self._result(made.content, begun.run.run_id, float(made.facts["seconds_per_task"]), reused=False)
+    def result(self, made: Made[Scores], begun: Begun, work: Workspace) -> Result:
+        return Result(
+            **vars(made.content),
+            config=self.asked,
+            identity=self.identity,
+            run_id=begun.run.run_id,
+            reused=False,
+            seconds_per_task=float(made.facts["seconds_per_task"]),
+            tuned=self.tuned,
+        )
 
     def close(self, made: Made[Scores], begun: Begun, work: Workspace) -> None:
         super().close(made, begun, work)
@@ -249,22 +253,11 @@ class EvaluationStage(Stage[TasksOf, Scores, Result]):
             return None
         run_id = run.info.run_id
         try:
-            scores = recorded_scores(tracker, run_id, run.data.metrics["accuracy"], run.info.artifact_uri)
-            return self._result(scores, run_id, float(run.data.metrics["seconds_per_task"]), reused=True)
+            data, place = run.data, run.info.artifact_uri
+            return recorded_result(tracker, run_id, data.metrics, place, self.asked, self.identity, self.tuned)
         except (ValueError, KeyError) as error:
             say(f"{self.name}: {PER_TASK} of run {run_id} is no longer whole ({error}): evaluating it again")
             return None
-
-    def _result(self, scores: Scores, run_id: str, seconds: float, *, reused: bool) -> Result:
-        return Result(
-            **vars(scores),
-            config=self.asked,
-            identity=self.identity,
-            run_id=run_id,
-            reused=reused,
-            seconds_per_task=seconds,
-            tuned=self.tuned,
-        )
 
 
 def evaluation(

@@ -9,12 +9,13 @@ from runs.config.cluster import ClusterConfig
 from runs.config.fair import FairConfig
 from runs.record.unrecorded import Made
 from runs.stages.lineage import cluster_name, short
-from runs.stages.stage import Begun, Stage
+from runs.stages.stage import Begun, Stage, Workspace
 from runs.storage.locks import Say
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from clustering.evaluation.known_labels import KnownLabels
     from runs.record.tracked_run import TrackedRun
     from runs.record.tracking import Tracker
     from runs.stages.clustering.shared_graphs import SharedGraphs
@@ -45,6 +46,22 @@ class Points(NamedTuple):
         """(N, D)."""
         count, dimensions = self.data.values.shape
         return count, dimensions
+
+
+class Problem(NamedTuple):
+    """What a method is told of points.
+
+    Attributes:
+        shape: (N, D) of the points.
+        clusters: K.
+        known: labels of some points.
+        training: of a method that learns features.
+    """
+
+    shape: tuple[int, int]
+    clusters: int
+    known: "KnownLabels | None" = None
+    training: Any = None
 
 
 @dataclass(frozen=True)
@@ -118,8 +135,8 @@ class PointsStage(Stage[Points, F, R], Generic[C, F, R]):
             shape: (N, D). n_clusters: K.
         """
 
-    def result(self, made: Made[F], begun: Begun, prepared: Points) -> R:
-        return self.found(made.content, begun.run.run_id, prepared.shape, begun.state.clusters, reused=False)
+    def result(self, made: Made[F], begun: Begun, work: Workspace) -> R:
+        return self.found(made.content, begun.run.run_id, begun.state.shape, begun.state.clusters, reused=False)
 
     def recorded(self, tracker: "Tracker", say: Say) -> R | None:
         run = tracker.find(self.experiment, self.identity) if tracker.exists() else None

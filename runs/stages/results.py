@@ -174,6 +174,33 @@ class Result(Scores):
         return super().metrics() | {"seconds_per_task": self.seconds_per_task}
 
 
+def recorded_result(
+    tracker: "Tracker",
+    run_id: str,
+    metrics: Mapping[str, float],
+    artifacts: str,
+    config: EvaluateConfig,
+    identity: str,
+    tuned: Tuned | None = None,
+) -> Result:
+    """The evaluation of a config that a run holds.
+
+    Raises:
+        ValueError, KeyError: it is no longer whole.
+    """
+    scores = recorded_scores(tracker, run_id, metrics["accuracy"], artifacts)
+    seconds = float(metrics["seconds_per_task"])
+    return Result(
+        **vars(scores),
+        config=config,
+        identity=identity,
+        run_id=run_id,
+        reused=True,
+        seconds_per_task=seconds,
+        tuned=tuned,
+    )
+
+
 def in_common(results: Sequence[Result]) -> str:
     """What the configs of results have in common, and the number of tasks, in words."""
     configs = [result.config for result in results]

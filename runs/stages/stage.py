@@ -99,6 +99,9 @@ class Stage(ABC, Generic[P, M, R]):
             say: told of a run that is no longer whole, or does not fit.
         """
 
+    def settle(self, work: Workspace) -> None:
+        """Mend what a kill left in the store; called under the lock, before it is looked again."""
+
     def prepare(self, work: Workspace) -> P | None:
         """What the stage stands on: made or read once for all that share it. An error ends the command."""
         return None
@@ -142,12 +145,11 @@ class Stage(ABC, Generic[P, M, R]):
         facts = {"forced": work.force, **made.facts}
         return self.unrecorded(work).keep(self.file, made.content.save, begun.run.run_id, **facts)
 
-    @abstractmethod
     def record(self, made: Made[M], begun: Begun, work: Workspace) -> None:
-        """Put metrics and tags into the run."""
+        """Put metrics and tags into the run, beside the file."""
 
     @abstractmethod
-    def result(self, made: Made[M], begun: Begun, prepared: P) -> R:
+    def result(self, made: Made[M], begun: Begun, work: Workspace) -> R:
         """The content with its run."""
 
     def close(self, made: Made[M], begun: Begun, work: Workspace) -> None:
@@ -160,12 +162,12 @@ class Stage(ABC, Generic[P, M, R]):
 
 
 S = TypeVar("S", bound=Stage[Any, Any, Any])
-Failures = list[tuple[str, Exception]]
+Fail = Callable[[Stage[Any, Any, Any], Exception], None]
 
 
 def execute(
     stages: Sequence[S], work: Workspace, *, check: Callable[[Sequence[Sequence[S]]], object] | None = None
-) -> tuple[dict[str, Any], Failures]:
+) -> tuple[dict[str, Any], list[tuple[str, Exception]]]:
     """The results of stages by identity, and where some fail their errors by name: the others are made and recorded.
 
     Args:
@@ -179,8 +181,13 @@ def execute(
         pending = stage.unrecorded(work).pending(tracker)
         if not pending and (result := stage.recorded(tracker, progress.note)) is not None:
             results[identity] = result
-    failures: Failures = []
-    several = len(waiting) > 1
+    failures: list[tuple[str, Exception]] = []
+
+    def fail(stage: Stage[Any, Any, Any], error: Exception) -> None:
+        failures.append((stage.name, error))
+        if len(waiting) > 1:
+            progress.note(f"failed: {stage.name}: {explain(error)[0]}; the others are kept")
+
     batches: dict[Hashable, list[S]] = {}
     for identity, stage in waiting.items():
         if identity not in results:
@@ -195,11 +202,11 @@ def execute(
         if prepared is None or batch[0].shared != shared:
             prepared = None  # makes room first
             prepared, shared = batch[0].prepare(work), batch[0].shared
-        results |= _execute(batch, prepared, work, failures, several=several)
+        results |= _execute(batch, prepared, work, fail)
     return results, failures
 
 
-def _execute(batch: list[S], prepared: Any, work: Workspace, failures: Failures, *, several: bool) -> dict[str, Any]:
+def _execute(batch: list[S], prepared: Any, work: Workspace, fail: Fail) -> dict[str, Any]:
     """Hold the locks of a batch, look again what is there, and make the rest."""
     results: dict[str, Any] = {}
     with ExitStack() as locks:
@@ -210,30 +217,24 @@ def _execute(batch: list[S], prepared: Any, work: Workspace, failures: Failures,
         rest = []
         for stage in batch:
             work.tracker.bury(stage.experiment, stage.identity)
+            if not work.force:
+                stage.settle(work)
             if (kept := stage.kept(prepared, work)) is not None:
                 work.progress.note(f"{stage.noun} of {stage.name} was made before and not recorded: recording it")
-                results |= _make([stage], prepared, work, failures, several=several, kept=kept)
+                results |= _make([stage], prepared, work, fail, kept)
             elif not work.force and (result := stage.recorded(work.tracker, silent)) is not None:
                 results[stage.identity] = result  # another process was at it
             else:
                 rest.append(stage)
-        return results | _make(rest, prepared, work, failures, several=several)
+        return results | _make(rest, prepared, work, fail)
 
 
-def _make(
-    batch: list[S], prepared: Any, work: Workspace, failures: Failures, *, several: bool, kept: Made[Any] | None = None
-) -> dict[str, Any]:
+def _make(batch: list[S], prepared: Any, work: Workspace, fail: Fail, kept: Made[Any] | None = None) -> dict[str, Any]:
     """Begin runs, make what goes into them, keep it, record it, and mark them FINISHED.
 
     Args:
         kept: what the only stage of the batch made before.
     """
-
-    def fail(stage: S, error: Exception) -> None:
-        failures.append((stage.name, error))
-        if several:
-            work.progress.note(f"failed: {stage.name}: {explain(error)[0]}; the others are kept")
-
     results: dict[str, Any] = {}
     with ExitStack() as runs:
         begun: list[tuple[S, Begun]] = []
@@ -260,7 +261,7 @@ def _make(
             stage.record(made, at, work)
             at.run.finish()
             stage.close(made, at, work)
-            results[stage.identity] = stage.result(made, at, prepared)
+            results[stage.identity] = stage.result(made, at, work)
     return results
 
 

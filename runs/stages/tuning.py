@@ -254,12 +254,12 @@ class TuningStage(Stage[None, tuple[Curve, ...], tuple[Tuned, bool]]):
             f"{100 * chosen.result.accuracy:.2f} ± {100 * chosen.result.ci95:.2f} % in {step.tasks:,} tasks"
         )
 
-    def result(self, made: Made[tuple[Curve, ...]], begun: Begun, prepared: None) -> tuple[Tuned, bool]:
+    def result(self, made: Made[tuple[Curve, ...]], begun: Begun, work: Workspace) -> tuple[Tuned, bool]:
         values = {field: value for curve in made.content for field, value in curve.chosen.values.items()}
         return Tuned(self.identity, begun.run.run_id, values), False
 
     def record(self, made: Made[tuple[Curve, ...]], begun: Begun, work: Workspace) -> None:
-        curves, (chosen, _) = made.content, self.result(made, begun, None)
+        curves, (chosen, _) = made.content, self.result(made, begun, work)
         last = curves[-1]
         child = work.tracker.get(last.chosen.result.run_id)
         numbers = {f"chosen_{field}": float(value) for field, value in chosen.values.items() if is_number(value)}

@@ -2,8 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from clustering.evaluation.protocol import Selection
 from clustering.foundation.code import code_fingerprint
@@ -16,7 +15,7 @@ from runs.record.unrecorded import Made
 from runs.stages.clustering.results import TRIALS, Clustered, Trials
 from runs.stages.clustering.trials import fit_all, known_to_method
 from runs.stages.lineage import short
-from runs.stages.points import Points, PointsStage
+from runs.stages.points import Points, PointsStage, Problem
 from runs.stages.stage import Begun, Workspace
 
 if TYPE_CHECKING:
@@ -25,13 +24,6 @@ if TYPE_CHECKING:
 
 LOST = "another seed, more starts, fewer clusters, or other parameters of the method"
 BALANCED = "balanced"  # a prior that takes all clusters to be alike
-
-
-class Problem(NamedTuple):
-    """What a method is told of the points: labels, and how many clusters there are."""
-
-    known: "KnownLabels | None"
-    clusters: int
 
 
 @dataclass(frozen=True)
@@ -43,6 +35,7 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
     """
 
     kind, noun, verb, file = "clustering", "the clustering", "cluster", TRIALS
+    load = staticmethod(Trials.load)
 
     selection: Selection | None
 
@@ -114,7 +107,7 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
                 f"{self.name}: {int(data.told.sum()):,} points whose class the features were learned with are not "
                 "judged"
             )
-        return Problem(known, clusters)
+        return Problem(data.values.shape, clusters, known)
 
     def begin(self, prepared: Points, work: Workspace) -> Begun:
         problem = self.problem(prepared.data, work)
@@ -122,13 +115,9 @@ class ClusteringStage(PointsStage[ClusterConfig, Trials, Clustered]):
         return Begun(self.start(prepared.shape, problem.clusters, work.tracker, selected_from=tried), problem)
 
     def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[Trials]:
-        (known, clusters), (data, graphs), since = begun.state, prepared, time.perf_counter()
+        (_, clusters, known, _), (data, graphs), since = begun.state, prepared, time.perf_counter()
         trials = fit_all(self.config, self.selection, data, known, graphs, clusters, work.progress, self.name)
         return Made(trials, {"seconds": time.perf_counter() - since})
-
-    @staticmethod
-    def load(path: Path) -> Trials:
-        return Trials.load(path)
 
     def record(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
         trials = made.content

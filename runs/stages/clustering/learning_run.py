@@ -18,7 +18,7 @@ from fsl.features.bank import FeatureBank
 from runs.record.noted_runs import noted_run
 from runs.record.tracked_run import TrackedRun
 from runs.record.unrecorded import Made
-from runs.stages.clustering.fitting import ClusteringStage, Problem
+from runs.stages.clustering.fitting import ClusteringStage
 from runs.stages.clustering.results import TRIALS, Trials
 from runs.stages.points import Points
 from runs.stages.stage import Begun, Workspace
@@ -56,7 +56,6 @@ class LearningRun:
 
     Attributes:
         run: of the record.
-        problem: what the method is told.
         folder: of the weights, unfinished or finished.
         finished: the weights are; what interrupted the run came after them.
         since: when it was begun or taken up.
@@ -64,21 +63,10 @@ class LearningRun:
     """
 
     run: TrackedRun
-    problem: Problem
     folder: Path
     finished: bool
     since: float
     before: float
-
-    @property
-    def known(self) -> "KnownLabels | None":
-        """Labels that the method is given."""
-        return self.problem.known
-
-    @property
-    def clusters(self) -> int:
-        """K."""
-        return self.problem.clusters
 
     @property
     def seconds(self) -> float:
@@ -117,12 +105,13 @@ class LearningStage(ClusteringStage):
 
         run = noted_run(folder / NOTE, self.name, work.tracker, start)
         before = _spent(folder / SPENT)
-        return Begun(run, LearningRun(run, problem, folder, finished is not None, time.perf_counter(), before))
+        training = LearningRun(run, folder, finished is not None, time.perf_counter(), before)
+        return Begun(run, problem._replace(training=training))
 
     def keep(self, made: Made[Trials], begun: Begun, work: Workspace) -> None:
-        learned, learning = made.facts["learned"], begun.state
-        self._keep_bank(learned, learning.clusters, made.facts["data"], work)
-        if not learning.finished:
+        learned, problem = made.facts["learned"], begun.state
+        self._keep_bank(learned, problem.clusters, made.facts["data"], work)
+        if not problem.training.finished:
             about = {"run": begun.run.run_id, **learned.about}
             work.store.publish("checkpoints", self.identity, [NETWORK], about)
 
@@ -131,7 +120,7 @@ class LearningStage(ClusteringStage):
             made.content.save(Path(folder) / TRIALS)
             begun.run.artifact(Path(folder) / TRIALS)
         sizes = self._sizes(made, begun)
-        numbers = {"seconds": begun.state.seconds, "trials": 1, "empty_clusters": int((sizes == 0).sum())}
+        numbers = {"seconds": begun.state.training.seconds, "trials": 1, "empty_clusters": int((sizes == 0).sum())}
         tags = {"features": str(self._bank(work)), "sizes": " ".join(map(str, sizes))}
         begun.run.log(metrics=made.content.metrics() | numbers, tags=tags)
 

@@ -22,11 +22,11 @@ from fsl.training.machine import resolve_device
 from runs.config.cluster import ClusterConfig
 from runs.config.network import DeepNetwork
 from runs.record.unrecorded import Made
-from runs.stages.clustering.learning_run import NETWORK, Learned, LearningRun, LearningStage, watched_scores
+from runs.stages.clustering.learning_run import NETWORK, Learned, LearningStage, watched_scores
 from runs.stages.clustering.network_inputs import Inputs, check_fits, inputs_of
 from runs.stages.clustering.results import Trials
 from runs.stages.clustering.trials import judged, told, told_points
-from runs.stages.points import Points
+from runs.stages.points import Points, Problem
 from runs.stages.stage import Begun, Workspace
 
 if TYPE_CHECKING:
@@ -77,13 +77,13 @@ class NetworkStage(LearningStage):
 
     def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[Trials]:
         """Train the network, or go on with a training that was interrupted."""
-        learning: LearningRun = begun.state
-        data, known, network = prepared.data, learning.known, self.config.network.build()
+        problem: Problem = begun.state
+        data, known, learning, network = prepared.data, problem.known, problem.training, self.config.network.build()
         inputs, device = inputs_of(network, data), resolve_device(self.config.device)
         if learning.finished:  # stopped between the training and the mark in the record
-            model = _loaded(learning.folder / NETWORK, network, inputs, learning.clusters)
+            model = _loaded(learning.folder / NETWORK, network, inputs, problem.clusters)
         else:
-            model = self._trained(learning, network, inputs, data, device, work)
+            model = self._trained(problem, network, inputs, data, work)
         log_p = predictions(model, inputs.points, inputs.prepare, device)
         labels = log_p.argmax(1).numpy() if known is None else np.where(known.known, known.labels, log_p.argmax(1))
         trials = _trials(self.config, model, log_p, labels, data, known, learning.seconds)
@@ -96,17 +96,11 @@ class NetworkStage(LearningStage):
         _say_doubts(self, made.facts["log_p"], begun.state.known, work.progress)
 
     def _trained(
-        self,
-        learning: LearningRun,
-        network: DeepNetwork,
-        inputs: Inputs,
-        data: "Dataset",
-        device: torch.device,
-        work: Workspace,
+        self, problem: Problem, network: DeepNetwork, inputs: Inputs, data: "Dataset", work: Workspace
     ) -> Classifier:
         from sklearn.exceptions import ConvergenceWarning
 
-        known, progress = learning.known, work.progress
+        (_, clusters, known, learning), progress = problem, work.progress
         method = told(self.config)
         objective = method.network_objective()
         if hasattr(objective, "agreement"):
@@ -120,7 +114,7 @@ class NetworkStage(LearningStage):
             found = train(
                 network.backbone(inputs.channels, inputs.size),
                 inputs.points,
-                learning.clusters,
+                clusters,
                 objective,
                 training,
                 prior=getattr(method, "prior", BALANCED),
@@ -129,14 +123,14 @@ class NetworkStage(LearningStage):
                 augment=inputs.augment,
                 prepare=inputs.prepare,
                 folder=learning.folder,
-                device=device,
+                device=resolve_device(self.config.device),
                 log=learning,
                 observe=watched_scores(data, known),
                 advance=advance,
                 say=progress.note,
             )
             header = {"format": FORMAT, "architecture": network.architecture, "channels": str(inputs.channels)}
-            header |= {"size": str(inputs.size), "clusters": str(learning.clusters)}
+            header |= {"size": str(inputs.size), "clusters": str(clusters)}
             write_tensors(learning.folder / NETWORK, found.model.state_dict(), header)
         for text in dict.fromkeys(str(one.message) for one in warned or () if LOST not in str(one.message)):
             progress.note(f"{self.name}: {text}")

@@ -25,8 +25,9 @@ class StepwiseStage(LearningStage):
 
     def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[Trials]:
         """Fit the method of a config, or go on with a fit that was interrupted."""
-        learning: LearningRun = begun.state
-        (data, graphs), known, clusters, fitted = prepared, learning.known, learning.clusters, list[Any]()
+        _, clusters, known, training = begun.state
+        learning: LearningRun = training
+        (data, graphs), fitted = prepared, list[Any]()
         config, folder, labels = self.config, learning.folder, None if known is None else known.labels
         steps = config.method.build().set_params(n_clusters=clusters).planned_steps(labels)
         with work.store.watched(), work.progress.track(f"training {self.name}", steps) as advance:

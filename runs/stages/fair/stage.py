@@ -9,7 +9,6 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from clustering.evaluation.protocol import random_state
@@ -27,7 +26,7 @@ from runs.scheduling.planning import Plan
 from runs.stages.fair.report import trade_off_of
 from runs.stages.fair.results import PATH, FairResult, TradeOff
 from runs.stages.lineage import short
-from runs.stages.points import Points, PointsStage
+from runs.stages.points import Points, PointsStage, Problem
 from runs.stages.stage import Begun, Workspace, execute, plan_of
 from runs.storage.locks import Say, silent
 from runs.storage.store import Store
@@ -49,6 +48,7 @@ class FairStage(PointsStage[FairConfig, TradeOff, FairResult]):
 
     kind = verb = "fair"
     noun, file = "the fair clustering", PATH
+    load = staticmethod(TradeOff.load)
 
     clusters: int
     method: Any
@@ -91,7 +91,10 @@ class FairStage(PointsStage[FairConfig, TradeOff, FairResult]):
 
     def begin(self, prepared: Points, work: Workspace) -> Begun:
         sensitive = ", ".join(prepared.data.sensitive)
-        return Begun(self.start(prepared.shape, self.clusters, work.tracker, sensitive=sensitive), self)
+        return Begun(
+            self.start(prepared.shape, self.clusters, work.tracker, sensitive=sensitive),
+            Problem(prepared.shape, self.clusters),
+        )
 
     def run(self, begun: Begun, prepared: Points, work: Workspace) -> Made[TradeOff]:
         since = time.perf_counter()
@@ -100,10 +103,6 @@ class FairStage(PointsStage[FairConfig, TradeOff, FairResult]):
             found = _trade_off(self, prepared.data, prepared.graphs, work.progress)
         _pass_on(said, self, work.progress)
         return Made(found, {"seconds": time.perf_counter() - since})
-
-    @staticmethod
-    def load(path: Path) -> TradeOff:
-        return TradeOff.load(path)
 
     def record(self, made: Made[TradeOff], begun: Begun, work: Workspace) -> None:
         found = made.content
