@@ -101,7 +101,7 @@ class Report:
     notes: tuple[str, ...] = ()
 
 
-class Kept:
+class KeptNotes:
     """A `fsl.progress.Progress` without a screen: it keeps the notes."""
 
     def __init__(self) -> None:
@@ -120,7 +120,7 @@ def perform(job: Job, cores: int | None = None) -> Report:
     Args:
         cores: how many threads torch may use; None: as many as it would.
     """
-    kept = Kept()
+    kept = KeptNotes()
     progress = relay.HERE.get() or kept
     strategies: list[tuple[str, Exception]] = []
     failures: list[Failure] = []

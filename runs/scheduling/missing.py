@@ -10,7 +10,7 @@ from clustering.foundation.errors import InputError
 from runs.config.configs import EvaluateConfig
 from runs.record.tracking import Tracker
 from runs.scheduling.jobs import Failure, Job, Kind
-from runs.scheduling.planning import Plan, Planner, Step, arranged
+from runs.scheduling.planning import Plan, PlannedStage, Planner, arranged
 from runs.stages.evaluations import shape
 from runs.stages.lineage import evaluate_name, short, train_name
 from runs.storage.store import Store
@@ -50,8 +50,8 @@ class _Group:
     """Evaluations that are made together, and the training whose features they wait for."""
 
     configs: list[EvaluateConfig] = field(default_factory=list)
-    results: list[Step] = field(default_factory=list)
-    sources: list[Step] = field(default_factory=list)
+    results: list[PlannedStage] = field(default_factory=list)
+    sources: list[PlannedStage] = field(default_factory=list)
     needs: str = ""
 
     @property
@@ -117,7 +117,7 @@ def _job(
     kind: Kind,
     name: str,
     configs: Sequence[EvaluateConfig],
-    steps: Sequence[Step],
+    steps: Sequence[PlannedStage],
     evaluations: int,
     shared: Mapping[str, Any],
 ) -> Job:

@@ -22,7 +22,7 @@ RUN_BYTES = 100_000  # of one evaluation: its rows in the record, its config, it
 
 
 @dataclass(frozen=True)
-class Step:
+class PlannedStage:
     """One stage of a plan.
 
     Attributes:
@@ -52,7 +52,7 @@ class Step:
 class Plan:
     """Steps in the order in which they are taken. `str` gives it as lines for a person."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedStage, ...]
 
     @property
     def runs(self) -> int:
@@ -112,10 +112,10 @@ def plan(configs: Sequence[TrainConfig], store: Store, tracker: Tracker | None =
     return arranged([step for config in configs for step in planner.steps(config)])
 
 
-def arranged(steps: Sequence[Step]) -> Plan:
+def arranged(steps: Sequence[PlannedStage]) -> Plan:
     """The plan of steps of which some may be the same, in the order in which they are taken."""
     order = ["images", "checkpoint", "import", "features", "tuning", "evaluation"]
-    once: dict[str, Step] = {}
+    once: dict[str, PlannedStage] = {}
     for step in steps:
         once.setdefault(f"{step.stage}{step.identity}{step.name}", step)
     return Plan(tuple(sorted(once.values(), key=lambda step: order.index(step.stage))))
@@ -137,7 +137,7 @@ class Planner:
         self._durations = Durations(store, tracker)
         self._peek = functools.cache(store.peek)
 
-    def steps(self, config: TrainConfig) -> list[Step]:
+    def steps(self, config: TrainConfig) -> list[PlannedStage]:
         """All that a config needs; where its results are there, the last of them alone.
 
         Raises:
@@ -149,16 +149,16 @@ class Planner:
             return results[-1:]
         return [*self._sources(config, lineage, results), *results]
 
-    def _result(self, result: "_Result", lineage: Lineage) -> Step:
+    def _result(self, result: "_Result", lineage: Lineage) -> PlannedStage:
         """A stage that is in the record, on the very checkpoint that is in the store, or will make so many runs."""
         run = self._recorded.get(result.identity)
         if run and lineage.is_of_checkpoint(run.tags, self._peek):
-            return Step(result.stage, result.name, result.identity, "cached", 0)
+            return PlannedStage(result.stage, result.name, result.identity, "cached", 0)
         seconds = self._durations.evaluation(result.config, result.tasks)
         size = result.runs * RUN_BYTES
         begun = (self._store.cache("evaluations") / f"{result.identity}.partial").exists()
         state: State = "interrupted" if begun else "to do"
-        return Step(result.stage, result.name, result.identity, state, size, result.runs, seconds)
+        return PlannedStage(result.stage, result.name, result.identity, state, size, result.runs, seconds)
 
     @functools.cached_property
     def _recorded(self) -> Mapping[str, RunRow]:
@@ -170,7 +170,9 @@ class Planner:
         experiments, identities = {result.experiment for result in wanted}, {result.identity for result in wanted}
         return finished(self._tracker, experiments, identities) if wanted else {}
 
-    def _sources(self, config: TrainConfig, lineage: Lineage, results: Sequence[Step]) -> Iterator[Step]:
+    def _sources(
+        self, config: TrainConfig, lineage: Lineage, results: Sequence[PlannedStage]
+    ) -> Iterator[PlannedStage]:
         """Images, checkpoint and features; none where features were given."""
         if lineage.feature_files:
             return
@@ -187,10 +189,10 @@ class Planner:
         images = {_images(part): self._image_file(part) for part in (*trained_on, *extracted)}
         for what, source in dict.fromkeys((_images(part), part.source) for part in (*trained_on, *missing)):
             if images[what] is None:
-                yield Step("images", what, source, "to do", None)
+                yield PlannedStage("images", what, source, "to do", None)
         runs = int(state == "to do" and not given)
         seconds = 0.0 if given else self._durations.training(config)
-        yield Step("import" if given else "checkpoint", name, lineage.checkpoint, state, needed, runs, seconds)
+        yield PlannedStage("import" if given else "checkpoint", name, lineage.checkpoint, state, needed, runs, seconds)
         for part in extracted:
             pixels = part.benchmark.channels * part.benchmark.size**2
             size, key = images[_images(part)], lineage.bank_of(part)
@@ -201,7 +203,7 @@ class Planner:
                 shown += ", for their mean"
             state, needed = self._state("features", key, needed)
             seconds = self._durations.extraction(config, lineage.look.size, count)
-            yield Step("features", f"{name} {shown}", key, state, needed, 0, seconds)
+            yield PlannedStage("features", f"{name} {shown}", key, state, needed, 0, seconds)
 
     def _state(self, kind: Kind, key: str, needed: int | None) -> tuple[State, int | None]:
         """Of a folder of the cache, with the bytes that are still to come."""
@@ -249,7 +251,7 @@ def splits_of(config: EvaluateConfig) -> list[str]:
     return list(dict.fromkeys([*tuned, config.split]))
 
 
-def _splits(config: TrainConfig, results: Sequence[Step]) -> list[str]:
+def _splits(config: TrainConfig, results: Sequence[PlannedStage]) -> list[str]:
     """The splits that tasks are made of."""
     splits: list[str] = []
     tunes = any(step.stage == "tuning" and not step.is_cached for step in results)

@@ -18,7 +18,7 @@ from runs.record.patient_client import RecordUnreachable
 from runs.record.tracked_run import TrackedRun
 from runs.record.tracking import Tracker
 from runs.record.unrecorded import Made, Unrecorded
-from runs.scheduling.planning import Plan, State, Step
+from runs.scheduling.planning import Plan, PlannedStage, State
 from runs.storage.locks import Say, silent
 from runs.storage.store import Store
 
@@ -271,5 +271,7 @@ def plan_of(stages: Sequence[Stage[Any, Any, Any]], tracker: Tracker) -> Plan:
     for stage in {stage.identity: stage for stage in stages}.values():
         known = tracker.exists() and tracker.find(stage.experiment, stage.identity)
         state: State = "cached" if known else "to do"
-        steps.append(Step(stage.kind, stage.name, stage.identity, state, 0 if known else None, 0 if known else 1))
+        steps.append(
+            PlannedStage(stage.kind, stage.name, stage.identity, state, 0 if known else None, 0 if known else 1)
+        )
     return Plan(tuple(steps))

@@ -12,7 +12,7 @@ import math
 
 from runs.tables.papers.published import PublishedTable, published_table
 from runs.tables.table import Cell, Column
-from runs.tables.verdicts import Status, Tolerance, Verdict
+from runs.tables.verdicts import Tolerance, Verdict, VerdictStatus
 
 Z = 1.96  # of a 95 % interval
 
@@ -48,7 +48,7 @@ def judge(cell: Cell, column: Column, table: PublishedTable, tolerance: Toleranc
         return Verdict("reproduced", f"{by}the difference is below the precision of the print", difference)
     if tolerance.holds(value, target):
         return Verdict("reproduced", f"{by}within the tolerance of this table", difference)
-    status: Status = "above" if difference > 0 else "below"
+    status: VerdictStatus = "above" if difference > 0 else "below"
     return Verdict(status, f"{by}the intervals do not overlap ({source})", difference)
 
 

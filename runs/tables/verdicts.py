@@ -4,10 +4,10 @@ import math
 from dataclasses import dataclass
 from typing import Literal
 
-Status = Literal[
+VerdictStatus = Literal[
     "reproduced", "above", "below", "other protocol", "not run", "cannot run here", "no target", "not printed"
 ]
-STATUSES: tuple[Status, ...] = (
+STATUSES: tuple[VerdictStatus, ...] = (
     "reproduced",
     "above",
     "below",
@@ -31,7 +31,7 @@ class Verdict:
         difference: result minus target; NaN without a result or a target.
     """
 
-    status: Status
+    status: VerdictStatus
     why: str = ""
     difference: float = math.nan
 

@@ -16,7 +16,7 @@ from runs.cli import main
 from runs.config.configs import EvaluateConfig, parse
 from runs.console.output import Console
 from runs.scheduling.execution import Outcome, run_all
-from runs.scheduling.jobs import Kept, check_place, perform
+from runs.scheduling.jobs import KeptNotes, check_place, perform
 from runs.scheduling.local_pool import LocalPool
 from runs.scheduling.missing import plan_missing
 from runs.scheduling.relay import Relay, Sender
@@ -306,7 +306,7 @@ def test_bars_and_notes_of_several_processes(capsys):
 
 
 def test_without_a_screen_notes_are_kept():
-    kept = Kept()
+    kept = KeptNotes()
     kept.note("something")
     with kept.track("work", 3) as advance:
         advance(3)

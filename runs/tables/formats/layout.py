@@ -14,12 +14,12 @@ from typing import Literal
 from runs.tables.formats import footnotes, numbers, wording
 from runs.tables.papers.paper import is_paper
 from runs.tables.table import Cell, Column, Row, Table
-from runs.tables.verdicts import Status
+from runs.tables.verdicts import VerdictStatus
 
 Role = Literal["row", "corrected target", "here", "scored as printed", "difference", "verdict"]
 """What a line shows; also its label, except for "row", whose label is the name of the row."""
 HEADING = 12  # characters that a line of a heading may always have
-SHORT: Mapping[Status, str] = {"cannot run here": "cannot run"}
+SHORT: Mapping[VerdictStatus, str] = {"cannot run here": "cannot run"}
 INDENT = "  "
 NARROW = 22  # characters in a line of a row's name in a narrow layout
 
@@ -38,7 +38,7 @@ class Piece:
     text: str
     marks: str = ""
     best: bool = False
-    status: Status | None = None
+    status: VerdictStatus | None = None
 
 
 @dataclass(frozen=True)

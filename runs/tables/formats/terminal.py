@@ -11,12 +11,12 @@ from runs.tables.claims.claim import Finding
 from runs.tables.formats import footnotes, wording
 from runs.tables.formats.layout import INDENT, Layout, Line, Part, Piece, Room
 from runs.tables.table import Column, Table
-from runs.tables.verdicts import Status
+from runs.tables.verdicts import VerdictStatus
 
 if TYPE_CHECKING:
     from runs.console.output import Console
 
-COLOURS: dict[Status, str] = {
+COLOURS: dict[VerdictStatus, str] = {
     "reproduced": "green",
     "above": "cyan",
     "below": "red",

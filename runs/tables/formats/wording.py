@@ -8,7 +8,7 @@ from runs.tables.formats import numbers
 from runs.tables.papers.paper import is_paper
 from runs.tables.papers.published import published_table
 from runs.tables.table import Column, Row, Table
-from runs.tables.verdicts import STATUSES, Status
+from runs.tables.verdicts import STATUSES, VerdictStatus
 
 ABBREVIATIONS = {
     "NMI": "normalised mutual information",
@@ -23,7 +23,7 @@ KINDS = {
 }
 INTERVALS = {"ci95": "± of the paper: 95 % intervals", "std": "in brackets: standard deviations"}
 DIGITS = 8  # digits of the id of a run, which are enough to find it
-JUDGED: tuple[Status, ...] = ("reproduced", "above", "below")
+JUDGED: tuple[VerdictStatus, ...] = ("reproduced", "above", "below")
 
 
 def compares(table: Table) -> bool:
@@ -85,7 +85,7 @@ def reasons(table: Table, *, judged: bool = False) -> list[str]:
     Args:
         judged: include cells whose verdict follows from comparing numbers.
     """
-    places: dict[tuple[Status, str], list[tuple[Row, Column]]] = {}
+    places: dict[tuple[VerdictStatus, str], list[tuple[Row, Column]]] = {}
     for place, cell in table.cells.items():
         if cell.verdict and cell.verdict.why and (judged or cell.verdict.status not in JUDGED):
             places.setdefault((cell.verdict.status, cell.verdict.why), []).append(place)
